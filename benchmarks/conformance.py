@@ -1,10 +1,12 @@
-"""What of the official conformance suite passes: a server directly, and behind two proxies.
+"""What of the official conformance suite passes: of functions, and of a server behind two proxies.
 
-    python -m benchmarks.conformance --everything DIR [--node NODE] [--suite INDEX.JS] [--json]
+    python -m benchmarks.conformance [--everything DIR] [--node NODE] [--suite INDEX.JS] [--json]
 
-DIR is `examples/servers/everything-server` of the MCP SDK for Python (or MCP_EVERYTHING_SERVER says
-it): the server that the SDK itself is tested with, in both eras of the protocol. Toolcrib and
-FastMCP's proxy stand before it, each with nothing else behind. The suite is the npm package
+The functions are those of `benchmarks/servers/everything.py`, which Toolcrib serves as a function
+file. DIR is `examples/servers/everything-server` of the MCP SDK for Python (or
+MCP_EVERYTHING_SERVER says it): the server that the SDK itself is tested with, in both eras of the
+protocol. Toolcrib and FastMCP's proxy stand before it, each with nothing else behind; without
+--everything only the functions are asked. The suite is the npm package
 `@modelcontextprotocol/conformance`, which speaks HTTP and needs Node 22; without --suite (or
 MCP_CONFORMANCE_SUITE) `npx` fetches the version that --suite-version says. Only the scenarios that
 a revision of the specification requires are counted.
@@ -35,7 +37,9 @@ VERSION = "0.2.0-alpha.12"
 START_SECONDS = 30.0
 SCENARIO_MS = 30_000
 
+SERVERS = ("functions", "direct", "toolcrib", "fastmcp")
 PROXY = Path(__file__).with_name("servers") / "fast_proxy.py"
+FUNCTIONS = Path(__file__).with_name("servers") / "everything.py"
 
 _OUTCOME = re.compile(r"^(?P<indent> *)(?P<mark>[✓✗]) (?P<name>[\w-]+)[ :]", re.MULTILINE)
 
@@ -67,11 +71,13 @@ def main() -> None:
     parser.add_argument("--node", default="node", help="Node 22 or later")
     parser.add_argument("--suite", default=environ.get("MCP_CONFORMANCE_SUITE"))
     parser.add_argument("--suite-version", default=VERSION, help="what npx fetches")
-    parser.add_argument("--server", action="append", choices=("direct", "toolcrib", "fastmcp"))
+    parser.add_argument("--server", action="append", choices=SERVERS)
     parser.add_argument("--revision", action="append", choices=REVISIONS)
     parser.add_argument("--json", action="store_true", help="print one JSON array")
     arguments = parser.parse_args()
-    if arguments.everything is None:
+    possible = SERVERS if arguments.everything else SERVERS[:1]
+    servers = arguments.server or possible
+    if not set(servers) <= set(possible):
         parser.error("--everything is needed: the folder of the SDK's everything-server.")
     suite = [arguments.node, arguments.suite]
     if arguments.suite is None:
@@ -80,7 +86,7 @@ def main() -> None:
     reports = measure(
         arguments.everything,
         suite,
-        arguments.server or ["direct", "toolcrib", "fastmcp"],
+        servers,
         arguments.revision or REVISIONS,
     )
     if arguments.json:
@@ -90,27 +96,31 @@ def main() -> None:
 
 
 def measure(
-    everything: Path, suite: Sequence[str], servers: Sequence[str], revisions: Sequence[str]
+    everything: Path | None, suite: Sequence[str], servers: Sequence[str], revisions: Sequence[str]
 ) -> list[Report]:
     """Asks each server everything that each revision requires.
 
     Args:
-        everything: Where the SDK's everything-server is.
+        everything: Where the SDK's everything-server is, for all servers but the functions.
         suite: What starts the suite.
-        servers: Which of direct, toolcrib and fastmcp.
+        servers: Which of SERVERS.
         revisions: Of the specification.
     """
     reports = []
     with tempfile.TemporaryDirectory(prefix="toolcrib-conformance-") as directory:
         for server in servers:
-            with _served(server, everything, Path(directory)) as url:
+            with served(server, everything, Path(directory)) as url:
                 reports += [run(server, suite, url, revision) for revision in revisions]
     return reports
 
 
 def run(server: str, suite: Sequence[str], url: str, revision: str) -> Report:
-    """Asks one server everything that one revision requires."""
-    options = ["--url", url, "--requirements", revision, "--timeout", str(SCENARIO_MS)]
+    """Asks one server everything that one revision requires; without one, all that the suite asks.
+
+    The suite knows since 0.2 what a revision requires.
+    """
+    required = ["--requirements", revision, "--timeout", str(SCENARIO_MS)] if revision else []
+    options = ["--url", url, *required]
     done = subprocess.run([*suite, "server", *options], capture_output=True, text=True, check=False)
     return read_summary(server, revision, done.stdout)
 
@@ -132,9 +142,18 @@ def read_summary(server: str, revision: str, output: str) -> Report:
 
 
 @contextmanager
-def _served(server: str, everything: Path, directory: Path) -> Iterator[str]:
-    """The address of the everything-server, or of a proxy before one."""
+def served(server: str, everything: Path | None, directory: Path) -> Iterator[str]:
+    """The address of a server.
+
+    Args:
+        server: Which of SERVERS.
+        everything: Where the SDK's everything-server is; functions need none.
+        directory: For what the server stores.
+    """
     with ExitStack() as stack:
+        if server == "functions" or everything is None:
+            yield stack.enter_context(_functions(directory))
+            return
         port = _free_port()
         command = [sys.executable, "-m", "mcp_everything_server", "--port", str(port)]
         stack.enter_context(_process(command, port, directory / "everything.log", cwd=everything))
@@ -149,24 +168,48 @@ def _served(server: str, everything: Path, directory: Path) -> Iterator[str]:
         yield f"http://localhost:{front}/mcp"
 
 
+@contextmanager
+def _functions(directory: Path) -> Iterator[str]:
+    """The address of a Toolcrib that serves the functions, in a folder that they may write to."""
+    folder = directory / "functions"
+    folder.mkdir()
+    shutil.copy(FUNCTIONS, folder)
+    port = _free_port()
+    environ = _environ(directory, port) | {
+        "TOOLCRIB_FUNCTIONS__PATHS": str(folder),
+        "TOOLCRIB_POLICY__ALLOW": "test_*",
+        "TOOLCRIB_SURFACE": "full",
+    }
+    with _process(_toolcrib(), port, directory / "functions.log", environ=environ):
+        yield f"http://localhost:{port}/mcp"
+
+
+def _toolcrib() -> list[str]:
+    return [str(Path(sysconfig.get_path("scripts"), "toolcrib")), "serve", "--transport", "http"]
+
+
+def _environ(directory: Path, port: int) -> dict[str, str]:
+    root = directory / "root"
+    root.mkdir(exist_ok=True)
+    return {
+        **os.environ,
+        "TOOLCRIB_HTTP__PORT": str(port),
+        "TOOLCRIB_DATA_DIR": str(directory / "data"),
+        "TOOLCRIB_ROOT": str(root),
+    }
+
+
 def _proxy(
     server: str, url: str, port: int, directory: Path
 ) -> tuple[list[str], Mapping[str, str]]:
     if server == "fastmcp":
         return [sys.executable, str(PROXY), url, str(port)], os.environ
-    root = directory / "root"
-    root.mkdir(exist_ok=True)
-    environ = {
-        **os.environ,
+    environ = _environ(directory, port) | {
         "TOOLCRIB_SERVERS": json.dumps({"every": {"url": url, "prefix": False}}),
         "TOOLCRIB_POLICY__ALLOW": "every__*",
         "TOOLCRIB_SURFACE": "lean,server:every",
-        "TOOLCRIB_HTTP__PORT": str(port),
-        "TOOLCRIB_DATA_DIR": str(directory / "data"),
-        "TOOLCRIB_ROOT": str(root),
     }
-    toolcrib = str(Path(sysconfig.get_path("scripts"), "toolcrib"))
-    return [toolcrib, "serve", "--transport", "http"], environ
+    return _toolcrib(), environ
 
 
 @contextmanager

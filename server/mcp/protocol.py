@@ -233,8 +233,11 @@ def _answer(
     awaited = request.awaited()
     if awaited is not None:
         return awaited
-    if request.refusal is not None:
-        raise request.refusal
+    refusal = request.refusal
+    if result.is_error and result.verbatim is None:
+        refusal = refusal or request.missing_capability(result.structured["message"])
+    if refusal is not None:
+        raise refusal
     try:
         return _call_result(result, results)
     except InternalError as error:

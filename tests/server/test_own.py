@@ -136,9 +136,8 @@ async def test_a_call_that_fails_says_why(
     assert re.search(said, result.content[0].text)
 
 
-@BY_ERA
-async def test_a_client_that_shows_no_form_is_told_apart(mode: str) -> None:
-    async with client_of(garden.visit, mode=mode) as client:
+async def test_a_client_that_shows_no_form_is_told_apart() -> None:
+    async with client_of(garden.visit, mode="legacy") as client:
         result = await client.call_tool("visit", {"plant": "kale"})
     assert isinstance(result.content[0], types.TextContent)
     assert result.content[0].text.startswith("unavailable: visit wanted to ask the user something")

@@ -14,7 +14,7 @@ from server.mcp.asking.function_run import FunctionRun
 from server.mcp.forwarding import MOST_AT_ONCE, wants_log
 from server.mcp.safe_json import utf8_json, utf8_text
 from server.mcp.visible import visible, visible_form, visible_lines
-from tools.core.asking.peer import Filled, Form, LogLevel, Peer, Root
+from tools.core.asking.peer import Capability, Filled, Form, LogLevel, Peer, Root
 from tools.core.errors import UnavailableError
 
 __all__ = ["ClientPeer"]
@@ -44,11 +44,12 @@ class ClientPeer(Peer):
         """
         client = visible(self._run.client) or "this client"
         if not self._run.offers_forms:
-            raise UnavailableError(
+            error = UnavailableError(
                 f"{tool} wanted to ask the user something, but {client} cannot show a form"
                 " (it offers no elicitation).",
                 next_actions=[f"Call {tool} from a client that shows forms."],
             )
+            raise self.without("elicitation", error)
         ctx = self._run.ctx
         knows_titles = ctx is None or ctx.protocol_version >= TITLES_SINCE
         question = _question(tool, form.message, form.schema if knows_titles else _older(form))
@@ -70,6 +71,11 @@ class ClientPeer(Peer):
             if isinstance(answer, types.ListRootsResult):
                 return [Root(str(each.uri), each.name or "") for each in answer.roots]
         return await super().roots(tool)
+
+    def without(self, capability: Capability, error: UnavailableError) -> UnavailableError:
+        """The error of a tool for want of what the client does not offer."""
+        self._run.note_missing(capability, error.message)
+        return error
 
     async def _answer(
         self, question: types.InputRequest, name: str

@@ -21,6 +21,7 @@ from server.mcp.asking.known_clients import KnownClient, KnownClients
 from server.mcp.asking.rounds import Round
 from server.mcp.asking.suspended import SuspendedCall, SuspendedRequest, SuspendedRequests
 from server.mcp.forwarding import asks_for_progress, forwarded, opted_level
+from server.mcp.safe_json import utf8_text
 from server.mcp.sessions import Sessions, principal_of
 from storage.models import Identity
 from tools.core.asking.deadline import PausableDeadline
@@ -237,6 +238,21 @@ class ClientRequest:
             raise AnswersAwaitedError("The client has to answer first.")
         del self.suspended.calls[name]
         return outcome
+
+    def missing_capability(self, message: str) -> MCPError | None:
+        """The error that a failure is for want of a capability of the client (SEP-2575).
+
+        Args:
+            message: What failed; None is returned where that has another reason, and in protocols
+                until 2025-11-25, which have no such error.
+        """
+        if "suspended" not in vars(self):
+            return None
+        capability = self.suspended.missing.get(message)
+        if capability is None:
+            return None
+        required: dict[str, Any] = {"requiredCapabilities": {capability: {}}}
+        return MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, utf8_text(message), required)
 
     def awaited(self) -> types.InputRequiredResult | None:
         """What its client is to answer before it makes the call again; None if nothing.

@@ -14,6 +14,7 @@ from server.mcp.asking.known_clients import KnownClient
 from server.mcp.asking.rounds import Round
 from server.mcp.asking.suspended import SuspendedCall
 from tools.core.asking.deadline import PausableDeadline
+from tools.core.asking.peer import Capability
 
 __all__ = ["FunctionRun", "round_of"]
 
@@ -77,6 +78,11 @@ class FunctionRun:
         if self._call is None:
             return await self._request.ask(questions, seconds=seconds, state=state)
         return {key: await self._call.ask(each, key) or _GONE for key, each in questions.items()}
+
+    def note_missing(self, capability: Capability, message: str) -> None:
+        """Takes note of what the client would have to offer, and of what the function is told."""
+        if self.is_modern:
+            self._request.suspended.missing[message] = capability
 
     async def changed(self, uri: str) -> None:
         """Tells whoever listens that a resource changed."""

@@ -23,6 +23,7 @@ from server.mcp.asking.channels import Channel, fits
 from server.mcp.asking.rounds import Round
 from storage.models import Identity
 from tools.core.asking.deadline import PausableDeadline
+from tools.core.asking.peer import Capability
 from tools.core.client import ProgressReporter
 from tools.core.errors import UnavailableError
 from tools.core.result import ToolResult
@@ -53,6 +54,7 @@ class SuspendedRequest:
 
     Attributes:
         finished: Results of calls that it made, by their names; they are not made twice.
+        missing: What its client would have to offer, by the messages that its functions were given.
         calls: The calls of other servers that go on, by their names within it.
         changed: Set once there is something new for those who wait.
         expiry: Cancelled when its client is back.
@@ -62,6 +64,7 @@ class SuspendedRequest:
         self.identity = identity
         self.digest = digest
         self.finished: dict[str, ToolResult] = {}
+        self.missing: dict[str, Capability] = {}
         self.calls: dict[str, SuspendedCall[Any]] = {}
         self.changed = anyio.Event()
         self.expiry = anyio.CancelScope()

@@ -85,7 +85,7 @@ class OfferedCalls:
         except Exception as error:
             awaited = request.awaited() if _awaits_answers(error) else None
             if awaited is None:
-                raise _refusal(error, spec) from error
+                raise _refusal(error, spec, request) from error
             return awaited
         finally:
             request.end()
@@ -128,13 +128,15 @@ def _awaits_answers(error: Exception) -> bool:
     return isinstance(only_cause(error), AnswersAwaitedError)
 
 
-def _refusal(error: Exception, spec: Spec) -> Exception:
+def _refusal(error: Exception, spec: Spec, request: ClientRequest | None = None) -> Exception:
     """What a client is told of a failure."""
     if isinstance(error, MCPError):
         return error
     failure = as_tool_error(error, spec.name)
     if isinstance(failure, NotFoundError):
         return failure
+    if request is not None and (missing := request.missing_capability(failure.message)):
+        return missing
     wrong = isinstance(failure, InvalidArgumentsError)
     text = " ".join([failure.message, *failure.next_actions])
     return MCPError(types.INVALID_PARAMS if wrong else types.INTERNAL_ERROR, utf8_text(text))

@@ -105,11 +105,12 @@ class Asker:
             UnavailableError: If there is none, or it gives no answer.
         """
         if self.sampler is None:
-            raise UnavailableError(
+            error = UnavailableError(
                 f"{self.tool} wanted to ask a model, but the client offers none (sampling), and"
                 " the settings name none.",
                 next_actions=["Ask the user about the setting summaries.url."],
             )
+            raise self.peer.without("sampling", error)
         async with self._waiting():
             [reply] = await self.sampler.ask([Prompt(system, text, max_tokens)], state="")
         if isinstance(reply, Refusal):

@@ -12,10 +12,13 @@ import anyio
 
 from tools.core.errors import UnavailableError
 
-__all__ = ["LONGEST_LINE", "Filled", "Form", "LogLevel", "Peer", "Root", "log_line"]
+__all__ = ["LONGEST_LINE", "Capability", "Filled", "Form", "LogLevel", "Peer", "Root", "log_line"]
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """From the least to the most severe (RFC 5424)."""
+
+Capability = Literal["elicitation", "roots", "sampling"]
+"""What a client may offer to a tool, as the protocol names it."""
 
 LONGEST_LINE = 2_000
 """Characters of a message that are logged."""
@@ -103,9 +106,14 @@ class Peer:
             UnavailableError: If nobody tells.
         """
         await anyio.lowlevel.checkpoint()
-        raise UnavailableError(
+        error = UnavailableError(
             f"{tool} asked which directories the client works in: it tells none."
         )
+        raise self.without("roots", error)
+
+    def without(self, capability: Capability, error: UnavailableError) -> UnavailableError:  # noqa: ARG002  # no client's
+        """The error of a tool for want of what its client does not offer."""
+        return error
 
     async def log(self, tool: str, level: LogLevel, text: str) -> None:
         """Tells what happens in a tool; here to the log alone."""

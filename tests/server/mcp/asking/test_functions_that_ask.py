@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
+from mcp.shared.exceptions import MCPError
 
 GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
 
@@ -129,15 +130,20 @@ async def test_an_answer_that_does_not_fit_fails_the_call_and_says_where(
     assert "beds: Input should be less than or equal to 9" in said(result)
 
 
-@pytest.mark.parametrize("era", ERAS)
-async def test_a_client_without_forms_is_told_apart_from_a_person(
-    garden_of: GardenOf, era: str
-) -> None:
-    async with garden_of(SOURCE) as garden, garden.client(era) as client:
+async def test_a_client_without_forms_is_told_apart_from_a_person(garden_of: GardenOf) -> None:
+    async with garden_of(SOURCE) as garden, garden.client(ERAS[0]) as client:
         result = await client.call_tool("order")
     assert result.is_error
     assert said(result).startswith("unavailable: order wanted to ask the user something")
     assert "no elicitation" in said(result)
+
+
+async def test_a_client_of_2026_is_told_what_it_would_have_to_offer(garden_of: GardenOf) -> None:
+    async with garden_of(SOURCE) as garden, garden.client("2026-07-28") as client:
+        with pytest.raises(MCPError, match="order wanted to ask the user something") as caught:
+            await client.call_tool("order")
+    assert caught.value.error.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY
+    assert caught.value.error.data == {"requiredCapabilities": {"elicitation": {}}}
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -295,6 +301,9 @@ async def test_prompts_and_resources_ask_as_tools_do(garden_of: GardenOf, era: s
     ):
         planned = await client.get_prompt("plan")
         read = await client.read_resource("garden://sign")
+        async with garden.client("2026-07-28") as formless:
+            with pytest.raises(MCPError, match="plan wanted to ask the user") as caught:
+                await formless.get_prompt("plan")
     content = planned.messages[0].content
     assert isinstance(content, types.TextContent)
     assert content.text == "Plan for Ann."
@@ -304,4 +313,5 @@ async def test_prompts_and_resources_ask_as_tools_do(garden_of: GardenOf, era: s
         "'plan' asks: For whom?",
         "'sign' asks: Whose?",
     ]
-    assert garden.noted == ["planning", "signing"]
+    assert caught.value.error.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY
+    assert garden.noted == ["planning", "signing", "planning"]
