@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from server.chat import ChatSampler
-from tools.core.client import Prompt, Reply
+from tools.core.client import Prompt, Refusal, Reply
 
 pytestmark = pytest.mark.anyio
 
@@ -106,8 +106,6 @@ async def test_an_endpoint_that_is_busy_is_asked_again(serve: Callable[..., Api]
         (200, completion(content=None)),
         (200, completion(content=[{"type": "text", "text": "x"}])),
         (200, completion(content=" \n")),
-        (200, completion(content="I cannot.", refusal="I cannot.")),
-        (200, b'{"choices":[{"message":{"content":"x"},"finish_reason":"content_filter"}]}'),
     ],
 )
 async def test_what_is_no_answer_counts_as_none(
@@ -117,6 +115,19 @@ async def test_what_is_no_answer_counts_as_none(
     api = serve(answer)
     assert await ChatSampler(api.url, "tiny", api_key=KEY).ask([PROMPT], state="") == [None]
     assert KEY not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        completion(content="I cannot.", refusal="I cannot."),
+        b'{"choices":[{"message":{"content":"x"},"finish_reason":"content_filter"}]}',
+    ],
+)
+async def test_a_model_that_refuses_is_told_apart(serve: Callable[..., Api], body: bytes) -> None:
+    api = serve((200, body))
+    answered = await ChatSampler(api.url, "tiny").ask([PROMPT], state="")
+    assert answered == [Refusal("the model tiny")]
 
 
 async def test_an_endpoint_that_is_not_there_counts_as_none(serve: Callable[..., Api]) -> None:
