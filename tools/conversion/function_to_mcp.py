@@ -9,7 +9,7 @@ from typing import Any
 from typing_extensions import Unpack
 
 from tools.conversion.arguments.arguments import Arguments
-from tools.conversion.callables.callables import tool_name
+from tools.conversion.callables.callables import title_of, tool_name
 from tools.conversion.callables.commands import plain_function
 from tools.conversion.callables.constructors import constructor
 from tools.conversion.callables.docstrings import description as described
@@ -73,7 +73,7 @@ class FunctionToMCP:
         abandon = options["effects"] == {Effect.READ}
         if description is None:
             description = described(said)
-        options = {"title": name.replace("_", " ").strip().capitalize(), **options}
+        options = {"title": title_of(name), **options}
         _check_sendable(name, options["title"], description, arguments.schema, output.schema)
         return ToolSpec(
             name=name,

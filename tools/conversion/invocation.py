@@ -37,7 +37,7 @@ from tools.core.errors import (
     only_cause,
 )
 
-__all__ = ["Invocation"]
+__all__ = ["AnswerT", "Answering", "Invocation"]
 
 OURS = str(Path(__file__).parent)
 """Where the code lies that stands between a call and its function."""

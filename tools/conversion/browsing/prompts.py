@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tools.conversion.arguments.arguments import Arguments
-from tools.conversion.browsing.completion import Completion
-from tools.conversion.callables.callables import tool_name
-from tools.conversion.callables.docstrings import description, documentation
-from tools.conversion.callables.signature import NOTHING, read_signature
-from tools.conversion.invocation import Invocation
+from tools.conversion.browsing.marked import Marked
+from tools.conversion.callables.signature import NOTHING
 from tools.conversion.results.output import Collected, Output
 from tools.conversion.schema import resolve
 from tools.core.browsing.prompt import (
@@ -39,25 +35,11 @@ def prompts_of(function: Callable[..., Any], *, source: str = "builtin") -> list
 
 
 def _prompt(function: Callable[..., Any], options: PromptOptions, source: str) -> PromptSpec:
-    name = options.get("name") or tool_name(function, None)
-    signature = read_signature(function)
-    said = documentation(function)
-    arguments = Arguments(name, signature, said.parameters)
-    settled: dict[str, Any] = {
-        "title": name.replace("_", " ").strip().capitalize(),
-        "description": description(said),
-        **options,
-        "name": name,
-        "complete": Completion(name, arguments.schema, options.get("complete", {}), source),
-    }
+    marked = Marked(function, options, source)
     return PromptSpec(
-        arguments=tuple(_arguments(arguments.schema)),
-        source=source,
-        validate=arguments.validate,
-        render=Invocation(
-            function, signature, _Messages(name), abandon=False, is_ours=source == "builtin"
-        ),
-        **settled,
+        arguments=tuple(_arguments(marked.schema)),
+        render=marked.answering(_Messages(marked.name)),
+        **marked.specification(),
     )
 
 

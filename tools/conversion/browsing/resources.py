@@ -6,12 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tools.conversion.arguments.arguments import Arguments
-from tools.conversion.browsing.completion import Completion
-from tools.conversion.callables.callables import tool_name
-from tools.conversion.callables.docstrings import description, documentation
-from tools.conversion.callables.signature import read_signature
-from tools.conversion.invocation import Invocation
+from tools.conversion.browsing.marked import Marked
 from tools.conversion.results.output import Output
 from tools.core.browsing.resource import (
     RESOURCE_MARK,
@@ -47,26 +42,10 @@ def resources_of(function: Callable[..., Any], *, source: str = "builtin") -> li
 def _resource(
     function: Callable[..., Any], uri: str, options: ResourceOptions, source: str
 ) -> ResourceSpec:
-    name = options.get("name") or tool_name(function, None)
-    signature = read_signature(function)
-    said = documentation(function)
-    arguments = Arguments(name, signature, said.parameters)
-    _check_address(name, uri, arguments.schema)
-    contents = _Contents(name, signature.returns, options.get("mime_type", ""))
-    settled: dict[str, Any] = {
-        "title": name.replace("_", " ").strip().capitalize(),
-        "description": description(said),
-        **options,
-        "name": name,
-        "complete": Completion(name, arguments.schema, options.get("complete", {}), source),
-    }
-    return ResourceSpec(
-        uri=uri,
-        source=source,
-        validate=arguments.validate,
-        read=Invocation(function, signature, contents, abandon=False, is_ours=source == "builtin"),
-        **settled,
-    )
+    marked = Marked(function, options, source)
+    _check_address(marked.name, uri, marked.schema)
+    contents = _Contents(marked.name, marked.returns, options.get("mime_type", ""))
+    return ResourceSpec(uri=uri, read=marked.answering(contents), **marked.specification())
 
 
 def _check_address(name: str, uri: str, schema: dict[str, Any]) -> None:

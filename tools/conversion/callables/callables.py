@@ -25,7 +25,7 @@ from tools.conversion.callables.annotations import (
 from tools.conversion.callables.constructors import class_signature
 from tools.core.errors import ToolDefinitionError
 
-__all__ = ["NOTHING", "callable_signature", "tool_name", "underlying"]
+__all__ = ["NOTHING", "callable_signature", "title_of", "tool_name", "underlying"]
 
 NOTHING = inspect.Parameter.empty
 """The default of a parameter without one, and the return type of a function without one."""
@@ -293,6 +293,11 @@ def tool_name(function: Any, name: str | None) -> str:
             "small letters, digits and underscores: convert(..., name='…')."
         )
     return found
+
+
+def title_of(name: str) -> str:
+    """Returns the name in words, for people who are given no title."""
+    return name.replace("_", " ").strip().capitalize()
 
 
 def _own_name(function: Any) -> str:

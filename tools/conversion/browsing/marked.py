@@ -1,0 +1,70 @@
+"""A marked function: what resources and prompts are made of alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tools.conversion.arguments.arguments import Arguments
+from tools.conversion.browsing.completion import Completion
+from tools.conversion.callables.callables import title_of, tool_name
+from tools.conversion.callables.docstrings import description, documentation
+from tools.conversion.callables.signature import read_signature
+from tools.conversion.invocation import Answering, AnswerT, Invocation
+from tools.core.browsing.prompt import PromptOptions
+from tools.core.browsing.resource import ResourceOptions
+
+__all__ = ["Marked"]
+
+
+class Marked:
+    """A function that its author marked as a resource or a prompt.
+
+    Args:
+        function: The function.
+        options: What its author says of it.
+        source: Where it comes from, as in ToolSpec.
+
+    Attributes:
+        name: What the resource or the prompt is called.
+        returns: The type of what the function returns.
+        schema: The JSON Schema of its arguments.
+
+    Raises:
+        ToolDefinitionError: If it cannot be converted faithfully; it says what to change.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], options: ResourceOptions | PromptOptions, source: str
+    ) -> None:
+        self.name = options.get("name") or tool_name(function, None)
+        self._function = function
+        self._options = options
+        self._source = source
+        self._signature = read_signature(function)
+        self._documentation = documentation(function)
+        self._arguments = Arguments(self.name, self._signature, self._documentation.parameters)
+        self.returns = self._signature.returns
+        self.schema = self._arguments.schema
+
+    def specification(self) -> dict[str, Any]:
+        """Returns what the specification says, whichever of the two it is.
+
+        Raises:
+            ToolDefinitionError: If an argument cannot be completed as its author wants.
+        """
+        functions = self._options.get("complete", {})
+        return {
+            "title": title_of(self.name),
+            "description": description(self._documentation),
+            **self._options,
+            "name": self.name,
+            "source": self._source,
+            "validate": self._arguments.validate,
+            "complete": Completion(self.name, self.schema, functions, self._source),
+        }
+
+    def answering(self, output: Answering[AnswerT]) -> Invocation[AnswerT]:
+        """Returns the function as what is called, and answers as an output makes it."""
+        is_ours = self._source == "builtin"
+        return Invocation(self._function, self._signature, output, abandon=False, is_ours=is_ours)
