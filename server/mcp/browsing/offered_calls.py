@@ -16,17 +16,11 @@ from server.mcp.asking.contexts import carried, context_of
 from server.mcp.profiles import Profiles
 from server.mcp.safe_json import utf8_text
 from server.mcp.sessions import principal_of
-from tools.core.asking.deadline import PausableDeadline
 from tools.core.browsing.offered import Spec
+from tools.core.calling.running import in_time
 from tools.core.client import AnswersAwaitedError, Sampler
 from tools.core.context import RequestContext
-from tools.core.errors import (
-    DeadlineError,
-    InvalidArgumentsError,
-    NotFoundError,
-    as_tool_error,
-    only_cause,
-)
+from tools.core.errors import InvalidArgumentsError, NotFoundError, as_tool_error, only_cause
 
 __all__ = ["OfferedCalls"]
 
@@ -81,7 +75,8 @@ class OfferedCalls:
             profile = self.profiles.of(ctx)
             tool_set = None if profile is None else profile.tool_set
             context = context_of(request, sampler=self.sampler, tool_set=tool_set)
-            return await carried(request, context, name, arguments, partial(_in_time, spec, work))
+            timed = partial(in_time, spec.name, spec.timeout, work=work)
+            return await carried(request, context, name, arguments, timed)
         except Exception as error:
             awaited = request.awaited() if _awaits_answers(error) else None
             if awaited is None:
@@ -105,7 +100,7 @@ class OfferedCalls:
         session_id = self.requests.session_of(ctx)
         context = RequestContext(principal.identity, bound=principal.bound, session_id=session_id)
         try:
-            return await _in_time(spec, work, context)
+            return await in_time(spec.name, spec.timeout, context, work)
         except Exception as error:
             raise _refusal(error, spec) from error
 
@@ -113,15 +108,6 @@ class OfferedCalls:
 def _called(params: types.InputResponseRequestParams, spec: Spec) -> tuple[str, Mapping[str, Any]]:
     """What is called, with its arguments: of a resource its address says both."""
     return getattr(params, "uri", spec.name), getattr(params, "arguments", None) or {}
-
-
-async def _in_time(spec: Spec, work: Work[MadeT], context: RequestContext) -> MadeT:
-    deadline = PausableDeadline(spec.timeout)
-    with deadline.scope:
-        return await work(context.running(spec.name, deadline, deadline.waiting))
-    raise DeadlineError(
-        f"{spec.name} did not finish within its {spec.timeout:g} seconds and was stopped."
-    )
 
 
 def _awaits_answers(error: Exception) -> bool:

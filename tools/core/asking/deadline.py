@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import anyio
 
@@ -44,9 +44,3 @@ class PausableDeadline:
             self._open_questions -= 1
             if not self._open_questions:
                 self.scope.deadline = anyio.current_time() + self._left
-
-    @asynccontextmanager
-    async def waiting(self) -> AsyncIterator[None]:
-        """The same for what asks and gives nothing else back meanwhile."""
-        with self.paused():
-            yield
