@@ -19,8 +19,8 @@ import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process, TaskGroup, TaskStatus
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from tools.core.asking.peer import LONGEST_LINE, log_line
 from tools.core.context import RequestContext
+from tools.core.invisible import LONGEST_LINE, log_line
 from tools.functions import bootstrap
 from tools.functions.answers import Answers
 from tools.functions.messages import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,17 +10,15 @@ from typing import Any, Literal
 import anyio
 
 from tools.core.errors import UnavailableError
+from tools.core.invisible import log_line
 
-__all__ = ["LONGEST_LINE", "Capability", "Filled", "Form", "LogLevel", "Peer", "Root", "log_line"]
+__all__ = ["Capability", "Filled", "Form", "LogLevel", "Peer", "Root"]
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """From the least to the most severe (RFC 5424)."""
 
 Capability = Literal["elicitation", "roots", "sampling"]
 """What a client may offer to a tool, as the protocol names it."""
-
-LONGEST_LINE = 2_000
-"""Characters of a message that are logged."""
 
 _LOGGED_AS: Mapping[LogLevel, int] = {
     "debug": logging.DEBUG,
@@ -31,9 +28,6 @@ _LOGGED_AS: Mapping[LogLevel, int] = {
     "error": logging.ERROR,
 }
 """What is worse is critical."""
-
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
-"""Characters that end a line, move a terminal's cursor or change its colours."""
 
 _logger = logging.getLogger("toolcrib.functions")
 
@@ -123,13 +117,3 @@ class Peer:
     async def changed(self, uri: str) -> None:  # noqa: ARG002  # nobody listens
         """Tells whoever listens that a resource changed."""
         await anyio.lowlevel.checkpoint()
-
-
-def log_line(text: str) -> str:
-    """A text as one line of the log, in which nothing steers a terminal."""
-    more = " […]" if len(text) > LONGEST_LINE else ""
-    return _CONTROL.sub(_escaped, text[:LONGEST_LINE]) + more
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return "\\n" if match[0] == "\n" else f"\\x{ord(match[0]):02x}"
