@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import tempfile
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -14,6 +12,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from storage.keeping.atomic import atomic_file
 from tools.conversion.naming import SEPARATOR
 from tools.core.errors import InvalidArgumentsError, ToolError
 from tools.core.registry import ToolRegistry
@@ -74,7 +73,9 @@ class Descriptions:
 
     def keep(self, options: ApiOptions, data: bytes) -> None:
         """Has a description count from now on."""
-        _put(self._copy(options), data)
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with atomic_file(self._copy(options), replace=True) as copy:
+            copy.write_bytes(data)
 
     def _copy(self, options: ApiOptions) -> Path:
         digest = sha256(options.url.encode()).hexdigest()[:16]
@@ -183,17 +184,3 @@ def _file(path: Path) -> bytes:
             next_actions=["Name a smaller one."],
         )
     return data
-
-
-def _put(path: Path, data: bytes) -> None:
-    """Writes a copy at once, readable by its owner alone."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
