@@ -134,11 +134,6 @@ class Gateway:
         """Has somebody told of each change, once the new listing is there."""
         self._listeners.append(listener)
 
-    def listing_of(self, server: str) -> Listing | None:
-        """What a server offered when it was last asked; None if it never was, or is none."""
-        upstream = self.upstreams.get(server)
-        return None if upstream is None else upstream.listing
-
     async def ready(self) -> None:
         """Waits until what each server offers is known, or that it cannot be; ten seconds at most.
 

@@ -26,7 +26,7 @@ async def test_a_list_without_an_end_is_cut(
 ) -> None:
     monkeypatch.setattr(listing, "MOST_PAGES", 20)
     async with gateway_of(toy=frail(**{fault: True}).settings()) as running:
-        found = running.gateway.listing_of("toy").tools
+        found = running.gateway.upstreams["toy"].listing.tools
         assert len({tool.name for tool in found}) == len(found) <= 21
         assert found
     assert "a list is cut" in caplog.text
@@ -38,13 +38,13 @@ async def test_a_list_beyond_all_bounds_is_cut(
     monkeypatch.setattr(listing, "MOST_ITEMS", 30)
     toy = frail(tools=[f"tool_{number}" for number in range(100)])
     async with gateway_of(toy=toy.settings()) as running:
-        assert len(running.gateway.listing_of("toy").tools) == 30
+        assert len(running.gateway.upstreams["toy"].listing.tools) == 30
 
 
 async def test_names_and_descriptions_have_bounds(frail: Any, gateway_of: Any) -> None:
     toy = frail(tools=["n" * 300], description="d" * 50_000)
     async with gateway_of(toy=toy.settings()) as running:
-        found = running.gateway.listing_of("toy").tools
+        found = running.gateway.upstreams["toy"].listing.tools
         assert {tool.name for tool in found} == {"echo", "crash"}
         assert {len(tool.description) for tool in found} == {listing.LONGEST_DESCRIPTION}
 
@@ -135,7 +135,7 @@ async def test_a_server_whose_list_is_known_has_its_tools_in_the_registry(
     async with gateway_of(eager=False, **servers) as running, anyio.create_task_group() as group:
         group.start_soon(running.gateway.find, "echo")
         with anyio.fail_after(20):
-            while running.gateway.listing_of("toy") is None:  # it is what is read
+            while running.gateway.upstreams["toy"].listing is None:  # it is what is read
                 await anyio.lowlevel.checkpoint()
         assert running.registry.find("echo").name == "toy__echo"
 
