@@ -87,6 +87,7 @@ class ClientRequest:
         self._params = params
         self._called = called
         self._requests = requests
+        self._is_kept = False
         if self.is_modern and (params.request_state or params.input_responses):
             self.suspended.take(self.this_round.answers)
 
@@ -259,19 +260,16 @@ class ClientRequest:
 
         What goes on until then is kept.
         """
-        if not self._asks:
+        if not ("this_round" in vars(self) and self.this_round.asks):
             return None
         self.this_round.suspension = self.all_suspended.keep(self.suspended)
+        self._is_kept = True
         return self.this_round.awaited
 
     def end(self) -> None:
         """Gives up what goes on of it, unless its client is to come back for that."""
-        if "suspended" in vars(self) and not self._asks:
+        if "suspended" in vars(self) and not self._is_kept:
             self.suspended.end()
-
-    @property
-    def _asks(self) -> bool:
-        return "this_round" in vars(self) and self.this_round.asks
 
 
 class ClientRequests:
