@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -15,20 +15,14 @@ import anyio.to_thread
 from mcp.server.lowlevel import Server
 
 import tools
-from server.browsing import make_browsing
 from server.chat import ChatSampler
-from server.current_policy import CurrentPolicy
-from server.embedders import find_embedder, make_embedder
-from server.function_workers import make_worker_options
-from server.mcp.asking.client_requests import ClientRequests
-from server.mcp.profiles import Profiles
-from server.mcp.prompts import PROMPTS, Prompts
-from server.mcp.protocol import build_server
-from server.mcp.resources import ContextResources
-from server.mcp.sessions import Sessions
-from server.mcp.surface import Surface
-from server.opening.first_reply import INSTRUCTIONS, NAME
-from server.safety import (
+from server.composition.browsing import make_browsing
+from server.composition.catalogue import make_catalogue
+from server.composition.current_policy import CurrentPolicy
+from server.composition.embedders import find_embedder, make_embedder
+from server.composition.function_workers import make_worker_options
+from server.composition.gateway import make_gateway
+from server.composition.safety import (
     endpoint_client,
     let_through,
     make_approvals,
@@ -38,9 +32,16 @@ from server.safety import (
     make_policy,
     make_sandbox,
 )
+from server.mcp.asking.client_requests import ClientRequests
+from server.mcp.profiles import Profiles
+from server.mcp.prompts import PROMPTS, Prompts
+from server.mcp.protocol import build_server
+from server.mcp.resources import ContextResources
+from server.mcp.sessions import Sessions
+from server.mcp.surface import Surface
+from server.opening.first_reply import INSTRUCTIONS, NAME
 from server.settings import Settings
 from server.settings.collections import collections_of
-from server.upstream.depth import allowed_servers
 from server.upstream.no_gateway import NoGateway
 from storage.library import Library
 from storage.models import Identity
@@ -59,10 +60,8 @@ from tools.sandbox.secrets.redaction import Redaction
 
 if TYPE_CHECKING:
     from server.mcp.browsing.browsing import Browsing
-    from server.settings.gateway import ServerSettings
     from server.upstream.gateway import Gateway
     from tools.openapi.apis import Apis
-    from tools.retrieval.learning import Learning
     from tools.sandbox.history.history import History
 
 __all__ = ["App", "apis_of", "build", "discover_tools", "function_files"]
@@ -169,22 +168,17 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
     identity = Identity(**settings.identity.model_dump())
     sessions = Sessions()
     requests = ClientRequests(sessions, identity)
-    servers = allowed_servers(settings.servers, os.environ)
-    gateway: Gateway | NoGateway = NoGateway()
-    if servers:
-        gateway = _gateway(settings, servers, registry, library, sessions, requests, command)
-    apis = apis_of(settings, registry, machine)
-    catalogue = Catalogue(
-        registry,
+    gateway = make_gateway(
+        settings,
+        os.environ,
+        registry=registry,
         library=library,
-        learning=partial(_learning, library) if settings.toolsearch.learn else None,
-        is_down=partial(_is_down, gateway),
-        why_unlisted=partial(_why_unlisted, gateway),
-        settle=None if apis is None else apis.settle,
+        sessions=sessions,
+        requests=requests,
+        command=command,
     )
-    gateway.on_change(lambda _server, kinds: catalogue.notify() if "tools" in kinds else None)
-    if apis is not None:
-        apis.on_change(catalogue.notify)
+    apis = apis_of(settings, registry, machine)
+    catalogue = make_catalogue(settings, registry, library, gateway, apis)
 
     async def find(name: str) -> None:
         await functions.refresh()
@@ -294,7 +288,7 @@ def apis_of(settings: Settings, registry: ToolRegistry, machine: Machine) -> Api
     """The HTTP APIs of the settings, which put their tools into a registry; None without any."""
     if not settings.openapi:
         return None
-    from server.apis import make_apis
+    from server.composition.apis import make_apis
 
     return make_apis(settings, registry, machine)
 
@@ -309,51 +303,6 @@ def _objection_to(spec: Spec) -> str:
     from server.mcp.browsing.objections import objection_to
 
     return objection_to(PROMPTS, spec)
-
-
-def _learning(library: Library) -> Learning:
-    from storage.index.embedders.static import StaticEmbedder
-    from tools.retrieval.learning import Learning
-
-    return Learning(library.catalog.uses, StaticEmbedder())
-
-
-def _gateway(  # noqa: PLR0913, PLR0917  # what `build` has
-    settings: Settings,
-    servers: Mapping[str, ServerSettings],
-    registry: ToolRegistry,
-    library: Library,
-    sessions: Sessions,
-    requests: ClientRequests,
-    command: str,
-) -> Gateway:
-    from server.upstream.calling.questions import questions_of
-    from server.upstream.connections.cached import Cached
-    from server.upstream.connections.transport import Transports
-    from server.upstream.gateway import Gateway
-    from server.upstream.safety.admission import Admission
-
-    return Gateway(
-        servers,
-        registry,
-        sessions.own,
-        admission=Admission(registry, library.catalog.pins, settings.servers),
-        transports=Transports(os.environ, proxy=settings.requests.proxy),
-        cached=Cached(library.catalog.listings),
-        make_callbacks=partial(questions_of, requests),
-        before_home=partial(requests.clients.wait_for, sessions.own),
-        command=command,
-    )
-
-
-def _is_down(gateway: Gateway | NoGateway, server: str) -> bool:
-    upstream = gateway.upstreams.get(server)
-    return upstream is not None and upstream.state == "down"
-
-
-def _why_unlisted(gateway: Gateway | NoGateway, server: str) -> str:
-    upstream = gateway.upstreams.get(server)
-    return "" if upstream is None else upstream.why_unlisted
 
 
 def _open_library(settings: Settings) -> Library:

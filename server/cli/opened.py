@@ -14,7 +14,7 @@ import typer
 
 from server.app import App, apis_of, build, discover_tools, function_files
 from server.cli.invocation import invocation, invocation_elsewhere
-from server.safety import make_machine
+from server.composition.safety import make_machine
 from server.settings import Settings
 from server.settings.collections import collections_of
 from server.settings.sources import load

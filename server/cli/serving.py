@@ -52,7 +52,7 @@ def serve(
         from server import logs
         from server.app import build
         from server.cli.invocation import invocation_elsewhere
-        from server.safety import warn_of_rules
+        from server.composition.safety import warn_of_rules
         from server.settings.sources import load
 
         settings = load(flags, config_file=config)

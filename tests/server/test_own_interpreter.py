@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from server.safety import make_processes
+from server.composition.safety import make_processes
 from server.settings import Settings
 from tools.core.errors import UnavailableError
 from tools.sandbox.processes.models import Command

@@ -74,7 +74,7 @@ def embedder(settings: EmbedderSettings) -> str:
     Raises:
         StorageError: If it cannot.
     """
-    from server.embedders import make_embedder
+    from server.composition.embedders import make_embedder
 
     made = make_embedder(settings)
     vector = made.embed_query(PROBE)
@@ -108,7 +108,7 @@ def chroma() -> str:
 
 
 async def _findings(settings: Settings) -> list[LevelFinding]:
-    from server.safety import make_processes
+    from server.composition.safety import make_processes
 
     processes = make_processes(settings, os.environ)
     try:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from server.cli.checks.findings import Finding, judged
-from server.safety import make_secrets
+from server.composition.safety import make_secrets
 from tools.core.errors import UnavailableError
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ import anyio
 import typer
 from pydantic import ValidationError
 
-from server.apis import make_descriptions, options_of
 from server.cli.invocation import invocation
 from server.cli.terminal.screen import print_json
 from server.clients.files import fitted
+from server.composition.apis import make_descriptions, options_of
+from server.composition.safety import make_machine
 from server.mcp.visible import visible
-from server.safety import make_machine
 from server.settings import Settings, SettingsError
 from server.settings.file import NamedTable, SettingsFile
 from server.settings.openapi import OpenApiSettings

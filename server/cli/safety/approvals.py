@@ -201,7 +201,7 @@ def _choice(question: Approval, settings: Settings) -> Consent:
 
 def _offers(question: Approval, settings: Settings) -> Sequence[tuple[str, ...]]:
     """The rules that may be written into the settings; none where they would not count there."""
-    from server.current_policy import counting_file
+    from server.composition.current_policy import counting_file
 
     return question.asked.offers if counting_file(_of_asker(question, settings)) else ()
 
@@ -232,7 +232,7 @@ def _answer(store: ApprovalStore, question: Approval, settings: Settings, consen
 
 
 def _allow_always(rules: tuple[str, ...], settings: Settings) -> bool:
-    from server.safety import allow_always
+    from server.composition.safety import allow_always
 
     try:
         allow_always(settings, rules)

@@ -68,7 +68,7 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
     Rules for the project at the root: toolcrib policy suggest
     """
     from server.cli.opened import tools_of
-    from server.safety import make_policy
+    from server.composition.safety import make_policy
     from server.settings.sources import load
 
     flags = {"root": root, "data_dir": data_dir, "functions.paths": functions or None}
@@ -143,7 +143,7 @@ def _containment(settings: Settings, confined: bool | None) -> Containment:
 
 
 async def _real_containment(settings: Settings) -> Containment:
-    from server.safety import make_processes
+    from server.composition.safety import make_processes
     from tools.core.permission import containment_of
 
     processes = make_processes(settings, os.environ)
@@ -189,7 +189,7 @@ def _rules(made: Policy, settings: Settings) -> dict[str, Any]:
 
 def _warnings(made: Policy, registry: ToolRegistry) -> Iterator[str]:
     """Rules that are about no tool, can never match one that they name, or allow any program."""
-    from server.safety import open_ended_rules
+    from server.composition.safety import open_ended_rules
 
     yield from open_ended_rules(made.rules[Verdict.ALLOW], registry)
     specs = registry.specs()

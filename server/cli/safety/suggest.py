@@ -14,7 +14,7 @@ from server.cli.invocation import invocation
 from server.cli.safety.project import Project, look_at
 from server.cli.safety.suggested import suggested
 from server.cli.terminal.screen import forget_typed, print_json
-from server.current_policy import counting_file
+from server.composition.current_policy import counting_file
 from server.mcp.visible import visible
 from server.settings import SettingsError
 from server.settings.file import ListEntries, SettingsFile, add_entries

@@ -138,7 +138,7 @@ def _heading(changes: Sequence[Change]) -> str:
 def _undo(
     app: App, history: CallHistory, found: Sequence[Change], *, force: bool, yes: bool
 ) -> None:
-    from server.safety import make_sandbox
+    from server.composition.safety import make_sandbox
     from tools.sandbox.history.undo import Undo
 
     sandbox = make_sandbox(app.settings, app.settings.root).recorded(history)

@@ -1,4 +1,4 @@
-"""The HTTP APIs of the settings, put together: a part of the composition root."""
+"""The HTTP APIs of the settings."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from server.current_policy import counting_file
+from server.composition.current_policy import counting_file
 from server.settings.settings import Settings
 from storage.library import Library
 from storage.locks import locked

@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 import pytest
 
-from server.embedders import find_embedder, make_embedder
+from server.composition.embedders import find_embedder, make_embedder
 from server.settings.index import EmbedderKind, EmbedderSettings
 
 IDS = {

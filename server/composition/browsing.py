@@ -1,4 +1,4 @@
-"""What is browsed, made as the settings say: a part of the composition root."""
+"""What clients browse besides tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What workers of function files are given, as the settings say: of the composition root."""
+"""What workers of function files are given."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from server.safety import protected, read_only
+from server.composition.safety import protected, read_only
 from server.settings import Settings
 
 if TYPE_CHECKING:

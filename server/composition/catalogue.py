@@ -1,0 +1,66 @@
+"""The catalogue of every tool, which follows what other servers and APIs offer."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from server.settings import Settings
+from server.upstream.no_gateway import NoGateway
+from storage.library import Library
+from tools.core.registry import ToolRegistry
+from tools.retrieval.catalogue import Catalogue
+
+if TYPE_CHECKING:
+    from server.upstream.gateway import Gateway
+    from tools.openapi.apis import Apis
+    from tools.retrieval.learning import Learning
+
+__all__ = ["make_catalogue"]
+
+
+def make_catalogue(
+    settings: Settings,
+    registry: ToolRegistry,
+    library: Library,
+    gateway: Gateway | NoGateway,
+    apis: Apis | None,
+) -> Catalogue:
+    """Makes what finds tools.
+
+    Args:
+        settings: What can be set.
+        registry: The tools.
+        library: Keeps the index of them.
+        gateway: The other servers.
+        apis: The HTTP APIs; None where there are none.
+    """
+    catalogue = Catalogue(
+        registry,
+        library=library,
+        learning=partial(_learning, library) if settings.toolsearch.learn else None,
+        is_down=partial(_is_down, gateway),
+        why_unlisted=partial(_why_unlisted, gateway),
+        settle=None if apis is None else apis.settle,
+    )
+    gateway.on_change(lambda _server, kinds: catalogue.notify() if "tools" in kinds else None)
+    if apis is not None:
+        apis.on_change(catalogue.notify)
+    return catalogue
+
+
+def _learning(library: Library) -> Learning:
+    from storage.index.embedders.static import StaticEmbedder
+    from tools.retrieval.learning import Learning
+
+    return Learning(library.catalog.uses, StaticEmbedder())
+
+
+def _is_down(gateway: Gateway | NoGateway, server: str) -> bool:
+    upstream = gateway.upstreams.get(server)
+    return upstream is not None and upstream.state == "down"
+
+
+def _why_unlisted(gateway: Gateway | NoGateway, server: str) -> str:
+    upstream = gateway.upstreams.get(server)
+    return "" if upstream is None else upstream.why_unlisted
