@@ -80,7 +80,7 @@ async def _result(app: App, name: str, given: dict[str, Any], *, as_json: bool) 
 
 def _typed(key: str, value: Any, schema: Mapping[str, Any]) -> Any:  # noqa: ANN401  # any JSON
     """A text as the parameter's type wants it; as it is where that is a text or unknown."""
-    from tools.conversion.schema import types
+    from tools.conversion.schemas.reading import types
 
     wanted = types(schema.get("properties", {}).get(key, {}), schema)
     if not wanted or "string" in wanted:

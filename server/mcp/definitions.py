@@ -8,7 +8,7 @@ from typing import Any
 
 import mcp_types as types
 
-from tools.conversion.schema import resolve
+from tools.conversion.schemas.reading import resolve
 from tools.core.spec import ToolSpec
 
 __all__ = ["RARELY_GIVEN", "describe", "lean"]

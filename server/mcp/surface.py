@@ -14,7 +14,7 @@ from server.mcp.definitions import describe, lean
 from server.mcp.profiles import Profile
 from server.mcp.variants import Variant
 from server.settings_error import SettingsError
-from tools.conversion.schema import without_null_unions
+from tools.conversion.schemas.nulls import without_null_unions
 from tools.core.errors import UnknownToolError
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec

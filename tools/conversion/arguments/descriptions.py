@@ -6,7 +6,7 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
-from tools.conversion.schema import branches
+from tools.conversion.schemas.reading import branches
 
 __all__ = ["FORMATS", "LONGEST", "describe_schema", "enumerate_some", "show"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.conversion.schema import branches
+from tools.conversion.schemas.reading import branches
 from tools.core.context import RequestContext
 from tools.core.errors import InternalError, ToolDefinitionError
 from tools.core.spec import ToolSpec

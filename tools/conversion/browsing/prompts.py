@@ -8,7 +8,7 @@ from typing import Any
 from tools.conversion.browsing.marked import Marked
 from tools.conversion.callables.signature import NOTHING
 from tools.conversion.results.output import Collected, Output
-from tools.conversion.schema import resolve
+from tools.conversion.schemas.reading import resolve
 from tools.core.browsing.prompt import (
     PROMPT_MARK,
     Message,

@@ -32,7 +32,8 @@ from tools.conversion.results.return_type import (
     result_schema,
     result_type,
 )
-from tools.conversion.schema import resolve, tidy
+from tools.conversion.schemas.reading import resolve
+from tools.conversion.schemas.tidy import tidy
 from tools.core.content import Attachment
 from tools.core.errors import (
     InternalError,

@@ -1,0 +1,33 @@
+"""The keywords of JSON Schema under which other schemas stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["CONDITIONS", "UNIONS", "changed"]
+
+CONDITIONS = {"if", "not"}
+"""Words under which a schema that accepts less lets the whole accept more."""
+ONE_SCHEMA = {
+    *("additionalProperties", "contains", "else", "items", "propertyNames", "then"),
+    *CONDITIONS,
+}
+MANY_SCHEMAS = {"allOf", "anyOf", "oneOf", "prefixItems"}
+NAMED_SCHEMAS = {"$defs", "definitions", "patternProperties", "properties"}
+UNIONS = ("anyOf", "oneOf")
+
+
+def changed(key: str, value: Any, change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:
+    """Returns the value of a keyword, with the schemas in it changed."""
+    if key in ONE_SCHEMA and isinstance(value, Mapping):
+        return change(value)
+    if key in MANY_SCHEMAS and isinstance(value, list):
+        return [_part(part, change) for part in value]
+    if key in NAMED_SCHEMAS and isinstance(value, Mapping):
+        return {name: _part(part, change) for name, part in value.items()}
+    return value
+
+
+def _part(part: Any, change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:
+    return change(part) if isinstance(part, Mapping) else part  # true and false are schemas too

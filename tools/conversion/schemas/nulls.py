@@ -1,0 +1,70 @@
+"""Schemas without null beside other types and values, which some clients refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tools.conversion.schemas.keywords import CONDITIONS, UNIONS, changed
+
+__all__ = ["without_null", "without_null_unions"]
+
+ANNOTATIONS = {"default", "deprecated", "description", "examples", "title"}
+"""Words of which the outer one holds where a type of a union has them as well."""
+
+
+def without_null_unions(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a schema in which null stands beside no other type or value, at any depth.
+
+    It is for clients that refuse such unions, of whatever server the tool is. What is required
+    stays required, and what is null alone stays null.
+    """
+    kept = {
+        key: value if key in CONDITIONS else changed(key, value, without_null_unions)
+        for key, value in schema.items()
+    }
+    return without_null(kept)
+
+
+def without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Returns the schema without null beside other types and values at its top."""
+    narrowed = {**schema}
+    for key, is_null in NULLS.items():
+        parts = schema.get(key)
+        if isinstance(parts, list) and (kept := [part for part in parts if not is_null(part)]):
+            narrowed[key] = kept
+    if narrowed == schema:
+        return schema
+    if narrowed.get("default", ...) is None:
+        del narrowed["default"]
+    match narrowed.get("type"):
+        case [only]:
+            narrowed["type"] = only
+    values = narrowed.get("enum")
+    if values and all(isinstance(value, str) for value in values):
+        narrowed["type"] = "string"  # pydantic leaves it out where null was among them
+    return _without_union_of_one(narrowed)
+
+
+def _without_union_of_one(schema: dict[str, Any]) -> dict[str, Any]:
+    for key in UNIONS:
+        rest = {name: value for name, value in schema.items() if name != key}
+        match schema.get(key):
+            case [Mapping() as only] if rest.keys() & only.keys() <= ANNOTATIONS:
+                return {**only, **rest}
+    return schema
+
+
+def _is_null(schema: object) -> bool:
+    if not isinstance(schema, Mapping):
+        return False
+    return schema.get("type") in ("null", ["null"]) or schema.get("const", ...) is None
+
+
+NULLS: Mapping[str, Callable[[object], bool]] = {
+    "enum": lambda value: value is None,
+    "type": lambda kind: kind == "null",
+    "anyOf": _is_null,
+    "oneOf": _is_null,
+}
+"""The words under which null can stand beside others, and what it is there."""
