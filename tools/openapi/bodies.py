@@ -20,8 +20,11 @@ __all__ = ["Body", "Shape", "object_shape"]
 MOST_FILE_BYTES = 50_000_000
 """Bytes of one file that is sent."""
 
-JSON, FORM, MULTIPART, TEXT, FILE = "json", "form", "multipart", "text", "file"
-_PREFERRED = (JSON, FORM, MULTIPART, TEXT, FILE)
+_PREFERRED = ("json", "form", "multipart", "text", "file")
+"""How bodies are written, the easiest to give first."""
+
+_DEEPEST = 8
+"""Parts of an object within each other."""
 
 _FORM_TYPE = "application/x-www-form-urlencoded"
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+", re.ASCII)
@@ -75,7 +78,7 @@ class Body:
         media_type = min(content, key=lambda each: _PREFERRED.index(_form(each)))
         media = description.follow(content[media_type])
         form = _form(media_type)
-        shape = object_shape(media.get("schema"), description) if form == MULTIPART else None
+        shape = object_shape(media.get("schema"), description) if form == "multipart" else None
         return cls(
             media_type="application/json" if "*" in media_type else media_type,
             form=form,
@@ -152,9 +155,6 @@ def is_file(schema: object, description: Description) -> bool:
     )
 
 
-_DEEPEST = 8
-
-
 def _shape(schema: object, description: Description, depth: int) -> Shape | None:
     found = description.follow(schema)
     kinds = found.get("type", "object")
@@ -197,13 +197,13 @@ def _files(shape: Shape, description: Description) -> dict[str, bool]:
 def _form(media_type: str) -> str:
     kind = media_type.partition(";")[0].strip().lower()
     if kind in {"*/*", "application/json", "application/*"} or kind.endswith("+json"):
-        return JSON
+        return "json"
     if kind == _FORM_TYPE:
-        return FORM
+        return "form"
     if kind.startswith("multipart/form-data"):
-        return MULTIPART
+        return "multipart"
     is_text = kind.startswith("text/") or kind.endswith(("+xml", "/xml", "yaml", "graphql"))
-    return TEXT if is_text else FILE
+    return "text" if is_text else "file"
 
 
 def _read(sandbox: Sandbox, path: object) -> bytes:
