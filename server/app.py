@@ -19,7 +19,6 @@ from server.chat import ChatSampler
 from server.composition.browsing import make_browsing
 from server.composition.catalogue import make_catalogue
 from server.composition.current_policy import CurrentPolicy
-from server.composition.embedders import find_embedder, make_embedder
 from server.composition.function_workers import make_worker_options
 from server.composition.gateway import make_gateway
 from server.composition.safety import (
@@ -43,6 +42,7 @@ from server.opening.first_reply import INSTRUCTIONS, NAME
 from server.settings import Settings
 from server.settings.collections import collections_of
 from server.upstream.no_gateway import NoGateway
+from storage.index.embedders.making import find_embedder, make_embedder
 from storage.library import Library
 from storage.models import Identity
 from tools.core.audit.recording import Recording
@@ -308,10 +308,11 @@ def _objection_to(spec: Spec) -> str:
 def _open_library(settings: Settings) -> Library:
     settings.create_directories()
     client = partial(endpoint_client, settings)
+    embedder = settings.embedder.options
     return Library(
         settings.data_dir,
-        make_embedder(settings.embedder, client=client),
-        make=partial(find_embedder, settings.embedder, client=client),
+        make_embedder(embedder, client=client),
+        make=partial(find_embedder, embedder, client=client),
         chroma_url=settings.chroma.url,
         client=client,
         alpha=settings.search.alpha,

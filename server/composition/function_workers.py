@@ -13,6 +13,7 @@ from server.settings import Settings
 
 if TYPE_CHECKING:
     from tools.functions.file import WorkerOptions
+    from tools.functions.store import StoreOptions
 
 __all__ = ["make_worker_options"]
 
@@ -27,6 +28,7 @@ def make_worker_options(settings: Settings, environ: Mapping[str, str]) -> Worke
     from tools.functions.environment import Environments
     from tools.functions.file import WorkerOptions
 
+    may_store = [path.resolve() for path in settings.functions.context]
     seen = {name: value for name, value in environ.items() if not name.startswith("TOOLCRIB")}
     return WorkerOptions(
         environments=Environments(settings.data_dir / "environments", environ=seen),
@@ -36,4 +38,19 @@ def make_worker_options(settings: Settings, environ: Mapping[str, str]) -> Worke
         read_only=read_only(settings),
         memory_bytes=settings.functions.memory_mb * 1_000_000,
         starts=anyio.CapacityLimiter(os.cpu_count() or 1),
+        stores=dict.fromkeys(may_store, _store_options(settings)) if may_store else {},
+    )
+
+
+def _store_options(settings: Settings) -> StoreOptions:
+    from tools.functions.store import StoreOptions
+
+    return StoreOptions(
+        directory=settings.data_dir,
+        embedder=settings.embedder.options,
+        chroma_url=settings.chroma.url,
+        private=settings.requests.private,
+        proxy=settings.requests.proxy,
+        alpha=settings.search.alpha,
+        max_document_bytes=settings.limits.max_document_bytes,
     )

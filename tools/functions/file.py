@@ -42,6 +42,7 @@ from tools.functions.offers import (
     key_of,
 )
 from tools.functions.script import ScriptMetadataError, read_script_metadata
+from tools.functions.store import StoreOptions, store_of
 from tools.functions.worker import Worker, WorkerEndedError
 
 __all__ = ["FunctionFile", "WorkerOptions"]
@@ -81,6 +82,7 @@ class WorkerOptions:
         read_only: Paths closed to its writes.
         memory_bytes: Memory that one process may have; 0 sets no limit.
         starts: How many of them may be starting at once.
+        stores: How each file that may have the stored context opens it.
     """
 
     environments: Environments
@@ -90,6 +92,7 @@ class WorkerOptions:
     read_only: tuple[Path, ...]
     memory_bytes: int
     starts: anyio.CapacityLimiter
+    stores: Mapping[Path, StoreOptions]
 
 
 class FunctionFile:
@@ -313,16 +316,9 @@ class FunctionFile:
     async def _started(self, source: str) -> Worker:
         """A worker that has loaded a version of the file."""
         options = self._options
-        load = Load(
-            path=str(self.path),
-            source=source,
-            root=str(options.root),
-            protected=tuple(map(str, options.protected)),
-            read_only=tuple(map(str, options.read_only)),
-            memory_bytes=options.memory_bytes,
-        )
         try:
             python = await options.environments.get(read_script_metadata(source), self._report)
+            load = self._order(source, python)
             async with options.starts:
                 with anyio.fail_after(LOAD_SECONDS):
                     worker: Worker = await self._group.start(
@@ -342,6 +338,20 @@ class FunctionFile:
         if loaded.offers is None:
             raise _NotLoadedError(loaded.problems)
         return worker
+
+    def _order(self, source: str, python: Path) -> Load:
+        options = self._options
+        store, no_store = store_of(self.path, options.stores, python)
+        return Load(
+            path=str(self.path),
+            source=source,
+            root=str(options.root),
+            protected=tuple(map(str, options.protected)),
+            read_only=tuple(map(str, options.read_only)),
+            memory_bytes=options.memory_bytes,
+            store=None if store is None else store.encode(),
+            no_store=no_store,
+        )
 
     async def _report(self, line: str) -> None:
         logger.info("%s: %s", self.path.name, line)

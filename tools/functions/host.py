@@ -13,23 +13,24 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from anyio.abc import TaskGroup
 
+from storage.locks import made_once
 from storage.models import Identity
 from tools.core.audit.secret_arguments import SecretTools
 from tools.core.browsing.prompt import PromptSpec
 from tools.core.browsing.resource import ResourceSpec
-from tools.core.context import RequestContext
+from tools.core.context import RequestContext, first_use
 from tools.core.errors import ToolFailedError, as_tool_error
 from tools.core.result import ToolResult
-from tools.core.spec import ToolSpec
+from tools.core.spec import ToolScope, ToolSpec
 from tools.functions.loading import load
 from tools.functions.messages import (
     Load,
@@ -49,6 +50,9 @@ from tools.functions.offers import (
 )
 from tools.functions.questions import Questions, ServerPeer
 from tools.sandbox.files.sandbox import Sandbox
+
+if TYPE_CHECKING:  # opened on first use
+    from storage.library import Library
 
 __all__ = ["main"]
 
@@ -74,7 +78,9 @@ def main() -> None:
         order = Load(**json.loads(first.readline())["load"])
     _limit_memory(order.memory_bytes)
     anyio.run(anyio.lowlevel.checkpoint)  # imports what the author may have modules named like
-    found = load(Path(order.path), order.source)  # outside the event loop: it may run its own
+    found = load(
+        Path(order.path), order.source, order.no_store
+    )  # outside the event loop: it may run its own
     offers = None if found.offers is None else list(map(encode_offer, found.offers))
     send({"loaded": asdict(Loaded(offers, found.problems, found.files))})
     if found.offers is not None:
@@ -88,6 +94,7 @@ async def _serve(incoming: int, calls_in: Callable[[TaskGroup], _Calls]) -> None
             calls.take(message)
         group.cancel_scope.cancel()
         _end_at_last()
+    calls.close()
 
 
 class _ServerLogHandler(logging.Handler):
@@ -113,10 +120,22 @@ class _Calls:
             protected=tuple(map(Path, load.protected)),
             read_only=tuple(map(Path, load.read_only)),
         )
+        self._store = load.store
         self._send = send
         self._questions = Questions(send)
         self._group = group
         self._scopes: dict[int, anyio.CancelScope] = {}
+
+    @made_once
+    def library(self) -> Library:
+        """The stored context; only a file that may have it has tools that are given it."""
+        from tools.functions.store import StoreOptions
+
+        return StoreOptions.decode(cast("Message", self._store)).open()
+
+    def close(self) -> None:
+        if "library" in vars(self):
+            self.library.close()
 
     def take(self, message: Message) -> None:
         if "cancel" in message:
@@ -161,11 +180,14 @@ class _Calls:
             report,
             self._sandbox,
             _call=peer.call,
+            bound=message["bound"],
             sampler=peer,
             peer=peer,
             tool=offer.name,
         )
         try:
+            if isinstance(offer, ToolSpec) and offer.scope is ToolScope.CONTEXT:
+                context = replace(context, _library=await first_use(self, "library"))
             if "completed" in message and not isinstance(offer, ToolSpec):
                 argument, typed, given = message["completed"]
                 return {"values": await offer.complete(argument, typed, given, context)}

@@ -150,8 +150,8 @@ def _is_authored(file: str, beside: Path) -> bool:
     return path.is_relative_to(beside) and not installed
 
 
-SCOPES = {ToolScope.SANDBOXED, ToolScope.SYSTEM}
-"""What a worker can be given: the store and other servers are the server's."""
+SCOPES = {ToolScope.SANDBOXED, ToolScope.SYSTEM, ToolScope.CONTEXT}
+"""What a worker can be given: other servers are the server's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,17 +169,32 @@ class Found:
     files: list[str]
 
 
-def load(path: Path, source: str) -> Found:
-    """Imports a file from a text that may be older than it, and converts its functions."""
+def load(path: Path, source: str, no_store: str = "") -> Found:
+    """Imports a file from a text that may be older than it, and converts its functions.
+
+    Args:
+        path: The file.
+        source: The text.
+        no_store: Why its functions may not have the stored context; else empty.
+    """
     importing = FileImport(path)
     try:
-        offers, problems = _offers(importing.run(source), path)
+        module = importing.run(source)
+        offers, problems = _offers(module, path, no_store or _why_out_of_reach())
     except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever the author's code raises
         return Found(None, [_failure(error, path)], importing.files)
     return Found(offers, problems, importing.files)
 
 
-def _offers(module: ModuleType, path: Path) -> tuple[list[Offer], list[Problem]]:
+def _why_out_of_reach() -> str:
+    """Why our parts that are loaded on first use cannot be; empty where they can."""
+    for package in OUR_PACKAGES:
+        if str(OURS / package) not in getattr(sys.modules.get(package), "__path__", ()):
+            return f"{_remedy(package)}."
+    return ""
+
+
+def _offers(module: ModuleType, path: Path, no_store: str) -> tuple[list[Offer], list[Problem]]:
     hints = getattr(module, MARK, {})
     if not isinstance(hints, Mapping):
         raise ToolDefinitionError(f"{MARK} in {path.name} is {hints!r}; make it a dictionary.")
@@ -194,7 +209,10 @@ def _offers(module: ModuleType, path: Path) -> tuple[list[Offer], list[Problem]]
             problems.append(Problem(str(error), _line_of(function)))
             continue
         for key, offer in ((key_of(each), each) for each in found):
-            if offers.setdefault(key, offer) is not offer:
+            if no_store and isinstance(offer, ToolSpec) and offer.scope is ToolScope.CONTEXT:
+                text = f"{offer.name} has the scope context. {no_store}"
+                problems.append(Problem(text, _line_of(function)))
+            elif offers.setdefault(key, offer) is not offer:
                 text = f"There is another {key[0]} {key[1]!r} in this file; change one of them."
                 problems.append(Problem(text, _line_of(function)))
     return list(offers.values()), problems
@@ -217,7 +235,7 @@ def _spec(
     if options["scope"] not in SCOPES:
         raise ToolDefinitionError(
             f"{name} has the scope {options['scope']}, which a function file cannot have; use "
-            f'{" or ".join(sorted(SCOPES))}, and await context.call("query", …) for what is stored.'
+            f"{' or '.join(sorted(SCOPES))}."
         )
     # A read would be abandoned when it is cancelled, and its thread run on unseen by the server.
     converting = {**options, "effects": frozenset({Effect.EXECUTE})}

@@ -4,8 +4,8 @@
 |---|---|---|
 | server | `{"load": {…}}` | the first: what to run, and where (Load) |
 | worker | `{"loaded": {…}}` | the answer to it: what it offers, or why that is nothing (Loaded) |
-| server | `{"call": n, "key", "arguments", "identity"}` | use an offer |
-| server | `{"call": n, "key", "completed", "identity"}` | complete an argument of it |
+| server | `{"call": n, "key", "arguments", "identity", "bound"}` | use an offer |
+| server | `{"call": n, "key", "completed", "identity", "bound"}` | complete an argument of it |
 | server | `{"cancel": n}` | stop that call |
 | worker | `{"progress": n, "done", "total", "message"}` | how far a call is |
 | worker | `{"tell": n, "level", "text"}` | what its client should hear |
@@ -88,6 +88,8 @@ class Load:
         protected: Paths closed to the sandbox that functions are given.
         read_only: Paths closed to its writes.
         memory_bytes: Memory that the process may have.
+        store: How the stored context is opened (StoreOptions); None where the file may not have it.
+        no_store: Why it may not, and what to change; else empty.
     """
 
     path: str
@@ -96,6 +98,8 @@ class Load:
     protected: tuple[str, ...]
     read_only: tuple[str, ...]
     memory_bytes: int
+    store: Message | None
+    no_store: str
 
 
 @dataclass(frozen=True, slots=True)

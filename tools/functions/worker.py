@@ -119,7 +119,8 @@ class Worker:
             WorkerEndedError: If the process ended before it had answered.
         """
         number = next(self._numbers)
-        line = encode({"call": number, **asked, "identity": asdict(context.identity)})
+        whose = {"identity": asdict(context.identity), "bound": context.bound}
+        line = encode({"call": number, **asked, **whose})
         self._calls[number], replies = anyio.create_memory_object_stream[Message](math.inf)
         try:
             await self._send(line)

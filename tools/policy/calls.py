@@ -106,5 +106,9 @@ def reads_files(spec: ToolSpec) -> bool:
 
 
 def writes_files(spec: ToolSpec) -> bool:
-    """Whether a tool about a path changes what is there; of the scope context only the store is."""
-    return Effect.WRITE in spec.effects and spec.scope is not ToolScope.CONTEXT
+    """Whether a tool about a path changes what is there.
+
+    Of the scope context only the store is changed, except by functions of the user's.
+    """
+    only_stores = spec.scope is ToolScope.CONTEXT and not spec.source.startswith("function:")
+    return Effect.WRITE in spec.effects and not only_stores

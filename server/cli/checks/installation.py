@@ -74,9 +74,9 @@ def embedder(settings: EmbedderSettings) -> str:
     Raises:
         StorageError: If it cannot.
     """
-    from server.composition.embedders import make_embedder
+    from storage.index.embedders.making import make_embedder
 
-    made = make_embedder(settings)
+    made = make_embedder(settings.options)
     vector = made.embed_query(PROBE)
     return f"{made.model_id}, {len(vector)} dimensions"
 

@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
+from storage.index.embedders.making import EmbedderOptions
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from tools.core.context import RequestContext
@@ -22,6 +23,7 @@ from tools.core.result import ToolResult
 from tools.functions.environment import Environments
 from tools.functions.file import WorkerOptions
 from tools.functions.files import FunctionFiles
+from tools.functions.store import StoreOptions
 from tools.sandbox.files.sandbox import Sandbox
 
 
@@ -34,6 +36,7 @@ class Served:
     files: FunctionFiles
     registry: ToolRegistry
     manager: SandboxToolManager
+    library: Library
 
     @property
     def names(self) -> list[str]:
@@ -75,11 +78,25 @@ def serve(tmp_path: Path) -> Serve:
 
     @asynccontextmanager
     async def served(
-        source: str, *, name: str = "crafts.py", memory_bytes: int = 0, **environ: str
+        source: str,
+        *,
+        name: str = "crafts.py",
+        memory_bytes: int = 0,
+        may_store: bool = False,
+        **environ: str,
     ) -> AsyncIterator[Served]:
         save(folder, source, name)
         registry = ToolRegistry()
         environment = {**os.environ, **environ}
+        store = StoreOptions(
+            directory=tmp_path / "data",
+            embedder=EmbedderOptions(),
+            chroma_url="",
+            private=(),
+            proxy="",
+            alpha=0.5,
+            max_document_bytes=1_000,
+        )
         options = WorkerOptions(
             environments=Environments(tmp_path / "environments", environ=environment),
             variables=environment,
@@ -88,6 +105,7 @@ def serve(tmp_path: Path) -> Serve:
             read_only=(folder,),
             memory_bytes=memory_bytes,
             starts=anyio.CapacityLimiter(2),
+            stores={folder / name: store} if may_store else {},
         )
         files = FunctionFiles([folder], registry, lambda: options)
         library = Library(tmp_path / "data", MiniLMEmbedder())
@@ -101,7 +119,7 @@ def serve(tmp_path: Path) -> Serve:
         try:
             async with files.running():
                 await files.loaded()
-                yield Served(folder, root, files, registry, manager)
+                yield Served(folder, root, files, registry, manager, library)
         finally:
             library.close()
 

@@ -150,7 +150,7 @@ async def test_all_decides_what_is_public_where_there_is_one(serve: Serve) -> No
     ("hints", "wrong"),
     [
         ('__tool_options__ = {"efects": ["read"]}', "efects"),
-        ('__tool_options__ = {"scope": "context"}', "scope context"),
+        ('__tool_options__ = {"scope": "mcp"}', "scope mcp"),
         ("__tool_options__ = 5", "__tool_options__"),
     ],
 )

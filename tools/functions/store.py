@@ -1,0 +1,93 @@
+"""The stored context, as the functions of a file get it that the settings allow to have it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
+
+from storage.index.embedders.making import EmbedderOptions, find_embedder, make_embedder
+
+if TYPE_CHECKING:  # a worker that opens none starts without it
+    from storage.library import Library
+
+__all__ = ["StoreOptions", "store_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """How a worker opens it, as the server does.
+
+    Attributes:
+        directory: The data directory.
+        embedder: Makes the vectors of queries; those of what is stored are the server's to make.
+        chroma_url: Address of a Chroma server; empty means embedded Chroma.
+        private: Each `host:port` that is asked directly where there is a proxy.
+        proxy: URL of a proxy for what is asked over HTTP.
+        alpha: Weight of meaning against words in a search.
+        max_document_bytes: Largest document that is taken.
+    """
+
+    directory: Path
+    embedder: EmbedderOptions
+    chroma_url: str
+    private: tuple[str, ...]
+    proxy: str
+    alpha: float
+    max_document_bytes: int
+
+    @staticmethod
+    def decode(sent: Mapping[str, Any]) -> StoreOptions:
+        """What `encode` made plain data of."""
+        return TypeAdapter(StoreOptions).validate_python(sent)
+
+    def encode(self) -> dict[str, Any]:
+        """The same as plain data, the embedder's key too."""
+        encoded: dict[str, Any] = to_jsonable_python(asdict(self))
+        return encoded
+
+    def open(self) -> Library:
+        """Opens it beside the server's own, whose indexer embeds what is added here.
+
+        Raises:
+            StorageError: If the data directory cannot be used.
+        """
+        from storage.library import Library
+        from tools.sandbox.web.blocking import endpoint_client
+
+        client = partial(endpoint_client, private=self.private, proxy=self.proxy)
+        return Library(
+            self.directory,
+            make_embedder(self.embedder, client=client),
+            make=partial(find_embedder, self.embedder, client=client),
+            chroma_url=self.chroma_url,
+            client=client,
+            alpha=self.alpha,
+            max_document_bytes=self.max_document_bytes,
+        )
+
+
+def store_of(
+    path: Path, stores: Mapping[Path, StoreOptions], python: Path
+) -> tuple[StoreOptions | None, str]:
+    """What a file opens that runs with an interpreter; if nothing, why, and what to change."""
+    store = stores.get(path.resolve())
+    if store is None:
+        line = f"context = {json.dumps([str(path)], ensure_ascii=False)}"
+        return None, (
+            "To let this file read and change what is stored, write "
+            f"{line} under [functions] in the settings."
+        )
+    if python != Path(sys.executable):
+        return None, (
+            "That needs the server's own interpreter: leave out the dependencies and the version "
+            "of Python in the `# /// script` block, or move the function into another file."
+        )
+    return store, ""
