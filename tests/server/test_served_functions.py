@@ -44,12 +44,18 @@ def crafts(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def started(directory: Path, *functions: str, **options: Any) -> AsyncIterator[Client]:
+async def started(
+    directory: Path, *functions: str, store: Path | str = "", **options: Any
+) -> AsyncIterator[Client]:
     server = StdioServerParameters(
         command=str(command_path()),
         args=["serve", "--functions", *functions],
         cwd=directory / "root",
-        env={"TOOLCRIB_DATA_DIR": str(directory / "data"), "TOOLCRIB_HTTP__TOKEN": "hidden"},
+        env={
+            "TOOLCRIB_DATA_DIR": str(directory / "data"),
+            "TOOLCRIB_HTTP__TOKEN": "hidden",
+            "TOOLCRIB_FUNCTIONS__CONTEXT": str(store),
+        },
     )
     async with Client(server, **options) as client:
         yield client
@@ -117,3 +123,23 @@ async def test_agents_cannot_write_what_the_server_runs(crafts: Path, tmp_path: 
     read = await app.manager.execute("read_file", {"file_path": "single.py"}, app.context)
     assert "strokes" in read.text
     app.library.close()
+
+
+async def test_a_file_that_the_settings_name_finds_what_the_client_stored(
+    crafts: Path, tmp_path: Path
+) -> None:
+    source = """
+from storage.models import SearchFilter
+from tools.authoring import RequestContext, tool
+
+@tool(scope="context", effects={"read"})
+def titles(query: str, context: RequestContext) -> list[str]:
+    return [hit.context.title for hit in context.shelf().search(query, SearchFilter(), 5).hits]
+"""
+    (crafts / "saws.py").write_text(source)
+    async with started(tmp_path, "crafts", store=crafts / "saws.py") as client:
+        document = {"text": "The frame saw hangs in the shed.", "title": "saws"}
+        added = await client.call_tool("add_document", document)
+        assert not added.is_error, text(added)
+        found = await client.call_tool("titles", {"query": "saw"})
+        assert text(found) == '["saws"]'

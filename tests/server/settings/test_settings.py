@@ -123,6 +123,13 @@ def test_function_files_are_python_files_or_directories_outside_of_the_root(
             settings(path)
 
 
+def test_files_that_may_have_the_stored_context_are_named_one_by_one(tmp_path: Path) -> None:
+    (tmp_path / "saws.py").touch()
+    assert FunctionSettings(context=(tmp_path / "saws.py",)).context == (tmp_path / "saws.py",)
+    with pytest.raises(ValidationError, match="name each file by itself"):
+        FunctionSettings(context=(tmp_path,))
+
+
 def test_a_model_for_summaries_has_a_url_and_a_name_and_keeps_its_key() -> None:
     settings = SummarySettings(url="http://127.0.0.1:1/v1", model="tiny", api_key=SecretStr("hush"))
     assert "hush" not in repr(settings)

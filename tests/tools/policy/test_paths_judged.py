@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -311,3 +312,13 @@ def test_a_tool_beneath_the_root_is_about_all_of_it_where_no_path_is_given(judge
     assert judge("grep", {"pattern": "x"}, **rules).verdict is Verdict.ASK
     assert judge("grep", {"pattern": "x", "path": None}, **rules).verdict is Verdict.ASK
     assert judge("add_document", {"text": "x"}, ask=["add_document(**)"]).verdict is Verdict.ALLOW
+
+
+def test_a_function_with_the_stored_context_may_write_to_its_path(crib: Crib) -> None:
+    policy = Policy("standard", find=crib.get, deny=["write_file(secrets/**)"])
+    ours = crib["add_document"]
+    for spec, verdict in (
+        (ours, Verdict.ALLOW),
+        (replace(ours, source="function:crafts.py"), Verdict.DENY),
+    ):
+        assert policy.judge(spec, {"path": "secrets/a"}).verdict is verdict

@@ -95,6 +95,20 @@ def entries(library: Library, identity: Identity = ANN) -> list[Entry]:
     return library.entries.recent(identity, None, 1_000)[::-1]
 
 
+async def test_of_a_function_that_stores_nothing_is_kept_that_it_was_to_store(
+    recorded: Recorded, library: Library
+) -> None:
+    @tool(scope=ToolScope.CONTEXT, effects={Effect.WRITE})
+    def keep(title: str) -> None:
+        """Keeps a note."""
+
+    manager = recorded(keep, source="function:/crafts.py")
+    await manager.execute("keep", {"title": "the plane is blunt"}, ASKING)
+    (entry,) = entries(library)
+    assert (entry.action, entry.outcome) == ("keep", "ok")
+    assert (entry.target, entry.arguments, entry.said) == ("", {}, "")
+
+
 async def test_a_call_tells_what_was_done_with_what_and_what_came_of_it(
     recorded: Recorded, library: Library
 ) -> None:
