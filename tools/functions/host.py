@@ -78,9 +78,8 @@ def main() -> None:
         order = Load(**json.loads(first.readline())["load"])
     _limit_memory(order.memory_bytes)
     anyio.run(anyio.lowlevel.checkpoint)  # imports what the author may have modules named like
-    found = load(
-        Path(order.path), order.source, order.no_store
-    )  # outside the event loop: it may run its own
+    # Outside the event loop: the file may run its own.
+    found = load(Path(order.path), order.source, order.no_store)
     offers = None if found.offers is None else list(map(encode_offer, found.offers))
     send({"loaded": asdict(Loaded(offers, found.problems, found.files))})
     if found.offers is not None:
