@@ -26,8 +26,10 @@ from tools.sandbox.secrets.redaction import Redaction
 if TYPE_CHECKING:
     from server.upstream.gateway import Gateway
     from server.upstream.no_gateway import NoGateway
+    from tools.functions.files import FunctionFiles
+    from tools.openapi.apis import Apis
 
-__all__ = ["opened", "record", "tell_unlisted", "tools_of"]
+__all__ = ["load_own", "opened", "record", "tell_unlisted", "tools_of"]
 
 
 @contextmanager
@@ -115,23 +117,22 @@ def _of_this_machine(settings: Settings) -> ToolRegistry:
     registry = discover_tools(collections)
     machine = make_machine(settings, os.environ, Redaction())
     apis = apis_of(settings, registry, machine)
-
-    async def load() -> None:
-        await function_files(settings, registry).load_once()
-        if apis is not None:
-            await apis.load()
-
-    anyio.run(load)
+    anyio.run(load_own, function_files(settings, registry), apis)
     return registry
+
+
+async def load_own(functions: FunctionFiles, apis: Apis | None) -> None:
+    """Puts the tools of function files and HTTP APIs into their registry, to be looked at."""
+    await functions.load_once()
+    if apis is not None:
+        await apis.load()
 
 
 def _with_servers(settings: Settings, name: str | None) -> ToolRegistry:
     app = build(settings)
 
     async def load() -> None:
-        await app.functions.load_once()
-        if app.apis is not None:
-            await app.apis.load()
+        await load_own(app.functions, app.apis)
         async with app.gateway.running(eager=False):
             await app.gateway.ready()
             if name is not None:

@@ -90,9 +90,11 @@ def _need(text: str | None, query: str | None) -> str:
 
 
 async def _found(app: App, asked: SearchQuery) -> list[Found]:
+    from server.cli.opened import load_own
+
     async with app.gateway.running(eager=False):
         await app.gateway.ready()  # with what other servers listed last
-        await app.functions.load_once()
+        await load_own(app.functions, app.apis)
         return await anyio.to_thread.run_sync(_search, app, asked)
 
 

@@ -201,3 +201,18 @@ def test_what_was_learned_is_forgotten_for_the_own_user_alone(cli: Command, work
         assert (ended.code, ended.out) == (0, "Forgot 2 use(s).\n")
         assert uses.listed(Identity("local")) == []
         assert len(uses.listed(Identity("bob"))) == 1
+
+
+def test_tools_of_http_apis_are_found(cli: Command, work: Path, described: Path) -> None:
+    operation = {"operationId": "listKites", "summary": "Lists kites for hire.", "responses": {}}
+    api = {
+        "openapi": "3.1.0",
+        "info": {"title": "Kites", "version": "1"},
+        "servers": [{"url": "https://kites.example"}],
+        "paths": {"/kites": {"get": operation}},
+    }
+    description = work / "kites.json"
+    description.write_text(json.dumps(api))
+    (work / "toolcrib.toml").write_text(f"[openapi.kites]\ndescription = '{description}'\n")
+    found = _found(cli, "hire a kite", "--top-k", "1", "--config", "toolcrib.toml")
+    assert [each["name"] for each in found] == ["kites__listKites"]
