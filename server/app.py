@@ -49,8 +49,9 @@ from tools.core.audit.recording import Recording
 from tools.core.browsing.offered import Offered, Spec
 from tools.core.client import Sampler
 from tools.core.collections import Collections
-from tools.core.context import Machine, RequestContext
+from tools.core.context import RequestContext
 from tools.core.discovery import discover, discover_installed
+from tools.core.machine import Machine
 from tools.core.manager import SandboxToolManager
 from tools.core.permission import Permissions
 from tools.core.registry import ToolRegistry

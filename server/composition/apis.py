@@ -10,8 +10,8 @@ from server.mcp.definitions import describe
 from server.settings.openapi import OpenApiSettings
 from server.settings.settings import Settings
 from server.upstream.safety.deception import findings, mentions
-from tools.core.context import Machine, first_use
 from tools.core.errors import UnavailableError, UpstreamError
+from tools.core.machine import Machine, first_use
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 from tools.openapi.api import ApiOptions

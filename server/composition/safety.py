@@ -15,7 +15,7 @@ from storage.library import Library
 from storage.locks import locked
 from tools.conversion.naming import SEPARATOR
 from tools.core.audit.audit import Audit
-from tools.core.context import Machine
+from tools.core.machine import Machine
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 from tools.sandbox.files.sandbox import Sandbox

@@ -15,9 +15,10 @@ from reportlab.pdfgen.canvas import Canvas
 
 import tools
 from tests.conftest import told
-from tools.core.context import Machine, RequestContext
+from tools.core.context import RequestContext
 from tools.core.discovery import discover
 from tools.core.errors import ToolError
+from tools.core.machine import Machine
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec

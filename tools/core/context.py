@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import anyio
-import anyio.to_thread
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from storage.locks import made_once
 from storage.models import Identity
 from tools.core.asking.asker import Asker, Waiting
 from tools.core.asking.deadline import PausableDeadline
@@ -20,24 +18,22 @@ from tools.core.asking.peer import Peer
 from tools.core.calling.nested import Repetition
 from tools.core.client import Approver, ProgressReporter, Sampler
 from tools.core.errors import CallFailedError, PermissionDeniedError, UnavailableError
+from tools.core.machine import first_use
 from tools.core.toolset import ToolSet
 
 if TYPE_CHECKING:  # the processes of function files start without the store
     from storage.library import Library, Shelf
     from tools.core.calling.nested import ToolCall
     from tools.core.collections import Collections
+    from tools.core.machine import Machine
     from tools.core.result import ToolResult
     from tools.retrieval.catalogue import Catalogue
     from tools.sandbox.files.sandbox import Sandbox
     from tools.sandbox.history.history import CallHistory
-    from tools.sandbox.processes.jobs import Jobs
     from tools.sandbox.processes.models import Watch
-    from tools.sandbox.processes.processes import Processes
     from tools.sandbox.search.search import FileSearch
-    from tools.sandbox.web.client import WebClient
-    from tools.sandbox.web.search.search import WebSearch
 
-__all__ = ["Calls", "IdentityArguments", "Machine", "RequestContext", "Work", "first_use"]
+__all__ = ["Calls", "IdentityArguments", "RequestContext", "Work"]
 
 PartT = TypeVar("PartT")
 Call = Callable[[str, Mapping[str, Any]], Awaitable["ToolResult"]]
@@ -62,74 +58,6 @@ class IdentityArguments(TypedDict, total=False):
     ]
     device_id: Annotated[str, Field(max_length=256, description="Which device")]
     agent_id: Annotated[str, Field(max_length=256, description="Which agent")]
-
-
-class Machine:
-    """Processes, the web and its search engines; each part is made when it is first used.
-
-    Args:
-        processes: Makes what starts programs.
-        web: Makes the client of every request.
-        search: Makes the way to the search engines.
-    """
-
-    def __init__(
-        self,
-        *,
-        processes: Callable[[], Processes],
-        web: Callable[[], WebClient],
-        search: Callable[[], WebSearch],
-    ) -> None:
-        self._make_processes = processes
-        self._make_web = web
-        self._make_search = search
-
-    @made_once
-    def processes(self) -> Processes:
-        """Starts programs, confined as the settings require."""
-        return self._make_processes()
-
-    @made_once
-    def jobs(self) -> Jobs:
-        """Programs that run in the background, until they end or the server does."""
-        from tools.sandbox.processes.jobs import Jobs
-
-        return Jobs(self.processes)
-
-    @made_once
-    def file_search(self) -> FileSearch:
-        """Searches among files, with a program of its own."""
-        from tools.sandbox.search.search import FileSearch
-
-        return FileSearch()
-
-    @made_once
-    def web(self) -> WebClient:
-        """Makes requests, judged at the socket."""
-        return self._make_web()
-
-    @made_once
-    def search(self) -> WebSearch:
-        """Asks the search engines of the settings."""
-        return self._make_search()
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Ends whatever was started, when the block does."""
-        try:
-            yield
-        finally:
-            made = vars(self)
-            for name in ("jobs", "file_search", "processes", "search", "web"):
-                if name in made:
-                    await made.pop(name).aclose()
-
-
-async def first_use(owner: object, name: str) -> Any:  # noqa: ANN401  # a part of any type
-    """Returns the named attribute of an owner, made in a thread where it is not there yet."""
-    if name not in vars(owner):
-        return await anyio.to_thread.run_sync(getattr, owner, name)
-    return getattr(owner, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,9 @@ from tools.core.calling.running import check_depth, in_time
 from tools.core.calling.turns import Turn, Turns
 from tools.core.client import AnswersAwaitedError
 from tools.core.collections import Collections
-from tools.core.context import Calls, Machine, RequestContext
+from tools.core.context import Calls, RequestContext
 from tools.core.errors import PermissionDeniedError, as_tool_error, only_cause
+from tools.core.machine import Machine
 from tools.core.permission import Permission, Permissions
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult

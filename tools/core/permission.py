@@ -14,14 +14,15 @@ import anyio
 
 from storage.locks import made_once
 from tools.core.client import Approval, Approvals, Question, digest_of
-from tools.core.context import RequestContext, first_use
+from tools.core.context import RequestContext
 from tools.core.errors import PermissionDeniedError
+from tools.core.machine import first_use
 from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
 from tools.policy.verdict import Containment, Decision, Verdict
 
 if TYPE_CHECKING:
     from tools.core.audit.secret_arguments import SecretArguments
-    from tools.core.context import Machine
+    from tools.core.machine import Machine
     from tools.policy.places import PlaceRules
     from tools.policy.policy import Policy
     from tools.sandbox.processes.processes import Processes

@@ -27,8 +27,9 @@ from storage.models import Identity
 from tools.core.audit.secret_arguments import SecretTools
 from tools.core.browsing.prompt import PromptSpec
 from tools.core.browsing.resource import ResourceSpec
-from tools.core.context import RequestContext, first_use
+from tools.core.context import RequestContext
 from tools.core.errors import ToolFailedError, as_tool_error
+from tools.core.machine import first_use
 from tools.core.result import ToolResult
 from tools.core.spec import ToolScope, ToolSpec
 from tools.functions.loading import load

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from storage.locks import made_once
-from tools.core.context import first_use
+from tools.core.machine import first_use
 
 
 class Owner:

@@ -1,0 +1,88 @@
+"""The machine: what reaches beyond files, each part made when it is first used."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+
+from storage.locks import made_once
+
+if TYPE_CHECKING:  # the processes of function files start without these
+    from tools.sandbox.processes.jobs import Jobs
+    from tools.sandbox.processes.processes import Processes
+    from tools.sandbox.search.search import FileSearch
+    from tools.sandbox.web.client import WebClient
+    from tools.sandbox.web.search.search import WebSearch
+
+__all__ = ["Machine", "first_use"]
+
+
+class Machine:
+    """Processes, the web and its search engines; each part is made when it is first used.
+
+    Args:
+        processes: Makes what starts programs.
+        web: Makes the client of every request.
+        search: Makes the way to the search engines.
+    """
+
+    def __init__(
+        self,
+        *,
+        processes: Callable[[], Processes],
+        web: Callable[[], WebClient],
+        search: Callable[[], WebSearch],
+    ) -> None:
+        self._make_processes = processes
+        self._make_web = web
+        self._make_search = search
+
+    @made_once
+    def processes(self) -> Processes:
+        """Starts programs, confined as the settings require."""
+        return self._make_processes()
+
+    @made_once
+    def jobs(self) -> Jobs:
+        """Programs that run in the background, until they end or the server does."""
+        from tools.sandbox.processes.jobs import Jobs
+
+        return Jobs(self.processes)
+
+    @made_once
+    def file_search(self) -> FileSearch:
+        """Searches among files, with a program of its own."""
+        from tools.sandbox.search.search import FileSearch
+
+        return FileSearch()
+
+    @made_once
+    def web(self) -> WebClient:
+        """Makes requests, judged at the socket."""
+        return self._make_web()
+
+    @made_once
+    def search(self) -> WebSearch:
+        """Asks the search engines of the settings."""
+        return self._make_search()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Ends whatever was started, when the block does."""
+        try:
+            yield
+        finally:
+            made = vars(self)
+            for name in ("jobs", "file_search", "processes", "search", "web"):
+                if name in made:
+                    await made.pop(name).aclose()
+
+
+async def first_use(owner: object, name: str) -> Any:  # noqa: ANN401  # a part of any type
+    """Returns the named attribute of an owner, made in a thread where it is not there yet."""
+    if name not in vars(owner):
+        return await anyio.to_thread.run_sync(getattr, owner, name)
+    return getattr(owner, name)
