@@ -20,6 +20,7 @@ from anyio.abc import ByteReceiveStream, ByteSendStream, Process, TaskGroup, Tas
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError
 from tools.core.invisible import LONGEST_LINE, log_line
 from tools.functions import bootstrap
 from tools.functions.answers import Answers
@@ -117,10 +118,14 @@ class Worker:
 
         Raises:
             WorkerEndedError: If the process ended before it had answered.
+            InvalidArgumentsError: If JSON cannot say what is asked.
         """
         number = next(self._numbers)
         whose = {"identity": asdict(context.identity), "bound": context.bound}
-        line = encode({"call": number, **asked, **whose})
+        try:
+            line = encode({"call": number, **asked, **whose})
+        except (ValueError, RecursionError) as error:
+            raise InvalidArgumentsError(f"The arguments cannot be sent: {error}.") from error
         self._calls[number], replies = anyio.create_memory_object_stream[Message](math.inf)
         try:
             await self._send(line)

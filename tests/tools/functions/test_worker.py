@@ -215,7 +215,7 @@ async def test_arguments_that_cannot_be_sent_cost_no_worker(
     monkeypatch.setattr(worker, "GRACE", 0.1)
     async with serve("import os\ndef pid(x: object = 0) -> int: return os.getpid()") as served:
         ended = _watched(await served.value("pid"))
-        assert (await served.error("pid", x=10**5000))[0] == "tool_failed"
+        assert (await served.error("pid", x=10**5000))[0] == "invalid_arguments"
         with anyio.move_on_after(0.5) as scope:
             await _until_ended(ended)
         assert scope.cancelled_caught
