@@ -302,7 +302,7 @@ async def test_a_wait_for_an_installation_can_be_given_up(serve: Serve) -> None:
 async def test_installations_hold_up_no_other_file(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "LONGEST_WAIT", 0.5)
+    monkeypatch.setattr(files, "LONGEST_WAIT", 3.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         index = f"http://127.0.0.1:{silent.getsockname()[1]}/simple"
         async with serve("def size() -> int: return 1", UV_DEFAULT_INDEX=index) as served:
