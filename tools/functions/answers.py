@@ -10,14 +10,11 @@ from anyio.abc import TaskGroup
 
 from tools.core.asking.peer import Form
 from tools.core.context import RequestContext
-from tools.core.errors import RateLimitedError, as_tool_error
-from tools.functions.messages import Message, encode_error
+from tools.core.errors import as_tool_error
+from tools.functions.messages import MOST_OPEN, Message, encode_error
 from tools.functions.offers import encode_result
 
 __all__ = ["Answers"]
-
-MOST_OPEN = 64
-"""Questions of one call that may be open at once."""
 
 
 class Answers:
@@ -39,10 +36,12 @@ class Answers:
         self._group = group
         self._send = send
         self._open: dict[int, anyio.CancelScope] = {}
+        self._places = anyio.Semaphore(MOST_OPEN)
 
     async def take(self, message: Message) -> None:
         """Takes what the worker says before the end of its call."""
         if "ask" in message:
+            await self._places.acquire()  # only what got round the worker's own limit waits
             self._group.start_soon(self._answer, message)
         elif "withdraw" in message:
             if (scope := self._open.get(message["id"])) is not None:
@@ -64,13 +63,9 @@ class Answers:
                 answer = {"failure": encode_error(as_tool_error(error, self._context.tool))}
             await self._send({"answer": number, **answer})
         del self._open[number]
+        self._places.release()
 
     async def _value(self, message: Message) -> object:
-        if len(self._open) > MOST_OPEN:
-            raise RateLimitedError(
-                f"{self._context.tool} asks more than {MOST_OPEN} things at once.",
-                next_actions=["Ask fewer things at once."],
-            )
         if "form" in message:
             return asdict(await self._context.fill(Form(**message["form"])))
         if "roots" in message:

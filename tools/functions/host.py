@@ -199,6 +199,8 @@ class _Calls:
             )
         except (Exception, SystemExit, KeyboardInterrupt) as raised:  # noqa: BLE001  # its caller's answer
             error = raised
+        finally:
+            peer.end()
         secrets = self._secrets.of(name, message["arguments"]) if kind == "tool" else None
         return _failure(error, name, str if secrets is None else secrets.text)
 

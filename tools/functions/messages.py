@@ -29,6 +29,7 @@ from tools.core.errors import DeclinedError, ToolError, ToolFailedError
 from tools.core.result import ToolFailure
 
 __all__ = [
+    "MOST_OPEN",
     "Load",
     "Loaded",
     "Message",
@@ -45,6 +46,9 @@ Message = dict[str, Any]
 
 LONGEST = 64_000_000
 """Bytes that one message may have."""
+
+MOST_OPEN = 64
+"""What one call may ask for at once."""
 
 
 class TooLongError(ToolFailedError):

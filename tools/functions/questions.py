@@ -12,8 +12,9 @@ import anyio
 
 from tools.core.asking.peer import Filled, Form, LogLevel, Peer, Root
 from tools.core.client import Prompt, Refusal, Reply
+from tools.core.errors import RateLimitedError, UnavailableError
 from tools.core.result import ToolResult
-from tools.functions.messages import Message, decode_error
+from tools.functions.messages import MOST_OPEN, Message, decode_error, encode_error
 from tools.functions.offers import decode_result
 
 __all__ = ["Questions", "ServerPeer"]
@@ -37,10 +38,15 @@ class Questions:
         """What the server answers to a question of a call.
 
         Raises:
-            ToolError: If that is a failure.
+            ToolError: If that is a failure, or the call asks too much at once.
         """
+        if sum(each.call == call for each in self._open.values()) >= MOST_OPEN:
+            raise RateLimitedError(
+                f"More than {MOST_OPEN} things are asked at once.",
+                next_actions=["Ask fewer things at once."],
+            )
         number = next(self._ids)
-        question = self._open[number] = _Question()
+        question = self._open[number] = _Question(call)
         try:
             await anyio.lowlevel.checkpoint()  # what is asked at once is sent at once
             self.send({"ask": call, "id": number, **what})
@@ -58,9 +64,20 @@ class Questions:
         with suppress(KeyError):  # withdrawn meanwhile
             self._open[message["answer"]].close(message)
 
+    def end(self, call: int) -> None:
+        """Fails what is still asked when the call is at its end: nobody answers it."""
+        for question in self._open.values():
+            if question.call == call:
+                question.close({"failure": encode_error(_ended())})
+
+
+def _ended() -> UnavailableError:
+    return UnavailableError("The call has ended, and asks nothing any more.")
+
 
 class _Question:
-    def __init__(self) -> None:
+    def __init__(self, call: int) -> None:
+        self.call = call
         self.answered = anyio.Event()
         self.answer: Message = {}
 
@@ -84,14 +101,25 @@ class ServerPeer(Peer):
     def __init__(self, questions: Questions, call: int) -> None:
         self._questions = questions
         self._call = call
+        self._is_over = False
+
+    def end(self) -> None:
+        """Answers nothing any more to what the call has left behind."""
+        self._is_over = True
+        self._questions.end(self._call)
+
+    async def _ask(self, what: Message) -> Any:  # noqa: ANN401  # decoded JSON
+        if self._is_over:
+            raise _ended()
+        return await self._questions.ask(self._call, what)
 
     async def fill(self, tool: str, form: Form) -> Filled:  # noqa: ARG002  # the server knows it
         """What the person at the client makes of a form."""
-        return Filled(**await self._questions.ask(self._call, {"form": asdict(form)}))
+        return Filled(**await self._ask({"form": asdict(form)}))
 
     async def roots(self, tool: str) -> list[Root]:  # noqa: ARG002  # the same
         """The directories that the client works in."""
-        return [Root(**each) for each in await self._questions.ask(self._call, {"roots": True})]
+        return [Root(**each) for each in await self._ask({"roots": True})]
 
     async def log(self, tool: str, level: LogLevel, text: str) -> None:  # noqa: ARG002  # the same
         """Has the server tell what happens."""
@@ -105,12 +133,9 @@ class ServerPeer(Peer):
 
     async def ask(self, prompts: Sequence[Prompt], *, state: str) -> list[Reply | Refusal | None]:  # noqa: ARG002  # the call goes on
         """A reply to each prompt."""
-        return [
-            Reply(**await self._questions.ask(self._call, {"prompt": asdict(each)}))
-            for each in prompts
-        ]
+        return [Reply(**await self._ask({"prompt": asdict(each)})) for each in prompts]
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
         """Calls another tool."""
         made = {"tool": name, "arguments": arguments}
-        return decode_result(await self._questions.ask(self._call, made))
+        return decode_result(await self._ask(made))

@@ -44,6 +44,8 @@ DRAIN = 0.5
 """Seconds for what a dead worker left in its pipes; a child of it may keep them open."""
 WAITING = 100
 """What a call tells and a slow client has not taken; more is dropped."""
+MOST_ASKED = 1_000
+"""What a call asks for that waits to be taken up; a worker from which more comes is ended."""
 LONGEST_BYTES = 4 * LONGEST_LINE + 1
 """Bytes of a line that are kept, of which at least one more character comes than is logged."""
 LINES_A_SECOND = 200
@@ -78,6 +80,7 @@ class Worker:
         self._group = group
         self._numbers = count(1)
         self._calls: dict[int, MemoryObjectSendStream[Message]] = {}
+        self._answering: dict[int, anyio.CancelScope] = {}
         self._stuck: set[int] = set()
         self._output_scope = anyio.CancelScope(shield=True)  # the last words count too
 
@@ -118,18 +121,19 @@ class Worker:
 
         Raises:
             WorkerEndedError: If the process ended before it had answered.
-            InvalidArgumentsError: If JSON cannot say what is asked.
+            ToolError: If what is asked cannot be sent.
         """
         number = next(self._numbers)
         whose = {"identity": asdict(context.identity), "bound": context.bound}
         try:
             line = encode({"call": number, **asked, **whose})
         except (ValueError, RecursionError) as error:
-            raise InvalidArgumentsError(f"The arguments cannot be sent: {error}.") from error
+            raise InvalidArgumentsError(f"JSON cannot say these arguments: {error}.") from error
         self._calls[number], replies = anyio.create_memory_object_stream[Message](math.inf)
         try:
             await self._send(line)
             async with anyio.create_task_group() as group:
+                self._answering[number] = group.cancel_scope
                 answers = Answers(context, group, self._send_message)
                 async for reply in replies:
                     if "result" in reply:
@@ -140,6 +144,7 @@ class Worker:
             await self._process.wait()
             raise WorkerEndedError(_ending(self._process))
         finally:
+            self._answering.pop(number, None)
             if number in self._calls:  # cancelled, or its caller is gone
                 self._group.start_soon(self._cancel, number, replies)
             else:
@@ -183,8 +188,10 @@ class Worker:
             _kill(self._process)
         finally:
             self.retired = True
-            for call in self._calls.values():
+            for number, call in self._calls.items():
                 call.close()
+                if number in self._answering:  # nobody is there for the answers
+                    self._answering[number].cancel()
             self._calls.clear()
         await _end(self._process, DRAIN)  # one that hangs up without ending serves nobody
 
@@ -192,8 +199,11 @@ class Worker:
         if "result" not in message:
             kind = next(key for key in DURING_A_CALL if key in message)
             call = self._calls.get(message[kind])  # a function may go on after its end
+            waiting = call.statistics().current_buffer_used if call else 0
             is_asked = kind in {"ask", "withdraw"}
-            if call and (is_asked or call.statistics().current_buffer_used < WAITING):
+            if waiting >= MOST_ASKED and is_asked:
+                raise ValueError("It asks for more than it may.")
+            if call and (is_asked or waiting < WAITING):
                 _deliver(message, call)
             return
         number = message["result"]

@@ -38,6 +38,22 @@ CRAFTS = """
             await context.peer._questions.ask(999, {"tool": "leave", "arguments": {}})
         return "nobody answers"
 
+    async def flood(context: RequestContext) -> None:
+        for number in range(100_000):
+            context.peer._questions.send(
+                {"ask": context.peer._call, "id": number, "tool": "wait", "arguments": {}}
+            )
+
+    async def ask_later(context: RequestContext) -> None:
+        async def ask(wait):
+            await asyncio.sleep(wait)
+            try:
+                await context.call("wait", {})
+            except ToolError as error:
+                Path(f"late-{wait}").write_text(error.error_type)
+        tasks.extend(asyncio.create_task(ask(wait)) for wait in (0, 0.3))
+        await asyncio.sleep(0.1)
+
     def leave() -> None:
         Path("left").write_text("")
 
@@ -102,6 +118,23 @@ async def test_nothing_is_answered_in_the_name_of_a_call_that_there_is_not(serve
 async def test_a_call_asks_a_bounded_number_of_things_at_once(serve: Serve) -> None:
     async with serve(CRAFTS) as served:
         assert await served.value("call_many") == ["rate_limited"] * 6
+
+
+async def test_a_worker_that_asks_without_end_is_ended(serve: Serve) -> None:
+    async with serve(CRAFTS) as served:
+        kind, message = await served.error("flood")
+        assert kind == "tool_failed"
+        assert "killed by SIGKILL" in message
+        assert await served.value("is_left") is False
+
+
+async def test_what_is_asked_beyond_the_end_of_a_call_fails(serve: Serve) -> None:
+    async with serve(CRAFTS) as served:
+        await served.call("ask_later")
+        late = served.root / "late-0", served.root / "late-0.3"
+        while not all(each.exists() for each in late):
+            await served.value("is_left")
+        assert [each.read_text("utf-8") for each in late] == ["unavailable"] * 2
 
 
 async def test_a_worker_that_dies_within_a_call_of_its_own_fails_both(serve: Serve) -> None:
