@@ -82,11 +82,15 @@ class Toolcrib:
         from storage.models import Identity
         from tools.core.manager import SandboxToolManager
         from tools.core.registry import ToolRegistry
+        from tools.core.spec import ToolOptions
         from tools.sandbox.files.sandbox import Sandbox
 
-        spec = self._convert(
-            function, name=options.name, description=options.description, hidden=options.hidden
-        )
+        said = ToolOptions(hidden=options.hidden)
+        if options.name is not None:
+            said["name"] = options.name
+        if options.description is not None:
+            said["description"] = options.description
+        spec = self._convert(function, **said)
         registry = ToolRegistry()
         registry.add(spec)
         sandbox = Sandbox(self._directory)

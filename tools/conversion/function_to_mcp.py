@@ -12,8 +12,7 @@ from tools.conversion.arguments.arguments import Arguments
 from tools.conversion.callables.callables import title_of, tool_name
 from tools.conversion.callables.commands import plain_function
 from tools.conversion.callables.constructors import constructor
-from tools.conversion.callables.docstrings import description as described
-from tools.conversion.callables.docstrings import documentation
+from tools.conversion.callables.docstrings import description, documentation
 from tools.conversion.callables.signature import read_signature, underlying
 from tools.conversion.invocation import Invocation
 from tools.conversion.results.output import Output
@@ -30,23 +29,19 @@ class FunctionToMCP:
     def convert(
         func: Callable[..., Any],
         *,
-        name: str | None = None,
-        description: str | None = None,
         source: str = "function",
         **overrides: Unpack[ToolOptions],
     ) -> ToolSpec:
         """Makes a tool of a function.
 
         Names and types come from the signature, texts from `Annotated`, `Field` and the docstring,
-        scope, effects and the rest from `@tool`; without it a tool is sandboxed, and the worst is
+        scope, effects and the rest from `@tool`; without it, a tool is sandboxed, and the worst is
         supposed of what it does. A parameter of type RequestContext is given by the call path and
         is not in the schema, nor is a hidden one.
 
         Args:
             func: A function, method, class, builtin, callable object, partial of one, or a command
                 of click.
-            name: The tool's name; by default the function's, or that of an object's class.
-            description: Text for the model; by default the docstring's.
             source: Where the function comes from, as in ToolSpec; what one of ours ("builtin")
                 raises unforeseen its caller is not told.
             **overrides: Options that hold whatever `@tool` said.
@@ -59,8 +54,9 @@ class FunctionToMCP:
         """
         func = plain_function(func)
         function = underlying(func)
-        name = tool_name(func, name)
-        options = settle(name, getattr(function, MARK, {}), overrides)
+        marked = getattr(function, MARK, ToolOptions())
+        name = tool_name(func, overrides.get("name", marked.get("name")))
+        options = settle(name, marked, overrides)
         hidden, rename = options.pop("hidden", ()), options.pop("rename", {})
         signature = read_signature(func, hidden=hidden, rename=rename)
         said = documentation(func)
@@ -71,20 +67,17 @@ class FunctionToMCP:
         output = Output(name, signature.returns, said.returns, is_ours=is_ours)
         called = constructor(func, arguments.refusal)
         abandon = options["effects"] == {Effect.READ}
-        if description is None:
-            description = described(said)
-        options = {"title": title_of(name), **options}
-        _check_sendable(name, options["title"], description, arguments.schema, output.schema)
+        told = {"title": title_of(name), "description": description(said), **options, "name": name}
+        texts = (told["title"], told["description"])
+        _check_sendable(name, *texts, arguments.schema, output.schema)
         return ToolSpec(
-            name=name,
-            description=description,
             input_schema=arguments.schema,
             output_schema=output.schema,
             validate=arguments.validate,
             canonical=arguments.canonical,
             invoke=Invocation(called, signature, output, abandon=abandon, is_ours=is_ours),
             source=source,
-            **options,
+            **told,
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from tools.conversion.browsing.prompts import prompts_of
 from tools.conversion.browsing.resources import resources_of
 from tools.conversion.callables.commands import as_function, is_command, leaves, printed, registered
+from tools.conversion.callables.dependencies import depended_on
 from tools.core.browsing.offered import Spec
 from tools.core.browsing.prompt import PROMPT_MARK
 from tools.core.browsing.resource import RESOURCE_MARK
@@ -22,16 +23,20 @@ __all__ = ["offered_by", "public_functions", "to_call"]
 def public_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
     """The functions that are meant to be used from outside: by `__all__`, by mark or by name.
 
-    The commands of click that are the module's own come after them.
+    One that others depend on is not meant by its name alone: what it makes, such as a connection or
+    a token, is for them. The commands of click that are the module's own come after them.
     """
     listed = getattr(module, "__all__", None)
-    seen: set[int] = set()
+    found: dict[int, tuple[str, Any]] = {}
     for name, value in vars(module).items():
-        if not callable(value) or is_command(value) or id(value) in seen:
-            continue
         named = not name.startswith("_") if listed is None else name in listed
-        if named and (_is_marked(value) or _is_function_of(module, value)):
-            seen.add(id(value))
+        if not (named and callable(value)) or is_command(value):
+            continue
+        if _is_marked(value) or _is_function_of(module, value):
+            found.setdefault(id(value), (name, value))
+    others = {id(each) for each in depended_on(value for _, value in found.values())}
+    for name, value in found.values():
+        if listed is not None or _is_marked(value) or id(inspect.unwrap(value)) not in others:
             yield name, value
     yield from _commands(module)
 

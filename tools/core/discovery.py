@@ -73,7 +73,7 @@ def _marked_functions(module: ModuleType) -> Iterator[Any]:
 def _deferred(function: Callable[..., Any]) -> DeferredTool:
     options: ToolOptions = getattr(function, MARK)
     return DeferredTool(
-        name=tool_name(function, None),
+        name=tool_name(function, options.get("name")),
         aliases=options.get("aliases", ()),
         known_as=options.get("known_as", ()),
         tags=options.get("tags", ()),

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar, overload
 
 from pydantic import (
     AfterValidator,
@@ -32,6 +32,7 @@ __all__ = [
     "ToolScope",
     "ToolSpec",
     "checked_options",
+    "marking",
     "settle",
     "tool",
 ]
@@ -218,13 +219,17 @@ class ToolOptions(TypedDict, total=False):
     """Options of a tool, as in ToolSpec; each that is left out has the default there.
 
     Attributes:
-        title: Name for people; by default the function's name in words.
+        name: By default the function's.
+        description: Text for the model; by default the docstring's.
+        title: Name for people; by default the name in words.
         hidden: Parameters that callers neither see nor give; each keeps its default.
         rename: What callers know parameters as, by the function's own names. Whatever else names an
             argument, such as `subject`, names it as callers do.
         ignored: Arguments that callers may give though they change nothing, such as a comment.
     """
 
+    name: str
+    description: str
     scope: ToolScope
     effects: Annotated[AbstractSet[Effect], AfterValidator(frozenset)]
     title: str
@@ -251,7 +256,11 @@ UNKNOWN = ToolOptions(effects=frozenset({Effect.EXECUTE, Effect.EXTERNAL}), dest
 """What has to be supposed of a function that says nothing of its effects."""
 
 
-def tool(**options: Unpack[ToolOptions]) -> Callable[[FunctionT], FunctionT]:
+@overload
+def tool(function: FunctionT, /) -> FunctionT: ...
+@overload
+def tool(**options: Unpack[ToolOptions]) -> Callable[[FunctionT], FunctionT]: ...
+def tool(function: Any = None, /, **options: Any) -> Any:
     """Marks a function as a tool; the registry finds it and converts it.
 
     Plain strings, lists and sets do as well for the options.
@@ -261,11 +270,26 @@ def tool(**options: Unpack[ToolOptions]) -> Callable[[FunctionT], FunctionT]:
     """
     checked = checked_options(OPTIONS, options, "@tool")
 
-    def mark(function: FunctionT) -> FunctionT:
-        setattr(function, MARK, checked)
-        return function
+    def mark(marked: FunctionT) -> FunctionT:
+        setattr(marked, MARK, checked)
+        return marked
 
-    return mark
+    return marking("@tool", mark, function)
+
+
+def marking(owner: str, mark: Callable[[Any], Any], function: object) -> Any:  # noqa: ANN401  # the function, or what marks one
+    """Returns what a decorator does: with parentheses it marks later, without them at once.
+
+    Raises:
+        ToolDefinitionError: If it was given something else than a function.
+    """
+    if function is None:
+        return mark
+    if not callable(function):
+        raise ToolDefinitionError(
+            f"{owner}({function!r}) does not say which option that is; write {owner}(name=…)."
+        )
+    return mark(function)
 
 
 def settle(owner: str, *layers: Mapping[str, Any]) -> dict[str, Any]:
@@ -296,7 +320,8 @@ def checked_options(
     except ValidationError as error:
         known = ", ".join(kind.core_schema["fields"])
         wrong = "; ".join(
-            f"{'.'.join(map(str, each['loc']))} = {each['input']!r}: {each['msg']}"
+            f"{'.'.join(map(str, each['loc']))} = {each['input']!r}: "
+            + ("there is no such option" if each["type"] == "extra_forbidden" else each["msg"])
             for each in error.errors(include_url=False)
         )
         raise ToolDefinitionError(

@@ -231,7 +231,8 @@ def _tool(
 def _spec(
     name: str, function: Callable[..., Any], hints: Mapping[str, Any], path: Path
 ) -> ToolSpec:
-    options = settle(name, hints, getattr(function, MARK, {}))
+    own_name = {} if getattr(function, "__name__", "") == name else {"name": name}
+    options = settle(name, hints, own_name, getattr(function, MARK, {}))
     if options["scope"] not in SCOPES:
         raise ToolDefinitionError(
             f"{name} has the scope {options['scope']}, which a function file cannot have; use "
@@ -239,8 +240,7 @@ def _spec(
         )
     # A read would be abandoned when it is cancelled, and its thread run on unseen by the server.
     converting = {**options, "effects": frozenset({Effect.EXECUTE})}
-    own_name = None if getattr(function, "__name__", "") == name else name
-    spec = FunctionToMCP.convert(function, name=own_name, source=f"function:{path}", **converting)
+    spec = FunctionToMCP.convert(function, source=f"function:{path}", **converting)
     return replace(spec, effects=options["effects"])
 
 

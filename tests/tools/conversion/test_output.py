@@ -412,7 +412,7 @@ def test_a_model_of_the_author_stays_as_it_is() -> None:
 
 
 def test_a_field_that_was_never_set_is_a_failure_of_the_tool() -> None:
-    with pytest.raises(ToolFailedError, match="a Invoice that does not match"):
+    with pytest.raises(ToolFailedError, match="Invoice does not match"):
         Output("tool", Invoice).result(Invoice(0))
 
 
@@ -462,7 +462,7 @@ def _broken() -> Tree:
 def test_a_value_that_does_not_fit_the_return_type_is_a_failure_of_the_tool(
     returns: object, value: object
 ) -> None:
-    with pytest.raises(ToolFailedError, match="tool returned the wrong type: a"):
+    with pytest.raises(ToolFailedError, match="tool returned the wrong type: "):
         Output("tool", returns).result(value)
 
 

@@ -6,7 +6,12 @@ import pytest
 
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core import errors
-from tools.core.errors import InvalidArgumentsError, ToolError, UnknownToolError
+from tools.core.errors import (
+    InvalidArgumentsError,
+    ToolDefinitionError,
+    ToolError,
+    UnknownToolError,
+)
 from tools.core.result import ToolFailure, ToolResult
 from tools.core.spec import Effect, ToolOptions, ToolScope, tool
 
@@ -57,6 +62,16 @@ def test_a_marked_function_is_the_function_itself() -> None:
     assert options == ToolOptions(
         scope=ToolScope.SYSTEM, effects=frozenset({Effect.READ, Effect.EXTERNAL})
     )
+
+
+def test_a_mark_without_parentheses_says_nothing_and_marks() -> None:
+    def read() -> int:
+        return 1
+
+    assert tool(read) is read
+    assert read.__tool_options__ == {}  # type: ignore[attr-defined]  # the mark
+    with pytest.raises(ToolDefinitionError, match=r"write @tool\(name=…\)"):
+        tool("greet")  # type: ignore[call-overload]  # what is tested
 
 
 @pytest.mark.parametrize(

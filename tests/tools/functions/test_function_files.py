@@ -146,6 +146,41 @@ async def test_all_decides_what_is_public_where_there_is_one(serve: Serve) -> No
         assert served.names == ["named", "too"]
 
 
+async def test_what_others_depend_on_is_no_tool_unless_its_author_says_so(serve: Serve) -> None:
+    source = """
+        from contextlib import contextmanager
+        from tools.authoring import Depends, tool
+
+        def token() -> str: return "secret"
+        @contextmanager
+        def connection(token: str = Depends(token)): yield token
+        @tool
+        def today() -> str: return "Monday"
+        def beds(by=Depends(connection), day: str = Depends(today)) -> str: return f"{by} {day}"
+    """
+    async with serve(source) as served:
+        assert served.names == ["beds", "today"]
+        assert served.files.problems == []
+        assert await served.value("beds") == "secret Monday"
+        listed = served.folder / "crafts.py"
+        listed.write_text(f"{listed.read_text()}\n__all__ = ['beds', 'token']")
+        await served.files.refresh()
+        assert served.names == ["beds", "token"]
+
+
+async def test_a_mark_gives_a_tool_a_name_and_a_text_of_its_own(serve: Serve) -> None:
+    source = """
+        from tools.authoring import tool
+
+        @tool(name="measure", description="Tells a size.")
+        def größe(what: str) -> int:
+            return len(what)
+    """
+    async with serve(source) as served:
+        assert served.registry.find("measure").description == "Tells a size."
+        assert await served.value("measure", what="oak") == 3
+
+
 @pytest.mark.parametrize(
     ("hints", "wrong"),
     [

@@ -290,7 +290,7 @@ def tool_name(function: Any, name: str | None) -> str:
     if not NAME.fullmatch(found):
         raise ToolDefinitionError(
             f"{found!r} cannot be the name of a tool ({function!r}); give it a name of 1 to 64 "
-            "small letters, digits and underscores: convert(..., name='…')."
+            "small letters, digits and underscores by the option `name`, as in @tool(name='…')."
         )
     return found
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
 from tools.conversion.callables.annotations import bare
+from tools.conversion.callables.callables import callable_signature, underlying
 from tools.core.errors import ToolDefinitionError
 
-__all__ = ["Declared", "declared"]
+__all__ = ["Declared", "declared", "depended_on"]
 
 CLASSES = {"Dependant", "Depends", "Dependency"}
 """What the classes are called: FastAPI's and fast_depends', ours and FastMCP's."""
@@ -43,6 +45,15 @@ def declared(annotation: Any, default: Any) -> Declared | None:
     return None
 
 
+def depended_on(functions: Iterable[Callable[..., Any]]) -> Iterator[Callable[..., Any]]:
+    """Yields the functions that any of these depends on itself, without what wraps them."""
+    for function in functions:
+        with contextlib.suppress(ToolDefinitionError):
+            for each in callable_signature(_unmanaged(function)).parameters.values():
+                if depends := declared(each.annotation, each.default):
+                    yield inspect.unwrap(underlying(depends.function))
+
+
 def _function(said: Any, annotation: Any) -> Callable[..., Any]:
     """The function that makes the value; FastAPI's `Depends()` means the type itself."""
     function = getattr(said, "dependency", None) or getattr(said, "factory", None)
@@ -52,7 +63,12 @@ def _function(said: Any, annotation: Any) -> Callable[..., Any]:
         raise ToolDefinitionError(
             f"{said!r} is known to another framework only; use Depends of tools.authoring."
         )
-    if getattr(getattr(function, "__code__", None), "co_qualname", "") in MANAGERS:
-        function = inspect.unwrap(function)
+    function = _unmanaged(function)
     bindings = getattr(said, "bindings", {})
     return functools.partial(function, **bindings) if bindings else function
+
+
+def _unmanaged(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The generator that a context manager is made of."""
+    is_manager = getattr(getattr(function, "__code__", None), "co_qualname", "") in MANAGERS
+    return inspect.unwrap(function) if is_manager else function

@@ -155,8 +155,8 @@ class Output:
             told = "the wrong type: a value that contains itself, or is nested too deeply"
             raise self._defect(told) from error
         except (AttributeError, ValueError) as error:  # such as a field that was never set
-            kind = type(value).__name__
-            told = f"the wrong type: a {kind} that does not match its return type"
+            kind = "None" if value is None else type(value).__name__
+            told = f"the wrong type: {kind} does not match its return type"
             raise self._defect(told) from error
         wrapped = self._wrapped or not isinstance(clean, dict)
         structured = {RESULT: clean} if wrapped else clean

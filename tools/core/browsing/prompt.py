@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 from pydantic import ConfigDict, PositiveFloat, TypeAdapter, with_config
 from typing_extensions import TypedDict, Unpack
 
 from tools.core.browsing.resource import Complete, complete_nothing
 from tools.core.content import Block
-from tools.core.spec import DEFAULT_TIMEOUT, checked_options
+from tools.core.spec import DEFAULT_TIMEOUT, checked_options, marking
 from tools.core.toolset import ToolOffer
 
 __all__ = ["Message", "PromptArgument", "PromptSpec", "Role", "prompt"]
@@ -106,10 +106,15 @@ class PromptOptions(TypedDict, total=False):
 OPTIONS = TypeAdapter(PromptOptions)
 
 
-def prompt(**options: Unpack[PromptOptions]) -> Callable[[FunctionT], FunctionT]:
+@overload
+def prompt(function: FunctionT, /) -> FunctionT: ...
+@overload
+def prompt(**options: Unpack[PromptOptions]) -> Callable[[FunctionT], FunctionT]: ...
+def prompt(function: Any = None, /, **options: Any) -> Any:
     """Marks a function as what makes a prompt.
 
     Args:
+        function: The function, where the mark stands without parentheses.
         **options: See PromptOptions.
 
     Raises:
@@ -117,8 +122,8 @@ def prompt(**options: Unpack[PromptOptions]) -> Callable[[FunctionT], FunctionT]
     """
     checked = checked_options(OPTIONS, options, "@prompt")
 
-    def mark(function: FunctionT) -> FunctionT:
-        setattr(function, PROMPT_MARK, (*getattr(function, PROMPT_MARK, ()), checked))
-        return function
+    def mark(marked: FunctionT) -> FunctionT:
+        setattr(marked, PROMPT_MARK, (*getattr(marked, PROMPT_MARK, ()), checked))
+        return marked
 
-    return mark
+    return marking("@prompt", mark, function)

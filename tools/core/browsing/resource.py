@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, NonNegativeInt, PositiveFloat, TypeAdapt
 from typing_extensions import TypedDict, Unpack
 
 from tools.core.content import EmbeddedResource
+from tools.core.errors import ToolDefinitionError
 from tools.core.spec import DEFAULT_TIMEOUT, checked_options
 from tools.core.toolset import ToolOffer
 
@@ -130,8 +131,12 @@ def resource(uri: str, **options: Unpack[ResourceOptions]) -> Callable[[Function
         **options: See ResourceOptions.
 
     Raises:
-        ToolDefinitionError: If an option is unknown or wrong.
+        ToolDefinitionError: If there is no address, or an option is unknown or wrong.
     """
+    if not isinstance(uri, str):
+        raise ToolDefinitionError(
+            '@resource wants the address at which the function is read: @resource("garden://beds").'
+        )
     checked = checked_options(OPTIONS, options, "@resource")
 
     def mark(function: FunctionT) -> FunctionT:

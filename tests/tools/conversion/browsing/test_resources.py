@@ -78,6 +78,17 @@ def test_wrong_options_are_refused_with_those_that_are_known() -> None:
         prompt(timeout=-1)
 
 
+def test_a_prompt_is_marked_without_parentheses_and_a_resource_needs_its_address() -> None:
+    @prompt
+    def plan(x: int) -> str:
+        return str(x)
+
+    (spec,) = prompts_of(plan)
+    assert (spec.name, plan(1)) == ("plan", "1")
+    with pytest.raises(ToolDefinitionError, match=r'@resource\("garden://beds"\)'):
+        resource(one)  # type: ignore[arg-type]  # what is tested
+
+
 async def test_a_function_reads_several_resources() -> None:
     @resource("a://x", name="all")
     @resource("a://x/{x}")
