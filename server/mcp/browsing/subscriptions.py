@@ -195,7 +195,7 @@ class Subscriptions:
         if len(client.watched) >= MOST_WATCHED:
             raise MCPError(types.INVALID_PARAMS, f"At most {MOST_WATCHED} resources are watched.")
         if params.uri not in client.watched:
-            hear = partial(client.connection.send_resource_updated, params.uri)
+            hear = partial(self._tell_updated, client, params.uri)
             client.watched[params.uri] = await self._watch(ctx, params.uri, client, hear)
         return types.EmptyResult()
 
@@ -271,6 +271,11 @@ class Subscriptions:
                 return unwatch
         raise no_resource_at(uri, ctx)
 
+    async def _tell_updated(self, client: _Client, uri: str) -> None:
+        """Tells a client in the background: one that does not read holds nobody else up."""
+        if self._group is not None:
+            self._group.start_soon(client.tell_updated, uri)
+
     def _client(self, ctx: Context) -> _Client:
         """What is known of the client of a connection; forgotten when that ends."""
         connection = ctx.session._connection  # noqa: SLF001  # the only way to what outlives a request
@@ -304,11 +309,19 @@ class _Client:
         self._waiting: set[str] = set()
 
     async def tell(self, changed: _List) -> None:
-        """Tells it that a list changed; a client that does not read hears of it once."""
+        """Tells it that a list changed."""
         kind = type(changed.event).__name__
-        if kind not in self._waiting:
-            self._waiting.add(kind)
+        await self._once(kind, partial(changed.notify, self.connection))
+
+    async def tell_updated(self, uri: str) -> None:
+        """Tells it that a resource changed."""
+        await self._once(uri, partial(self.connection.send_resource_updated, uri))
+
+    async def _once(self, what: str, tell: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Tells it of something; a client that does not read hears of that once."""
+        if what not in self._waiting:
+            self._waiting.add(what)
             try:
-                await changed.notify(self.connection)
+                await tell()
             finally:
-                self._waiting.discard(kind)
+                self._waiting.discard(what)

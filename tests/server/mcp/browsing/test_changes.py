@@ -12,6 +12,7 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp import Client
+from mcp.client._memory import InMemoryTransport
 from mcp.client.subscriptions import (
     PromptsListChanged,
     ResourcesListChanged,
@@ -20,8 +21,10 @@ from mcp.client.subscriptions import (
     ToolsListChanged,
 )
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
 
 from server.app import App
+from tests.conftest import HELLO
 
 if TYPE_CHECKING:
     from tests.server.mcp.browsing.conftest import Garden
@@ -183,6 +186,30 @@ async def test_only_who_subscribed_to_an_address_hears_that_it_changed(
         assert await ann.next() == ResourceUpdated("garden://north")
         assert await ann.next() == ResourceUpdated("garden://beds")
         assert [await bob.next(), await bob.next()] == 2 * [ResourceUpdated("garden://south")]
+
+
+async def test_a_client_that_does_not_read_holds_nobody_up(served: Garden) -> None:
+    async with (
+        served(GARDEN) as app,
+        listening(app, "legacy", "garden://north") as (client, heard),
+        InMemoryTransport(app.server) as (answers, requests),
+    ):
+        for method, params in (
+            ("initialize", HELLO),
+            ("notifications/initialized", None),
+            ("resources/subscribe", {"uri": "garden://north"}),
+        ):
+            message = {"jsonrpc": "2.0", "method": method, "params": params}
+            if "notifications" in method:
+                request: types.JSONRPCMessage = types.JSONRPCNotification(**message)
+            else:
+                request = types.JSONRPCRequest(id=1, **message)
+            await requests.send(SessionMessage(request))
+            if isinstance(request, types.JSONRPCRequest):
+                await answers.receive()
+        with anyio.fail_after(20):
+            await rake(client, *["garden://north"] * 200)
+            assert await heard.next() == ResourceUpdated("garden://north")
 
 
 async def test_who_unsubscribes_hears_no_more(served: Garden) -> None:
