@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -23,8 +23,9 @@ __all__ = ["offered_by", "public_functions", "to_call"]
 def public_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
     """The functions that are meant to be used from outside: by `__all__`, by mark or by name.
 
-    One that others depend on is not meant by its name alone: what it makes, such as a connection or
-    a token, is for them. The commands of click that are the module's own come after them.
+    One that others depend on, or that completes their arguments, is not meant by its name alone:
+    what it makes, such as a connection or a token, is for them. The commands of click that are the
+    module's own come after them.
     """
     listed = getattr(module, "__all__", None)
     found: dict[int, tuple[str, Any]] = {}
@@ -34,7 +35,8 @@ def public_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
             continue
         if _is_marked(value) or _is_function_of(module, value):
             found.setdefault(id(value), (name, value))
-    others = {id(each) for each in depended_on(value for _, value in found.values())}
+    functions = [value for _, value in found.values()]
+    others = {id(each) for each in (*depended_on(functions), *_completing(functions))}
     for name, value in found.values():
         if listed is not None or _is_marked(value) or id(inspect.unwrap(value)) not in others:
             yield name, value
@@ -92,6 +94,14 @@ def _commands(module: ModuleType) -> Iterator[tuple[str, Any]]:
             seen.add(id(command))
             function = as_function(*chain)
             yield function.__name__, function
+
+
+def _completing(functions: Iterable[Any]) -> Iterator[Callable[..., Any]]:
+    """What completes arguments of resources and prompts."""
+    for function in functions:
+        of_resources = [options for _, options in getattr(function, RESOURCE_MARK, ())]
+        for options in (*of_resources, *getattr(function, PROMPT_MARK, ())):
+            yield from options.get("complete", {}).values()
 
 
 def _is_marked(value: object) -> bool:

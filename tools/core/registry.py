@@ -143,10 +143,11 @@ class ToolRegistry:
                 next_actions=["Call the one that you mean by its whole name."],
             )
         if spec is None:
+            lists = "tools/list or search_tools" if "search_tools" in self._specs else "tools/list"
             raise UnknownToolError(
                 f"No tool is called {name[:LONGEST_NAME]!r}.",
                 suggestions=self._similar(name[:LONGEST_NAME], tool_set),
-                next_actions=["Call a tool by its name as tools/list or search_tools gives it."],
+                next_actions=[f"Call a tool by its name as {lists} gives it."],
             )
         return spec
 

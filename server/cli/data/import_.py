@@ -108,9 +108,10 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Import folders, notes, chats and records; what is already stored is left as it is.
+    """Import folders, notes, chats and records; other MCP servers; or HTTP APIs (OpenAPI).
 
-    Exits with 1 if nothing or a named file cannot be stored.
+    What is already stored is left as it is. Exits with 1 if nothing or a named file cannot be
+    stored.
     """
     if names[0] == OPENAPI and (len(names) > 1 or not Path(OPENAPI).exists()):
         from server.cli.gateway.import_openapi import WantedApi, import_openapi

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NotRequired, Required, TypedDict
 import pytest
 import typer
 import typing_extensions
+from mcp.server.mcpserver import Context
 from pydantic import BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import ReadOnly, Unpack
@@ -341,3 +342,11 @@ def test_keywords_of_a_type_that_no_json_becomes_are_refused() -> None:
         ToolDefinitionError, match=r"The \*\* parameter of take .* becomes <class 'r"
     ):
         FunctionToMCP.convert(take)
+
+
+def test_the_context_of_another_framework_is_refused_with_what_to_take_instead() -> None:
+    async def tell(text: str, context: Context[Any, Any] | None = None) -> None: ...
+
+    with pytest.raises(ToolDefinitionError, match=r"tell takes .* as context.* RequestContext of"):
+        FunctionToMCP.convert(tell)
+    assert FunctionToMCP.convert(tell, hidden={"context"}).input_schema["required"] == ["text"]

@@ -149,7 +149,7 @@ async def test_all_decides_what_is_public_where_there_is_one(serve: Serve) -> No
 async def test_what_others_depend_on_is_no_tool_unless_its_author_says_so(serve: Serve) -> None:
     source = """
         from contextlib import contextmanager
-        from tools.authoring import Depends, tool
+        from tools.authoring import Depends, prompt, tool
 
         def token() -> str: return "secret"
         @contextmanager
@@ -157,6 +157,10 @@ async def test_what_others_depend_on_is_no_tool_unless_its_author_says_so(serve:
         @tool
         def today() -> str: return "Monday"
         def beds(by=Depends(connection), day: str = Depends(today)) -> str: return f"{by} {day}"
+
+        def days() -> list[str]: return ["Monday"]
+        @prompt(complete={"day": days})
+        def plan(day: str) -> str: return day
     """
     async with serve(source) as served:
         assert served.names == ["beds", "today"]

@@ -203,6 +203,8 @@ def _parameter(
     provider = None if depends is None else _provider(depends, name, wanted.callers)
     injected = provider is not None or _plain(annotation) is RequestContext
     hidden = not injected and (name in wanted.hidden or _is_skipped(annotation))
+    if not (injected or hidden):
+        _refuse_foreign_context(name, annotation, wanted.callers[-1])
     if isinstance(default, FieldInfo):
         annotation, default = Annotated[annotation, default], NOTHING
     if default is ... and EllipsisType not in get_args(
@@ -296,6 +298,17 @@ def _plain(annotation: Any) -> Any:
         others = [part for part in get_args(annotation) if part is not NoneType]
         return _plain(others[0]) if len(others) == 1 else annotation
     return annotation
+
+
+def _refuse_foreign_context(name: str, annotation: Any, function: Any) -> None:
+    """Refuses a parameter that the SDK's or FastMCP's server would fill in, and no caller can."""
+    for each in getattr(_plain(annotation), "__mro__", ()):  # `Context[…]` is a class below it
+        if each.__name__ == "Context" and each.__module__.startswith(("fastmcp.", "mcp.")):
+            raise ToolDefinitionError(
+                f"{label(function)} takes the Context of {each.__module__} as {name}, which is not "
+                "filled in here; give it the type RequestContext of tools.authoring, which asks, "
+                "samples and logs too."
+            )
 
 
 def _is_skipped(annotation: Any) -> bool:
