@@ -11,8 +11,10 @@ from tools.conversion.callables.callables import title_of, tool_name
 from tools.conversion.callables.docstrings import description, documentation
 from tools.conversion.callables.signature import read_signature
 from tools.conversion.invocation import Answering, AnswerT, Invocation
+from tools.core.audit.secret_schema import bears_secret
 from tools.core.browsing.prompt import PromptOptions
 from tools.core.browsing.resource import ResourceOptions
+from tools.core.errors import ToolDefinitionError
 
 __all__ = ["Marked"]
 
@@ -46,6 +48,7 @@ class Marked:
         self._arguments = Arguments(self.name, self._signature, self._documentation.parameters)
         self.returns = self._signature.returns
         self.schema = self._arguments.schema
+        self._check_open()
 
     def specification(self) -> dict[str, Any]:
         """Returns what the specification says, whichever of the two it is.
@@ -68,3 +71,13 @@ class Marked:
         """Returns the function as what is called, and answers as an output makes it."""
         is_ours = self._source == "builtin"
         return Invocation(self._function, self._signature, output, abandon=False, is_ours=is_ours)
+
+    def _check_open(self) -> None:
+        """Refuses secrets: clients show addresses and the arguments of prompts, and keep them."""
+        for name, part in self.schema["properties"].items():
+            if bears_secret(part, self.schema):
+                raise ToolDefinitionError(
+                    f"{self.name} takes the secret {name}, but what resources and prompts are"
+                    " given is shown to everybody. Make a tool of it, or read the secret from the"
+                    " environment."
+                )

@@ -21,6 +21,7 @@ from tools.core.audit.secret_schema import (
     bears_secret,
     is_secret,
     of_item,
+    of_name,
     of_property,
     of_same_place,
 )
@@ -152,8 +153,9 @@ class SecretArguments:
         if not any(self._bears(each, root) for each in here):
             return value
         if isinstance(value, Mapping):
+            names = of_name(here)
             return {
-                key: self._inner(inner, of_property(here, key), root)
+                self._masked(key, names, root): self._inner(inner, of_property(here, key), root)
                 for key, inner in value.items()
             }
         if isinstance(value, list | tuple):

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["bears_secret", "is_secret", "of_item", "of_property", "of_same_place", "subschemas"]
+__all__ = [
+    "bears_secret",
+    "is_secret",
+    "of_item",
+    "of_name",
+    "of_property",
+    "of_same_place",
+    "subschemas",
+]
 
 Schema = Mapping[str, Any]
 
@@ -84,6 +92,12 @@ def of_property(schemas: Sequence[Schema], name: str) -> list[Schema]:
             found.append(properties[name])
         else:
             found += [each.get("additionalProperties"), each.get("unevaluatedProperties")]
+    return [each for each in found if isinstance(each, Mapping)]
+
+
+def of_name(schemas: Sequence[Schema]) -> list[Schema]:
+    """Returns what schemas of an object say of the names of its properties."""
+    found = [each.get("propertyNames") for each in schemas]
     return [each for each in found if isinstance(each, Mapping)]
 
 

@@ -10,7 +10,7 @@ import mcp_types
 import pytest
 from mcp.server.mcpserver.prompts.base import AssistantMessage
 from PIL import Image
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 
 from tools.authoring import EmbeddedResource, Media, Message, ResourceLink, prompt, resource
 from tools.conversion.browsing.prompts import prompts_of
@@ -205,3 +205,13 @@ def test_a_completion_of_nothing_is_refused(
 
     with pytest.raises(ToolDefinitionError, match=told):
         prompt_of(one, complete=complete)
+
+
+@pytest.mark.parametrize("make", [resource("vault://{key}"), prompt()], ids=["resource", "prompt"])
+def test_what_everybody_is_shown_takes_no_secret(make: Callable[..., Any]) -> None:
+    def unlock(key: dict[str, SecretStr]) -> str:
+        return "open"
+
+    marked = make(unlock)
+    with pytest.raises(ToolDefinitionError, match=r"unlock takes the secret key, .*a tool"):
+        [*resources_of(marked), *prompts_of(marked)]

@@ -74,6 +74,7 @@ def login(  # noqa: PLR0913, PLR0917  # each holds secrets in another way
     typed: Typed | None = None,
     named: Json[Account] | None = None,
     tags: dict[str, str] | None = None,
+    doors: dict[SecretStr, int] | None = None,
 ) -> str:
     """Logs in."""
     return user
@@ -115,6 +116,7 @@ HIDDEN = {"user": "ann", "password": REDACTED}
         ({"pin": 271828}, {"pin": REDACTED}),
         ({"token": "hunter2", "word": "sesame"}, {"token": REDACTED, "word": REDACTED}),
         ({"api_key": "hunter2"}, {"token": REDACTED}),
+        ({"doors": {"hunter2": 7}}, {"doors": {REDACTED: 7}}),
         ({"account": ANN}, {"account": HIDDEN}),
         ({"either": ANN}, {"either": HIDDEN}),
         ({"either": {"code": 7}}, {"either": {"code": 7}}),
