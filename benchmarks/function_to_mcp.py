@@ -20,7 +20,7 @@ from benchmarks.function_shapes.shape import Shape
 from benchmarks.function_shapes.systems import SYSTEMS
 from benchmarks.function_shapes.table import markdown, print_table, write_block
 
-PAGE = Path(__file__).parents[1] / "docs" / "functions.md"
+PAGE = Path(__file__).parents[1] / "docs" / "function-shapes.md"
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from benchmarks.function_shapes.shape import Shape
 from benchmarks.function_shapes.systems import System, opened
 from benchmarks.function_shapes.table import rows_in
 
-ROWS = rows_in(Path(__file__).parents[2] / "docs" / "functions.md")
+ROWS = rows_in(Path(__file__).parents[2] / "docs" / "function-shapes.md")
 REMEDY = "Run `python -m benchmarks.function_to_mcp --markdown`."
 
 
