@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from tests.docs.following import broken_links
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.spec import ToolSpec
 
@@ -41,3 +42,8 @@ def test_the_files_that_a_page_names_exist(page: Path) -> None:
     named = re.findall(r"`((?:server|tools|storage|tests)/[\w./-]*)`", page.read_text("utf-8"))
     files = set(named) - EXAMPLES - METHODS
     assert {name for name in files if not (ROOT / name).exists()} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.stem))
+def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
+    assert broken_links(page.read_text(encoding="utf-8")) == []
