@@ -22,7 +22,7 @@ from server.mcp.sessions import Sessions
 from server.mcp.surface import FULL, Surface
 from storage.models import Identity
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.conversion.public import offered_by, public_functions, to_call
+from tools.conversion.public import offered_by, options_of, public_functions, to_call
 from tools.core.browsing.offered import Offered, Spec
 from tools.core.calling.direct import DirectCalls
 from tools.core.registry import ToolRegistry
@@ -112,7 +112,9 @@ def _specs(offers: Iterable[Offer]) -> Iterator[ToolSpec | Spec]:
 
 
 def _tool_of(module: ModuleType, name: str, function: Callable[..., Any]) -> ToolSpec:
-    return _tool(to_call(module, name, function))
+    called = to_call(module, name, function)
+    options = options_of(module, name, called)
+    return FunctionToMCP.convert(called, source=_source(called), **options)
 
 
 def _tool(function: Callable[..., Any]) -> ToolSpec:

@@ -209,6 +209,16 @@ async def test_a_module_offers_its_public_functions() -> None:
     assert await listed(garden) == ["harvest", "hibernate", "nest", "sow", "visit", "weed"]
 
 
+async def test_the_options_of_a_module_hold_for_its_functions() -> None:
+    module = ModuleType("look")
+    source = "__tool_options__ = {'effects': ['read']}\ndef look() -> int: return 1\nsee = look"
+    exec(source, vars(module))  # noqa: S102  # a module of one function
+    async with client_of(module) as client:
+        (tool,) = (await client.list_tools()).tools
+    assert tool.annotations is not None
+    assert (tool.name, tool.annotations.read_only_hint) == ("look", True)
+
+
 async def test_what_was_converted_before_is_offered_as_it_is() -> None:
     assert await listed(FunctionToMCP.convert(garden.harvest, name="reap")) == ["reap"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -15,9 +15,9 @@ from tools.core.browsing.offered import Spec
 from tools.core.browsing.prompt import PROMPT_MARK
 from tools.core.browsing.resource import RESOURCE_MARK
 from tools.core.errors import ToolDefinitionError
-from tools.core.spec import MARK, ToolSpec
+from tools.core.spec import MARK, ToolSpec, settle
 
-__all__ = ["offered_by", "public_functions", "to_call"]
+__all__ = ["common_options", "offered_by", "options_of", "public_functions", "to_call"]
 
 
 def public_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
@@ -75,6 +75,30 @@ def to_call(module: ModuleType, name: str, function: Callable[..., Any]) -> Call
         _refuse_untyped(name, function)
     is_typers = any(function is each for each in registered(vars(module).values()))
     return printed(function) if is_typers else function
+
+
+def common_options(module: ModuleType) -> Mapping[str, Any]:
+    """Options of all functions of a module, as its author writes them.
+
+    Raises:
+        ToolDefinitionError: If one is unknown or wrong.
+    """
+    common = getattr(module, MARK, {})
+    owner = f"{MARK} of {module.__name__}"
+    if not isinstance(common, Mapping):
+        raise ToolDefinitionError(f"{owner} is {common!r}; make it a dictionary.")
+    settle(owner, common)
+    return common
+
+
+def options_of(module: ModuleType, name: str, function: Callable[..., Any]) -> dict[str, Any]:
+    """What is said of a public function: in its module, by its name there, in its mark.
+
+    Raises:
+        ToolDefinitionError: If an option is unknown or wrong.
+    """
+    own_name = {} if getattr(function, "__name__", "") == name else {"name": name}
+    return settle(name, common_options(module), own_name, getattr(function, MARK, {}))
 
 
 def _commands(module: ModuleType) -> Iterator[tuple[str, Any]]:

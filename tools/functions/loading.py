@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -16,9 +16,15 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from tools.conversion.function_to_mcp import FunctionToMCP
-from tools.conversion.public import offered_by, public_functions, to_call
+from tools.conversion.public import (
+    common_options,
+    offered_by,
+    options_of,
+    public_functions,
+    to_call,
+)
 from tools.core.errors import ToolDefinitionError
-from tools.core.spec import MARK, Effect, ToolScope, ToolSpec, settle
+from tools.core.spec import Effect, ToolScope, ToolSpec
 from tools.functions.messages import Problem
 from tools.functions.offers import Key, Offer, key_of
 
@@ -195,14 +201,11 @@ def _why_out_of_reach() -> str:
 
 
 def _offers(module: ModuleType, path: Path, no_store: str) -> tuple[list[Offer], list[Problem]]:
-    hints = getattr(module, MARK, {})
-    if not isinstance(hints, Mapping):
-        raise ToolDefinitionError(f"{MARK} in {path.name} is {hints!r}; make it a dictionary.")
-    settle(f"{MARK} in {path.name}", hints)
+    common_options(module)
     offers: dict[Key, Offer] = {}
     problems: list[Problem] = []
     for name, function in public_functions(module):
-        to_tool = partial(_tool, module, name, function, hints, path)
+        to_tool = partial(_tool, module, name, function, path)
         try:
             found = offered_by(function, f"function:{path}", to_tool)
         except ToolDefinitionError as error:
@@ -218,21 +221,9 @@ def _offers(module: ModuleType, path: Path, no_store: str) -> tuple[list[Offer],
     return list(offers.values()), problems
 
 
-def _tool(
-    module: ModuleType,
-    name: str,
-    function: Callable[..., Any],
-    hints: Mapping[str, Any],
-    path: Path,
-) -> ToolSpec:
-    return _spec(name, to_call(module, name, function), hints, path)
-
-
-def _spec(
-    name: str, function: Callable[..., Any], hints: Mapping[str, Any], path: Path
-) -> ToolSpec:
-    own_name = {} if getattr(function, "__name__", "") == name else {"name": name}
-    options = settle(name, hints, own_name, getattr(function, MARK, {}))
+def _tool(module: ModuleType, name: str, function: Callable[..., Any], path: Path) -> ToolSpec:
+    called = to_call(module, name, function)
+    options = options_of(module, name, called)
     if options["scope"] not in SCOPES:
         raise ToolDefinitionError(
             f"{name} has the scope {options['scope']}, which a function file cannot have; use "
@@ -240,7 +231,7 @@ def _spec(
         )
     # A read would be abandoned when it is cancelled, and its thread run on unseen by the server.
     converting = {**options, "effects": frozenset({Effect.EXECUTE})}
-    spec = FunctionToMCP.convert(function, source=f"function:{path}", **converting)
+    spec = FunctionToMCP.convert(called, source=f"function:{path}", **converting)
     return replace(spec, effects=options["effects"])
 
 
