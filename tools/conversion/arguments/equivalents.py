@@ -11,11 +11,19 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, LiteralString, Union, get_args, get_origin
 from zoneinfo import ZoneInfo
 
+import typing_extensions
 from pydantic import AfterValidator, WithJsonSchema
 from typing_extensions import Buffer, is_typeddict
 
-__all__ = ["equivalent"]
+__all__ = ["ALIASES", "equivalent"]
 
+ALIASES: Any = tuple(
+    {
+        getattr(each, "TypeAliasType", typing_extensions.TypeAliasType)
+        for each in (typing, typing_extensions)
+    }
+)
+"""What `type Name = …` makes, and its like of Python 3.11."""
 NUMBER: Any = int | float
 EQUIVALENTS: Mapping[Any, Any] = {
     LiteralString: str,
@@ -55,6 +63,7 @@ ITEMS = {"b": "boolean", "f": "number", "i": "integer", "u": "integer", "U": "st
 
 def equivalent(annotation: Any) -> Any:
     """Returns the type that pydantic reads for another; None where that is this or nothing."""
+    annotation = _expanded(annotation)
     origin = get_origin(annotation) or annotation
     if origin in {Union, UnionType}:
         return _array_like(annotation)
@@ -68,6 +77,15 @@ def equivalent(annotation: Any) -> Any:
     if package in {"pandas", "polars"} and origin.__name__ in TABLES:
         return Annotated[TABLES[origin.__name__], _made_by(origin)]
     return _of_base(origin) if package not in KNOWN else None
+
+
+def _expanded(annotation: Any) -> Any:
+    """What an alias of numpy's stands for; since 2.5 `type` statements make them."""
+    alias = get_origin(annotation) or annotation
+    if not isinstance(alias, ALIASES) or not alias.__module__.startswith("numpy."):
+        return annotation
+    arguments = get_args(annotation)
+    return _expanded(alias.__value__[arguments] if arguments else alias.__value__)
 
 
 def _made_by(make: Callable[[Any], Any]) -> AfterValidator:
@@ -95,10 +113,16 @@ def _of_base(cls: Any) -> Any:
 
 def _array_like(annotation: Any) -> Any:
     """What numpy makes arrays of, `ArrayLike`: a number, or lists of them."""
-    parts = get_args(annotation)
+    parts = [part for each in get_args(annotation) for part in _parts(each)]
     if all(getattr(get_origin(part), "__name__", "") != "_SupportsArray" for part in parts):
         return None
     return NUMBER | list[Any] | None if NoneType in parts else NUMBER | list[Any]
+
+
+def _parts(annotation: Any) -> tuple[Any, ...]:
+    expanded = _expanded(annotation)
+    is_union = get_origin(expanded) in {Union, UnionType}
+    return get_args(expanded) if is_union else (expanded,)
 
 
 def _of_numpy(annotation: Any, cls: Any) -> Any:

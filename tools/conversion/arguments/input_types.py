@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import inspect
-import typing
 from collections import abc
 from collections.abc import AsyncIterator, Iterable, Iterator
 from types import GenericAlias
@@ -16,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticKnownError
 
-from tools.conversion.arguments.equivalents import equivalent
+from tools.conversion.arguments.equivalents import ALIASES, equivalent
 from tools.conversion.callables.annotations import (
     label,
     make_readable,
@@ -30,13 +29,6 @@ __all__ = ["JSON_SCALARS", "aliases_of", "field_of", "field_texts", "input_type"
 
 LISTS = {abc.Iterable, abc.Collection, abc.Container, abc.Reversible}
 """Types of which pydantic makes something lazy, or nothing; a list is one of each."""
-ALIASES: Any = tuple(
-    {
-        getattr(each, "TypeAliasType", typing_extensions.TypeAliasType)
-        for each in (typing, typing_extensions)
-    }
-)
-"""What `type Name = …` makes, and its like of Python 3.11."""
 JSON_SCALARS = (str, int, float, bool, type(None))
 JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", bytes: "string"}
 
