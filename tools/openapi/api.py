@@ -19,6 +19,9 @@ from tools.sandbox.web.url import Url
 
 __all__ = ["Api", "ApiOptions"]
 
+MOST_OPERATIONS = 10_000
+"""Operations of a description; those that become tools are searched together."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiOptions:
@@ -71,6 +74,11 @@ class Api:
                 f"The description cannot be used: {error}.",
                 next_actions=["Bundle it into one file: `npx @redocly/cli bundle FILE`."],
             ) from error
+        if len(self.operations) > MOST_OPERATIONS:
+            raise InvalidArgumentsError(
+                f"The description has more than {MOST_OPERATIONS:,} operations.",
+                next_actions=["Name a smaller one, with the operations that are wanted."],
+            )
 
     @cached_property
     def wanted(self) -> dict[str, Operation]:

@@ -29,6 +29,9 @@ LONGEST_WAIT = 10.0
 MOST_BYTES = 50_000_000
 """Bytes of a description."""
 
+MOST_PROBLEMS = 50
+"""Problems of one description that are logged."""
+
 _logger = logging.getLogger("toolcrib")
 
 
@@ -156,6 +159,9 @@ class Apis:
             except ToolError as error:
                 _logger.warning("OpenAPI %s: %s", name, error.message)
                 return
+            except Exception:  # whatever is wrong with one description, the server goes on
+                _logger.exception("OpenAPI %s: its description cannot be used", name)
+                return
             self._registry.replace_source(f"{SOURCE}{name}", specs)
             del self._waiting[name]
             for listener in self._listeners:
@@ -164,8 +170,10 @@ class Apis:
     def _tools(self, options: ApiOptions, data: bytes) -> list[ToolSpec]:
         api = Api(options, data)
         specs = [self._vet(each) for each in api.tools]
-        for problem in api.problems:
+        for problem in api.problems[:MOST_PROBLEMS]:
             _logger.warning("OpenAPI %s: %s", options.name, problem)
+        if (more := len(api.problems) - MOST_PROBLEMS) > 0:
+            _logger.warning("OpenAPI %s: and %d problems more", options.name, more)
         return specs
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import Any
 
 from tools.openapi.bodies import Body, object_shape
-from tools.openapi.description import Description, UnusableError, pairs
+from tools.openapi.description import Description, UnusableError, items, pairs
 from tools.openapi.operations import PLACE, Operation
 from tools.openapi.parameters import Parameter
 from tools.openapi.schemas import LONGEST_TEXT, Schemas, plain
@@ -76,8 +77,8 @@ class Arguments:
         """Adds an argument, and says what it is called."""
         stem = _UNSAFE.sub("_", name).strip("_")[:LONGEST_NAME] or "argument"
         longer = f"{place}_{stem}"[:LONGEST_NAME]
-        numbered = (f"{longer[: LONGEST_NAME - 3]}_{number}" for number in range(2, 1_000))
-        own = next(each for each in (stem, longer, *numbered) if each not in self.properties)
+        numbered = (f"{longer[: LONGEST_NAME - 6]}_{number}" for number in count(2))
+        own = next(each for each in chain((stem, longer), numbered) if each not in self.properties)
         self.properties[own] = schema
         if required:
             self.required.append(own)
@@ -148,8 +149,7 @@ def _parameters(operation: Operation, description: Description) -> Sequence[Para
     """Those of the path, and those of the operation, which count more."""
     found: dict[tuple[str, str], Parameter] = {}
     for owner in (operation.item, operation.content):
-        listed = owner.get("parameters")
-        for each in listed if isinstance(listed, list) else ():
+        for each in items(owner.get("parameters")):
             parameter = Parameter.of(description.follow(each))
             found[parameter.place, parameter.name] = parameter
     return tuple(found.values())

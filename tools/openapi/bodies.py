@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tools.core.errors import InvalidArgumentsError
-from tools.openapi.description import Description, pairs, text_of
+from tools.openapi.description import Description, items, pairs, text_of
 from tools.openapi.parameters import Parameter, scalar_text, written_pairs
 from tools.sandbox.files.sandbox import Sandbox
 
@@ -23,8 +23,8 @@ MOST_FILE_BYTES = 50_000_000
 _PREFERRED = ("json", "form", "multipart", "text", "file")
 """How bodies are written, the easiest to give first."""
 
-_DEEPEST = 8
-"""Parts of an object within each other."""
+_MOST_TOGETHER = 100
+"""Schemas that together are one object (allOf)."""
 
 _FORM_TYPE = "application/x-www-form-urlencoded"
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+", re.ASCII)
@@ -141,8 +141,23 @@ def object_shape(schema: object, description: Description) -> Shape | None:
     Raises:
         UnusableError: If it refers to what is not in the description.
     """
-    shape = _shape(schema, description, 0)
-    return None if shape is None or shape.required - shape.properties.keys() else shape
+    properties: dict[str, Any] = {}
+    required: set[str] = set()
+    seen: list[Mapping[str, Any]] = []
+    waiting = [schema]
+    while waiting:
+        found = description.follow(waiting.pop())
+        if any(found is each for each in seen):  # many can come of few, by allOf in allOf
+            continue
+        if not _is_closed(found) or len(seen) == _MOST_TOGETHER:
+            return None
+        seen.append(found)
+        properties = {**pairs(found.get("properties")), **properties}
+        required |= set(filter(None, map(text_of, items(found.get("required")))))
+        waiting += reversed(items(found.get("allOf")))
+    if not properties or required - properties.keys():
+        return None
+    return Shape(properties, frozenset(required))
 
 
 def is_file(schema: object, description: Description) -> bool:
@@ -155,41 +170,25 @@ def is_file(schema: object, description: Description) -> bool:
     )
 
 
-def _shape(schema: object, description: Description, depth: int) -> Shape | None:
-    found = description.follow(schema)
-    kinds = found.get("type", "object")
-    open_ended = found.get("additionalProperties", False)
-    if depth > _DEEPEST or "object" not in ([kinds] if isinstance(kinds, str) else kinds):
-        return None
-    if open_ended is not False or "patternProperties" in found or _has_choices(found):
-        return None
-    properties = dict(pairs(found.get("properties")))
-    required = set(found["required"]) if isinstance(found.get("required"), list) else set()
-    for part in found.get("allOf", ()):
-        inner = _shape(part, description, depth + 1)
-        if inner is None:
-            return None
-        properties = {**inner.properties, **properties}
-        required |= inner.required
-    return Shape(properties, frozenset(required)) if properties or depth else None
-
-
-def _has_choices(schema: Mapping[str, Any]) -> bool:
-    """Whether it has alternatives that say more than which properties have to be there."""
-    return any(
-        set(pairs(each)) - {"required"}
-        for key in ("anyOf", "oneOf")
-        for each in schema.get(key, ())
+def _is_closed(schema: Mapping[str, Any]) -> bool:
+    """Whether it is of an object with the properties that it names, and says no more of it."""
+    kinds = schema.get("type", "object")
+    choices = [each for key in ("anyOf", "oneOf") for each in items(schema.get(key))]
+    return (
+        "object" in (kinds if isinstance(kinds, list) else [kinds])
+        and schema.get("additionalProperties", False) is False
+        and "patternProperties" not in schema
+        and not any(set(pairs(each)) - {"required"} for each in choices)
     )
 
 
 def _files(shape: Shape, description: Description) -> dict[str, bool]:
     found: dict[str, bool] = {}
     for name, schema in shape.properties.items():
-        items = description.follow(schema).get("items")
+        inner = description.follow(schema).get("items")
         if is_file(schema, description):
             found[name] = False
-        elif items is not None and is_file(items, description):
+        elif inner is not None and is_file(inner, description):
             found[name] = True
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, ValuesView
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urljoin
@@ -14,7 +14,7 @@ from tools.core.errors import InvalidArgumentsError
 if TYPE_CHECKING:
     import yaml  # type: ignore[import-untyped]  # PyYAML has no types
 
-__all__ = ["NO_HOST", "Description", "UnusableError", "pairs", "text_of"]
+__all__ = ["NO_HOST", "Description", "UnusableError", "items", "pairs", "text_of"]
 
 MOST_VALUES = 5_000_000
 """Values of a description, those counted again to which an alias of YAML leads again."""
@@ -106,8 +106,7 @@ class Description:
             UnusableError: If no host is named.
         """
         for owner in (*owners, self.document):
-            servers = owner.get("servers")
-            if isinstance(servers, list) and servers:
+            if servers := items(owner.get("servers")):
                 return _server_url(pairs(servers[0]), address)
         return _server_url({"url": "/"}, address)
 
@@ -115,6 +114,11 @@ class Description:
 def pairs(value: object) -> Mapping[str, Any]:
     """An object of a description; empty where there is something else."""
     return value if isinstance(value, Mapping) else {}
+
+
+def items(value: object) -> list[Any]:
+    """A list of a description; empty where there is something else."""
+    return value if isinstance(value, list) else []
 
 
 def text_of(value: object) -> str:
@@ -147,7 +151,7 @@ def _document(data: bytes) -> Mapping[str, Any]:
             f"The description is neither JSON nor YAML: {' '.join(str(error).split())[:200]}.",
             next_actions=["Name a file or an address with an OpenAPI 3 description."],
         ) from error
-    if sum(1 for _ in zip(range(MOST_VALUES), _values(found), strict=False)) == MOST_VALUES:
+    if not _is_bounded(found):
         raise InvalidArgumentsError(
             f"The description has more than {MOST_VALUES:,} values.",
             next_actions=["Name a smaller one, such as one with the operations that are wanted."],
@@ -155,15 +159,18 @@ def _document(data: bytes) -> Mapping[str, Any]:
     return pairs(found)
 
 
-def _values(document: object) -> Iterator[object]:
-    waiting = [document]
+def _is_bounded(document: object) -> bool:
+    """Whether it has no more values than may be: aliases of YAML make few of them many."""
+    waiting, left = [document], MOST_VALUES
     while waiting:
         value = waiting.pop()
-        yield value
-        if isinstance(value, Mapping):
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            waiting.extend(value)
+        inner = value.values() if isinstance(value, Mapping) else value
+        if isinstance(inner, list | ValuesView):
+            left -= len(inner)
+            if left < 0:
+                return False
+            waiting.extend(inner)
+    return True
 
 
 def _yaml(text: str) -> object:

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from tools.conversion.naming import exposed_name
-from tools.openapi.description import Description, pairs, text_of
+from tools.openapi.description import Description, items, pairs, text_of
 
 __all__ = ["METHODS", "PLACE", "Operation", "Selection", "names_of", "operations_of"]
 
@@ -49,8 +49,7 @@ class Operation:
     @property
     def tags(self) -> tuple[str, ...]:
         """The groups that the description puts it into."""
-        found = self.content.get("tags")
-        return tuple(filter(None, map(text_of, found))) if isinstance(found, list) else ()
+        return tuple(filter(None, map(text_of, items(self.content.get("tags")))))
 
     @property
     def reads(self) -> bool:

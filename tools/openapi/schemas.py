@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from tools.openapi.description import Description, pairs, text_of
+from tools.openapi.description import Description, UnusableError, pairs, text_of
 
 __all__ = ["Schemas", "plain"]
 
@@ -19,6 +21,9 @@ LONGEST_TEXT = 300
 
 MOST_DEFINITIONS = 24_000
 """Characters of the schemas that one tool's refers to; what does not fit may be anything."""
+
+MOST_PARTS = 300_000
+"""Schemas, and references to some, in all tools of a description; GitHub's has some 6,000."""
 
 _TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 _ONE = frozenset(
@@ -57,7 +62,9 @@ class Schemas:
         self._description = description
         self._names: dict[str, str] = {}
         self._references: dict[str, str] = {}
-        self._made: dict[str, tuple[dict[str, Any], set[str]]] = {}
+        self._often: Counter[str] = Counter()
+        self._made: dict[str, _Definition] = {}
+        self._parts = 0
 
     def convert(self, schema: object, references: set[str]) -> dict[str, Any]:
         """A schema of the description as one of a tool.
@@ -80,28 +87,34 @@ class Schemas:
         Raises:
             UnusableError: As `convert`.
         """
-        needed: dict[str, dict[str, Any]] = {}
+        needed: dict[str, _Definition] = {}
         waiting = list(references)
         while waiting:
             near = list(dict.fromkeys(name for name in waiting if name not in needed))
-            needed |= {name: self._definition(name)[0] for name in near}
-            waiting = [each for name in near for each in sorted(self._definition(name)[1])]
-        if _size(needed) <= MOST_DEFINITIONS:
-            return needed
+            self._count(len(near))
+            needed |= {name: self._definition(name) for name in near}
+            waiting = [each for name in near for each in needed[name].references]
+        if sum(each.size for each in needed.values()) <= MOST_DEFINITIONS:
+            return {name: each.schema for name, each in needed.items()}
         room = MOST_DEFINITIONS
-        for name, schema in needed.items():
-            slim = _without_texts(schema)
-            room -= _size(slim)
-            needed[name] = slim if room > 0 else {}
-        return needed
+        slim: dict[str, Any] = {}
+        for name, each in needed.items():
+            room -= each.slim_size
+            slim[name] = each.slim if room > 0 else {}
+        return slim
 
-    def _definition(self, name: str) -> tuple[dict[str, Any], set[str]]:
+    def _definition(self, name: str) -> _Definition:
         if name not in self._made:
             references: set[str] = set()
             target = self._description.at(self._references[name])
             schema = self._converted(target, references, 0)
-            self._made[name] = schema, references
+            self._made[name] = _Definition.of(schema, references)
         return self._made[name]
+
+    def _count(self, parts: int) -> None:
+        self._parts += parts
+        if self._parts > MOST_PARTS:
+            raise UnusableError(f"the description has schemas of more than {MOST_PARTS:,} parts")
 
     def _named(self, reference: str) -> str:
         """The name among the `$defs` of what a reference leads to in the end."""
@@ -112,8 +125,10 @@ class Schemas:
             target = pairs(self._description.at(reference))
         if reference not in self._names:
             stem = re.sub(r"[^A-Za-z0-9_.-]+", "_", reference.rpartition("/")[2])[:64] or "schema"
-            names = (stem, *(f"{stem}-{number}" for number in range(2, len(self._names) + 3)))
-            name = next(each for each in names if each not in self._references)
+            name = stem
+            while name in self._references:
+                self._often[stem] += 1
+                name = f"{stem}-{self._often[stem] + 1}"
             self._names[reference], self._references[name] = name, reference
         return self._names[reference]
 
@@ -123,6 +138,7 @@ class Schemas:
         given = pairs(schema)
         if depth > DEEPEST or not given:
             return {}
+        self._count(1)
         made: dict[str, Any] = {}
         if isinstance(given.get("$ref"), str):
             name = self._named(given["$ref"])
@@ -173,6 +189,30 @@ class Schemas:
         if isinstance(made.get("type"), str):
             return {**made, "type": [made["type"], "null"]}
         return {"anyOf": [made, {"type": "null"}]} if made.keys() - {"description"} else made
+
+
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """A schema that others refer to.
+
+    Attributes:
+        schema: The schema.
+        references: The names of those that it refers to.
+        size: Its characters.
+        slim: The same without texts.
+        slim_size: The characters of that.
+    """
+
+    schema: dict[str, Any]
+    references: Sequence[str]
+    size: int
+    slim: dict[str, Any]
+    slim_size: int
+
+    @classmethod
+    def of(cls, schema: dict[str, Any], references: Iterable[str]) -> _Definition:
+        slim = _without_texts(schema)
+        return cls(schema, sorted(references), _size(schema), slim, _size(slim))
 
 
 def _with_bounds(made: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

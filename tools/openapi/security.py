@@ -57,7 +57,7 @@ def schemes_of(description: Description) -> Iterator[Scheme]:
         match text_of(scheme.get("type")), text_of(scheme.get("scheme")).lower():
             case "apiKey", _ if name and scheme.get("in") == "cookie":
                 yield Scheme("an API key", "cookie", name, f"{name}={{secret}}")
-            case "apiKey", _ if name and scheme.get("in") in {"header", "query"}:
+            case "apiKey", _ if name and text_of(scheme.get("in")) in {"header", "query"}:
                 yield Scheme("an API key", text_of(scheme.get("in")), name)
             case "http", "basic":
                 yield Scheme("user:password", "header", "Authorization", "Basic {base64}")

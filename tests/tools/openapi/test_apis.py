@@ -58,6 +58,28 @@ async def test_what_cannot_be_used_is_not_kept_and_asked_for_again(
         assert (await crib.call("shop__read_a"))["status"] == 200
 
 
+async def test_a_copy_that_cannot_be_read_ends_no_server(
+    open_crib: Callable[..., Any], site: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    address = site.serve("/openapi.json", _described(), "application/json")
+    settings = {
+        "openapi": {"shop": {"description": address}},
+        "requests__private": [site.address],
+        "policy__allow": ["source:openapi:shop"],
+    }
+    async with open_crib(**settings) as crib:
+        await crib.app.apis.load()
+        data = crib.app.settings.data_dir
+    (copy,) = (data / "openapi").iterdir()
+    copy.unlink()
+    copy.mkdir()  # as one that another user owns, it is there and cannot be read
+    with caplog.at_level(logging.ERROR, "toolcrib"):
+        async with open_crib(**settings) as crib:
+            kind, _ = await crib.failure("shop__read_a")
+    assert kind == "unknown_tool"
+    assert "OpenAPI shop: its description cannot be used" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("operation", "reason"),
     [

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
 
 from tools.core.errors import InvalidArgumentsError
+from tools.openapi import description
 from tools.openapi.description import Description, UnusableError
 
 
@@ -40,6 +42,20 @@ def test_what_is_no_description_is_refused(text: str, said: str) -> None:
     with pytest.raises(InvalidArgumentsError, match=said) as raised:
         Description.parse(text.encode())
     assert raised.value.next_actions
+
+
+def test_a_wide_circle_of_aliases_is_refused_before_it_takes_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(description, "MOST_VALUES", 1_000)
+    text = f"openapi: 3.0.0\na: &a [{', '.join(['*a'] * 900)}]"
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidArgumentsError, match="more than 1,000 values"):
+            Description.parse(text.encode())
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_aliases_that_grow_without_end_are_refused() -> None:
