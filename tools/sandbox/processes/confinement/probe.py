@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-import threading
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,7 +90,7 @@ class Probe:
         for each in _EXPECTED:
             if each not in worked:
                 raise UnavailableError(f"A program could not {each}.")
-        for each in worked:
+        for each in (*worked, *surroundings.heard()):
             if each not in _EXPECTED:
                 raise UnavailableError(f"A program could {each}.")
 
@@ -133,7 +133,7 @@ class _Surroundings:
         scratch: The private directory of the program, which its end removes.
         private: A directory outside, with a file and a Unix socket.
         tcp: Port of a TCP listener on loopback.
-        udp: Port of a UDP socket on loopback that answers.
+        udp: Port of a UDP socket on loopback.
     """
 
     def __init__(self) -> None:
@@ -153,21 +153,26 @@ class _Surroundings:
         self._udp.bind(("127.0.0.1", 0))
         self.tcp: int = self._tcp.getsockname()[1]
         self.udp: int = self._udp.getsockname()[1]
-        self._answering = threading.Thread(target=self._answer, daemon=True)
-        self._answering.start()
+        for each in (self._tcp, self._unix, self._udp):
+            each.settimeout(0)
+
+    def heard(self) -> list[str]:
+        """Returns what the program did with the listeners."""
+        heard = []
+        for name, listener in (
+            ("connect by TCP", self._tcp),
+            ("connect to a Unix socket", self._unix),
+        ):
+            with suppress(BlockingIOError):
+                listener.accept()[0].close()
+                heard.append(name)
+        with suppress(BlockingIOError):
+            self._udp.recv(16)
+            heard.append("send by UDP")
+        return heard
 
     def close(self) -> None:
         """Removes everything."""
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last:
-            last.sendto(b"", ("127.0.0.1", self.udp))
-        self._answering.join()
         for each in (self._tcp, self._unix, self._udp):
             each.close()
         self._directory.close()
-
-    def _answer(self) -> None:
-        while True:
-            data, sender = self._udp.recvfrom(16)
-            if not data:
-                return
-            self._udp.sendto(b"!", sender)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -158,8 +159,9 @@ class Leaky(Confinement):
 
     level = Level.BUBBLEWRAP
 
-    def __init__(self, lacks: str) -> None:
+    def __init__(self, lacks: str, elsewhere: int = 1) -> None:
         self._lacks = lacks
+        self._elsewhere = elsewhere
         self._none = Unconfined()
 
     def describe(self) -> str:
@@ -172,10 +174,14 @@ class Leaky(Confinement):
 
     def prepare(self, plan: Plan) -> Prepared:
         prepared = self._none.prepare(plan)
+        argv = list(prepared.argv)
+        kept = {"connect by TCP": -2, "send by UDP": -1, "nothing": 0}
+        for each in {-3, -2, -1} - {kept.get(self._lacks, -3)}:
+            argv[each] = str(self._elsewhere)
         # Of all that gets through, only this one thing is told.
         passing = '"$@" | grep -e "$0" -e "in the root" -e "temporary"'
         return Prepared(
-            argv=("/bin/sh", "-c", passing, self._lacks, *prepared.argv),
+            argv=("/bin/sh", "-c", passing, self._lacks, *argv),
             cwd=prepared.cwd,
             environment={**prepared.environment, "PATH": os.defpath},
             scratch=prepared.scratch,
@@ -202,4 +208,17 @@ async def test_a_confinement_that_lets_one_thing_through_is_not_used(
     assert not finding.works
     assert finding.detail.startswith("A program could ")
     assert lacks in finding.detail
+    await processes.aclose()
+
+
+async def test_a_program_that_reaches_somebody_else_at_the_probes_port_has_not_got_out(
+    make: Callable[..., Processes],
+) -> None:
+    processes = make(SandboxMode.PREFERRED)
+    levels = processes._levels
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        levels._confinements[Level.BUBBLEWRAP] = Leaky("nothing", other.getsockname()[1])
+        assert (await levels._finding(Level.BUBBLEWRAP)).works
+        other.settimeout(0)
+        other.accept()[0].close()
     await processes.aclose()
