@@ -25,13 +25,10 @@ SHOP = {
 
 
 @pytest.fixture
-def settings(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A settings file, named by the environment."""
-    path = work.parent / "settings" / "config.toml"
-    path.parent.mkdir()
-    path.write_text('[log]\nlevel = "INFO"\n')
-    monkeypatch.setenv("TOOLCRIB_CONFIG", str(path))
-    return path
+def settings(settings: Path) -> Path:
+    """A settings file that says something already."""
+    settings.write_text('[log]\nlevel = "INFO"\n')
+    return settings
 
 
 @pytest.fixture

@@ -29,16 +29,6 @@ def home(work: Path) -> Path:
     return work.parent / "home"
 
 
-@pytest.fixture
-def settings(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A settings file, named by the environment."""
-    path = work.parent / "settings" / "config.toml"
-    path.parent.mkdir()
-    path.write_text("")
-    monkeypatch.setenv("TOOLCRIB_CONFIG", str(path))
-    return path
-
-
 def put(path: Path, content: object) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     text = content if isinstance(content, str) else json.dumps(content)
