@@ -129,8 +129,8 @@ class Surface:
         return spec.source == "builtin" and FULL not in self._chosen
 
     def _holds(self, spec: ToolOffer) -> bool:
-        own = spec.source.startswith("function:")
-        if FULL in self._chosen or (LEAN in self._chosen and (own or spec.name in EVERYDAY)):
+        is_lean = spec.is_function or spec.name in EVERYDAY
+        if FULL in self._chosen or (LEAN in self._chosen and is_lean):
             return True
         patterns = tuple(filter(_is_pattern, self._named))
         return bool(patterns) and ToolSet("surface", patterns).admits(spec)
@@ -244,7 +244,7 @@ class ToolLists:
 
 def _comes_and_goes(offer: ToolOffer) -> bool:
     """Whether it is of another server or a function file, which offer others now and then."""
-    return bool(offer.server) or offer.source.startswith("function:")
+    return bool(offer.server) or offer.is_function
 
 
 def _size(definition: types.Tool) -> int:

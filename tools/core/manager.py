@@ -161,7 +161,7 @@ class SandboxToolManager:
                     spec, checked, context, permission, sent=arguments, secrets=secrets
                 )
         run = partial(self._run, spec, checked, call, permission)
-        if context.carry is not None and spec.source.startswith("function:"):
+        if context.carry is not None and spec.is_function:
             result = await context.carry(context, spec.name, arguments, run)
         else:  # ours are made to be run again, and those of other servers go on there
             result = await run(context)

@@ -36,6 +36,11 @@ class ToolOffer:
         kind, _, name = self.source.partition(":")
         return name if kind == "upstream" else ""
 
+    @property
+    def is_function(self) -> bool:
+        """Whether it is a function of the user's, from a function file or a package."""
+        return self.source.startswith("function:")
+
     def goes_by(self, name: str) -> bool:
         """Whether a name means it however it is spelled, which is so of our own tools only."""
         names = (self.name, *self.aliases, *self.known_as)

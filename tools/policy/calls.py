@@ -110,5 +110,5 @@ def writes_files(spec: ToolSpec) -> bool:
 
     Of the scope context only the store is changed, except by functions of the user's.
     """
-    only_stores = spec.scope is ToolScope.CONTEXT and not spec.source.startswith("function:")
+    only_stores = spec.scope is ToolScope.CONTEXT and not spec.is_function
     return Effect.WRITE in spec.effects and not only_stores

@@ -235,7 +235,7 @@ def _of_stored(entry: NewEntry, call: FinishedCall, spec: ToolSpec) -> NewEntry:
     told, _ = _ids([answer])  # what it was given may name anything, as metadata does
     if told:
         return replace(entry, context_ids=told)
-    if spec.source.startswith("function:"):  # what it is about may be what it was to store
+    if spec.is_function:  # what it is about may be what it was to store
         return replace(entry, arguments={}, target="")
     return replace(entry, arguments={}, target=_unlinked_target(entry, call.arguments))
 
