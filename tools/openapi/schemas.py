@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tools.openapi.description import Description, UnusableError, pairs, text_of
@@ -108,7 +109,7 @@ class Schemas:
             references: set[str] = set()
             target = self._description.at(self._references[name])
             schema = self._converted(target, references, 0)
-            self._made[name] = _Definition.of(schema, references)
+            self._made[name] = _Definition(schema, sorted(references))
         return self._made[name]
 
     def _count(self, parts: int) -> None:
@@ -191,28 +192,33 @@ class Schemas:
         return {"anyOf": [made, {"type": "null"}]} if made.keys() - {"description"} else made
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Definition:
     """A schema that others refer to.
 
     Attributes:
         schema: The schema.
         references: The names of those that it refers to.
-        size: Its characters.
-        slim: The same without texts.
-        slim_size: The characters of that.
     """
 
     schema: dict[str, Any]
     references: Sequence[str]
-    size: int
-    slim: dict[str, Any]
-    slim_size: int
 
-    @classmethod
-    def of(cls, schema: dict[str, Any], references: Iterable[str]) -> _Definition:
-        slim = _without_texts(schema)
-        return cls(schema, sorted(references), _size(schema), slim, _size(slim))
+    @cached_property
+    def size(self) -> int:
+        """Its characters."""
+        return _size(self.schema)
+
+    @cached_property
+    def slim(self) -> dict[str, Any]:
+        """The same without texts."""
+        slim: dict[str, Any] = _without_texts(self.schema)
+        return slim
+
+    @cached_property
+    def slim_size(self) -> int:
+        """The characters of that."""
+        return _size(self.slim)
 
 
 def _with_bounds(made: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -72,6 +72,8 @@ class Redaction:
 
     def result(self, result: ToolResult) -> ToolResult:
         """A result without the values; of one that had some, nothing is handed on as it was."""
+        if not self._texts:
+            return result
         text, added = self.text(result.text), self.text(result.added)
         structured = self.value(result.structured)
         media, blocks = (tuple(map(self._block, each)) for each in (result.media, result.blocks))
