@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -80,12 +80,9 @@ class OwnServer:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Has calls go on while their clients answer what they asked, and changes told."""
-        async with self._requests.suspended.running():
-            if self._browsing is None:
-                yield
-                return
-            async with self._browsing.running():
-                yield
+        told = nullcontext() if self._browsing is None else self._browsing.running()
+        async with self._requests.suspended.running(), told:
+            yield
 
 
 def _browsing(offered: Offered, requests: ClientRequests) -> Browsing | None:

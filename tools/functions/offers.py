@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from tools.core.browsing.prompt import Message as PromptMessage
 from tools.core.browsing.prompt import PromptSpec
 from tools.core.browsing.resource import ResourceSpec
-from tools.core.content import Block, EmbeddedResource, Media, ResourceLink
+from tools.core.content import Attachment, Block, EmbeddedResource, Media, ResourceLink
 from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec
 from tools.functions.messages import decode_error
@@ -99,7 +99,7 @@ def decode_result(sent: Sent) -> ToolResult:
         sent["structured"],
         sent["text"],
         sent["is_error"],
-        tuple(each for each in media if isinstance(each, Media | EmbeddedResource)),
+        tuple(each for each in media if isinstance(each, Attachment)),
         blocks,
     )
 

@@ -40,7 +40,7 @@ def is_attachment(kind: type) -> bool:
     """Returns whether every instance of a class is an image, a sound or a resource."""
     methods = ("savefig", *HELPERS)
     return (
-        issubclass(kind, Media | EmbeddedResource)
+        issubclass(kind, Attachment)
         or _is_picture(kind)
         or any(_has(kind, method) for method in methods)
     )
