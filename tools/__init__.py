@@ -1,1 +1,6 @@
 """The crib: every tool, and the one path that a call takes."""
+
+__all__ = ["GROUPS"]
+
+GROUPS = ("agent",)
+"""Packages in here whose modules are tools too."""

@@ -13,7 +13,7 @@ from server.settings import Settings
 
 if TYPE_CHECKING:
     from tools.functions.file import WorkerOptions
-    from tools.functions.store import StoreOptions
+    from tools.functions.workers.store import StoreOptions
 
 __all__ = ["make_worker_options"]
 
@@ -43,7 +43,7 @@ def make_worker_options(settings: Settings, environ: Mapping[str, str]) -> Worke
 
 
 def _store_options(settings: Settings) -> StoreOptions:
-    from tools.functions.store import StoreOptions
+    from tools.functions.workers.store import StoreOptions
 
     return StoreOptions(
         directory=settings.data_dir,

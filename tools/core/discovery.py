@@ -28,8 +28,9 @@ ENTRY_POINT_GROUP = "toolcrib.tools"
 def discover(registry: ToolRegistry, package: ModuleType) -> None:
     """Adds the marked functions of each public module directly under a package.
 
-    Each is converted when it is first asked for: a start needs few of them. One that cannot be
-    converted raises ToolDefinitionError there; the project's own are all tested.
+    So it does with each package in it that its `GROUPS` names. Each function is converted when it
+    is first asked for: a start needs few of them. One that cannot be converted raises
+    ToolDefinitionError there; the project's own are all tested.
 
     Raises:
         ValueError: If two of them claim one name.
@@ -39,6 +40,8 @@ def discover(registry: ToolRegistry, package: ModuleType) -> None:
             found = importlib.import_module(f"{package.__name__}.{module.name}")
             for function in _marked_functions(found):
                 registry.add(_deferred(function))
+    for group in getattr(package, "GROUPS", ()):
+        discover(registry, importlib.import_module(f"{package.__name__}.{group}"))
 
 
 def discover_installed(registry: ToolRegistry) -> None:

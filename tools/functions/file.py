@@ -30,8 +30,9 @@ from tools.core.errors import (
 )
 from tools.core.result import ToolResult
 from tools.functions.environment import EnvironmentFailedError, Environments
-from tools.functions.messages import Load, Loaded, Message, Problem
-from tools.functions.offers import (
+from tools.functions.script import ScriptMetadataError, read_script_metadata
+from tools.functions.workers.messages import Load, Loaded, Message, Problem
+from tools.functions.workers.offers import (
     Key,
     Offer,
     decode_contents,
@@ -41,9 +42,8 @@ from tools.functions.offers import (
     decode_values,
     key_of,
 )
-from tools.functions.script import ScriptMetadataError, read_script_metadata
-from tools.functions.store import StoreOptions, store_of
-from tools.functions.worker import Worker, WorkerEndedError
+from tools.functions.workers.store import StoreOptions, store_of
+from tools.functions.workers.worker import Worker, WorkerEndedError
 
 __all__ = ["FunctionFile", "WorkerOptions"]
 

@@ -19,8 +19,8 @@ from tools.core.spec import ToolSpec
 
 if TYPE_CHECKING:
     from tools.functions.file import FunctionFile, WorkerOptions
-    from tools.functions.messages import Message, Problem
-    from tools.functions.offers import Offer
+    from tools.functions.workers.messages import Message, Problem
+    from tools.functions.workers.offers import Offer
 
 __all__ = ["LISTS", "FunctionFiles", "function_files"]
 
@@ -179,7 +179,7 @@ class FunctionFiles:
 
     def _add(self, file: FunctionFile) -> list[Problem]:
         """Adds what a file offers that is not there yet, and returns why some of it cannot be."""
-        from tools.functions.messages import Problem
+        from tools.functions.workers.messages import Problem
 
         problems = []
         for offer in file.offers.values():

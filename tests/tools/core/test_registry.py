@@ -95,6 +95,18 @@ def test_packages_below_are_not_searched(package: Package) -> None:
     assert registry.specs() == ()
 
 
+def test_a_package_below_that_is_named_as_a_group_is_searched_too(package: Package) -> None:
+    toolbox = package()
+    toolbox.GROUPS = ("counting",)  # type: ignore[attr-defined]  # of this one package
+    counting = Path(toolbox.__path__[0]) / "counting"
+    counting.mkdir()
+    (counting / "__init__.py").touch()
+    (counting / "words.py").write_text(textwrap.dedent(COUNT))
+    registry = ToolRegistry()
+    discover(registry, toolbox)
+    assert [spec.name for spec in registry.specs()] == ["count_words"]
+
+
 def test_an_alias_reaches_the_tool_and_is_not_a_tool_of_its_own(package: Package) -> None:
     registry = ToolRegistry()
     discover(registry, package(words=COUNT))

@@ -23,7 +23,7 @@ from tools.core.result import ToolResult
 from tools.functions.environment import Environments
 from tools.functions.file import WorkerOptions
 from tools.functions.files import FunctionFiles
-from tools.functions.store import StoreOptions
+from tools.functions.workers.store import StoreOptions
 from tools.sandbox.files.sandbox import Sandbox
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 __all__ = ["OurFinder"]
 
-OURS = Path(__file__).resolve().parents[2]
+OURS = Path(__file__).resolve().parents[3]
 """The directory that holds our packages; the rest of it is not for the worker."""
 
 
@@ -27,7 +27,7 @@ class OurFinder:
 
 if __name__ == "__main__":
     sys.meta_path.insert(0, OurFinder)
-    from tools.functions.host import main
+    from tools.functions.workers.host import main
 
     sys.meta_path.remove(OurFinder)
     main()

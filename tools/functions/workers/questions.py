@@ -14,8 +14,8 @@ from tools.core.asking.peer import Filled, Form, LogLevel, Peer, Root
 from tools.core.client import Prompt, Refusal, Reply
 from tools.core.errors import RateLimitedError, UnavailableError
 from tools.core.result import ToolResult
-from tools.functions.messages import MOST_OPEN, Message, decode_error, encode_error
-from tools.functions.offers import decode_result
+from tools.functions.workers.messages import MOST_OPEN, Message, decode_error, encode_error
+from tools.functions.workers.offers import decode_result
 
 __all__ = ["Questions", "ServerPeer"]
 

@@ -16,7 +16,7 @@ import pytest
 
 from server.clients.locations import command_path
 from tools.core.context import RequestContext
-from tools.functions import worker
+from tools.functions.workers import worker
 
 if TYPE_CHECKING:
     from tests.tools.functions.conftest import Serve, Served

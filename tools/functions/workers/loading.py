@@ -25,12 +25,12 @@ from tools.conversion.public import (
 )
 from tools.core.errors import ToolDefinitionError
 from tools.core.spec import Effect, ToolScope, ToolSpec
-from tools.functions.messages import Problem
-from tools.functions.offers import Key, Offer, key_of
+from tools.functions.workers.messages import Problem
+from tools.functions.workers.offers import Key, Offer, key_of
 
 __all__ = ["FileImport", "Found", "load"]
 
-OURS = Path(__file__).parents[2]
+OURS = Path(__file__).parents[3]
 """The directory that holds our packages."""
 
 OUR_PACKAGES = ("tools", "storage")

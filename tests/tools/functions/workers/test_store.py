@@ -11,7 +11,7 @@ import pytest
 from storage.index.embedders.making import EmbedderOptions
 from storage.models import ContextType, Identity, NewContext, SearchFilter
 from tools.core.context import RequestContext
-from tools.functions.store import StoreOptions, store_of
+from tools.functions.workers.store import StoreOptions, store_of
 
 if TYPE_CHECKING:
     from tests.tools.functions.conftest import Serve

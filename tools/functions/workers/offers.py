@@ -16,7 +16,7 @@ from tools.core.browsing.resource import ResourceSpec
 from tools.core.content import Attachment, Block, EmbeddedResource, Media, ResourceLink
 from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec
-from tools.functions.messages import decode_error
+from tools.functions.workers.messages import decode_error
 
 __all__ = [
     "Key",

@@ -22,9 +22,9 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.invisible import LONGEST_LINE, log_line
-from tools.functions import bootstrap
-from tools.functions.answers import Answers
-from tools.functions.messages import (
+from tools.functions.workers import bootstrap
+from tools.functions.workers.answers import Answers
+from tools.functions.workers.messages import (
     Load,
     Loaded,
     Message,

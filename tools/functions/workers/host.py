@@ -32,8 +32,8 @@ from tools.core.errors import ToolFailedError, as_tool_error
 from tools.core.machine import first_use
 from tools.core.result import ToolResult
 from tools.core.spec import ToolScope, ToolSpec
-from tools.functions.loading import load
-from tools.functions.messages import (
+from tools.functions.workers.loading import load
+from tools.functions.workers.messages import (
     Load,
     Loaded,
     Message,
@@ -41,7 +41,7 @@ from tools.functions.messages import (
     decoded,
     encode,
 )
-from tools.functions.offers import (
+from tools.functions.workers.offers import (
     Offer,
     encode_contents,
     encode_messages,
@@ -49,7 +49,7 @@ from tools.functions.offers import (
     encode_result,
     key_of,
 )
-from tools.functions.questions import Questions, ServerPeer
+from tools.functions.workers.questions import Questions, ServerPeer
 from tools.sandbox.files.sandbox import Sandbox
 
 if TYPE_CHECKING:  # opened on first use
@@ -129,7 +129,7 @@ class _Calls:
     @made_once
     def library(self) -> Library:
         """The stored context; only a file that may have it has tools that are given it."""
-        from tools.functions.store import StoreOptions
+        from tools.functions.workers.store import StoreOptions
 
         return StoreOptions.decode(cast("Message", self._store)).open()
 

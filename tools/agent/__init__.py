@@ -1,0 +1,1 @@
+"""Tools of agents that plan, write programs over tools, delegate and learn."""

@@ -1,0 +1,1 @@
+"""The processes that functions and programs run in, and what they and the server say."""
