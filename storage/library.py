@@ -24,6 +24,7 @@ from storage.models import (
 from storage.stores import Stores
 
 if TYPE_CHECKING:  # loaded on first use
+    from storage.agent.todos import Todos
     from storage.contexts.ingestion import OnProgress, PreparedChunk
     from storage.directory.directories import Directories
     from storage.events.events import Events
@@ -31,7 +32,6 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.people.people import People
     from storage.retrieval.routing import UnifiedQuery
     from storage.retrieval.unified import UnifiedResult
-    from storage.todos import Todos
 
 __all__ = ["Library", "Shelf"]
 
@@ -117,7 +117,7 @@ class Shelf:
     @cached_property
     def todos(self) -> Todos:
         """The to-do lists."""
-        from storage.todos import Todos
+        from storage.agent.todos import Todos
 
         return Todos(self.identity, self._library.database)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AliasChoices, ConfigDict, Field
 
-from storage.todos import Todo, TodoStatus
+from storage.agent.todos import Todo, TodoStatus
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel

@@ -36,15 +36,14 @@ def _specs() -> tuple[ToolSpec, ...]:
 
 
 def _homes() -> Iterator[tuple[str, str]]:
-    """Every built-in tool, and the name of the module that it is in."""
-    for module in pkgutil.iter_modules(tools.__path__):
-        if not module.ispkg:
-            for name, value in vars(importlib.import_module(f"tools.{module.name}")).items():
-                if (
-                    hasattr(value, "__tool_options__")
-                    and value.__module__ == f"tools.{module.name}"
-                ):
-                    yield name, module.name
+    """Every built-in tool, and the path that its module and its test have beneath `tools`."""
+    for group in ("", *(f"{each}/" for each in tools.GROUPS)):
+        for module in pkgutil.iter_modules([str(ROOT / "tools" / group)]):
+            name = f"tools.{group.replace('/', '.')}{module.name}"
+            if not module.ispkg:
+                for tool, value in vars(importlib.import_module(name)).items():
+                    if hasattr(value, "__tool_options__") and value.__module__ == name:
+                        yield tool, f"{group}{module.name}"
 
 
 SPECS = _specs()
@@ -65,10 +64,11 @@ def test_every_tool_is_found_where_it_lives() -> None:
 
 @BY_TOOL
 def test_a_tool_has_a_test(spec: ToolSpec) -> None:
-    files = (ROOT / "tests" / "tools").glob(f"test_{HOMES[spec.name]}*.py")
+    group, _, module = HOMES[spec.name].rpartition("/")
+    files = (ROOT / "tests" / "tools" / group).glob(f"test_{module}*.py")
     written = "".join(file.read_text(encoding="utf-8") for file in files)
     assert re.search(rf"\b{spec.name}\b", written), (
-        f"{spec.name} has no test: call it in tests/tools/test_{HOMES[spec.name]}.py."
+        f"{spec.name} has no test: call it in {Path('tests/tools', group, f'test_{module}.py')}."
     )
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storage.agent.todos import Todo, Todos
 from storage.database import Database
 from storage.memory.entries import Entries
 from storage.memory.models import NewEntry
 from storage.models import Identity
-from storage.todos import Todo, Todos
 
 ANN = Identity("ann")
 OTHERS = (
