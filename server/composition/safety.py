@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from server.mcp.approvals import StoredApprovals
     from server.settings.safety import PolicySettings
+    from tools.functions.programs.cells import Cells
     from tools.policy.policy import Policy
     from tools.policy.rules import Rule
     from tools.sandbox.history.history import History
@@ -43,6 +44,7 @@ __all__ = [
     "let_through",
     "make_approvals",
     "make_audit",
+    "make_cells",
     "make_history",
     "make_machine",
     "make_policy",
@@ -207,6 +209,7 @@ def make_machine(settings: Settings, environ: Mapping[str, str], redaction: Reda
         processes=partial(make_processes, settings, environ, secrets),
         web=partial(_web, settings, secrets),
         search=partial(_search, settings),
+        cells=partial(make_cells, settings),
     )
 
 
@@ -229,23 +232,16 @@ def make_processes(
 ) -> Processes:
     """What starts programs, confined as the settings require, with the secrets that there are."""
     from tools.sandbox.processes.home import git_identity
-    from tools.sandbox.processes.launching.memory import machine_memory
     from tools.sandbox.processes.processes import Processes, inherited_variables
 
     wanted = settings.system
     registries = _registries(settings, environ)
-    half = machine_memory() // 2
     return Processes(
         root=settings.root,
         protected=protected(settings),
         read_only=read_only(settings),
         mode=wanted.sandbox,
-        limits=Limits(
-            cpu_seconds=wanted.cpu_seconds,
-            memory_bytes=half if wanted.memory_mb is None else wanted.memory_mb * 1_000_000,
-            processes=wanted.processes,
-            file_bytes=wanted.file_mb * 1_000_000,
-        ),
+        limits=_limits(settings),
         environment={
             **registries.variables,
             **inherited_variables(environ, wanted.environment),
@@ -257,6 +253,47 @@ def make_processes(
         data_dir=settings.data_dir,
         guard=partial(_guard, settings),
         secrets=secrets(),
+    )
+
+
+def make_cells(settings: Settings) -> Cells:
+    """What runs what agents wrote, in processes that see nothing of the user's."""
+    from tools.functions.programs.cells import Cells
+
+    return Cells(partial(_make_bare_processes, settings))
+
+
+def _make_bare_processes(settings: Settings, root: Path) -> Processes:
+    """What starts programs whose root is an empty directory."""
+    from tools.functions.programs.packages import find_packages
+    from tools.sandbox.processes.processes import Processes
+
+    return Processes(
+        root=root,
+        protected=(),
+        read_only=(),
+        mode=settings.system.sandbox,
+        limits=_limits(settings),
+        environment={},
+        readable=find_packages(),
+        network=(),
+        sandbox=Sandbox(root),
+        git_config=bytes,
+        data_dir=settings.data_dir,
+        guard=partial(_guard, settings),
+    )
+
+
+def _limits(settings: Settings) -> Limits:
+    from tools.sandbox.processes.launching.memory import machine_memory
+
+    wanted = settings.system
+    half = machine_memory() // 2
+    return Limits(
+        cpu_seconds=wanted.cpu_seconds,
+        memory_bytes=half if wanted.memory_mb is None else wanted.memory_mb * 1_000_000,
+        processes=wanted.processes,
+        file_bytes=wanted.file_mb * 1_000_000,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio.to_thread
 
@@ -17,7 +17,14 @@ if TYPE_CHECKING:  # the processes of function files start without these
     from tools.sandbox.web.client import WebClient
     from tools.sandbox.web.search.search import WebSearch
 
-__all__ = ["Machine", "first_use"]
+__all__ = ["Closeable", "Machine", "first_use"]
+
+
+class Closeable(Protocol):
+    """What ends all that it has started."""
+
+    async def aclose(self) -> None:
+        """Ends it."""
 
 
 class Machine:
@@ -27,6 +34,8 @@ class Machine:
         processes: Makes what starts programs.
         web: Makes the client of every request.
         search: Makes the way to the search engines.
+        cells: Makes what runs what agents wrote, of which only `aclose` is known here; see
+            `tools.functions.programs.cells.cells_of`.
     """
 
     def __init__(
@@ -35,10 +44,12 @@ class Machine:
         processes: Callable[[], Processes],
         web: Callable[[], WebClient],
         search: Callable[[], WebSearch],
+        cells: Callable[[], Closeable],
     ) -> None:
         self._make_processes = processes
         self._make_web = web
         self._make_search = search
+        self._make_cells = cells
 
     @made_once
     def processes(self) -> Processes:
@@ -51,6 +62,11 @@ class Machine:
         from tools.sandbox.processes.jobs import Jobs
 
         return Jobs(self.processes)
+
+    @made_once
+    def cells(self) -> Closeable:
+        """Runs programs over tools, and tools that agents wrote, each in a process of its own."""
+        return self._make_cells()
 
     @made_once
     def file_search(self) -> FileSearch:
@@ -76,7 +92,7 @@ class Machine:
             yield
         finally:
             made = vars(self)
-            for name in ("jobs", "file_search", "processes", "search", "web"):
+            for name in ("jobs", "cells", "file_search", "processes", "search", "web"):
                 if name in made:
                     await made.pop(name).aclose()
 

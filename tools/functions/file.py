@@ -42,6 +42,8 @@ from tools.functions.workers.offers import (
     decode_values,
     key_of,
 )
+from tools.functions.workers.output_log import OutputLog
+from tools.functions.workers.process import OwnProcess
 from tools.functions.workers.store import StoreOptions, store_of
 from tools.functions.workers.worker import Worker, WorkerEndedError
 
@@ -319,10 +321,11 @@ class FunctionFile:
         try:
             python = await options.environments.get(read_script_metadata(source), self._report)
             load = self._order(source, python)
+            start = partial(OwnProcess.start, python, load.root, options.variables)
             async with options.starts:
                 with anyio.fail_after(LOAD_SECONDS):
                     worker: Worker = await self._group.start(
-                        Worker.run, python, load, options.variables
+                        Worker.run, start, load, OutputLog(self.path.name).feed
                     )
         except ScriptMetadataError as error:
             raise _NotLoadedError([Problem(error.message, error.line)]) from error

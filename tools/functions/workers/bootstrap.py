@@ -1,7 +1,7 @@
 """The first lines of a worker process: finds our packages, wherever its interpreter is from.
 
 Run as a script with the interpreter of the function file's environment, which need not have
-Toolcrib installed.
+Toolcrib installed; with the argument `confined` it is a cell's, whose stdin is a socket.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ import sys
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
-__all__ = ["OurFinder"]
+__all__ = ["OURS", "OUR_PACKAGES", "OurFinder"]
 
 OURS = Path(__file__).resolve().parents[3]
 """The directory that holds our packages; the rest of it is not for the worker."""
+
+OUR_PACKAGES = ("tools", "storage")
+"""Those that it runs on."""
 
 
 class OurFinder:
@@ -22,12 +25,22 @@ class OurFinder:
     @staticmethod
     def find_spec(name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
         """As `importlib.abc.MetaPathFinder`; submodules are found by their package's path."""
-        return PathFinder.find_spec(name, [str(OURS)]) if name in {"tools", "storage"} else None
+        is_ours = name in OUR_PACKAGES
+        return PathFinder.find_spec(name, [str(OURS)]) if is_ours else None
 
 
 if __name__ == "__main__":
     sys.meta_path.insert(0, OurFinder)
-    from tools.functions.workers.host import main
+    import storage  # noqa: F401  # as tools it is found from here on
+    from tools.functions.workers.channel import Channel
 
+    if sys.argv[1:] == ["confined"]:
+        from tools.functions.programs.cell import main
+
+        channel = Channel(0, 0, output=1)
+    else:
+        from tools.functions.workers.host import main
+
+        channel = Channel(0, 1, output=2)
     sys.meta_path.remove(OurFinder)
-    main()
+    main(channel)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import json
 import logging
 import os
 import resource
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
-from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -32,6 +30,7 @@ from tools.core.errors import ToolFailedError, as_tool_error
 from tools.core.machine import first_use
 from tools.core.result import ToolResult
 from tools.core.spec import ToolScope, ToolSpec
+from tools.functions.workers.channel import Channel
 from tools.functions.workers.loading import load
 from tools.functions.workers.messages import (
     Load,
@@ -39,7 +38,6 @@ from tools.functions.workers.messages import (
     Message,
     TooLongError,
     decoded,
-    encode,
 )
 from tools.functions.workers.offers import (
     Offer,
@@ -49,48 +47,49 @@ from tools.functions.workers.offers import (
     encode_result,
     key_of,
 )
-from tools.functions.workers.questions import Questions, ServerPeer
+from tools.functions.workers.peer import ServerPeer
+from tools.functions.workers.questions import Questions
 from tools.sandbox.files.sandbox import Sandbox
 
 if TYPE_CHECKING:  # opened on first use
     from storage.library import Library
 
-__all__ = ["main"]
+__all__ = ["main", "serve"]
 
 Send = Callable[[Message], None]
 
-CHUNK = 1 << 20
-"""Bytes that are read at once."""
 GRACE = 2.0
 """Seconds that functions have to end after the server has hung up."""
 PR_SET_PDEATHSIG = 1
 """Linux, prctl(2): the signal that the process gets when its parent dies."""
 
 
-def main() -> None:
-    """Serves the server at the other end of stdin and stdout until it hangs up."""
+def main(channel: Channel) -> None:
+    """Serves the server at the other end of a channel until it hangs up."""
     _die_with_parent()
-    incoming, outgoing = _take_channel()
-    send = partial(_send, outgoing, threading.Lock())
-    logger = logging.getLogger("toolcrib")
-    logger.addHandler(_ServerLogHandler(send))
-    logger.propagate = False  # to what the author logs with
-    with open(incoming, "rb", closefd=False) as first:
-        order = Load(**json.loads(first.readline())["load"])
+    order = channel.first()
     _limit_memory(order.memory_bytes)
+    serve(channel, order)
+
+
+def serve(channel: Channel, order: Load) -> None:
+    """Loads a file of functions and serves what is called, until the server hangs up."""
+    logger = logging.getLogger("toolcrib")
+    logger.addHandler(_ServerLogHandler(channel.send))
+    logger.propagate = False  # to what the author logs with
     anyio.run(anyio.lowlevel.checkpoint)  # imports what the author may have modules named like
     # Outside the event loop: the file may run its own.
     found = load(Path(order.path), order.source, order.no_store)
     offers = None if found.offers is None else list(map(encode_offer, found.offers))
-    send({"loaded": asdict(Loaded(offers, found.problems, found.files))})
+    channel.send({"loaded": asdict(Loaded(offers, found.problems, found.files))})
     if found.offers is not None:
-        anyio.run(_serve, incoming, partial(_Calls, found.offers, order, send))
+        anyio.run(_serve, channel, partial(_Calls, found.offers, order, channel.send))
 
 
-async def _serve(incoming: int, calls_in: Callable[[TaskGroup], _Calls]) -> None:
+async def _serve(channel: Channel, calls_in: Callable[[TaskGroup], _Calls]) -> None:
     async with anyio.create_task_group() as group:
         calls = calls_in(group)
-        async for message in decoded(_chunks(incoming)):
+        async for message in decoded(channel.chunks()):
             calls.take(message)
         group.cancel_scope.cancel()
         _end_at_last()
@@ -115,11 +114,7 @@ class _Calls:
         self._offers = {key_of(offer): offer for offer in offers}
         tools = {offer.name: offer for offer in offers if isinstance(offer, ToolSpec)}
         self._secrets = SecretTools(tools.get)
-        self._sandbox = Sandbox(
-            Path(load.root),
-            protected=tuple(map(Path, load.protected)),
-            read_only=tuple(map(Path, load.read_only)),
-        )
+        self._sandbox = _sandbox(load) if load.root else None
         self._store = load.store
         self._send = send
         self._questions = Questions(send)
@@ -205,6 +200,14 @@ class _Calls:
         return _failure(error, name, str if secrets is None else secrets.text)
 
 
+def _sandbox(load: Load) -> Sandbox:
+    return Sandbox(
+        Path(load.root),
+        protected=tuple(map(Path, load.protected)),
+        read_only=tuple(map(Path, load.read_only)),
+    )
+
+
 async def _made(offer: Offer, given: Mapping[str, Any], context: RequestContext) -> Message:
     """What an offer makes of what it is given."""
     arguments = offer.validate(given)
@@ -218,32 +221,6 @@ async def _made(offer: Offer, given: Mapping[str, Any], context: RequestContext)
 
 def _failure(error: BaseException, name: str, hide: Callable[[str], str] = str) -> Message:
     return encode_result(ToolResult.failure(as_tool_error(error, name, hide)))
-
-
-async def _chunks(incoming: int) -> AsyncIterator[bytes]:
-    while True:
-        await anyio.wait_readable(incoming)
-        chunk = os.read(incoming, CHUNK)
-        if not chunk:
-            return
-        yield chunk
-
-
-def _send(outgoing: int, turn: threading.Lock, message: Message) -> None:
-    line = memoryview(encode(message))
-    with turn:  # threads log
-        while line:
-            line = line[os.write(outgoing, line) :]
-
-
-def _take_channel() -> tuple[int, int]:
-    """Keeps stdin and stdout for the server; what the functions print goes to stderr, the log."""
-    incoming, outgoing = os.dup(0), os.dup(1)
-    with Path(os.devnull).open("rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
-    os.dup2(2, 1)
-    cast("TextIOWrapper", sys.stdout).reconfigure(line_buffering=True, errors="backslashreplace")
-    return incoming, outgoing
 
 
 def _limit_memory(most: int) -> None:

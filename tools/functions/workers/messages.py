@@ -23,10 +23,9 @@ import json
 from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tools.core.errors import DeclinedError, ToolError, ToolFailedError
-from tools.core.result import ToolFailure
 
 __all__ = [
     "MOST_OPEN",
@@ -88,7 +87,8 @@ class Load:
     Attributes:
         path: The file, for tracebacks and imports beside it.
         source: Its text, which may be older than the file.
-        root: The directory that the functions work in.
+        kind: Whether its functions are called, or it runs as a whole, once.
+        root: The directory that the functions work in; empty for none.
         protected: Paths closed to the sandbox that functions are given.
         read_only: Paths closed to its writes.
         memory_bytes: Memory that the process may have.
@@ -98,12 +98,13 @@ class Load:
 
     path: str
     source: str
-    root: str
-    protected: tuple[str, ...]
-    read_only: tuple[str, ...]
-    memory_bytes: int
-    store: Message | None
-    no_store: str
+    kind: Literal["functions", "program"] = "functions"
+    root: str = ""
+    protected: tuple[str, ...] = ()
+    read_only: tuple[str, ...] = ()
+    memory_bytes: int = 0
+    store: Message | None = None
+    no_store: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +161,13 @@ def decode_loaded(message: Message) -> Loaded:
 
 def encode_error(error: ToolError) -> Message:
     """Returns what a function is told of a failure."""
-    dismissed = error.dismissed if isinstance(error, DeclinedError) else None
-    return {**ToolFailure.of(error).model_dump(), "dismissed": dismissed}
+    return {
+        "error_type": error.error_type,
+        "message": error.message,
+        "suggestions": list(error.suggestions),
+        "next_actions": list(error.next_actions),
+        "dismissed": error.dismissed if isinstance(error, DeclinedError) else None,
+    }
 
 
 def decode_error(sent: Message) -> ToolError:

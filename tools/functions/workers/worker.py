@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import logging
 import math
-import os
-import signal
-import subprocess
-import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
-from anyio.abc import ByteReceiveStream, ByteSendStream, Process, TaskGroup, TaskStatus
+from anyio.abc import TaskGroup, TaskStatus
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.invisible import LONGEST_LINE, log_line
-from tools.functions.workers import bootstrap
 from tools.functions.workers.answers import Answers
 from tools.functions.workers.messages import (
     Load,
@@ -32,11 +26,11 @@ from tools.functions.workers.messages import (
     decoded,
     encode,
 )
+from tools.functions.workers.process import WorkerProcess
 
-__all__ = ["Worker", "WorkerEndedError"]
+__all__ = ["Sink", "Worker", "WorkerEndedError"]
 
 logger = logging.getLogger("toolcrib")
-output_logger = logging.getLogger("toolcrib.functions")
 
 GRACE = 2.0
 """Seconds in which a cancelled call has to end, and a worker that is told to."""
@@ -46,15 +40,12 @@ WAITING = 100
 """What a call tells and a slow client has not taken; more is dropped."""
 MOST_ASKED = 1_000
 """What a call asks for that waits to be taken up; a worker from which more comes is ended."""
-LONGEST_BYTES = 4 * LONGEST_LINE + 1
-"""Bytes of a line that are kept, of which at least one more character comes than is logged."""
-LINES_A_SECOND = 200
-"""Lines of one worker that are logged within a second; the rest is counted."""
-
 DURING_A_CALL = ("progress", "tell", "changed", "ask", "withdraw")
 """What messages say before the end of a call: which call it is."""
 
 Replies = MemoryObjectReceiveStream[Message]
+Sink = Callable[[bytes], None]
+"""Takes what a worker prints; an empty piece is its end."""
 
 
 class WorkerEndedError(Exception):
@@ -72,49 +63,50 @@ class Worker:
         retired: Whether it is not to be called any more.
     """
 
-    def __init__(self, name: str, process: Process, group: TaskGroup) -> None:
+    def __init__(self, name: str, process: WorkerProcess, sink: Sink, group: TaskGroup) -> None:
         self.loaded: Loaded | None = None
         self.retired = False
         self._name = name
         self._process = process
+        self._sink = sink
         self._group = group
         self._numbers = count(1)
         self._calls: dict[int, MemoryObjectSendStream[Message]] = {}
         self._answering: dict[int, anyio.CancelScope] = {}
         self._stuck: set[int] = set()
         self._output_scope = anyio.CancelScope(shield=True)  # the last words count too
+        self._ended = anyio.Event()
 
     @staticmethod
     async def run(
-        python: Path,
+        start: Callable[[], Awaitable[WorkerProcess]],
         load: Load,
-        variables: Mapping[str, str],
+        sink: Sink,
         *,
         task_status: TaskStatus[Worker],
     ) -> None:
-        """Runs a worker until it ends; started with it when it has loaded its file.
+        """Runs a worker until it ends; started with it when it has loaded what it is to run.
+
+        Args:
+            start: Starts its process.
+            load: What it is to run.
+            sink: Takes what it prints.
+            task_status: As of a task group.
 
         Raises:
-            WorkerEndedError: If it ended before it had loaded the file.
+            WorkerEndedError: If it ended before it had loaded that.
         """
-        process = await anyio.open_process(
-            [python, "-P", bootstrap.__file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=load.root,
-            env=variables,
-            start_new_session=True,  # so that its children can be killed with it
-        )
+        process = await start()
         try:
             async with anyio.create_task_group() as group:
-                worker = Worker(Path(load.path).name, process, group)
+                worker = Worker(Path(load.path).name, process, sink, group)
                 await worker._serve(load, task_status)
         finally:
             with anyio.CancelScope(shield=True):
                 await process.aclose()
+        worker._ended.set()
         if worker.loaded is None:
-            raise WorkerEndedError(_ending(process))
+            raise WorkerEndedError(process.ending())
 
     async def call(self, asked: Mapping[str, Any], context: RequestContext) -> Message:
         """Has the worker do what is asked, and returns its answer; a failure is one too.
@@ -131,7 +123,7 @@ class Worker:
             raise InvalidArgumentsError(f"JSON cannot say these arguments: {error}.") from error
         self._calls[number], replies = anyio.create_memory_object_stream[Message](math.inf)
         try:
-            await self._send(line)
+            await self._process.send(line)
             async with anyio.create_task_group() as group:
                 self._answering[number] = group.cancel_scope
                 answers = Answers(context, group, self._send_message)
@@ -142,7 +134,7 @@ class Worker:
                     await answers.take(reply)
                 group.cancel_scope.cancel()
             await self._process.wait()
-            raise WorkerEndedError(_ending(self._process))
+            raise WorkerEndedError(self._process.ending())
         finally:
             self._answering.pop(number, None)
             if number in self._calls:  # cancelled, or its caller is gone
@@ -156,11 +148,17 @@ class Worker:
         if self._calls.keys() <= self._stuck:
             self._group.start_soon(_end, self._process, 0 if self._stuck else GRACE)
 
+    async def aclose(self) -> None:
+        """Ends it at once; all that it has printed is handed on when this returns."""
+        self._group.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await self._ended.wait()
+
     async def _serve(self, load: Load, task_status: TaskStatus[Worker]) -> None:
-        self._group.start_soon(self._log_output)
+        self._group.start_soon(self._read_output)
         self._group.start_soon(self._read, task_status)
         try:
-            await self._send(encode({"load": asdict(load)}))
+            await self._process.send(encode({"load": asdict(load)}))
             await self._process.wait()
         finally:
             with anyio.CancelScope(shield=True):
@@ -168,14 +166,17 @@ class Worker:
             deadline = anyio.current_time() + DRAIN
             self._group.cancel_scope.deadline = self._output_scope.deadline = deadline
 
-    async def _log_output(self) -> None:
-        with self._output_scope:
-            await _log_lines(cast("ByteReceiveStream", self._process.stderr), self._name)
+    async def _read_output(self) -> None:
+        try:
+            with self._output_scope:
+                await self._process.read_output(self._sink)
+        finally:
+            self._sink(b"")
 
     async def _read(self, task_status: TaskStatus[Worker]) -> None:
         """Takes what the worker says until it hangs up."""
         try:
-            async for message in decoded(cast("ByteReceiveStream", self._process.stdout)):
+            async for message in decoded(self._process.said):
                 if "loaded" in message and self.loaded is None:
                     self.loaded = decode_loaded(message)
                     task_status.started(self)
@@ -185,7 +186,7 @@ class Worker:
                     self._take(message)
         except Exception:  # whatever it says, it is the worker's fault and ends no more than it
             logger.exception("The worker of %s sent an invalid message and is ended", self._name)
-            _kill(self._process)
+            await self._process.kill()
         finally:
             self.retired = True
             for number, call in self._calls.items():
@@ -217,7 +218,7 @@ class Worker:
         """Stops a call in the worker; one that goes on retires the worker."""
         with replies:
             with anyio.move_on_after(GRACE):
-                await self._send(encode({"cancel": number}))
+                await self._process.send(encode({"cancel": number}))
                 async for _ in replies:
                     pass
                 return
@@ -225,12 +226,7 @@ class Worker:
         self.retire()
 
     async def _send_message(self, message: Message) -> None:
-        await self._send(encode(message))
-
-    async def _send(self, line: bytes) -> None:
-        # A worker that has ended is noticed by the reader.
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            await cast("ByteSendStream", self._process.stdin).send(line)
+        await self._process.send(encode(message))
 
 
 def _deliver(message: Message, call: MemoryObjectSendStream[Message]) -> None:
@@ -238,66 +234,9 @@ def _deliver(message: Message, call: MemoryObjectSendStream[Message]) -> None:
         call.send_nowait(message)
 
 
-async def _end(process: Process, grace: float) -> None:
+async def _end(process: WorkerProcess, grace: float) -> None:
     """Ends a process and its children: at its own pace for some seconds, then at once."""
     with anyio.move_on_after(grace):
-        if process.stdin:
-            await process.stdin.aclose()
+        await process.hang_up()
         await process.wait()
-    _kill(process)
-
-
-def _kill(process: Process) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # PermissionError: macOS, of a zombie
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def _ending(process: Process) -> str:
-    code = process.returncode
-    if code is not None and code < 0:
-        return f"was killed by {signal.Signals(-code).name}"
-    return f"ended with exit code {code}"
-
-
-async def _log_lines(stream: ByteReceiveStream, name: str) -> None:
-    """Logs a worker's stderr, to which its stdout goes too, until the stream ends."""
-    log = _OutputLog(name)
-    line = bytearray()
-    try:
-        async for chunk in stream:
-            *ended, rest = chunk.split(b"\n")
-            for part in ended:
-                line += part[:LONGEST_BYTES]
-                log.add(line)
-                line.clear()
-            line += rest[: LONGEST_BYTES - len(line)]
-    finally:
-        if line:
-            log.add(line)
-        log.report_dropped()
-
-
-class _OutputLog:
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._second = 0
-        self._logged = 0
-        self._dropped = 0
-
-    def add(self, line: bytearray) -> None:
-        if self._second != (now := int(time.monotonic())):
-            self.report_dropped()
-            self._second, self._logged = now, 0
-        self._logged += 1
-        if self._logged > LINES_A_SECOND:
-            self._dropped += 1
-            return
-        text = line.decode(errors="replace").rstrip("\r")
-        output_logger.info("%s: %s", self._name, log_line(text))
-
-    def report_dropped(self) -> None:
-        if self._dropped:
-            output_logger.warning(
-                "%s printed %d more lines than are logged", self._name, self._dropped
-            )
-        self._dropped = 0
+    await process.kill()

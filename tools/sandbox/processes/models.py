@@ -92,6 +92,8 @@ class Command:
         cwd: Where it starts: a directory relative to the root, resolved beneath it.
         environment: Variables beside those that every process gets.
         stdin: The content of its standard input.
+        channel: A descriptor that is its standard input in place of that, for both ways if it is a
+            socket; whoever starts it closes it.
         writes: Whether it may write beneath the root.
         session: Whose network it is in, with all programs of the same session: the user and the
             conversation. Empty for a network of its own, from which nothing is reached.
@@ -105,6 +107,7 @@ class Command:
     cwd: str = "."
     environment: Mapping[str, str] = field(default_factory=dict)
     stdin: bytes = b""
+    channel: int | None = None
     writes: bool = True
     session: tuple[str, ...] = ()
     watch: Watch | None = None

@@ -187,7 +187,7 @@ class Processes:
                 self._prepare, command, confinement, visit, values
             )
             try:
-                process = await self._launcher.start(prepared)
+                process = await self._launcher.start(prepared, stdin=command.channel)
             except BaseException:
                 with anyio.CancelScope(shield=True):
                     await anyio.to_thread.run_sync(self._abandon, command, prepared.scratch, home)

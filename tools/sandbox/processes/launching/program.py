@@ -17,7 +17,7 @@ from tools.sandbox.processes.launching.messages import REPORT_SIZE, EndReason, R
 from tools.sandbox.processes.models import Level
 from tools.sandbox.processes.scratch import remove_scratch
 
-__all__ = ["Completed", "Program", "SupervisedProcess", "communicate"]
+__all__ = ["Completed", "Program", "SupervisedProcess", "communicate", "read_output"]
 
 _PIPE_BYTES = 65_536
 """Bytes that are read at once, as many as a pipe usually holds."""
@@ -234,8 +234,7 @@ async def communicate(
 ) -> Completed:
     """Reads what a program writes until it has ended, or ends it at its deadline.
 
-    However this returns, also by being cancelled, nothing of the program is left. What is in its
-    pipes when it has ended is read, and their end is not waited for: others might hold them open.
+    However this returns, also by being cancelled, nothing of the program is left.
 
     Args:
         program: The program; it is closed in the end.
@@ -244,21 +243,35 @@ async def communicate(
         seconds: How long it may take.
     """
     try:
-        async with anyio.create_task_group() as readers:
-            readers.start_soon(_read, program.stdout, stdout)
-            readers.start_soon(_read, program.stderr, stderr)
+        async with anyio.create_task_group() as group:
+            group.start_soon(read_output, program, stdout, stderr)
             with anyio.move_on_after(seconds) as deadline:
                 await program.wait()
             if deadline.cancelled_caught:
                 await program.kill()
-            readers.cancel_scope.cancel()
-        exit_code = await program.wait()
-        _read_rest(program.stdout, stdout)
-        _read_rest(program.stderr, stderr)
-        return Completed(exit_code, deadline.cancelled_caught)
+        return Completed(await program.wait(), deadline.cancelled_caught)
     finally:
         with anyio.CancelScope(shield=True):
             await program.aclose()
+
+
+async def read_output(program: Program | SupervisedProcess, stdout: _Sink, stderr: _Sink) -> None:
+    """Reads what a program writes until it has ended.
+
+    What is in its pipes then is read, and their end is not waited for: others might hold them open.
+
+    Args:
+        program: The program.
+        stdout: Takes its output.
+        stderr: Takes its errors.
+    """
+    async with anyio.create_task_group() as readers:
+        readers.start_soon(_read, program.stdout, stdout)
+        readers.start_soon(_read, program.stderr, stderr)
+        await program.wait()
+        readers.cancel_scope.cancel()
+    _read_rest(program.stdout, stdout)
+    _read_rest(program.stderr, stderr)
 
 
 async def _read(descriptor: int, sink: _Sink) -> None:

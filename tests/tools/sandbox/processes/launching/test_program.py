@@ -118,7 +118,7 @@ async def test_a_sink_that_fails_ends_the_program(launcher: Launcher) -> None:
         raise ValueError(data)
 
     running = await started(launcher, "echo a; sleep 1000")
-    with pytest.RaisesGroup(ValueError):
+    with pytest.RaisesGroup(ValueError, flatten_subgroups=True):
         await communicate(running, refuse, refuse, seconds=20)
     assert not _lives(running.pid)
 

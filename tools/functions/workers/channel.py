@@ -1,0 +1,69 @@
+"""The worker's end of the way to the server; it imports little, for a spare process waits here."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator
+from io import TextIOWrapper
+from pathlib import Path
+from typing import cast
+
+import anyio
+
+from tools.functions.workers.messages import Load, Message, encode
+
+__all__ = ["Channel"]
+
+CHUNK = 1 << 20
+"""Bytes that are read at once."""
+
+
+class Channel:
+    """Keeps what this process was started with for the server, and its output for the rest.
+
+    Args:
+        incoming: Where the server's messages come in.
+        outgoing: Where those to it go; the same for a socket.
+        output: Where everything goes that is printed.
+    """
+
+    def __init__(self, incoming: int, outgoing: int, *, output: int) -> None:
+        self._incoming, self._outgoing = os.dup(incoming), os.dup(outgoing)
+        self._turn = threading.Lock()
+        with Path(os.devnull).open("rb") as nothing:
+            os.dup2(nothing.fileno(), 0)
+        for descriptor in (1, 2):
+            os.dup2(output, descriptor)
+        cast("TextIOWrapper", sys.stdout).reconfigure(
+            line_buffering=True, errors="backslashreplace"
+        )
+
+    def first(self) -> Load:
+        """Returns what is to be loaded: the first message, behind which nothing comes yet."""
+        with open(self._incoming, "rb", closefd=False) as first:
+            return Load(**json.loads(first.readline())["load"])
+
+    def send(self, message: Message) -> None:
+        """Sends a message, from any thread.
+
+        Raises:
+            TooLongError: If it is longer than any may be.
+            ValueError: If JSON cannot say it.
+            RecursionError: If it is nested too deeply.
+        """
+        line = memoryview(encode(message))
+        with self._turn:
+            while line:
+                line = line[os.write(self._outgoing, line) :]
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yields what comes in, until the server hangs up."""
+        while True:
+            await anyio.wait_readable(self._incoming)
+            chunk = os.read(self._incoming, CHUNK)
+            if not chunk:
+                return
+            yield chunk

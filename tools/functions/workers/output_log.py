@@ -1,0 +1,64 @@
+"""What the functions of a file print, in the server's log."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from tools.core.invisible import LONGEST_LINE, log_line
+
+__all__ = ["OutputLog"]
+
+logger = logging.getLogger("toolcrib.functions")
+
+LONGEST_BYTES = 4 * LONGEST_LINE + 1
+"""Bytes of a line that are kept, of which at least one more character comes than is logged."""
+LINES_A_SECOND = 200
+"""Lines of one worker that are logged within a second; the rest is counted."""
+
+
+class OutputLog:
+    """Logs an output line by line.
+
+    Args:
+        name: Whose it is.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._line = bytearray()
+        self._second = 0
+        self._logged = 0
+        self._dropped = 0
+
+    def feed(self, data: bytes) -> None:
+        """Takes what was printed next; an empty piece is the end."""
+        if not data:
+            self._close()
+        *ended, rest = data.split(b"\n")
+        for part in ended:
+            self._line += part[: LONGEST_BYTES - len(self._line)]
+            self._add()
+        self._line += rest[: LONGEST_BYTES - len(self._line)]
+
+    def _add(self) -> None:
+        text = self._line.decode(errors="replace").rstrip("\r")
+        self._line.clear()
+        if self._second != (now := int(time.monotonic())):
+            self._report_dropped()
+            self._second, self._logged = now, 0
+        self._logged += 1
+        if self._logged > LINES_A_SECOND:
+            self._dropped += 1
+        else:
+            logger.info("%s: %s", self._name, log_line(text))
+
+    def _close(self) -> None:
+        if self._line:
+            self._add()
+        self._report_dropped()
+
+    def _report_dropped(self) -> None:
+        if self._dropped:
+            logger.warning("%s printed %d more lines than are logged", self._name, self._dropped)
+        self._dropped = 0

@@ -1,0 +1,73 @@
+"""The client of a call, as a function has it in its worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import anyio
+
+from tools.core.asking.peer import Filled, Form, LogLevel, Peer, Root
+from tools.core.client import Prompt, Refusal, Reply
+from tools.core.result import ToolResult
+from tools.functions.workers.messages import Message
+from tools.functions.workers.offers import decode_result
+from tools.functions.workers.questions import Questions, ended
+
+__all__ = ["ServerPeer"]
+
+
+class ServerPeer(Peer):
+    """The client of a call, and its model and the other tools, all reached through the server.
+
+    Args:
+        questions: The way to the server.
+        call: The call.
+    """
+
+    kind = "server"
+    at_once = 1
+    state = ""
+
+    def __init__(self, questions: Questions, call: int) -> None:
+        self._questions = questions
+        self._call = call
+        self._is_over = False
+
+    def end(self) -> None:
+        """Answers nothing any more to what the call has left behind."""
+        self._is_over = True
+        self._questions.end(self._call)
+
+    async def _ask(self, what: Message) -> Any:  # noqa: ANN401  # decoded JSON
+        if self._is_over:
+            raise ended()
+        return await self._questions.ask(self._call, what)
+
+    async def fill(self, tool: str, form: Form) -> Filled:  # noqa: ARG002  # the server knows it
+        """What the person at the client makes of a form."""
+        return Filled(**await self._ask({"form": asdict(form)}))
+
+    async def roots(self, tool: str) -> list[Root]:  # noqa: ARG002  # the same
+        """The directories that the client works in."""
+        return [Root(**each) for each in await self._ask({"roots": True})]
+
+    async def log(self, tool: str, level: LogLevel, text: str) -> None:  # noqa: ARG002  # the same
+        """Has the server tell what happens."""
+        self._questions.send({"tell": self._call, "level": level, "text": text})
+        await anyio.lowlevel.checkpoint()
+
+    async def changed(self, uri: str) -> None:
+        """Has the server tell that a resource changed."""
+        self._questions.send({"changed": self._call, "uri": uri})
+        await anyio.lowlevel.checkpoint()
+
+    async def ask(self, prompts: Sequence[Prompt], *, state: str) -> list[Reply | Refusal | None]:  # noqa: ARG002  # the call goes on
+        """A reply to each prompt."""
+        return [Reply(**await self._ask({"prompt": asdict(each)})) for each in prompts]
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        """Calls another tool."""
+        made = {"tool": name, "arguments": arguments}
+        return decode_result(await self._ask(made))
