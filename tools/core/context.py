@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
@@ -15,6 +15,7 @@ from storage.models import Identity
 from tools.core.asking.asker import Asker, Waiting
 from tools.core.asking.deadline import PausableDeadline
 from tools.core.asking.peer import Peer
+from tools.core.calling.loops import Loop
 from tools.core.calling.nested import Repetition
 from tools.core.client import Approver, ProgressReporter, Sampler
 from tools.core.errors import CallFailedError, PermissionDeniedError, UnavailableError
@@ -36,11 +37,11 @@ if TYPE_CHECKING:  # the processes of function files start without the store
 __all__ = ["Calls", "IdentityArguments", "RequestContext", "Work"]
 
 PartT = TypeVar("PartT")
-Call = Callable[[str, Mapping[str, Any]], Awaitable["ToolResult"]]
-"""Calls a tool by its name, with raw arguments."""
+Call = Callable[[str, Mapping[str, Any], Loop | None], Awaitable["ToolResult"]]
+"""Calls a tool by its name, with raw arguments, in a loop maybe."""
 
-Batch = Callable[["Sequence[ToolCall]"], Awaitable["list[ToolResult]"]]
-"""Calls several tools: reads side by side, writes in their order."""
+Batch = Callable[["Sequence[ToolCall]", Loop | None], Awaitable["list[ToolResult]"]]
+"""Calls several tools, in a loop maybe: reads side by side, writes in their order."""
 
 Work = Callable[["RequestContext"], Awaitable["ToolResult"]]
 Carry = Callable[["RequestContext", str, Mapping[str, Any], Work], Awaitable["ToolResult"]]
@@ -104,6 +105,8 @@ class RequestContext(Asker):
         depth: How many calls this one is within.
         place: Names it among those that a call makes which comes again; else empty.
         deadline: How long the tool may still take; None before it runs.
+        loop: The program that this call, and once it runs those that it makes, are calls of; None
+            where there is none.
     """
 
     identity: Identity = field(default_factory=Identity)
@@ -132,6 +135,7 @@ class RequestContext(Asker):
     depth: int = field(default=0, kw_only=True)
     place: str = field(default="", kw_only=True)
     deadline: PausableDeadline | None = field(default=None, kw_only=True)
+    loop: Loop | None = field(default=None, kw_only=True)
 
     @property
     def sandbox(self) -> Sandbox:
@@ -209,11 +213,30 @@ class RequestContext(Asker):
 
     async def result_of(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
         """What another tool answers to the same caller, a failure too."""
-        return await _granted(self._call, "calls to other tools")(name, arguments)
+        return await _granted(self._call, "calls to other tools")(name, arguments, self.loop)
 
     async def call_all(self, calls: Sequence[ToolCall]) -> list[ToolResult]:
         """Calls other tools for the same caller: reads side by side, writes in their order."""
-        return await self._granted_calls().batch(calls)
+        return await self._granted_calls().batch(calls, self.loop)
+
+    @contextmanager
+    def looping(
+        self, digest: str, remaining: Callable[[], int]
+    ) -> Iterator[tuple[RequestContext, Loop]]:
+        """The same call as that of a program, about whose calls the person is asked once.
+
+        Until the block ends, calls that are made through this context are calls of the program.
+
+        Args:
+            digest: Tells the program from any other.
+            remaining: How many calls it may still make, besides those that began.
+        """
+        if self.loop is not None:  # within another, which ends later
+            inner = self.loop.within(digest)
+            yield replace(self, loop=inner), inner
+            return
+        with Loop.of(self.tool, remaining) as loop:
+            yield replace(self, loop=loop), loop
 
     @property
     def text_budget(self) -> int:

@@ -17,6 +17,7 @@ from storage.library import Library
 from tools.core.audit.audit import Audit
 from tools.core.audit.recording import BegunCall, Recording
 from tools.core.audit.secret_arguments import SecretTools
+from tools.core.calling.loops import Loop
 from tools.core.calling.nested import Made, ToolCall, run_batch
 from tools.core.calling.running import check_depth, in_time
 from tools.core.calling.turns import Turn, Turns
@@ -235,6 +236,8 @@ class SandboxToolManager:
         turn: Turn,
         permission: Permission,
     ) -> RequestContext:
+        if context.loop is not None and not spec.passes_on:
+            context = replace(context, loop=context.loop.within(spec, spec.name))
         places, sandbox = permission.places, self._sandbox
         if places is not None:
             sandbox = sandbox.ruled(places, self._accepting)
@@ -283,9 +286,11 @@ class SandboxToolManager:
         permission: Permission,
         name: str,
         arguments: Mapping[str, Any],
+        loop: Loop | None,
     ) -> ToolResult:
         """A call that a running call makes, for the same caller and on the same path."""
         permission.passed_on = True
+        context = replace(context, loop=loop)
         async with turn.lent():
             result, _ = await self._once(ToolCall(name, arguments), context)
         return result
@@ -296,9 +301,11 @@ class SandboxToolManager:
         turn: Turn,
         permission: Permission,
         calls: Sequence[ToolCall],
+        loop: Loop | None,
     ) -> list[ToolResult]:
         """Several calls that a running call makes, for the same caller and on the same path."""
         permission.passed_on = True
+        context = replace(context, loop=loop)
         async with turn.lent():
             return await run_batch(calls, self._writes, lambda call: self._once(call, context))
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from tools.core.audit.secret_arguments import SecretTools
+from tools.core.calling.loops import Loop
 from tools.core.calling.running import check_depth, in_time
 from tools.core.context import RequestContext
 from tools.core.errors import as_tool_error
@@ -54,6 +55,6 @@ class DirectCalls:
         return await in_time(spec.name, spec.timeout, context, invoke)
 
     async def _nested(
-        self, context: RequestContext, name: str, arguments: Mapping[str, Any]
+        self, context: RequestContext, name: str, arguments: Mapping[str, Any], _loop: Loop | None
     ) -> ToolResult:
         return await self.execute(name, arguments, context)
