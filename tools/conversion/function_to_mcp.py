@@ -67,7 +67,8 @@ class FunctionToMCP:
         output = Output(name, signature.returns, said.returns, is_ours=is_ours)
         called = constructor(func, arguments.refusal)
         abandon = options["effects"] == {Effect.READ}
-        told = {"title": title_of(name), "description": description(said), **options, "name": name}
+        supposed = {"title": title_of(name), "description": description(said), "once": not is_ours}
+        told = {**supposed, **options, "name": name}
         texts = (told["title"], told["description"])
         _check_sendable(name, *texts, arguments.schema, output.schema)
         return ToolSpec(

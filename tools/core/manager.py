@@ -162,9 +162,9 @@ class SandboxToolManager:
                     spec, checked, context, permission, sent=arguments, secrets=secrets
                 )
         run = partial(self._run, spec, checked, call, permission)
-        if context.carry is not None and spec.is_function:
+        if context.carry is not None and spec.once:
             result = await context.carry(context, spec.name, arguments, run)
-        else:  # ours are made to be run again, and those of other servers go on there
+        else:  # most of ours are made to be run again, and those of other servers go on there
             result = await run(context)
         result = self._redaction.result(result)
         if result.is_error:  # of a function file, whose process checks the arguments

@@ -158,6 +158,8 @@ class ToolSpec(ToolOffer):
         confirm_if: Which calls `confirmation` means, as in a rule: `dry_run=false`; empty for all.
         passes_on: Whether it merely makes a call for its caller, which is judged, recorded and
             audited itself.
+        once: Whether a call goes on while its client is asked, rather than being run again with the
+            answers.
         listed: Its definition as its own server lists it.
         barred: Why it may not be called until a person has looked at it; empty where it may.
         canonical: Gives raw arguments the names that the schema has; what it cannot read it leaves.
@@ -184,6 +186,7 @@ class ToolSpec(ToolOffer):
     subject: Subject | None = None
     confirm_if: str = ""
     passes_on: bool = False
+    once: bool = False
     listed: object | None = None
     barred: str = ""
     canonical: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _as_given
@@ -246,6 +249,7 @@ class ToolOptions(TypedDict, total=False):
     subject: Subject
     confirm_if: str
     passes_on: bool
+    once: bool
     hidden: AbstractSet[str]
     rename: Mapping[str, str]
     ignored: tuple[str, ...]

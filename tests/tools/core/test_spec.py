@@ -102,3 +102,14 @@ def test_a_spec_has_the_function_calling_form() -> None:
             },
         },
     }
+
+
+def test_a_function_is_run_once_for_its_client_and_a_tool_of_ours_where_it_says_so() -> None:
+    @tool(once=True)
+    def carried() -> None:
+        """Goes on."""
+
+    assert FunctionToMCP.convert(_greet).once
+    assert not FunctionToMCP.convert(_greet, source="builtin").once
+    assert FunctionToMCP.convert(carried, source="builtin").once
+    assert not FunctionToMCP.convert(_greet, once=False).once

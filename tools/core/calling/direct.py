@@ -38,7 +38,7 @@ class DirectCalls:
             spec = self._registry.find(name)
             given = spec.canonical(arguments)
             run = partial(self._run, spec, spec.validate(given))
-            if context.carry is None:
+            if context.carry is None or not spec.once:
                 return await run(context)
             return await context.carry(context, spec.name, given, run)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a tool raises is its caller's answer
