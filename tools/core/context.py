@@ -37,11 +37,11 @@ if TYPE_CHECKING:  # the processes of function files start without the store
 __all__ = ["Calls", "IdentityArguments", "RequestContext", "Work"]
 
 PartT = TypeVar("PartT")
-Call = Callable[[str, Mapping[str, Any], Loop | None], Awaitable["ToolResult"]]
-"""Calls a tool by its name, with raw arguments, in a loop maybe."""
+Call = Callable[["RequestContext", str, Mapping[str, Any]], Awaitable["ToolResult"]]
+"""Calls a tool by its name, with raw arguments, in the context that the call is to have."""
 
-Batch = Callable[["Sequence[ToolCall]", Loop | None], Awaitable["list[ToolResult]"]]
-"""Calls several tools, in a loop maybe: reads side by side, writes in their order."""
+Batch = Callable[["RequestContext", "Sequence[ToolCall]"], Awaitable["list[ToolResult]"]]
+"""Calls several tools in such a context: reads side by side, writes in their order."""
 
 Work = Callable[["RequestContext"], Awaitable["ToolResult"]]
 Carry = Callable[["RequestContext", str, Mapping[str, Any], Work], Awaitable["ToolResult"]]
@@ -197,7 +197,7 @@ class RequestContext(Asker):
 
     @property
     def catalogue(self) -> Catalogue:
-        """Every tool there is (scope context)."""
+        """Every tool there is (scopes context and system)."""
         return self._granted_calls().catalogue
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
@@ -213,11 +213,12 @@ class RequestContext(Asker):
 
     async def result_of(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
         """What another tool answers to the same caller, a failure too."""
-        return await _granted(self._call, "calls to other tools")(name, arguments, self.loop)
+        call = _granted(self._call, "calls to other tools")
+        return await call(self._within(), name, arguments)
 
     async def call_all(self, calls: Sequence[ToolCall]) -> list[ToolResult]:
         """Calls other tools for the same caller: reads side by side, writes in their order."""
-        return await self._granted_calls().batch(calls, self.loop)
+        return await self._granted_calls().batch(self._within(), calls)
 
     @contextmanager
     def looping(
@@ -240,7 +241,7 @@ class RequestContext(Asker):
 
     @property
     def text_budget(self) -> int:
-        """Characters of text that the results of all calls may have together (scope context)."""
+        """Characters of text that all results may have together (scopes context and system)."""
         return self._granted_calls().text_budget
 
     def granted(
@@ -280,7 +281,7 @@ class RequestContext(Asker):
         """
         return replace(self, tool=tool, deadline=deadline, _waiting=waiting)
 
-    def within(self) -> RequestContext:
+    def _within(self) -> RequestContext:
         """The same of a call that the tool makes."""
         return replace(self, depth=self.depth + 1)
 

@@ -17,7 +17,6 @@ from storage.library import Library
 from tools.core.audit.audit import Audit
 from tools.core.audit.recording import BegunCall, Recording
 from tools.core.audit.secret_arguments import SecretTools
-from tools.core.calling.loops import Loop
 from tools.core.calling.nested import Made, ToolCall, run_batch
 from tools.core.calling.running import check_depth, in_time
 from tools.core.calling.turns import Turn, Turns
@@ -107,9 +106,14 @@ class SandboxToolManager:
         return result
 
     async def _executed(
-        self, name: str, arguments: Mapping[str, Any], context: RequestContext
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        context: RequestContext,
+        *,
+        is_whole: bool = False,
     ) -> Made:
-        """What a call came to, a failure too."""
+        """What a call came to, a failure too; with its text whole or cut to the budget."""
         if not context.session_id:
             context = replace(context, session_id=uuid.uuid4().hex)
         call = BegunCall(name, arguments, context)
@@ -117,7 +121,7 @@ class SandboxToolManager:
         result: ToolResult | None = None
         is_final = True
         try:
-            result = await self._take_path(call, arguments, permission)
+            result = await self._take_path(call, arguments, permission, is_whole=is_whole)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a tool raises is its caller's answer
             is_final = not isinstance(only_cause(error), AnswersAwaitedError)  # else it comes again
             secrets = self._secrets.of(call.name, call.arguments)
@@ -147,7 +151,12 @@ class SandboxToolManager:
         return path
 
     async def _take_path(
-        self, call: BegunCall, arguments: Mapping[str, Any], permission: Permission
+        self,
+        call: BegunCall,
+        arguments: Mapping[str, Any],
+        permission: Permission,
+        *,
+        is_whole: bool,
     ) -> ToolResult:
         """The steps of a call, in their order."""
         context = call.context
@@ -169,6 +178,8 @@ class SandboxToolManager:
         result = self._redaction.result(result)
         if result.is_error:  # of a function file, whose process checks the arguments
             result = self._secrets.of(call.name, call.arguments).told(result)
+        if is_whole:
+            return result
         return result.fitted(self._text_budget, spec.input_schema.get("properties", {}))
 
     async def _run(
@@ -246,17 +257,18 @@ class SandboxToolManager:
             caller = Caller(call.id, context.identity, context.session_id, spec.name)
             history = self._history().of(caller)
             sandbox = sandbox.recorded(history)
-        nested = partial(self._nested, context.within(), turn, permission)
+        nested = partial(self._nested, spec, turn, permission)
+        batch = partial(self._nested_batch, spec, turn, permission)
+        calls = Calls(self._catalogue, batch, self._text_budget)
         match spec.scope:
             case ToolScope.SANDBOXED:
                 return context.granted(sandbox=sandbox, searching=self._machine, call=nested)
             case ToolScope.CONTEXT:
-                batch = partial(self._nested_batch, context.within(), turn, permission)
                 return context.granted(
                     sandbox=sandbox,
                     library=self._library,
                     call=nested,
-                    calls=Calls(self._catalogue, batch, self._text_budget),
+                    calls=calls,
                     collections=self._collections,
                     history=history,
                 )
@@ -271,6 +283,7 @@ class SandboxToolManager:
                     reach=permission.reach,
                     history=history,
                     call=nested,
+                    calls=calls,
                 )
 
     def _accepting(self, path: str, content: bytes) -> AbstractContextManager[None]:
@@ -281,44 +294,51 @@ class SandboxToolManager:
 
     async def _nested(
         self,
-        context: RequestContext,
+        caller: ToolSpec,
         turn: Turn,
         permission: Permission,
+        context: RequestContext,
         name: str,
         arguments: Mapping[str, Any],
-        loop: Loop | None,
     ) -> ToolResult:
         """A call that a running call makes, for the same caller and on the same path."""
         permission.passed_on = True
-        context = replace(context, loop=loop)
+        call = ToolCall(name, arguments)
         async with turn.lent():
-            result, _ = await self._once(ToolCall(name, arguments), context)
+            result, _ = await self._once(call, context, is_whole=not caller.passes_on)
         return result
 
     async def _nested_batch(
         self,
-        context: RequestContext,
+        caller: ToolSpec,
         turn: Turn,
         permission: Permission,
+        context: RequestContext,
         calls: Sequence[ToolCall],
-        loop: Loop | None,
     ) -> list[ToolResult]:
         """Several calls that a running call makes, for the same caller and on the same path."""
         permission.passed_on = True
-        context = replace(context, loop=loop)
-        async with turn.lent():
-            return await run_batch(calls, self._writes, lambda call: self._once(call, context))
 
-    async def _once(self, call: ToolCall, context: RequestContext) -> Made:
-        """Makes a call, unless it was answered when its caller was made before."""
+        async def make(call: ToolCall) -> Made:
+            return await self._once(call, context, is_whole=not caller.passes_on)
+
+        async with turn.lent():
+            return await run_batch(calls, self._writes, make)
+
+    async def _once(self, call: ToolCall, context: RequestContext, *, is_whole: bool) -> Made:
+        """Makes a call, unless it was answered when its caller was made before.
+
+        The text of its result is whole for code that goes on with it, and cut for a model.
+        """
+        make = partial(self._executed, is_whole=is_whole)
         repetition = context.repetition()
         if repetition is None:
-            return await self._executed(call.name, call.arguments, context)
+            return await make(call.name, call.arguments, context)
         nested = repetition.begin(call.name, call.arguments, context.identity)
         if (before := repetition.result_of(nested)) is not None:
             return before, True
         context = replace(context, place=nested)
-        result, is_final = await self._executed(call.name, call.arguments, context)
+        result, is_final = await make(call.name, call.arguments, context)
         if is_final:
             repetition.finish(nested, result)
         return result, is_final

@@ -155,6 +155,21 @@ async def test_a_call_within_a_call_has_the_rights_of_the_caller(toolbox: Toolbo
 
 
 @pytest.mark.anyio
+async def test_a_tool_reads_the_whole_result_of_a_call_of_its_own(toolbox: Toolbox) -> None:
+    def tell() -> str:
+        """Tells a lot."""
+        return "word " * 1_000
+
+    async def measure(context: RequestContext) -> int:
+        """Measures what it is told."""
+        return len((await context.call("tell", {})).text)
+
+    manager = toolbox(tell, measure, text_budget=1_000)
+    assert len((await manager.execute("tell", {}, CONTEXT)).text) <= 1_000
+    assert (await manager.execute("measure", {}, CONTEXT)).structured == {"result": 5_000}
+
+
+@pytest.mark.anyio
 async def test_a_tool_that_calls_itself_without_end_is_stopped(toolbox: Toolbox) -> None:
     depths: list[int] = []
 

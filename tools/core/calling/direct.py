@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from tools.core.audit.secret_arguments import SecretTools
-from tools.core.calling.loops import Loop
 from tools.core.calling.running import check_depth, in_time
 from tools.core.context import RequestContext
 from tools.core.errors import as_tool_error
@@ -49,12 +48,11 @@ class DirectCalls:
         self, spec: ToolSpec, arguments: dict[str, Any], context: RequestContext
     ) -> ToolResult:
         async def invoke(running: RequestContext) -> ToolResult:
-            nested = partial(self._nested, running.within())
-            return await spec.invoke(arguments, running.granted(call=nested))
+            return await spec.invoke(arguments, running.granted(call=self._nested))
 
         return await in_time(spec.name, spec.timeout, context, invoke)
 
     async def _nested(
-        self, context: RequestContext, name: str, arguments: Mapping[str, Any], _loop: Loop | None
+        self, context: RequestContext, name: str, arguments: Mapping[str, Any]
     ) -> ToolResult:
         return await self.execute(name, arguments, context)

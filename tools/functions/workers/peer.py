@@ -67,7 +67,9 @@ class ServerPeer(Peer):
         """A reply to each prompt."""
         return [Reply(**await self._ask({"prompt": asdict(each)})) for each in prompts]
 
-    async def call(self, name: str, arguments: Mapping[str, Any], _loop: object) -> ToolResult:
-        """Calls another tool; the server knows the loop."""
+    async def call(
+        self, _context: object, name: str, arguments: Mapping[str, Any]
+    ) -> ToolResult:
+        """Calls another tool; the server knows in which context."""
         made = {"tool": name, "arguments": arguments}
         return decode_result(await self._ask(made))
