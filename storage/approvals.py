@@ -7,13 +7,13 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from storage.database import Database
 from storage.models import Identity
 
-__all__ = ["Approval", "ApprovalState", "ApprovalStore", "Asked", "Grant"]
+__all__ = ["Approval", "ApprovalState", "ApprovalStore", "Asked", "Grant", "ProgramOffer"]
 
 WATCHED = 3.0
 """Seconds after which a watcher that was not seen again is gone."""
@@ -40,6 +40,25 @@ OPEN = (ApprovalState.ASKED, ApprovalState.PENDING)
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramOffer:
+    """What can be allowed to the rest of a program, which makes the call that is asked about.
+
+    Attributes:
+        run: Tells this run of it from any other.
+        name: The program, and through what it makes the call.
+        more: How many calls it may still make.
+        same: The rule of calls like this one; empty where none is safe.
+        whole: The rule of all calls of the tool; empty where that would be too much.
+    """
+
+    run: str
+    name: str
+    more: int
+    same: str = ""
+    whole: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """What a question is about.
 
@@ -53,6 +72,7 @@ class Asked:
         reason: Why somebody is asked.
         rule: What would allow its like for a while; empty where nothing would.
         offers: Rules that would allow its like from now on, the narrowest first.
+        program: What would allow its like to the program that makes it; None where none does.
     """
 
     identity: Identity
@@ -64,6 +84,7 @@ class Asked:
     reason: str
     rule: str
     offers: tuple[tuple[str, ...], ...] = ()
+    program: ProgramOffer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +98,7 @@ class Approval:
         decided_by: Who answered; empty while nobody has.
         created: Unix seconds.
         expires: Unix seconds after which it counts for nothing.
+        said: What was answered, where that is more than yes or no.
     """
 
     ticket: str
@@ -85,6 +107,7 @@ class Approval:
     decided_by: str
     created: float
     expires: float
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +157,8 @@ class ApprovalStore:
                 row = connection.execute(
                     "UPDATE approvals SET state = ?, expires = ? "
                     f"WHERE ticket = (SELECT max(ticket) FROM approvals WHERE {_SAME} "
-                    "AND state IN (?, ?) AND expires > ?) RETURNING ticket",
-                    (state, now + seconds, *_same(asked), *OPEN, now),
+                    "AND program = ? AND state IN (?, ?) AND expires > ?) RETURNING ticket",
+                    (state, now + seconds, *_same(asked), _packed(asked.program), *OPEN, now),
                 ).fetchone()
                 if row is not None:
                     return str(row["ticket"])
@@ -152,6 +175,7 @@ class ApprovalStore:
                     asked.reason,
                     asked.rule,
                     json.dumps(asked.offers),
+                    _packed(asked.program),
                     state,
                     "",
                     now,
@@ -183,14 +207,21 @@ class ApprovalStore:
         found = self._select("ticket = ? AND expires > ?", (ticket, time.time()))
         return found[0].state if found else None
 
-    def answer(self, ticket: str, *, approved: bool, by: str) -> bool:
-        """Answers an open question; whether it was still open."""
+    def answer(self, ticket: str, *, approved: bool, by: str, said: str = "") -> bool:
+        """Answers an open question; whether it was still open.
+
+        Args:
+            ticket: Names it.
+            approved: Whether the call may run.
+            by: Who answers.
+            said: What they say, where that is more than yes or no.
+        """
         state = ApprovalState.APPROVED if approved else ApprovalState.DENIED
         with self._database.write() as connection:
             changed = connection.execute(
-                "UPDATE approvals SET state = ?, decided_by = ? "
+                "UPDATE approvals SET state = ?, decided_by = ?, said = ? "
                 f"WHERE ticket = ? AND state IN ({', '.join('?' * len(OPEN))}) AND expires > ?",
-                (state, by, ticket, *OPEN, time.time()),
+                (state, by, said, ticket, *OPEN, time.time()),
             )
             return changed.rowcount == 1
 
@@ -335,7 +366,7 @@ class ApprovalStore:
 
 _COLUMNS = (
     *("ticket", "user_id", "device_id", "agent_id", "root", "digest", "tool", "client"),
-    *("shown", "reason", "rule", "offers", "state", "decided_by", "created", "expires"),
+    *("shown", "reason", "rule", "offers", "program", "state", "decided_by", "created", "expires"),
 )
 _SAME = "user_id = ? AND device_id = ? AND agent_id = ? AND root = ? AND digest = ?"
 
@@ -349,12 +380,17 @@ def _identity(row: sqlite3.Row) -> Identity:
     return Identity(row["user_id"], row["device_id"], row["agent_id"])
 
 
+def _packed(program: ProgramOffer | None) -> str:
+    return "" if program is None else json.dumps(asdict(program))
+
+
 def _approval(row: sqlite3.Row) -> Approval:
     asked = Asked(
         _identity(row),
         **{name: row[name] for name in ("root", "digest", "tool", "client")},
         **{name: row[name] for name in ("shown", "reason", "rule")},
         offers=tuple(map(tuple, json.loads(row["offers"]))),
+        program=ProgramOffer(**json.loads(row["program"])) if row["program"] else None,
     )
-    state = ApprovalState(row["state"])
-    return Approval(row["ticket"], asked, state, row["decided_by"], row["created"], row["expires"])
+    others = (row[name] for name in ("decided_by", "created", "expires", "said"))
+    return Approval(row["ticket"], asked, ApprovalState(row["state"]), *others)

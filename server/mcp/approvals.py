@@ -6,24 +6,30 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import anyio
 import anyio.to_thread
 
 from server.settings_error import SettingsError
+from storage.approvals import Approval as Answered
 from storage.approvals import ApprovalState, ApprovalStore, Asked
 from storage.errors import StorageUnavailableError
 from storage.models import Identity
-from tools.core.client import Approval, Approver, Consent, Offer, Question
-from tools.core.errors import ApprovalRequiredError, PermissionDeniedError
+from tools.core.client import Approval, Approver, Consent, Offer, Question, RefusedError
+from tools.core.errors import ApprovalRequiredError
 
-__all__ = ["CLIENT", "COMMAND_LINE", "StoredApprovals"]
+__all__ = ["CLIENT", "COMMAND_LINE", "StoredApprovals", "answered"]
 
 CLIENT = "client"
 COMMAND_LINE = "command line"
 
 ALWAYS = (Consent.ALWAYS, Consent.ALWAYS_WIDER)
 """Answers that take up an offer, in the order of these."""
+
+REFUSALS = frozenset({Consent.NO, Consent.NO_MORE})
+TO_PROGRAMS = frozenset({Consent.FOR_PROGRAM, Consent.FOR_PROGRAM_WIDER, Consent.NO_MORE})
+"""Answers that count for the rest of a program, and for no other call."""
 
 POLL_SECONDS = 0.25
 """How often an answer on the command line is looked for."""
@@ -75,7 +81,7 @@ class StoredApprovals:
 
         Raises:
             ApprovalRequiredError: If nobody was there to ask; it says what to do.
-            PermissionDeniedError: If the person said no.
+            RefusedError: If the person said no.
             AnswersAwaitedError: If the client must answer first.
         """
         if self._allow is None or question.identity.user_id != self._owner:
@@ -89,6 +95,14 @@ class StoredApprovals:
             found = await self._ask_command_line(question, asked)
         is_named = approver is not None and approver.keep(found.ticket)
         return replace(found, is_named=is_named)
+
+    async def given(self, question: Question) -> Approval | None:
+        """An approval of the call that was given before it; None where there is none.
+
+        Raises:
+            RefusedError: If the person said no.
+        """
+        return await self._taken(self._asked(question))
 
     async def close(self, approval: Approval, *, is_final: bool) -> None:
         """Uses an approval up, or keeps it for the same call when it comes again.
@@ -107,13 +121,15 @@ class StoredApprovals:
         """An approval that was given before this call, if any.
 
         Raises:
-            PermissionDeniedError: If the person said no meanwhile.
+            RefusedError: If the person said no meanwhile.
         """
         found = await anyio.to_thread.run_sync(self._store.claim, asked, tickets)
         if found is not None:
-            return Approval(found.decided_by, found.ticket)
-        if await anyio.to_thread.run_sync(self._store.denial, asked) is not None:
-            raise _denied(asked.tool)
+            consent = _said(found, asked, Consent.ONCE)
+            return Approval(found.decided_by, found.ticket, consent=consent)
+        denial = await anyio.to_thread.run_sync(self._store.denial, asked)
+        if denial is not None:
+            raise RefusedError(asked.tool, _said(denial, asked, Consent.NO))
         return None
 
     async def _ask_client(
@@ -122,7 +138,7 @@ class StoredApprovals:
         """What the person at the client, or at the command line meanwhile, says; None if nothing.
 
         Raises:
-            PermissionDeniedError: If they say no.
+            RefusedError: If they say no.
             AnswersAwaitedError: If the client must answer first.
         """
         ticket = await anyio.to_thread.run_sync(self._store.among, asked, approver.tickets)
@@ -131,7 +147,7 @@ class StoredApprovals:
                 self._store.open, asked, ApprovalState.ASKED, self._expire
             )
         consent = await self._first_answer(question, ticket, approver)
-        if consent is Consent.NONE:
+        if consent is Consent.NONE or not _is_offered(asked, consent):
             return await self._taken(asked)
         rules: Offer = ()
         if consent in ALWAYS:
@@ -141,9 +157,8 @@ class StoredApprovals:
         # Shielded: a call that is cancelled here leaves no approval that another could take.
         found: Approval | None = None
         with anyio.CancelScope(shield=True):
-            is_first = await anyio.to_thread.run_sync(
-                partial(self._store.answer, ticket, approved=consent is not Consent.NO, by=CLIENT)
-            )
+            answer = partial(self._store.answer, ticket, by=CLIENT, **answered(consent))
+            is_first = await anyio.to_thread.run_sync(answer)
             if is_first and consent is Consent.FOR_A_WHILE and question.grant:
                 await anyio.to_thread.run_sync(
                     partial(self._store.grant, asked, by=CLIENT, seconds=self._grant)
@@ -187,7 +202,7 @@ class StoredApprovals:
 
         Raises:
             ApprovalRequiredError: If nobody is there, or answers in time.
-            PermissionDeniedError: If they say no.
+            RefusedError: If they say no.
         """
         ticket = await anyio.to_thread.run_sync(
             self._store.open, asked, ApprovalState.PENDING, self._expire
@@ -227,11 +242,31 @@ class StoredApprovals:
             reason=question.reason,
             rule=question.grant,
             offers=question.offers,
+            program=question.program,
         )
 
 
-def _denied(tool: str) -> PermissionDeniedError:
-    return PermissionDeniedError(
-        f"{tool} was not run: the user said no.",
-        next_actions=["Ask the user what to do instead; do not try the same another way."],
-    )
+def answered(consent: Consent) -> dict[str, Any]:
+    """What is written down of an answer."""
+    said = str(consent) if consent in TO_PROGRAMS else ""
+    return {"approved": consent not in REFUSALS, "said": said}
+
+
+def _said(found: Answered, asked: Asked, otherwise: Consent) -> Consent:
+    """What a person said to a call; what they said to a program counts for that run alone."""
+    is_of_run = found.said and found.asked.program == asked.program
+    return Consent(found.said) if is_of_run else otherwise
+
+
+def _is_offered(asked: Asked, consent: Consent) -> bool:
+    """Whether an answer is one of those that the person could give, as far as programs go."""
+    program = asked.program
+    match consent:
+        case Consent.FOR_PROGRAM:
+            return program is not None and bool(program.same and program.more)
+        case Consent.FOR_PROGRAM_WIDER:
+            return program is not None and bool(program.whole and program.more)
+        case Consent.NO_MORE:
+            return program is not None
+        case _:
+            return True

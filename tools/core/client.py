@@ -10,10 +10,13 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from storage.models import Identity
-from tools.core.errors import UnavailableError
+from tools.core.errors import PermissionDeniedError, UnavailableError
+
+if TYPE_CHECKING:  # the processes of function files start without the record
+    from storage.approvals import ProgramOffer
 
 __all__ = [
     "AnswersAwaitedError",
@@ -26,6 +29,7 @@ __all__ = [
     "Prompt",
     "Question",
     "Refusal",
+    "RefusedError",
     "Reply",
     "Sampler",
     "digest_of",
@@ -46,7 +50,10 @@ class Consent(StrEnum):
     FOR_A_WHILE = "for_a_while"
     ALWAYS = "always"
     ALWAYS_WIDER = "always_wider"
+    FOR_PROGRAM = "for_program"
+    FOR_PROGRAM_WIDER = "for_program_wider"
     NO = "no"
+    NO_MORE = "no_more"
     NONE = "none"
 
 
@@ -64,6 +71,7 @@ class Question:
         grant: The rule that would allow this and its like for a while; empty where none would.
         advice: How the user can have it run without being asked; empty where nobody says.
         offers: What may be written into the settings, the narrowest first, two at most.
+        program: What may be allowed to the program that makes the call; None where none does.
     """
 
     tool: str
@@ -75,6 +83,7 @@ class Question:
     grant: str
     advice: str = ""
     offers: tuple[Offer, ...] = ()
+    program: ProgramOffer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +92,30 @@ class Approval:
 
     Attributes:
         by: Who gave it: "client", "command line".
-        ticket: Names it.
+        ticket: Names it; empty where it is one of those that were allowed to a program together.
         is_named: Whether the call, if it comes again with answers, names the ticket.
+        consent: What was said: more than ONCE where the program may go on with calls like it.
     """
 
     by: str
     ticket: str
     is_named: bool = False
+    consent: Consent = Consent.ONCE
+
+
+class RefusedError(PermissionDeniedError):
+    """The person said no to a call.
+
+    Attributes:
+        consent: NO, or NO_MORE where they said that to the rest of a program as well.
+    """
+
+    def __init__(self, tool: str, consent: Consent) -> None:
+        super().__init__(
+            f"{tool} was not run: the user said no.",
+            next_actions=["Ask the user what to do instead; do not try the same another way."],
+        )
+        self.consent = consent
 
 
 class Approver(Protocol):
@@ -123,8 +149,15 @@ class Approvals(Protocol):
 
         Raises:
             ApprovalRequiredError: If nobody was there to ask; it says what to do.
-            PermissionDeniedError: If the person said no.
+            RefusedError: If the person said no.
             AnswersAwaitedError: If the client must answer first.
+        """
+
+    async def given(self, question: Question) -> Approval | None:
+        """An approval of the call that was given before it; None where there is none.
+
+        Raises:
+            RefusedError: If the person said no.
         """
 
     async def close(self, approval: Approval, *, is_final: bool) -> None:

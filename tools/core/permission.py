@@ -6,13 +6,15 @@ import hmac
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
+from storage.approvals import ProgramOffer
 from storage.locks import made_once
+from tools.core.calling.loops import Loop
 from tools.core.client import Approval, Approvals, Question, digest_of
 from tools.core.context import RequestContext
 from tools.core.errors import PermissionDeniedError
@@ -47,6 +49,27 @@ class Permission:
     places: PlaceRules | None = None
     reach: Callable[[str], bool] | None = None
     passed_on: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A call that is judged.
+
+    Attributes:
+        spec: The tool.
+        arguments: Its arguments, as validation made them.
+        sent: The same as the caller sent them.
+        secrets: What of them a question does not show.
+        context: Whose call it is, and the way to the person.
+        containment: How far what it runs is held back.
+    """
+
+    spec: ToolSpec
+    arguments: Mapping[str, Any]
+    sent: Mapping[str, Any]
+    secrets: SecretArguments
+    context: RequestContext
+    containment: Containment
 
 
 class Permissions:
@@ -108,38 +131,98 @@ class Permissions:
             AnswersAwaitedError: If the client must answer first.
         """
         await first_use(self, "_first_policy")
-        policy = self._current_policy()
-        containment = await self._containment(spec)
-        decision = policy.judge(spec, arguments, containment=containment)
+        call = _Judged(spec, arguments, sent, secrets, context, await self._containment(spec))
+        policy, decision = await self._judge(call, permission)
         if decision.verdict is Verdict.ASK:
-            grants = await anyio.to_thread.run_sync(self._approvals.grants, context.identity)
-            if grants:
-                decision = policy.judge(spec, arguments, containment=containment, grants=grants)
-        permission.decision = decision
-        if decision.verdict is Verdict.DENY:
-            rule = f"the rule {decision.rule!r} ({decision.source})"
-            advice = self._advice(spec, decision)
-            raise PermissionDeniedError(
-                f"{spec.name} was not run: {decision.reason}",
-                next_actions=[
-                    f"Do it another way, or ask the user to change {rule}.",
-                    *([advice] if advice else []),
-                ],
-            )
-        if decision.verdict is Verdict.ASK:
-            question = self._question(
-                policy, spec, arguments, sent, secrets, context, decision, containment
-            )
-            permission.approval = await self._approvals.obtain(question, context.approver)
+            permission.approval = await self._approval(policy, call, decision, permission)
+            policy = self._current_policy()  # an answer may have taken its time
+            self._check(spec, policy.judge(spec, arguments, containment=call.containment))
         permission.places = policy.places(spec, arguments)
         if spec.subject is not None and spec.subject.kind is SubjectKind.URL:
             permission.reach = partial(_reaches, policy, spec, arguments, spec.subject.parameter)
 
     async def close(self, permission: Permission, *, is_final: bool) -> None:
         """Uses an approval up, or keeps it for the same call, which comes again with answers."""
-        if permission.approval is not None:
+        if permission.approval is not None and permission.approval.ticket:
             with anyio.CancelScope(shield=True):
                 await self._approvals.close(permission.approval, is_final=is_final)
+
+    async def _judge(self, call: _Judged, permission: Permission) -> tuple[Policy, Decision]:
+        """The policy that holds now, and what it says of a call; writes that down.
+
+        Raises:
+            PermissionDeniedError: If that is no.
+        """
+        policy = self._current_policy()
+        judge = partial(policy.judge, call.spec, call.arguments, containment=call.containment)
+        decision = judge()
+        if decision.verdict is Verdict.ASK:
+            grants = await anyio.to_thread.run_sync(self._approvals.grants, call.context.identity)
+            if grants:
+                decision = judge(grants=grants)
+        permission.decision = decision
+        self._check(call.spec, decision)
+        return policy, decision
+
+    def _check(self, spec: ToolSpec, decision: Decision) -> None:
+        """Refuses what a rule denies.
+
+        Raises:
+            PermissionDeniedError: Because one does.
+        """
+        if decision.verdict is not Verdict.DENY:
+            return
+        rule = f"the rule {decision.rule!r} ({decision.source})"
+        advice = self._advice(spec, decision)
+        raise PermissionDeniedError(
+            f"{spec.name} was not run: {decision.reason}",
+            next_actions=[
+                f"Do it another way, or ask the user to change {rule}.",
+                *([advice] if advice else []),
+            ],
+        )
+
+    async def _approval(
+        self, policy: Policy, call: _Judged, decision: Decision, permission: Permission
+    ) -> Approval | None:
+        """The approval of a call that is asked about; None where it needs none any more."""
+        loop, approver = call.context.loop, call.context.approver
+        if loop is None:
+            question = self._question(policy, call, decision)
+            return await self._approvals.obtain(question, approver)
+        async with loop.turn(call.spec.name):  # and meanwhile another's answer may have come
+            policy, decision = await self._judge(call, permission)
+            if decision.verdict is Verdict.ASK:
+                return await self._approval_in(loop, policy, call, decision)
+            return None
+
+    async def _approval_in(
+        self, loop: Loop, policy: Policy, call: _Judged, decision: Decision
+    ) -> Approval:
+        """The approval of a call of a program."""
+        from tools.policy.offers import permits, whole_grant_for  # only where somebody is asked
+
+        spec, arguments = call.spec, call.arguments
+        asking = f"{decision.source}: {decision.rule}"
+        found = loop.granted(asking, partial(permits, policy, spec, arguments))
+        if found is not None:
+            return found
+        question = self._question(policy, call, decision)
+        same, whole = question.grant, whole_grant_for(policy, spec, arguments, decision)
+        return await loop.obtain(
+            self._approvals,
+            replace(
+                question,
+                grant="",
+                offers=(),
+                program=ProgramOffer(
+                    loop.id, loop.name, loop.remaining, same, whole if whole != same else ""
+                ),
+            ),
+            call.context.approver,
+            asking=asking,
+            rule=" and ".join(question.offers[0]) if question.offers else "",
+        )
 
     def _advice(self, spec: ToolSpec, decision: Decision) -> str:
         """How the user can let it run; a rule of their own says already what they want."""
@@ -154,26 +237,18 @@ class Permissions:
             return Containment.NONE
         return await containment_of(await first_use(self._machine, "processes"))
 
-    def _question(
-        self,
-        policy: Policy,
-        spec: ToolSpec,
-        arguments: Mapping[str, Any],
-        sent: Mapping[str, Any],
-        secrets: SecretArguments,
-        context: RequestContext,
-        decision: Decision,
-        containment: Containment,
-    ) -> Question:
+    def _question(self, policy: Policy, call: _Judged, decision: Decision) -> Question:
         from tools.policy.offers import grant_for, offers_for  # only where somebody is asked
 
+        spec, arguments, context, secrets = call.spec, call.arguments, call.context, call.secrets
+        sent = call.sent
         digest = digest_of(spec.name, sent, context.identity)
         if secrets.found:
             sent = cast("Mapping[str, Any]", secrets.arguments)
             digest = hmac.digest(self._key, digest.encode(), "sha256").hex()
         request = secrets.text(_request(spec, arguments))
         grant = grant_for(policy, spec, arguments)
-        offers = offers_for(policy, spec, arguments, decision, containment)
+        offers = offers_for(policy, spec, arguments, decision, call.containment)
         return Question(
             tool=spec.name,
             identity=context.identity,

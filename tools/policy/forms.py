@@ -28,6 +28,7 @@ __all__ = [
     "LineForm",
     "PathForm",
     "SubjectForm",
+    "may_be_granted_whole",
     "narrowest_rule",
 ]
 
@@ -236,7 +237,7 @@ def narrowest_rule(call: Call) -> str:
     """
     spec = call.spec
     if call.kind is None or (call.kind is SubjectKind.PATH and call.subject is None):
-        return spec.name if _may_be_granted_whole(spec) else ""
+        return spec.name if may_be_granted_whole(spec) else ""
     specifier = FORMS[call.kind].narrowest(call)
     if call.secret is not None:
         specifier = _with_secret(call, specifier)
@@ -252,7 +253,8 @@ def _with_secret(call: Call, url_pattern: str) -> str:
     return f"{call.secret_parameter}={call.secret}, method={method}, {about}={origin}*"
 
 
-def _may_be_granted_whole(spec: ToolSpec) -> bool:
+def may_be_granted_whole(spec: ToolSpec) -> bool:
+    """Returns whether a tool may be allowed whatever it is given, by an answer to one call."""
     runs_anything = Effect.EXECUTE in spec.effects and spec.scope is ToolScope.SYSTEM
     is_grave = spec.destructive or spec.confirmation is Confirmation.REQUIRED or spec.passes_on
     return not is_grave and not runs_anything

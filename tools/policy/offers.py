@@ -7,7 +7,7 @@ from typing import Any
 
 from tools.core.spec import SubjectKind, ToolSpec
 from tools.policy.calls import Call
-from tools.policy.forms import narrowest_rule
+from tools.policy.forms import may_be_granted_whole, narrowest_rule
 from tools.policy.policy import Policy
 from tools.policy.rules import Rule
 from tools.policy.shell.shell_command import ShellCommand
@@ -15,7 +15,7 @@ from tools.policy.shell.words import Word, base_name, line_rule
 from tools.policy.shell.wrappers import INTERPRETERS, inner_commands
 from tools.policy.verdict import Containment, Decision, Verdict
 
-__all__ = ["grant_for", "offers_for"]
+__all__ = ["grant_for", "offers_for", "permits", "whole_grant_for"]
 
 MOST_RULES = 4
 """Rules of one offer: more are not read before they are accepted."""
@@ -42,8 +42,21 @@ def grant_for(policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any]) -> s
     text = narrowest_rule(Call(spec, arguments, policy.roots))
     if not _is_rule(text):
         return ""
-    decision = policy.judge(spec, arguments, grants=[text])
-    return text if decision.verdict is Verdict.ALLOW else ""
+    return text if permits(policy, spec, arguments, text) else ""
+
+
+def whole_grant_for(
+    policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any], decision: Decision
+) -> str:
+    """The rule that allows every call of a tool; empty where more asks than the profile does."""
+    if decision.source != policy.source or not may_be_granted_whole(spec):
+        return ""
+    return spec.name if permits(policy, spec, arguments, spec.name) else ""
+
+
+def permits(policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any], rule: str) -> bool:
+    """Whether a call would run if a person had allowed a rule."""
+    return policy.judge(spec, arguments, grants=[rule]).verdict is Verdict.ALLOW
 
 
 def offers_for(

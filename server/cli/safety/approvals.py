@@ -23,7 +23,7 @@ from tools.core.client import Consent
 
 if TYPE_CHECKING:
     from server.settings import Settings
-    from storage.approvals import Approval, ApprovalStore
+    from storage.approvals import Approval, ApprovalStore, ProgramOffer
 
 __all__ = ["Action", "approvals"]
 
@@ -33,7 +33,10 @@ LETTERS = {
     "w": "similar calls for a [w]hile",
     "a": "[a]lways",
     "b": "[b] always",
+    "p": "such calls of this [p]rogram",
+    "t": "any call of the [t]ool in it",
     "n": "[n]o",
+    "d": "no, and [d]eny it to the program",
     "s": "[s]kip",
 }
 ASKED = {
@@ -183,9 +186,19 @@ def _choices(question: Approval, settings: Settings) -> dict[str, Consent]:
         "y": Consent.ONCE,
         **({"w": Consent.FOR_A_WHILE} if question.asked.rule else {}),
         **dict(wider[: len(offers)]),
+        **_to_program(question.asked.program),
         "n": Consent.NO,
+        **({"d": Consent.NO_MORE} if question.asked.program else {}),
         "s": Consent.NONE,
     }
+
+
+def _to_program(offer: ProgramOffer | None) -> dict[str, Consent]:
+    """What can be allowed to the program that makes the call, by its letter."""
+    if offer is None or not offer.more:
+        return {}
+    rules = {"p": (offer.same, Consent.FOR_PROGRAM), "t": (offer.whole, Consent.FOR_PROGRAM_WIDER)}
+    return {letter: consent for letter, (rule, consent) in rules.items() if rule}
 
 
 def _choice(question: Approval, settings: Settings) -> Consent:
@@ -213,10 +226,9 @@ def _of_asker(question: Approval, settings: Settings) -> Settings:
 
 def _answer(store: ApprovalStore, question: Approval, settings: Settings, consent: Consent) -> bool:
     """Answers a question; whether all of the answer counts."""
-    from server.mcp.approvals import ALWAYS, COMMAND_LINE
+    from server.mcp.approvals import ALWAYS, COMMAND_LINE, REFUSALS, TO_PROGRAMS, answered
 
-    yes = consent is not Consent.NO
-    if not store.answer(question.ticket, approved=yes, by=COMMAND_LINE):
+    if not store.answer(question.ticket, by=COMMAND_LINE, **answered(consent)):
         typer.echo(f"{question.ticket[:8]} is answered already, or has expired.", err=True)
         return False
     if consent in ALWAYS:
@@ -226,8 +238,12 @@ def _answer(store: ApprovalStore, question: Approval, settings: Settings, consen
         seconds = settings.approvals.grant_seconds
         store.grant(question.asked, by=COMMAND_LINE, seconds=seconds)
         typer.echo(f"approved, and {_line(question.asked.rule)} for {seconds / 60:.0f} minutes")
+    elif consent in REFUSALS:
+        typer.echo(
+            "denied, for as long as the program runs" if consent in TO_PROGRAMS else "denied"
+        )
     else:
-        typer.echo("approved, for one call" if yes else "denied")
+        typer.echo(f"approved, for {'this program' if consent in TO_PROGRAMS else 'one call'}")
     return True
 
 
@@ -280,11 +296,22 @@ def _whole(question: Approval, settings: Settings) -> str:
         *(f"    {line}" for line in visible_lines(asked.shown).split("\n")),
         f"  asked because: {_line(asked.reason)}",
     ]
+    if asked.program is not None:
+        lines += _of_program(asked.program)
     if asked.rule:
         lines.append(f"  similar calls: {_line(asked.rule)}")
     for letter, offer in zip("ab", _offers(question, settings), strict=False):
         lines.append(f"  always ({letter}): {_rules(offer)}")
     return "\n".join(map(wrapped, lines))
+
+
+def _of_program(offer: ProgramOffer) -> list[str]:
+    lines = [f"  in {_line(offer.name)}, which may make {offer.more} more calls"]
+    if "p" in _to_program(offer):
+        lines.append(f"  such calls (p): {_line(offer.same)}, {offer.more} more at most")
+    if "t" in _to_program(offer):
+        lines.append(f"  the tool (t): {_line(offer.whole)}, {offer.more} more at most")
+    return lines
 
 
 def _named(store: ApprovalStore, prefix: str) -> Approval:

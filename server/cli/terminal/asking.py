@@ -8,7 +8,7 @@ import anyio.to_thread
 import typer
 
 from server.cli.terminal.screen import forget_typed
-from server.mcp.asking.elicitation import asking_text
+from server.mcp.asking.elicitation import asking_text, choices_of
 from tools.core.client import Consent, Question
 
 __all__ = ["TerminalApprover"]
@@ -31,4 +31,11 @@ class TerminalApprover:
 def _ask(question: Question) -> Consent:
     typer.echo(asking_text(question), err=True)
     forget_typed()
-    return Consent.ONCE if typer.confirm("Run it?", err=True) else Consent.NO
+    if question.program is None:
+        return Consent.ONCE if typer.confirm("Run it?", err=True) else Consent.NO
+    choices = {str(number): each for number, each in enumerate(choices_of(question).items(), 1)}
+    for number, (_, text) in choices.items():
+        typer.echo(f"  {number}: {text}", err=True)
+    said: str = typer.prompt("Your answer", err=True)
+    consent, _ = choices.get(said.strip(), (Consent.NONE, ""))
+    return consent

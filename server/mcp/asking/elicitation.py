@@ -17,7 +17,7 @@ from server.mcp.safe_json import utf8_text
 from server.mcp.visible import visible, visible_lines
 from tools.core.client import AnswersAwaitedError, Consent, Question
 
-__all__ = ["ClientApprover", "asking_text"]
+__all__ = ["ClientApprover", "asking_text", "choices_of"]
 
 SHOWN_CHARACTERS = 6_000
 """Of what a call would do; of a longer one its beginning and its end."""
@@ -62,16 +62,36 @@ def asking_text(question: Question) -> str:
     # Indented, so that no line of it passes for one of the question.
     shown = indent(shown, "    ", lambda _line: True)
     # Some clients show a line or two of it.
-    return f"{visible(question.reason)}\n{who} wants to call {question.tool}:\n{shown}"
+    program = question.program
+    if program is None:
+        return f"{visible(question.reason)}\n{who} wants to call {question.tool}:\n{shown}"
+    more = f" ({program.more} more calls may follow)" if program.more else ""
+    wants = f"{visible(program.name)} wants to call {question.tool}{more}:"
+    return f"{wants}\n{shown}\n{visible(question.reason)} It is a program of {who}."
 
 
-def _form(question: Question) -> types.ElicitRequest:
+def choices_of(question: Question) -> dict[Consent, str]:
+    """What can be answered, in words."""
     choices = {Consent.ONCE: "Allow this call once"}
     if question.grant:
         choices[Consent.FOR_A_WHILE] = f"Allow {visible(question.grant)} for a while"
     for choice, offer in zip((Consent.ALWAYS, Consent.ALWAYS_WIDER), question.offers, strict=False):
         choices[choice] = f"Always allow {visible(' and '.join(offer))}"
+    program = question.program
+    if program is not None and program.more:
+        most = f"in this run, {program.more} more times at most"
+        if program.same:
+            choices[Consent.FOR_PROGRAM] = f"Allow {visible(program.same)} {most}"
+        if program.whole:
+            choices[Consent.FOR_PROGRAM_WIDER] = f"Allow any {program.whole} {most}"
     choices[Consent.NO] = "Do not allow it"
+    if program is not None:
+        choices[Consent.NO_MORE] = f"Allow no {question.tool} in this run"
+    return choices
+
+
+def _form(question: Question) -> types.ElicitRequest:
+    choices = choices_of(question)
     answer = {
         "type": "string",
         "title": "Your answer",

@@ -6,38 +6,37 @@ and nothing but the calls of this very run is judged with it.
 
 from __future__ import annotations
 
+import secrets
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 
-__all__ = ["Loop", "LoopGrant", "Needed"]
+from tools.core.client import Approval, Approvals, Approver, Consent, Question, RefusedError
+from tools.core.errors import ApprovalRequiredError, PermissionDeniedError
+
+__all__ = ["Loop", "Needed"]
 
 
 @dataclass(slots=True)
-class LoopGrant:
+class _Grant:
     """What a person allowed to the rest of a program.
 
     Attributes:
         rule: Which calls.
-        most: How many of them, with the one that was asked about.
+        asking: What asked about the call that it was given for; it answers to nothing else.
+        most: How many of them, with that call.
         by: Who allowed it: "client", "command line".
-        is_whole: Whether the tool is meant, whatever it is given.
         used: How many of them were made.
     """
 
     rule: str
+    asking: str
     most: int
     by: str
-    is_whole: bool
     used: int = 1
-
-    def use(self) -> str:
-        """Counts one more call; says who approved it, and which one it is."""
-        self.used += 1
-        return str(self)
 
     def __str__(self) -> str:
         return f"{self.by} for this program, {self.used} of {self.most}"
@@ -92,13 +91,18 @@ class Loop:
         name: What the person reads: `run_code`, a created tool, `call_tools`.
         run: What it shares with those that it is within.
         outer: The one that it is within; None for the outermost.
+
+    Attributes:
+        name: What the person reads.
+        id: Tells it from any other, also of another run of the same program.
     """
 
     def __init__(self, name: str, run: _Run, outer: Loop | None = None) -> None:
         self.name = name
+        self.id = secrets.token_hex(8)
         self._run = run
         self._outer = outer
-        self._grants: list[LoopGrant] = []
+        self._grants: list[_Grant] = []
         self._inner: dict[object, tuple[object, Loop]] = {}
         self._needed: dict[tuple[str, str], Needed] = {}
 
@@ -139,41 +143,88 @@ class Loop:
         """Is held while somebody is asked about a tool: calls like it wait for the answer."""
         return self._run.turns[tool]
 
-    @property
-    def grants(self) -> tuple[LoopGrant, ...]:
-        """What is still allowed to the calls of this loop; none once the program is over."""
-        if self._run.is_over:
-            return ()
-        return tuple(each for each in self._grants if each.used < each.most)
-
-    def allow(self, grant: LoopGrant) -> None:
-        """Allows calls of a kind to the rest of the program."""
-        self._grants.append(grant)
-
-    def deny(self, tool: str, bounds: str = "") -> None:
-        """Denies a tool to the rest of the program, and to all within it.
+    def granted(self, asking: str, covers: Callable[[str], bool]) -> Approval | None:
+        """Takes what is still allowed to a call of this loop; None where nothing is, or it is over.
 
         Args:
-            tool: Which.
-            bounds: Which calls of it alone; empty for all.
+            asking: What asks about the call.
+            covers: Whether a rule covers it.
         """
-        self._run.denied.add((tool, bounds))
+        if self._run.is_over:
+            return None
+        for grant in self._grants:
+            if grant.used < grant.most and grant.asking == asking and covers(grant.rule):
+                grant.used += 1
+                return Approval(str(grant), ticket="")
+        return None
 
-    def is_denied(self, tool: str, bounds: str) -> bool:
-        """Whether calls like this one were denied."""
-        return not self._run.denied.isdisjoint({(tool, ""), (tool, bounds)})
+    async def obtain(
+        self,
+        approvals: Approvals,
+        question: Question,
+        approver: Approver | None,
+        *,
+        asking: str,
+        rule: str,
+    ) -> Approval:
+        """Has a call of this loop approved, unless one like it was denied, or nobody answered.
 
-    def is_unanswered(self, tool: str) -> bool:
-        """Whether nobody answered when it was asked about the tool."""
-        return tool in self._run.unanswered
+        Args:
+            approvals: Has calls approved.
+            question: What the person is asked, with what is offered to the program.
+            approver: The way to the person at the client.
+            asking: What asks about the call.
+            rule: What would allow it in the settings; empty for nothing.
+
+        Raises:
+            ApprovalRequiredError: If nobody was there to ask, now or when the tool was asked about.
+            PermissionDeniedError: If the person said no, now or to a call like it.
+            AnswersAwaitedError: If the client must answer first.
+        """
+        tool, program = question.tool, question.program
+        bounds = (program and program.same) or question.digest
+        if not self._run.denied.isdisjoint({(tool, ""), (tool, bounds)}):
+            raise PermissionDeniedError(
+                f"{tool} was not run: the user said no to such calls of this program.",
+                next_actions=["Ask the user what to do instead; do not try the same another way."],
+            )
+        try:
+            found = await self._answer(approvals, question, approver)
+        except RefusedError as error:
+            is_all = error.consent is Consent.NO_MORE
+            self._run.denied.add((tool, "" if is_all else bounds))
+            raise
+        except ApprovalRequiredError:
+            self._run.unanswered.add(tool)
+            self.need(Needed(tool, rule, question.reason))
+            raise
+        rules = {Consent.FOR_PROGRAM: "same", Consent.FOR_PROGRAM_WIDER: "whole"}
+        if program is not None and found.consent in rules:
+            allowed = getattr(program, rules[found.consent])
+            grant = _Grant(allowed, asking, program.more + 1, found.by)
+            self._grants.append(grant)
+            return replace(found, by=str(grant))
+        return found
+
+    async def _answer(
+        self, approvals: Approvals, question: Question, approver: Approver | None
+    ) -> Approval:
+        if question.tool not in self._run.unanswered:
+            return await approvals.obtain(question, approver)
+        found = await approvals.given(question)
+        if found is None:
+            raise ApprovalRequiredError(
+                f"{question.tool} was not run: the user has to approve it first, and did not answer"
+                f" when this program asked before. {question.reason}",
+                next_actions=["Tell the user what the result of the program lists as needed."],
+            )
+        return found
 
     def need(self, needed: Needed) -> None:
-        """Takes note of a call that nobody approved; its tool is not asked about again."""
-        self._run.unanswered.add(needed.tool)
-        loop: Loop | None = self
-        while loop is not None:
-            loop._needed.setdefault((needed.tool, needed.rule), needed)  # noqa: SLF001  # it is of this very class
-            loop = loop._outer  # noqa: SLF001  # the same
+        """Takes note of calls that nobody approved, here and in all that this is within."""
+        self._needed.setdefault((needed.tool, needed.rule), needed)
+        if self._outer is not None:
+            self._outer.need(needed)
 
     @property
     def needed(self) -> tuple[Needed, ...]:
