@@ -6,13 +6,11 @@ import json
 import re
 from collections.abc import Mapping, ValuesView
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urljoin
 
+from storage.reading.yamltext import read_yaml
 from tools.core.errors import InvalidArgumentsError
-
-if TYPE_CHECKING:
-    import yaml  # type: ignore[import-untyped]  # PyYAML has no types
 
 __all__ = ["NO_HOST", "Description", "UnusableError", "items", "pairs", "text_of"]
 
@@ -25,7 +23,6 @@ LONGEST_CHAIN = 32
 NO_HOST = "names no host; the setting url does"
 """What is wrong with a description that does not say where its API is."""
 
-_NUMBER = r"[-+]?(?:0|[1-9][0-9]*)"
 _VARIABLE = re.compile(r"\{([^{}]+)\}")
 
 
@@ -145,7 +142,7 @@ def _document(data: bytes) -> Mapping[str, Any]:
         try:
             found = json.loads(text)
         except ValueError:
-            found = _yaml(text)
+            found = read_yaml(text)
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise InvalidArgumentsError(
             f"The description is neither JSON nor YAML: {' '.join(str(error).split())[:200]}.",
@@ -171,43 +168,6 @@ def _is_bounded(document: object) -> bool:
                 return False
             waiting.extend(inner)
     return True
-
-
-def _yaml(text: str) -> object:
-    """YAML as JSON has it: without dates, and with no other words for true and false.
-
-    Raises:
-        ValueError: If it is none.
-    """
-    import yaml
-
-    try:
-        return yaml.load(text, Loader=_loader())  # noqa: S506  # it is a safe one
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
-
-
-def _loader() -> type[yaml.SafeLoader]:
-    import yaml
-
-    safe: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the other takes ten times as long
-
-    class Loader(safe):  # type: ignore[misc]  # a class known only now
-        yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # as PyYAML declares it
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:  # noqa: ANN401  # PyYAML's
-            made = super().construct_mapping(node, deep)
-            return {each if isinstance(each, str) else str(each): made[each] for each in made}
-
-    for tag, pattern, first in (
-        ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
-        ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", list("tTfF")),
-        ("int", rf"^{_NUMBER}$", list("-+0123456789")),
-        ("float", rf"^{_NUMBER}(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$", list("-+0123456789")),
-        ("merge", r"^<<$", ["<"]),
-    ):
-        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(pattern), first)
-    return Loader
 
 
 def _wrong_version(document: Mapping[str, Any], version: str) -> InvalidArgumentsError:

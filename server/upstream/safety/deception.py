@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import mcp_types as types
 
 from server.upstream.safety.confusables import is_mixed
-from server.upstream.safety.hidden import hidden
+from tools.core.invisible import hidden
 
 __all__ = ["LONGEST_DEFINITION", "Finding", "findings", "mentions"]
 

@@ -121,6 +121,7 @@ class Sandbox:
         self._rules: PlaceRules | None = None
         self._keeper: ChangeKeeper | None = None
         self._accept: Accepting = _accept_nothing
+        self._above: tuple[Sandbox, str] | None = None
 
     @property
     def root(self) -> Path:
@@ -143,6 +144,15 @@ class Sandbox:
         recorded = copy(self)
         recorded._keeper = keeper  # noqa: SLF001  # it is of this very class
         return recorded
+
+    def within(self, path: str) -> Sandbox:
+        """Returns the files beneath a directory of them, which no link in there leads out of."""
+        inner = copy(self)
+        inner._above = (self, path)  # noqa: SLF001  # it is of this very class
+        inner._root = self._root / path  # noqa: SLF001  # the same
+        inner._spelled = str(inner._root)  # noqa: SLF001  # the same
+        inner._spellings = (inner._spelled,)  # noqa: SLF001  # the same
+        return inner
 
     def relative(self, path: str) -> str:
         """The path relative to the root, as it is spelled; nothing is opened.
@@ -376,6 +386,9 @@ class Sandbox:
                 "File tools do not work on this system yet.",
                 next_actions=["Run the server on Linux or macOS, or in WSL."],
             )
+        if self._above is not None:
+            outer, path = self._above
+            return outer.open_directory(path)
         try:
             return os.open(self._spelled, OPEN_DIRECTORY)
         except OSError as error:

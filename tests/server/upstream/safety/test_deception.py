@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from server.upstream.safety.confusables import is_mixed, skeleton
 from server.upstream.safety.deception import LONGEST_DEFINITION, findings, mentions
-from server.upstream.safety.hidden import hidden
 from server.upstream.safety.neighbours import OURS, Neighbours
+from tools.core.invisible import hidden
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(max_size=20),
