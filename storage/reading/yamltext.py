@@ -55,7 +55,7 @@ def _safe() -> Any:  # noqa: ANN401  # a class of PyYAML, which has no types
 
 
 def _loader() -> type[yaml.SafeLoader]:
-    safe = _safe()
+    safe: Any = _safe()
 
     class Loader(safe):  # type: ignore[misc]  # a class known only now
         yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # as PyYAML declares it

@@ -151,7 +151,7 @@ class Sandbox:
         inner._above = (self, path)  # noqa: SLF001  # it is of this very class
         inner._root = self._root / path  # noqa: SLF001  # the same
         inner._spelled = str(inner._root)  # noqa: SLF001  # the same
-        inner._spellings = (inner._spelled,)  # noqa: SLF001  # the same
+        inner._spellings = (inner._spelled, inner._spelled)  # noqa: SLF001  # the same
         return inner
 
     def relative(self, path: str) -> str:

@@ -1,0 +1,1 @@
+"""Skills: directories with a SKILL.md, found where agents keep them (https://agentskills.io)."""

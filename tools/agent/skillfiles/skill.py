@@ -1,0 +1,241 @@
+"""One skill: what its SKILL.md says, and the files beside it, opened when they are read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from storage.errors import UnreadableDocumentError
+from storage.reading.decode import decode
+from tools.agent.skillfiles.frontmatter import DESCRIPTION_CHARACTERS, FrontMatter, names_of
+from tools.agent.skillfiles.places import SkillPlace, slug
+from tools.core.errors import InvalidArgumentsError, UnavailableError
+from tools.core.invisible import hidden, revealed
+from tools.sandbox.files.listing import list_entries
+from tools.sandbox.files.openat import identity
+from tools.sandbox.files.sandbox import Sandbox
+
+__all__ = ["MAIN", "MOST_BYTES", "MOST_FILES", "Skill", "SkillFile", "text_of"]
+
+MAIN = "SKILL.md"
+MOST_FILES = 512
+MOST_BYTES = 16 * 1024 * 1024
+"""What a skill may have, all its files together (SEP-2640)."""
+
+MOST_MAIN_BYTES = 1_000_000
+"""What a SKILL.md may have: more fits into no model."""
+
+MOST_ENTRIES = 2_048
+"""Names that are looked at to find the files; directories count."""
+
+MOST_DEPTH = 10
+_CHUNK_BYTES = 1 << 20
+
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+LONGEST_NAME = 64
+_PASSED_OVER = frozenset({"__pycache__", "node_modules"})
+
+
+@dataclass(frozen=True, slots=True)
+class SkillFile:
+    """A file of a skill.
+
+    Attributes:
+        path: Relative to the skill, with `/`.
+        size: Its bytes.
+    """
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Skill:
+    """A skill, as its SKILL.md was when it was looked at.
+
+    Attributes:
+        path: What it is called here: its name, with a label before it where another is called so.
+        name: Its own name, `[a-z0-9-]{1,64}`.
+        description: What it does and when it helps, in one line.
+        frontmatter: All that its SKILL.md says of it, verbatim, as JSON has it.
+        place: Where it was found.
+        directory: Where it lies, absolute.
+        main_digest: Tells its SKILL.md from every other text.
+        problems: What is wrong with it, each as a sentence.
+    """
+
+    path: str
+    name: str
+    description: str
+    frontmatter: Mapping[str, Any]
+    place: SkillPlace
+    directory: Path
+    main_digest: str = ""
+    problems: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, place: SkillPlace, directory: Path) -> Skill:
+        """Reads a SKILL.md.
+
+        Raises:
+            ToolError: If it is not to be opened, or no text of a bearable length.
+        """
+        text = text_of(place.sandbox.within(str(directory)), MAIN)
+        found = FrontMatter.of(text)
+        given = found.fields.get("name")
+        named = given if isinstance(given, str) else directory.name
+        name = named if _is_name(named) else slug(named)
+        said = found.description
+        problems = [*found.problems]
+        if found.fields and not isinstance(given, str):
+            problems.append("It has no name.")
+        if name != named:
+            problems.append(f"Its name is {revealed(repr(named))[:100]}, not a-z, 0-9 and hyphens.")
+        if found.fields and not found.text("description"):
+            problems.append("It has no description.")
+        if len(found.text("description")) > DESCRIPTION_CHARACTERS:
+            problems.append(f"Its description has more than {DESCRIPTION_CHARACTERS} characters.")
+        if odd := hidden(said):
+            problems.append(f"Its description hides characters ({_codes(odd)}).")
+        return cls(
+            path=name,
+            name=name,
+            description=revealed(said),
+            frontmatter=found.fields,
+            place=place,
+            directory=directory,
+            main_digest=hashlib.sha256(text.encode()).hexdigest(),
+            problems=tuple(problems),
+        )
+
+    @property
+    def uri(self) -> str:
+        """The address of its SKILL.md (SEP-2640)."""
+        return f"skill://{self.path}/{MAIN}"
+
+    @property
+    def is_conforming(self) -> bool:
+        """Whether its SKILL.md is as the specification wants it, so that every host takes it."""
+        return not self.problems
+
+    @property
+    def is_for_models(self) -> bool:
+        """Whether a model may load it unasked."""
+        return self.frontmatter.get("disable-model-invocation") is not True
+
+    @property
+    def required_tools(self) -> tuple[str, ...]:
+        """The tools without which it does not work."""
+        return self._names("required_tools", "required-tools")
+
+    @property
+    def allowed_tools(self) -> tuple[str, ...]:
+        """The tools that its author expects it to use, in the names that they have elsewhere."""
+        return self._names("allowed-tools", "allowed_tools")
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """What it knows about, in words."""
+        found = self._found("knowledge_domains", "knowledge-domains")
+        texts = found if isinstance(found, list) else str(found or "").split(",")
+        return tuple(each.strip() for each in texts if isinstance(each, str) and each.strip())
+
+    @cached_property
+    def files(self) -> Sandbox:
+        """The files beneath its directory, which no link in there leads out of."""
+        return self.place.sandbox.within(str(self.directory))
+
+    def listed(self) -> tuple[list[SkillFile], bool]:
+        """Its files, SKILL.md first, and whether there are more than a skill may have.
+
+        Links are none, nor names that begin with a dot and what programs generate.
+
+        Raises:
+            ToolError: If its directory is not to be opened.
+        """
+        closed = self.files.closed()
+        fd = self.files.open_directory()
+        try:
+            listing = list_entries(
+                fd,
+                ".",
+                depth=MOST_DEPTH,
+                limit=MOST_ENTRIES,
+                hides=lambda status: identity(status) in closed,
+                leaves_out=_is_passed_over,
+            )
+        finally:
+            os.close(fd)
+        found = [SkillFile(each.path, each.size) for each in listing.entries if each.type == "file"]
+        found.sort(key=lambda each: (each.path != MAIN, each.path))
+        too_many = listing.truncated or len(found) > MOST_FILES
+        return found[:MOST_FILES], too_many or sum(each.size for each in found) > MOST_BYTES
+
+    def measured(self, path: str) -> tuple[int, str]:
+        """The size of one of its files, and its SHA-256 as `sha256:` and hexadecimal digits.
+
+        Raises:
+            ToolError: If it is not to be opened, or larger than a skill may be.
+        """
+        digest, size = hashlib.sha256(), 0
+        with self.files.open_read(path) as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                digest.update(chunk)
+                size += len(chunk)
+                if size > MOST_BYTES:
+                    raise _too_large(path, MOST_BYTES)
+        return size, f"sha256:{digest.hexdigest()}"
+
+    def _names(self, *keys: str) -> tuple[str, ...]:
+        return names_of(self._found(*keys))
+
+    def _found(self, *keys: str) -> object:
+        """A field, at the top or in `metadata`, where the specification has room for more."""
+        metadata = self.frontmatter.get("metadata")
+        tables = (self.frontmatter, metadata if isinstance(metadata, dict) else {})
+        return next((table[key] for table in tables for key in keys if key in table), None)
+
+
+def text_of(files: Sandbox, path: str, max_bytes: int = MOST_MAIN_BYTES) -> str:
+    r"""The text of a file of a skill, whose lines end with \n.
+
+    Raises:
+        ToolError: If it is not to be opened, larger than that, or no text.
+    """
+    found = files.read(path, max_bytes=max_bytes)
+    if found.truncated:
+        raise _too_large(path, max_bytes)
+    try:
+        text = decode(found.data).text
+    except UnreadableDocumentError as error:
+        raise InvalidArgumentsError(
+            f"{path!r} is not text ({found.size:,} bytes).",
+            next_actions=["Use the file where it lies, or load another one."],
+        ) from error
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _too_large(path: str, most: int) -> UnavailableError:
+    return UnavailableError(
+        f"{path!r} has more than {most:,} bytes.",
+        next_actions=["Use the file where it lies, or load another one."],
+    )
+
+
+def _is_name(text: str) -> bool:
+    return len(text) <= LONGEST_NAME and _NAME.fullmatch(text) is not None
+
+
+def _is_passed_over(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return name.startswith(".") or name in _PASSED_OVER
+
+
+def _codes(characters: list[str]) -> str:
+    return ", ".join(f"U+{ord(each):04X}" for each in characters[:3])

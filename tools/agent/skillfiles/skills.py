@@ -1,0 +1,161 @@
+"""Skills: all that there are, as they are at the moment of the question."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+from tools.agent.skillfiles.places import SkillPlace, slug
+from tools.agent.skillfiles.scan import Sighting, sightings
+from tools.agent.skillfiles.skill import MAIN, Skill
+from tools.conversion.arguments.validation_errors import nearest
+from tools.core.errors import NotFoundError, ToolError
+
+__all__ = ["LeftOut", "Skills"]
+
+MOST_SKILLS = 2_000
+LONGEST_SHOWN = 200
+"""Characters of an unknown name that are repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A directory with a SKILL.md that is no skill here.
+
+    Attributes:
+        directory: The directory.
+        place: Where it was found.
+        why: Why it is left out.
+    """
+
+    directory: Path
+    place: SkillPlace
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    signature: tuple[int, ...]
+    found: Skill | LeftOut
+
+
+class Skills:
+    """The skills of all places; what has changed is read anew. Safe to share between threads.
+
+    Nothing is looked at before the first question, and no more than the state of each SKILL.md at
+    every other one. The same skill in two places, by a link or as a copy of its SKILL.md, is one,
+    that of the first place. Of several that are called the same, the first keeps the name, and the
+    others have the label of their place before it.
+
+    Args:
+        places: Where to look, in the order in which they count; looked at anew each time.
+    """
+
+    def __init__(self, places: Iterable[SkillPlace] = ()) -> None:
+        self._places = places
+        self._looking = threading.Lock()
+        self._kept: dict[Path, _Kept] = {}
+        self._skills: tuple[Skill, ...] = ()
+        self._left_out: tuple[LeftOut, ...] = ()
+
+    def all(self) -> tuple[Skill, ...]:
+        """Every skill; the same object until one of them changes. Blocks."""
+        with self._looking:
+            kept = self._look()
+            if [*kept.values()] != [*self._kept.values()]:
+                self._kept = kept
+                self._skills, self._left_out = _named([each.found for each in kept.values()])
+            return self._skills
+
+    def seen_by(self, *, owner: bool) -> tuple[Skill, ...]:
+        """The skills for whose machine it is, or for anybody else; blocks."""
+        found = self.all()
+        return found if owner else tuple(each for each in found if not each.place.is_personal)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """What has a SKILL.md and is no skill here, and why; blocks."""
+        self.all()
+        return self._left_out
+
+    def find(self, name: str, *, owner: bool = True) -> Skill:
+        """The skill of that name; blocks.
+
+        Args:
+            name: Its name or its address; the label of its place may stand before it.
+            owner: Whether it is whose machine it is who asks.
+
+        Raises:
+            NotFoundError: If there is none; it suggests what is called nearly so.
+        """
+        asked = name.removeprefix("skill://").removesuffix(f"/{MAIN}").replace(":", "/").casefold()
+        skills = self.seen_by(owner=owner)
+        for called in (_path, _qualified):
+            for each in skills:
+                if called(each) == asked:
+                    return each
+        meant = nearest(asked, [each.path for each in skills])
+        raise NotFoundError(
+            f"No skill is called {name[:LONGEST_SHOWN]!r}; there are {len(skills)}.",
+            suggestions=[meant] if meant else [],
+            next_actions=["Call list_skills to see them."],
+        )
+
+    def _look(self) -> dict[Path, _Kept]:
+        """Every SKILL.md that is there now, each file once, read where it has changed."""
+        kept: dict[Path, _Kept] = {}
+        seen = set()
+        for place, sighting in islice(self._sighted(), MOST_SKILLS):
+            file = sighting.signature[:2]
+            if file in seen:
+                continue
+            seen.add(file)
+            before = self._kept.get(sighting.directory)
+            if before is None or before.signature != sighting.signature:
+                before = _Kept(sighting.signature, _read(place, sighting.directory))
+            kept[sighting.directory] = before
+        return kept
+
+    def _sighted(self) -> Iterator[tuple[SkillPlace, Sighting]]:
+        for place in self._places:
+            for sighting in sightings(place):
+                yield place, sighting
+
+
+def _read(place: SkillPlace, directory: Path) -> Skill | LeftOut:
+    try:
+        return Skill.read(place, directory)
+    except ToolError as error:
+        return LeftOut(directory, place, error.message)
+
+
+def _path(skill: Skill) -> str:
+    return skill.path
+
+
+def _qualified(skill: Skill) -> str:
+    return f"{skill.place.label}/{skill.name}"
+
+
+def _named(found: Sequence[Skill | LeftOut]) -> tuple[tuple[Skill, ...], tuple[LeftOut, ...]]:
+    """The skills, each by a path of its own, and what is left out."""
+    skills: dict[str, Skill] = {}
+    copies = set()
+    left_out = [each for each in found if isinstance(each, LeftOut)]
+    for each in found:
+        if isinstance(each, LeftOut) or (each.name, each.main_digest) in copies:
+            continue
+        copies.add((each.name, each.main_digest))
+        inner = each.directory.relative_to(each.place.path)
+        longest = f"{each.place.label}/{slug(str(inner))}/{each.name}"
+        path = next(
+            (path for path in (each.name, _qualified(each), longest) if path not in skills), ""
+        )
+        if path:
+            skills[path] = replace(each, path=path)
+        else:
+            why = f"Others are called {each.name!r} already."
+            left_out.append(LeftOut(each.directory, each.place, why))
+    return tuple(skills.values()), tuple(left_out)
