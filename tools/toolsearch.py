@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field
 
+from tools.answers.advice import advised
 from tools.answers.call_results import Answers
 from tools.answers.params import TopK
-from tools.answers.tool_cards import CARDS_CHARACTERS, FoundTools, groups, parameters
-from tools.conversion.arguments.validation_errors import schema_errors
+from tools.answers.tool_cards import CARDS_CHARACTERS, FoundTools, groups
 from tools.core.calling.nested import ToolCall
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.result import OmitNone, ToolFailure, ToolModel, ToolResult
+from tools.core.result import OmitNone, ToolModel, ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec, tool
 from tools.core.toolset import ToolOffer
 from tools.retrieval.models import Match, SearchQuery, ToolRecord
@@ -201,7 +200,8 @@ async def call_tool(
     if spec is not None and spec.passes_on:
         raise _nested_too_deep(name, call_tool.__name__)
     call = ToolCall(name, arguments or {})
-    return _advised(await context.result_of(call.name, call.arguments), context, call)
+    result = await context.result_of(call.name, call.arguments)
+    return advised(result, context.catalogue.registry, call)
 
 
 @tool(
@@ -228,7 +228,7 @@ async def call_tools(
         if spec is not None and spec.passes_on:
             raise _nested_too_deep(call.name, call_tools.__name__)
     results = [
-        _advised(result, context, call)
+        advised(result, registry, call)
         for call, result in zip(wanted, await context.call_all(wanted), strict=True)
     ]
     return Answers.of(wanted, results, context.text_budget)
@@ -240,25 +240,6 @@ def _nested_too_deep(name: str, through: str) -> InvalidArgumentsError:
         f"name: {through} cannot call {itself}.",
         next_actions=["Name the tool that you want called, with its arguments."],
     )
-
-
-def _advised(result: ToolResult, context: RequestContext, call: ToolCall) -> ToolResult:
-    """The result as it is; a complaint about arguments also says what they should be.
-
-    Other servers complain in their own ways: what they refuse is held against their schema.
-    """
-    spec = context.catalogue.registry.get(call.name)
-    if spec is None or not result.is_error:
-        return result
-    wrong = schema_errors(spec.input_schema, call.arguments) if spec.server else []
-    if not wrong and result.structured.get("error_type") != "invalid_arguments":
-        return result
-    advice = [*wrong, f"Its parameters are {parameters(spec)}."]
-    if result.verbatim is not None:
-        return replace(result, added="\n".join(advice))
-    failure = ToolFailure.model_validate(result.structured)
-    failure.next_actions += advice
-    return replace(result, structured=failure.model_dump(mode="json"), text=failure.to_text())
 
 
 def _compact(schema: Mapping[str, Any]) -> str:

@@ -1,98 +1,170 @@
-"""A program in its cell: what it is given to call tools with, and its answer."""
+"""A program in its cell: it runs once, as `__main__`, and what it comes to is told."""
 
 from __future__ import annotations
 
-import ast
-import inspect
+import asyncio
 import json
 import sys
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
-from types import CodeType
+from inspect import isawaitable
+from types import CodeType, ModuleType
 from typing import Any
 
 import anyio
 
-from tools.core.errors import ToolFailedError
+from tools.core.errors import UnsendableError
+from tools.functions.programs.namespace import (
+    NAME,
+    POSITIONAL,
+    Ask,
+    Namespace,
+    PendingCall,
+    ToolError,
+)
+from tools.functions.programs.source import FILE, RETURN, ReturnedError, compiled
 from tools.functions.workers.channel import Channel
-from tools.functions.workers.messages import Load, Loaded, Message, Problem, decoded, encode_error
+from tools.functions.workers.messages import MOST_OPEN, Load, Loaded, Message, decoded
 from tools.functions.workers.questions import Questions
 
-__all__ = ["Tools", "serve"]
+__all__ = ["run_program", "serve"]
 
+OURS = sys.modules[NAME]
+"""Our own package, whose name the namespace takes while the program runs."""
 
-class Tools:
-    """The tools, each an attribute: an async function that takes its arguments by name."""
+MOST_TRACE = 4_000
+"""Characters of a traceback that are told: its beginning and its end."""
 
-    def __init__(self, ask: Callable[[str, dict[str, Any]], Awaitable[Any]]) -> None:
-        self._ask = ask
-
-    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        """Returns the function that calls a tool."""
-
-        def call(**arguments: Any) -> Awaitable[Any]:  # noqa: ANN401  # whatever the tool takes
-            return self._ask(name, arguments)
-
-        return call
+MOST_FORGOTTEN = 3
+"""Calls without `await` that are named."""
 
 
 def serve(channel: Channel, load: Load) -> None:
-    """Compiles a program and runs it when it is called, once."""
-    try:
-        parts = _compiled(load)
-    except (SyntaxError, ValueError, RecursionError) as error:
-        place = (error.lineno, error.offset) if isinstance(error, SyntaxError) else ()
-        problem = Problem(f"{type(error).__name__}: {error}", *place)
-        channel.send({"loaded": asdict(Loaded(None, [problem], []))})
-        return
+    """Runs a program when it is called, until the server hangs up."""
     channel.send({"loaded": asdict(Loaded([], [], []))})
-    anyio.run(_serve, channel, parts)
+    anyio.run(_serve, channel, load.source)
 
 
-def _compiled(load: Load) -> list[CodeType]:
-    tree = ast.parse(load.source, load.path)
-    is_valued = tree.body and isinstance(tree.body[-1], ast.Expr)
-    last = tree.body.pop() if is_valued else None
-    compiled = partial(
-        compile, filename=load.path, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
-    )
-    parts: list[CodeType] = [compiled(tree, mode="exec")]
-    if isinstance(last, ast.Expr):
-        parts.append(compiled(ast.Expression(last.value), mode="eval"))
-    return parts
-
-
-async def _serve(channel: Channel, parts: list[CodeType]) -> None:
+async def _serve(channel: Channel, source: str) -> None:
     questions = Questions(channel.send)
     async with anyio.create_task_group() as group:
         async for message in decoded(channel.chunks()):
             if "call" in message:
-                group.start_soon(_run, channel, questions, parts, message["call"])
+                group.start_soon(_answer, channel, questions, source, message["call"])
             elif "answer" in message:
                 questions.take(message)
         group.cancel_scope.cancel()
 
 
-async def _run(channel: Channel, questions: Questions, parts: list[CodeType], call: int) -> None:
-    async def ask(name: str, arguments: dict[str, Any]) -> Any:  # noqa: ANN401  # a result
-        result = await questions.ask(call, {"tool": name, "arguments": arguments})
-        return result["structured"]
+async def _answer(channel: Channel, questions: Questions, source: str, call: int) -> None:
+    ask = partial(_ask, questions, asyncio.Semaphore(MOST_OPEN), call)
+    outcome = await run_program(source, ask)
+    with suppress(OSError, ValueError):  # the program may have closed it
+        sys.stdout.flush()
+    answer = {"structured": outcome, "text": "", "is_error": False, "media": [], "blocks": []}
+    channel.send({"result": call, **answer})
 
-    scope: dict[str, Any] = {"__name__": "__main__", "tools": Tools(ask)}
+
+async def _ask(
+    questions: Questions,
+    places: asyncio.Semaphore,
+    call: int,
+    tool: str,
+    values: tuple[Any, ...],
+    arguments: Mapping[str, Any],
+) -> Mapping[str, Any]:
+    """Has the server call a tool; what there is no place for waits."""
+    given = {**arguments, POSITIONAL: values} if values else arguments
+    async with places:
+        result: Mapping[str, Any] = await questions.ask(call, {"tool": tool, "arguments": given})
+    return result
+
+
+async def run_program(source: str, ask: Ask) -> Message:
+    """Returns what a program comes to: `value`, as JSON, or `error`, as text; and `notes`.
+
+    Args:
+        source: Its source.
+        ask: Calls a tool.
+    """
+    waiting: set[PendingCall] = set()
     try:
+        code = compiled(source)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        return {"error": "".join(traceback.format_exception_only(error)).rstrip(), "notes": []}
+    try:
+        value = await _run(code, Namespace(ask, waiting))
+    except BaseException as error:  # noqa: BLE001  # whatever it is, the agent reads it
+        return {"error": _told(error), "notes": _forgotten(waiting)}
+    finally:
+        sys.modules[NAME] = OURS
+    notes = _forgotten(waiting)
+    try:
+        return {"value": _plain(value), "notes": notes}
+    except (UnsendableError, RecursionError) as error:
+        unsaid = f"What it returned is shown as text, for JSON cannot say it: {error}."
+        return {"value": repr(value), "notes": [*notes, unsaid]}
+
+
+def _plain(value: object) -> object:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        from tools.conversion.results.jsonable import to_jsonable  # heavy, and rarely needed
+
+        return to_jsonable(value)
+    return value
+
+
+async def _run(code: CodeType, namespace: Namespace) -> object:
+    """What a program returns, awaited where it did not."""
+    main = ModuleType("__main__")
+    sys.modules.update({"__main__": main, NAME: namespace})
+    scope = vars(main)
+    scope |= {NAME: namespace, "ToolError": ToolError, "asyncio": asyncio, "json": json}
+    scope[RETURN] = ReturnedError
+    try:
+        made = eval(code, scope)  # noqa: S307  # this process is there to run it
+        value = await made if isawaitable(made) else None
+    except ReturnedError as returned:
+        value = returned.value
+    except SystemExit as exited:
+        if exited.code:
+            raise
         value = None
-        for part in parts:
-            value = eval(part, scope)  # noqa: S307  # this process is there to run it
-            if inspect.iscoroutine(value):
-                value = await value
-        answer: Message = {"structured": {"result": value}, "text": "", "is_error": False}
-        json.dumps(answer)
-    except BaseException as error:  # noqa: BLE001  # whatever the program raises
-        traceback.print_exc()
-        failure = encode_error(ToolFailedError(f"{type(error).__name__}: {error}"))
-        del failure["dismissed"]
-        answer = {"structured": failure, "text": str(error), "is_error": True}
-    sys.stdout.flush()
-    channel.send({"result": call, **answer, "media": [], "blocks": []})
+    return await value if isawaitable(value) else value
+
+
+def _told(error: BaseException) -> str:
+    """An ordinary traceback, of the program's own lines."""
+    trace = traceback.TracebackException.from_exception(error)
+    _clean(trace, set())
+    text = "".join(trace.format()).rstrip()
+    half = MOST_TRACE // 2
+    return text if len(text) <= MOST_TRACE else f"{text[:half]}\n…\n{text[-half:]}"
+
+
+def _clean(trace: traceback.TracebackException, seen: set[int]) -> None:
+    if id(trace) in seen:
+        return
+    seen.add(id(trace))
+    trace.stack = traceback.StackSummary.from_list(
+        [
+            traceback.FrameSummary(each.filename, each.lineno, each.name)
+            for each in trace.stack
+            if each.filename == FILE
+        ]
+    )
+    inner = (trace.__cause__, trace.__context__, *(trace.exceptions or ()))
+    for each in filter(None, inner):
+        _clean(each, seen)
+
+
+def _forgotten(waiting: set[PendingCall]) -> list[str]:
+    said = sorted(map(str, waiting))
+    more = [f"{len(said) - MOST_FORGOTTEN} more calls were not awaited"]
+    told = said[:MOST_FORGOTTEN] + (more if len(said) > MOST_FORGOTTEN else [])
+    return [f"{each}, so it was not called: write await." for each in told]

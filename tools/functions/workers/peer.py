@@ -67,9 +67,7 @@ class ServerPeer(Peer):
         """A reply to each prompt."""
         return [Reply(**await self._ask({"prompt": asdict(each)})) for each in prompts]
 
-    async def call(
-        self, _context: object, name: str, arguments: Mapping[str, Any]
-    ) -> ToolResult:
+    async def call(self, _context: object, name: str, arguments: Mapping[str, Any]) -> ToolResult:
         """Calls another tool; the server knows in which context."""
         made = {"tool": name, "arguments": arguments}
         return decode_result(await self._ask(made))

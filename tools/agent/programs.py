@@ -1,0 +1,176 @@
+"""Programs over tools: one instead of twenty calls, whose results only the program reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from tools.core.asking.deadline import PausableDeadline
+from tools.core.context import RequestContext
+from tools.core.errors import DeadlineError, ToolFailedError
+from tools.core.invisible import visible_controls
+from tools.core.result import ToolModel
+from tools.core.spec import Effect, ToolScope, tool
+from tools.sandbox.processes.output import MOST_SECONDS, Capture
+
+if TYPE_CHECKING:  # loaded with the first program
+    from tools.functions.programs.calls import ProgramCalls
+
+__all__ = ["CalledTool", "ProgramResult", "run_code"]
+
+MOST_CALLS = 1_000
+
+BESIDES = 500
+"""Characters that are kept for notes and calls, beside what is printed and returned."""
+
+PRINTED_BYTES = 100_000
+"""Of what a program prints, that are kept while it runs."""
+
+PRINTED_BEFORE = 1_000
+"""Bytes that are shown of what a program printed before it failed."""
+
+MOST_NOTES = 10
+NOTE_CHARACTERS = 300
+
+
+class CalledTool(TypedDict):
+    """The calls of one tool.
+
+    Attributes:
+        tool: The tool.
+        calls: How many were made.
+        failed: How many of them failed.
+    """
+
+    tool: str
+    calls: int
+    failed: int
+
+
+class ProgramResult(ToolModel):
+    """What came of a program.
+
+    Attributes:
+        printed: What it printed.
+        value: What it returned, or its last expression; where that is cut, how its JSON begins.
+        calls: The calls that it made.
+        truncated: Whether something is cut.
+        notes: What else to know.
+    """
+
+    printed: str
+    value: Any
+    calls: list[CalledTool]
+    truncated: bool
+    notes: list[str]
+
+    def to_text(self) -> str:
+        """What was printed and returned, then the notes and the calls, a line each."""
+        parts = [self.printed.rstrip("\n")] if self.printed else []
+        if self.value is not None:
+            parts.append(self.value if isinstance(self.value, str) else _json(self.value))
+        if not parts:
+            parts.append("[It printed and returned nothing.]")
+        return "\n".join([*parts, *(f"[{note}]" for note in self.notes)])
+
+
+@tool(
+    scope=ToolScope.SYSTEM,
+    effects={Effect.EXECUTE},
+    destructive=True,  # as the tools that it calls may be
+    tags=("agent",),
+    capabilities=(
+        "run a program that calls tools",
+        "do the same with many files or records, in one call",
+        "filter, join and count what tools answer",
+    ),
+    timeout=MOST_SECONDS + 60,
+    once=True,
+)
+async def run_code(
+    context: RequestContext,
+    code: Annotated[str, Field(min_length=1, max_length=100_000, description="Python")],
+    timeout_seconds: Annotated[
+        float, Field(gt=0, le=MOST_SECONDS, description="It is ended then")
+    ] = 60,
+    max_calls: Annotated[
+        int, Field(ge=0, le=MOST_CALLS, description="Calls that it may make")
+    ] = 100,
+) -> ProgramResult:
+    """Runs Python that calls any tools: many calls in one, of whose results you read your answer.
+
+    `r = await tools.read_file(file_path="x")` gives the structured result (r.content) or text, and
+    raises ToolError. What is printed, and the last expression, is the answer. No files or network
+    but by tools. describe_tool with as="python" tells signatures and results.
+    """
+    from tools.functions.programs.calls import ProgramCalls
+    from tools.functions.programs.run import outcome_of, started
+
+    calls, printed = ProgramCalls(max_calls), Capture(PRINTED_BYTES)
+    digest = sha256(code.encode(errors="surrogatepass")).hexdigest()
+    with context.looping(digest, calls.remaining) as (looping, loop):
+        async with started(code, context.machine, printed.feed) as worker:
+            deadline = PausableDeadline(timeout_seconds, context.deadline)
+            with deadline.scope:
+                made = calls.within(replace(looping, deadline=deadline))
+                outcome = await outcome_of(worker, made)
+        needed = [f"Needs approval: {each}" for each in loop.needed]
+    if deadline.scope.cancelled_caught:
+        raise DeadlineError(
+            _failed(f"It was ended after {timeout_seconds:g} seconds.", printed, calls, needed),
+            next_actions=["Look at what its calls did before you run it again."],
+        )
+    notes = [visible_controls(each)[:NOTE_CHARACTERS] for each in outcome.notes[:MOST_NOTES]]
+    notes += needed
+    if outcome.error is not None:
+        raise ToolFailedError(_failed(outcome.error, printed, calls, notes))
+    return _result(outcome.value, printed, calls, notes, context.text_budget - BESIDES)
+
+
+def _result(
+    value: Any,  # noqa: ANN401  # any JSON
+    printed: Capture,
+    calls: ProgramCalls,
+    notes: list[str],
+    room: int,
+) -> ProgramResult:
+    """What is told of a program that ended well, within a number of characters."""
+    excerpt = printed.excerpt(min(room // 2, PRINTED_BYTES))
+    shown = visible_controls(excerpt.text)
+    said = value if isinstance(value, str) else _json(value)
+    left = room - len(shown)
+    is_cut = len(said) > left
+    if is_cut:
+        cut = f"{left} of the {len(said)} characters that it returned are shown"
+        notes = [*notes, f"{cut}: return less, such as a count, some fields or a slice."]
+    if calls.made:
+        notes = [*notes, f"calls: {calls}"]
+    return ProgramResult(
+        printed=shown,
+        value=said[:left] if is_cut else value,
+        calls=[
+            CalledTool(tool=each.tool, calls=each.made, failed=each.failed) for each in calls.made
+        ],
+        truncated=is_cut or bool(excerpt.omitted),
+        notes=notes,
+    )
+
+
+def _failed(what: str, printed: Capture, calls: ProgramCalls, notes: Sequence[str]) -> str:
+    """Why a program gave no answer, and what it did until then."""
+    lines = [visible_controls(what)]
+    if printed.size:
+        excerpt = printed.excerpt(PRINTED_BEFORE).text.rstrip("\n")
+        lines.append(f"[printed before]\n{visible_controls(excerpt)}")
+    lines += [f"[{note}]" for note in notes]
+    return "\n".join([*lines, f"[calls: {calls}]"])
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

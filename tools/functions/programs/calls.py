@@ -1,0 +1,148 @@
+"""The calls of one program, as the server makes them: each on the one path, counted and bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from tools.answers.advice import advised
+from tools.answers.tool_cards import parameters
+from tools.core.asking.peer import Peer
+from tools.core.calling.nested import ToolCall
+from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError, RateLimitedError, ToolError
+from tools.core.result import ToolResult
+from tools.core.spec import ToolSpec
+from tools.functions.programs.namespace import POSITIONAL
+
+__all__ = ["MadeCalls", "ProgramCalls"]
+
+LONGEST_NAME = 64
+"""Characters of a name that is told; no tool has a longer one."""
+
+MOST_NAMED = 20
+"""Tools that are told by name."""
+
+
+@dataclass(slots=True)
+class MadeCalls:
+    """The calls of one tool.
+
+    Attributes:
+        tool: Its name.
+        made: How many were made.
+        failed: How many of them failed.
+        open: How many of them have not ended.
+    """
+
+    tool: str
+    made: int = 0
+    failed: int = 0
+    open: int = 0
+
+    def __str__(self) -> str:
+        notes = [f"{self.failed} failed"] * (self.failed > 0)
+        notes += [f"{self.open} not finished"] * (self.open > 0)
+        return f"{self.made} {self.tool}" + (f" ({', '.join(notes)})" if notes else "")
+
+
+class ProgramCalls:
+    """Makes the calls of a program, for its caller and as if the caller did.
+
+    Args:
+        most: How many calls it may make.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._made: dict[str, MadeCalls] = {}
+
+    @property
+    def made(self) -> list[MadeCalls]:
+        """The calls that were made, by tool."""
+        return list(self._made.values())
+
+    def remaining(self) -> int:
+        """How many more it may make."""
+        return self._most - sum(each.made for each in self._made.values())
+
+    def within(self, context: RequestContext) -> RequestContext:
+        """What the program's process is given: its calls, and nobody to ask or to tell.
+
+        Args:
+            context: What the calls are made through.
+        """
+        alone = replace(context, peer=Peer(), sampler=None)
+        return alone.granted(call=partial(self._answer, context))
+
+    def __str__(self) -> str:
+        told = list(map(str, self.made[:MOST_NAMED]))
+        more = len(self._made) - len(told)
+        return ", ".join([*told, *[f"{more} more tools"] * (more > 0)]) or "none"
+
+    async def _answer(
+        self,
+        context: RequestContext,
+        _within: RequestContext,
+        name: str,
+        arguments: Mapping[str, Any],
+    ) -> ToolResult:
+        """What the program reads of a call: the structured result, else the whole text."""
+        try:
+            result = await self._call(context, name, arguments)
+        except ToolError as error:
+            return ToolResult.failure(error)
+        text = "\n".join(filter(None, (result.text, result.added)))
+        is_told = result.is_error or not result.structured
+        return ToolResult(result.structured, text if is_told else "", result.is_error)
+
+    async def _call(
+        self, context: RequestContext, name: str, arguments: Mapping[str, Any]
+    ) -> ToolResult:
+        registry = context.catalogue.registry
+        spec = registry.get(name)
+        if spec is not None:
+            arguments = _named(spec, dict(arguments))
+            _check_direct(spec, context)
+        if self.remaining() <= 0:
+            raise RateLimitedError(
+                f"{name} was not called: the program has made the {self._most} calls that it may.",
+                next_actions=["Do it with fewer calls, or run it with a higher max_calls."],
+            )
+        tool = name[:LONGEST_NAME] if spec is None else spec.name
+        made = self._made.setdefault(tool, MadeCalls(tool))
+        made.made += 1
+        made.open += 1
+        result = await context.result_of(name, arguments)
+        made.open -= 1  # what is cancelled stays open
+        made.failed += result.is_error
+        return advised(result, registry, ToolCall(name, arguments))
+
+
+def _check_direct(spec: ToolSpec, context: RequestContext) -> None:
+    """Refuses what would make calls that nobody counts."""
+    if spec.passes_on or spec.name == context.tool:
+        raise InvalidArgumentsError(
+            f"A program cannot call {spec.name}.",
+            next_actions=["Call the tool itself: await tools.NAME(argument=…)."],
+        )
+
+
+def _named(spec: ToolSpec, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments by their names, the positional ones in the order of the schema.
+
+    The order of another server's schema may mean nothing: there it is the only one that is needed.
+    """
+    values: Sequence[Any] = arguments.pop(POSITIONAL, ())
+    if not values:
+        return arguments
+    properties = list(spec.input_schema.get("properties", {}))
+    if spec.server:
+        required = list(spec.input_schema.get("required", ()))
+        properties = required if len(required) == 1 else []
+    names = properties[: len(values)]
+    if len(names) < len(values) or not arguments.keys().isdisjoint(names):
+        raise InvalidArgumentsError(f"{spec.name}: name its arguments: {parameters(spec)}.")
+    return {**dict(zip(names, values, strict=True)), **arguments}

@@ -1,0 +1,155 @@
+"""The namespace `tools` of a program: every tool that its caller may call, as an async function."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from types import ModuleType, TracebackType
+from typing import Any, NoReturn
+
+from tools.core.errors import ToolError as Failure
+from tools.functions.programs.data import data_of
+from tools.functions.workers.messages import encode_error
+
+__all__ = ["NAME", "POSITIONAL", "Ask", "Namespace", "PendingCall", "ToolError"]
+
+NAME = "tools"
+
+POSITIONAL = "*"
+"""The argument under which the positional ones are sent: the server knows their names."""
+
+ALONE = "result"
+"""The only key of a result that is no object by itself."""
+
+Ask = Callable[[str, tuple[Any, ...], Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+"""Calls a tool by its name, with positional and named arguments; gives its encoded result."""
+
+
+class ToolError(Exception):
+    """A call that failed, as a program may catch it.
+
+    Attributes:
+        error_type: One of the closed list.
+        message: What was wrong, with which value.
+        suggestions: Values or names that would have worked.
+        next_actions: What to do now.
+    """
+
+    __module__ = NAME  # what tracebacks name it by, and where a program imports it from
+
+    def __init__(self, text: str, failure: Mapping[str, Any]) -> None:
+        super().__init__(text)
+        self.error_type: str = failure["error_type"]
+        self.message: str = failure["message"]
+        self.suggestions: list[str] = failure["suggestions"]
+        self.next_actions: list[str] = failure["next_actions"]
+
+
+class PendingCall(Coroutine[Any, Any, Any]):
+    """A call that begins when it is awaited, and says so where its result is used before.
+
+    Args:
+        name: The tool.
+        line: Where the program calls it.
+        make: Makes the call.
+        waiting: The calls that have not begun, of which this is one until it does.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        line: int,
+        make: Callable[[], Coroutine[Any, Any, Any]],
+        waiting: set[PendingCall],
+    ) -> None:
+        self._name = name
+        self._line = line
+        self._make = make
+        self._made: Coroutine[Any, Any, Any] | None = None
+        self._waiting = waiting
+        waiting.add(self)
+
+    def _begun(self) -> Coroutine[Any, Any, Any]:
+        if self._made is None:
+            self._waiting.discard(self)
+            self._made = self._make()
+        return self._made
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._begun().__await__()
+
+    def send(self, value: Any) -> Any:  # noqa: ANN401  # as the event loop calls it
+        """Goes on."""
+        return self._begun().send(value)
+
+    def throw(
+        self,
+        typ: Any,  # noqa: ANN401  # as the event loop calls it
+        val: BaseException | object = None,
+        tb: TracebackType | None = None,
+    ) -> Any:  # noqa: ANN401  # the same
+        """Goes on with an exception."""
+        return self._begun().throw(*filter(None, (typ, val, tb)))
+
+    def close(self) -> None:
+        """Ends it."""
+        if self._made is not None:
+            self._made.close()
+
+    def __str__(self) -> str:
+        return f"{NAME}.{self._name}(…) in line {self._line} was not awaited"
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def _used(self, *_given: object) -> NoReturn:
+        raise TypeError(f"{self}: write await {NAME}.{self._name}(…) to have its result")
+
+    __bool__ = __contains__ = __getitem__ = __iter__ = __len__ = _used
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{self} and has no {name!r}: write await {NAME}.{self._name}(…)")
+
+
+class Namespace(ModuleType):
+    """What a program knows as `tools`, and may import from.
+
+    Args:
+        ask: Calls a tool.
+        waiting: Receives the calls that the program has written and not awaited.
+    """
+
+    ToolError = ToolError
+
+    def __init__(self, ask: Ask, waiting: set[PendingCall]) -> None:
+        super().__init__(NAME, "The tools that may be called: await tools.NAME(argument=…).")
+        self._ask = ask
+        self._waiting = waiting
+
+    def __getattr__(self, name: str) -> Callable[..., PendingCall]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def call(*values: Any, **arguments: Any) -> PendingCall:  # noqa: ANN401  # any JSON
+            line = sys._getframe(1).f_lineno  # noqa: SLF001  # no other way to the caller's line
+            return PendingCall(
+                name, line, lambda: self._call(name, values, arguments), self._waiting
+            )
+
+        return call
+
+    def __getitem__(self, name: str) -> Callable[..., PendingCall]:
+        return self.__getattr__(name)
+
+    async def _call(self, name: str, values: tuple[Any, ...], arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  # JSON
+        try:
+            result = await self._ask(name, values, arguments)
+        except Failure as error:  # not the tool's: nobody is there to call it
+            failure = encode_error(error)
+            result = {"is_error": True, "structured": failure, "text": str(error)}
+        if result["is_error"]:
+            raise ToolError(result["text"], result["structured"])
+        structured = result["structured"]
+        if structured.keys() == {ALONE}:
+            return data_of(structured[ALONE])
+        return data_of(structured) if structured else result["text"]

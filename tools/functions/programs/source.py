@@ -1,0 +1,71 @@
+"""The source of a program: Python as agents write it, made into code that can be awaited."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from types import CodeType
+
+__all__ = ["FILE", "RETURN", "ReturnedError", "compiled"]
+
+FILE = "<program>"
+"""What tracebacks call it."""
+
+RETURN = "__returned__"
+"""The name under which a program finds ReturnedError."""
+
+
+class ReturnedError(BaseException):
+    """Ends a program with a value: a `return` outside of any function.
+
+    Attributes:
+        value: What is returned.
+    """
+
+    def __init__(self, value: object = None) -> None:
+        super().__init__()
+        self.value = value
+
+
+def compiled(source: str) -> CodeType:
+    """Compiles a program, and has tracebacks show its lines.
+
+    Outside of functions it may `await` and `return`; a last expression is returned. `asyncio.run`
+    is awaited there: the program runs in an event loop already.
+
+    Raises:
+        SyntaxError: If it is not Python.
+        ValueError: If it has a NUL character.
+        RecursionError: If it is nested too deeply.
+    """
+    linecache.cache[FILE] = len(source), None, source.splitlines(keepends=True), FILE
+    tree = ast.parse(source, FILE)
+    if tree.body and isinstance(last := tree.body[-1], ast.Expr):
+        tree.body[-1] = ast.copy_location(ast.Return(last.value), last)
+    ast.fix_missing_locations(_Outside().visit(tree))
+    code: CodeType = compile(
+        tree, FILE, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
+    )
+    return code
+
+
+class _Outside(ast.NodeTransformer):
+    """Rewrites what stands outside of functions and classes."""
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        """Leaves what is inside of functions and classes as it is."""
+        inside = (ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef, ast.Lambda)
+        return node if isinstance(node, inside) else super().visit(node)
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        self.generic_visit(node)
+        value = [] if node.value is None else [node.value]
+        called = ast.Call(ast.Name(RETURN, ast.Load()), value, [])
+        return ast.copy_location(ast.Raise(called, None), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Call(ast.Attribute(ast.Name("asyncio"), "run"), [made], []):
+                return ast.copy_location(ast.Await(made), node)
+        return node
