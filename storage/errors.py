@@ -5,6 +5,8 @@ StorageError
 ├── DocumentNotFoundError        nothing is stored under that source
 ├── EntityNotFoundError          no entity has a name like that
 ├── RelationshipNotFoundError    two entities are not related like that
+├── PlanNotFoundError            no plan has that id, or the session has none
+├── PlanConflictError            a change that what is stored of a plan does not allow
 ├── AmbiguousNameError           a name that several entities have
 ├── InvalidSourceError           a value that storage cannot keep or search by
 ├── UnreadableDocumentError      a file that cannot be turned into text
@@ -25,6 +27,8 @@ __all__ = [
     "DocumentNotFoundError",
     "EntityNotFoundError",
     "InvalidSourceError",
+    "PlanConflictError",
+    "PlanNotFoundError",
     "RelationshipNotFoundError",
     "SchemaTooNewError",
     "StorageError",
@@ -70,6 +74,14 @@ class EntityNotFoundError(StorageError):
 
 class RelationshipNotFoundError(StorageError):
     """Two entities are not related like that."""
+
+
+class PlanNotFoundError(StorageError):
+    """No plan has that id, or the session has none that is open."""
+
+
+class PlanConflictError(StorageError):
+    """A change that what is stored of a plan does not allow."""
 
 
 class AmbiguousNameError(StorageError):

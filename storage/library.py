@@ -24,6 +24,7 @@ from storage.models import (
 from storage.stores import Stores
 
 if TYPE_CHECKING:  # loaded on first use
+    from storage.agent.plans import Plans
     from storage.agent.todos import Todos
     from storage.contexts.ingestion import OnProgress, PreparedChunk
     from storage.directory.directories import Directories
@@ -113,6 +114,13 @@ class Shelf:
             indexer=self._library.indexer,
             rosters=self._library.rosters,
         )
+
+    @cached_property
+    def plans(self) -> Plans:
+        """The plans."""
+        from storage.agent.plans import Plans
+
+        return Plans(self.identity, self._library.database)
 
     @cached_property
     def todos(self) -> Todos:

@@ -9,8 +9,8 @@ from typing import Annotated, Literal, get_args
 from pydantic import AliasChoices, ConfigDict, Field
 
 from storage.agent.todos import Todo, TodoStatus
+from tools.answers.checklists import ItemId, check_distinct, checklist_line
 from tools.core.context import RequestContext
-from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 
@@ -22,7 +22,6 @@ MOST = 200
 CHARACTERS = 1_000
 """Of one to-do."""
 
-_MARKS = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]"}
 _COUNTED = {"completed": "done", "in_progress": "in progress", "pending": "pending"}
 
 
@@ -41,9 +40,7 @@ class NewTodo(ToolModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    id: Annotated[
-        str | None, Field(pattern=r"^[!-~]{1,64}$", description="Keep it; made if left out")
-    ] = None
+    id: Annotated[ItemId | None, Field(description="Keep it; made if left out")] = None
     content: Annotated[_Text, Field(description="What is to be done")]
     status: Literal["pending", "in_progress", "completed"]
     active_form: Annotated[
@@ -73,8 +70,8 @@ class ListedTodo(ToolModel):
     def to_text(self) -> str:
         """One line of a checklist."""
         is_active = self.status == "in_progress" and self.active_form
-        said = " ".join((self.active_form if is_active else self.content).split())
-        return f"{_MARKS[self.status]} {self.id}. {said}"
+        said = self.active_form if is_active else self.content
+        return checklist_line(self.status, self.id, said)
 
 
 class TodoList(ToolModel):
@@ -132,7 +129,7 @@ def todo(
     ],
 ) -> TodoList:
     """Replaces this session's to-do list as a whole: send those that stay too, with their ids."""
-    _check_ids([each.id for each in todos if each.id])
+    check_distinct("todos", (each.id for each in todos))
     new = [Todo(each.id or "", each.content, each.status, each.active_form or "") for each in todos]
     return TodoList.of(context.shelf().todos.replace(context.session_id, new))
 
@@ -146,17 +143,3 @@ def todo(
 def read_todos(context: RequestContext) -> TodoList:
     """Reads this session's to-do list."""
     return TodoList.of(context.shelf().todos.listed(context.session_id))
-
-
-def _check_ids(ids: Sequence[str]) -> None:
-    """Refuses ids that stand for more than one.
-
-    Raises:
-        InvalidArgumentsError: If one is given twice.
-    """
-    twice = sorted(each for each, times in Counter(ids).items() if times > 1)
-    if twice:
-        raise InvalidArgumentsError(
-            f"todos: more than one has the id {', '.join(map(repr, twice))}.",
-            next_actions=["Give each its own id, or leave the id of new ones out."],
-        )

@@ -1,0 +1,329 @@
+"""Plans: what agents work towards step by step, several a session."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from storage.agent.steps import OVER, Draft, Step, replanned
+from storage.database import Database, Where, exactly
+from storage.errors import PlanConflictError, PlanNotFoundError
+from storage.models import Identity
+
+__all__ = ["ListedPlan", "Plan", "PlanStatus", "Plans", "add_steps"]
+
+PlanStatus = Literal["open", "completed", "abandoned"]
+
+NAMED = 10
+"""Steps, or other plans, that an error names."""
+
+GOAL_CHARACTERS = 80
+"""Of a plan that an error names."""
+
+Change = Callable[[Sequence[Step]], Sequence[Step]]
+"""What becomes of the steps; it raises if it is not legal, and nothing is changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A plan with its steps.
+
+    Attributes:
+        id: What tells it from the others of its identity.
+        session_id: The session that made it.
+        goal: What it is for.
+        reasoning: Why it is as it is.
+        status: Whether it is worked on.
+        message: What was said of it when it was closed.
+        output: What came of it.
+        create_time: Unix seconds.
+        update_time: Unix seconds.
+        steps: In their order.
+    """
+
+    id: str
+    session_id: str
+    goal: str
+    reasoning: str
+    status: PlanStatus
+    message: str
+    output: str
+    create_time: float
+    update_time: float
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPlan:
+    """A plan in a list.
+
+    Attributes:
+        id: Which one.
+        goal: What it is for.
+        status: Whether it is worked on.
+        over: How many of its steps are completed or skipped.
+        total: How many it has.
+        update_time: Unix seconds.
+    """
+
+    id: str
+    goal: str
+    status: PlanStatus
+    over: int
+    total: int
+    update_time: float
+
+
+class Plans:
+    """The plans of one identity; nobody else's are read or changed.
+
+    Where a method takes a plan's id, an empty one means the newest open plan that the session made
+    or was the last to change. Whoever changes a plan of another session goes on with it.
+
+    Args:
+        identity: Whose; a plan is found again under this very identity only.
+        database: The record.
+    """
+
+    def __init__(self, identity: Identity, database: Database) -> None:
+        self._identity = identity
+        self._database = database
+
+    def create(
+        self, session_id: str, goal: str, drafts: Sequence[Draft], reasoning: str = ""
+    ) -> Plan:
+        """Stores a new plan.
+
+        Raises:
+            InvalidSourceError: If the steps are none of a plan.
+            StorageUnavailableError: If the record cannot be written; nothing is stored.
+        """
+        steps, now = tuple(replanned((), drafts)), time.time()
+        new_id = secrets.token_hex(4)
+        plan = Plan(new_id, session_id, goal, reasoning, "open", "", "", now, now, steps)
+        own = exactly(self._identity, "p").values
+        with self._database.write() as connection:
+            cursor = connection.execute(
+                "INSERT INTO plans (user_id, device_id, agent_id, id, session_id, continued_in,"
+                " goal, reasoning, status, message, output, create_time, update_time)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'open', '', '', ?, ?)",
+                (*own, plan.id, session_id, session_id, goal, reasoning, now, now),
+            )
+            add_steps(connection, int(cursor.lastrowid or 0), steps)
+        return plan
+
+    def get(self, session_id: str, plan_id: str = "") -> Plan:
+        """A plan.
+
+        Raises:
+            PlanNotFoundError: If there is none.
+        """
+        with self._database.read() as connection:
+            return self._found(connection, session_id, plan_id)[1]
+
+    def change(self, session_id: str, plan_id: str, change: Change) -> Plan:
+        """Changes the steps of an open plan as they are at that moment, all at once.
+
+        Raises:
+            PlanNotFoundError: If there is none.
+            PlanConflictError: If it is closed, or the change is not legal.
+            InvalidSourceError: If the steps that result are none of a plan.
+            StorageUnavailableError: If the record cannot be written; nothing is changed.
+        """
+        with self._database.write() as connection:
+            seq, plan = self._found(connection, session_id, plan_id)
+            _check_open(plan)
+            steps = tuple(change(plan.steps))
+            _store(connection, seq, plan.steps, steps)
+            now = time.time()
+            connection.execute(
+                "UPDATE plans SET continued_in = ?, update_time = ? WHERE seq = ?",
+                (session_id, now, seq),
+            )
+        return replace(plan, steps=steps, update_time=now)
+
+    def close(
+        self, session_id: str, plan_id: str, message: str, output: str, *, abandon: bool = False
+    ) -> Plan:
+        """Closes an open plan.
+
+        Args:
+            session_id: Which session asks.
+            plan_id: Which plan.
+            message: What is said of it.
+            output: What came of it.
+            abandon: Whether steps may be left open.
+
+        Raises:
+            PlanNotFoundError: If there is none.
+            PlanConflictError: If it is closed, or steps are open.
+            StorageUnavailableError: If the record cannot be written; nothing is changed.
+        """
+        with self._database.write() as connection:
+            seq, plan = self._found(connection, session_id, plan_id)
+            _check_open(plan)
+            left = [step for step in plan.steps if step.status not in OVER]
+            if left and not abandon:
+                raise _still_open(plan, left)
+            status: PlanStatus = "abandoned" if left else "completed"
+            now = time.time()
+            connection.execute(
+                "UPDATE plans SET status = ?, message = ?, output = ?, continued_in = ?,"
+                " update_time = ? WHERE seq = ?",
+                (status, message, output, session_id, now, seq),
+            )
+        return replace(plan, status=status, message=message, output=output, update_time=now)
+
+    def has_open(self, session_id: str) -> bool:
+        """Whether an empty id means a plan of this session."""
+        with self._database.read() as connection:
+            return self._current(connection, session_id) is not None
+
+    def listed(self, limit: int, offset: int = 0, *, closed: bool = False) -> list[ListedPlan]:
+        """The plans of every session, those that were changed last first.
+
+        Args:
+            limit: How many.
+            offset: How many are left out before.
+            closed: Whether those that are closed are listed too.
+        """
+        with self._database.read() as connection:
+            return self._listed(connection, limit, offset, closed=closed)
+
+    def count(self) -> int:
+        """How many there are, closed ones too."""
+        own = exactly(self._identity, "p")
+        with self._database.read() as connection:
+            row = connection.execute(
+                f"SELECT count(*) FROM plans p WHERE {own.sql}", own.values
+            ).fetchone()
+        return int(row[0])
+
+    def _listed(
+        self, connection: sqlite3.Connection, limit: int, offset: int, *, closed: bool
+    ) -> list[ListedPlan]:
+        own = exactly(self._identity, "p")
+        wanted = "" if closed else " AND p.status = 'open'"
+        rows = connection.execute(
+            "SELECT p.id, p.goal, p.status,"
+            " (SELECT count(*) FROM plan_steps s WHERE s.plan_seq = p.seq"
+            " AND s.status IN ('completed', 'skipped')) AS over,"
+            " (SELECT count(*) FROM plan_steps s WHERE s.plan_seq = p.seq) AS total,"
+            f" p.update_time FROM plans p WHERE {own.sql}{wanted}"
+            " ORDER BY p.update_time DESC, p.seq DESC LIMIT ? OFFSET ?",
+            (*own.values, limit, offset),
+        )
+        return [ListedPlan(*row) for row in rows]
+
+    def _found(
+        self, connection: sqlite3.Connection, session_id: str, plan_id: str
+    ) -> tuple[int, Plan]:
+        row = self._named(connection, plan_id) if plan_id else self._current(connection, session_id)
+        if row is None:
+            raise self._not_found(connection, plan_id)
+        steps = connection.execute(
+            "SELECT id, title, detail, blocked_by, status, note, session_id FROM plan_steps"
+            " WHERE plan_seq = ? ORDER BY position",
+            (row["seq"],),
+        )
+        told = {key: row[key] for key in Plan.__slots__ if key != "steps"}
+        return row["seq"], Plan(**told, steps=tuple(map(_step, steps)))
+
+    def _named(self, connection: sqlite3.Connection, plan_id: str) -> sqlite3.Row | None:
+        return self._one(connection, Where("p.id = ?", (plan_id,)))
+
+    def _current(self, connection: sqlite3.Connection, session_id: str) -> sqlite3.Row | None:
+        of_session = Where(
+            "p.status = 'open' AND (p.session_id = ? OR p.continued_in = ?)",
+            (session_id, session_id),
+        )
+        return self._one(connection, of_session)
+
+    def _one(self, connection: sqlite3.Connection, wanted: Where) -> sqlite3.Row | None:
+        own = exactly(self._identity, "p")
+        found: sqlite3.Row | None = connection.execute(
+            f"SELECT p.* FROM plans p WHERE {own.sql} AND {wanted.sql} ORDER BY p.seq DESC LIMIT 1",
+            (*own.values, *wanted.values),
+        ).fetchone()
+        return found
+
+    def _not_found(self, connection: sqlite3.Connection, plan_id: str) -> PlanNotFoundError:
+        others = self._listed(connection, NAMED, 0, closed=False)
+        wrong = f"There is no plan {plan_id!r}" if plan_id else "This session has no open plan"
+        return PlanNotFoundError(
+            f"{wrong}; {len(others) or 'no'} other{'' if len(others) == 1 else 's'} open.",
+            suggestions=("Name one by plan_id, or make one with `create_plan`.",),
+            candidates=tuple(f"{each.id} ({each.goal[:GOAL_CHARACTERS]})" for each in others),
+        )
+
+
+def add_steps(
+    connection: sqlite3.Connection, plan_seq: int, steps: Sequence[Step], position: int = 0
+) -> None:
+    """Adds steps to a plan, from a position on."""
+    connection.executemany(
+        "INSERT INTO plan_steps (plan_seq, position, id, title, status, session_id, blocked_by,"
+        " note, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            (plan_seq, at, step.id, step.title, step.status, step.session_id, *_rest(step))
+            for at, step in enumerate(steps, start=position)
+        ),
+    )
+
+
+def _store(
+    connection: sqlite3.Connection, plan_seq: int, before: Sequence[Step], after: Sequence[Step]
+) -> None:
+    """Writes what is different."""
+    stored, wanted = {step.id: step for step in before}, {step.id for step in after}
+    connection.executemany(
+        "DELETE FROM plan_steps WHERE plan_seq = ? AND id = ?",
+        ((plan_seq, each) for each in stored if each not in wanted),
+    )
+    connection.executemany(
+        "UPDATE plan_steps SET title = ?, status = ?, session_id = ?, blocked_by = ?, note = ?,"
+        " detail = ? WHERE plan_seq = ? AND id = ?",
+        (
+            (step.title, step.status, step.session_id, *_rest(step), plan_seq, step.id)
+            for step in after
+            if step.id in stored and step != stored[step.id]
+        ),
+    )
+    last = connection.execute(
+        "SELECT coalesce(max(position), -1) FROM plan_steps WHERE plan_seq = ?", (plan_seq,)
+    ).fetchone()[0]
+    add_steps(connection, plan_seq, [step for step in after if step.id not in stored], last + 1)
+
+
+def _rest(step: Step) -> tuple[str, str, str]:
+    return json.dumps(step.blocked_by), step.note, step.detail
+
+
+def _step(row: sqlite3.Row) -> Step:
+    step_id, title, detail, blocked_by, status, note, session_id = row
+    blockers = () if blocked_by == "[]" else tuple(json.loads(blocked_by))
+    return Step(step_id, title, detail, blockers, status, note, session_id)
+
+
+def _check_open(plan: Plan) -> None:
+    if plan.status != "open":
+        raise PlanConflictError(
+            f"Plan {plan.id!r} is {plan.status}, and closed for good.",
+            suggestions=("Make another one with `create_plan`.",),
+        )
+
+
+def _still_open(plan: Plan, left: Sequence[Step]) -> PlanConflictError:
+    named = ", ".join(f"{step.id!r} ({step.status.replace('_', ' ')})" for step in left[:NAMED])
+    more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
+    return PlanConflictError(
+        f"Plan {plan.id!r} has open steps: {named}{more}.",
+        suggestions=(
+            "Complete or skip them with `update_plan`, or call `done` with abandon=true.",
+        ),
+    )

@@ -1,0 +1,286 @@
+"""Steps of a plan: which change of one is legal, and which may be begun."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
+from itertools import count
+from typing import Literal
+
+from storage.errors import InvalidSourceError, PlanConflictError
+
+__all__ = [
+    "MOST_STEPS",
+    "MOVES",
+    "OVER",
+    "Draft",
+    "Step",
+    "StepState",
+    "StepStatus",
+    "checked",
+    "moved",
+    "named_step",
+    "replanned",
+    "states_of",
+    "waits_for",
+]
+
+StepStatus = Literal["pending", "in_progress", "completed", "failed", "skipped"]
+"""What is stored of a step."""
+
+StepState = Literal["completed", "skipped", "in_progress", "failed", "ready", "waiting", "stopped"]
+"""The same, with what a pending one may do: begin, wait, or wait for what has failed."""
+
+MOST_STEPS = 1_000
+"""Of one plan."""
+
+MOVES: Mapping[StepStatus, tuple[StepStatus, ...]] = {
+    "pending": ("in_progress", "completed", "failed", "skipped"),
+    "in_progress": ("pending", "completed", "failed", "skipped"),
+    "failed": ("pending", "in_progress", "skipped"),
+    "completed": (),
+    "skipped": (),
+}
+"""The legal changes of a status."""
+
+OVER = frozenset[StepStatus]({"completed", "skipped"})
+"""The statuses that nothing follows, and nothing waits for."""
+
+_WORK = frozenset[StepStatus]({"in_progress", "completed", "failed"})
+"""What only a step that waits for nothing becomes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step.
+
+    Attributes:
+        id: What tells it from the others of its plan.
+        title: What is done in it, in a line.
+        detail: The rest that is to be known for it.
+        blocked_by: The ids of the steps that have to be over before it begins.
+        status: How far it is.
+        note: What was said last of how it goes.
+        session_id: The session that gave it its status; empty of a new one.
+    """
+
+    id: str
+    title: str
+    detail: str = ""
+    blocked_by: tuple[str, ...] = ()
+    status: StepStatus = "pending"
+    note: str = ""
+    session_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A step as it is to be; what is None stays as it is, or is left to the plan.
+
+    Attributes:
+        id: Which one; a new one if no step has it.
+        title: What is done in it.
+        detail: The rest.
+        blocked_by: What has to be over before.
+    """
+
+    id: str | None = None
+    title: str | None = None
+    detail: str | None = None
+    blocked_by: tuple[str, ...] | None = None
+
+
+def replanned(
+    steps: Sequence[Step], drafts: Sequence[Draft], removed: Sequence[str] = ()
+) -> list[Step]:
+    """The steps after some were removed, changed in their place, and added at the end.
+
+    A step without an id gets the next number that is free; a failed one that is changed is pending
+    again.
+
+    Raises:
+        InvalidSourceError: If the steps that result are none of a plan.
+        PlanConflictError: If one is over already, or is in progress and would have to wait.
+    """
+    left = {step.id: step for step in steps}
+    for each in removed:
+        _check_not_over(named_step(tuple(left.values()), each), "removed")
+        del left[each]
+    taken = {*left, *(draft.id for draft in drafts if draft.id)}
+    fresh = (str(number) for number in count(1) if str(number) not in taken)
+    for draft in drafts:
+        step_id = draft.id or next(fresh)
+        left[step_id] = _drafted(left.get(step_id), step_id, draft)
+    return checked(list(left.values()))
+
+
+def moved(
+    steps: Sequence[Step], step_id: str, status: StepStatus | None, note: str | None, session: str
+) -> list[Step]:
+    """The steps after one has got another status or note.
+
+    A session may say the same twice; another one may not: it did not begin what has begun.
+
+    Raises:
+        InvalidSourceError: If there is no such step.
+        PlanConflictError: If that status cannot follow, or the step waits for another.
+    """
+    by_id = {step.id: step for step in steps}
+    step = named_step(steps, step_id)
+    if note is not None:
+        step = replace(step, note=note)
+    is_said = status == step.status and (status == "pending" or session == step.session_id)
+    if status is not None and not is_said:
+        _check_move(by_id, step, status)
+        step = replace(step, status=status, session_id=session)
+    return [step if each.id == step_id else each for each in steps]
+
+
+def checked(steps: Sequence[Step]) -> list[Step]:
+    """The steps, which are those of a plan.
+
+    Raises:
+        InvalidSourceError: If there are too many, or one waits for itself, by way of others too, or
+            for what is no step.
+        PlanConflictError: If one is in progress that has to wait.
+    """
+    if len(steps) > MOST_STEPS:
+        raise InvalidSourceError(
+            f"A plan has at most {MOST_STEPS} steps, not {len(steps)}.",
+            suggestions=("Put several into one, or what follows into a plan of its own.",),
+        )
+    by_id = {step.id: step for step in steps}
+    for step in steps:
+        for each in step.blocked_by:
+            if each not in by_id:
+                raise InvalidSourceError(
+                    f"Step {step.id!r} is blocked by {each!r}, which is no step of the plan.",
+                    suggestions=(f"Add {each!r}, or change blocked_by of {step.id!r}.",),
+                )
+        if step.status == "in_progress":
+            _check_free(by_id, step, "in progress")
+    try:
+        TopologicalSorter({step.id: step.blocked_by for step in steps}).prepare()
+    except CycleError as error:
+        circle = " is blocked by ".join(map(repr, reversed(error.args[1])))
+        raise InvalidSourceError(
+            f"These steps wait for each other: {circle}.",
+            suggestions=("Take one of them out of a blocked_by.",),
+        ) from None
+    return list(steps)
+
+
+def named_step(steps: Sequence[Step], step_id: str) -> Step:
+    """The step with an id.
+
+    Raises:
+        InvalidSourceError: If there is none.
+    """
+    for step in steps:
+        if step.id == step_id:
+            return step
+    import difflib
+
+    raise InvalidSourceError(
+        f"The plan has no step {step_id!r}.",
+        suggestions=("Take one of those that `get_plan` shows.",),
+        candidates=difflib.get_close_matches(step_id, [step.id for step in steps], n=3),
+    )
+
+
+def states_of(steps: Sequence[Step]) -> dict[str, StepState]:
+    """What each step is, pending ones by whether they may begin, in their order."""
+    by_id = {step.id: step for step in steps}
+    stopped = _behind_failed(steps)
+    return {step.id: _state(by_id, step, stopped) for step in steps}
+
+
+def waits_for(by_id: Mapping[str, Step], step: Step) -> list[Step]:
+    """The steps that have to be over before one begins, and are not."""
+    return [by_id[each] for each in step.blocked_by if by_id[each].status not in OVER]
+
+
+def _state(by_id: Mapping[str, Step], step: Step, stopped: set[str]) -> StepState:
+    if step.status != "pending":
+        return step.status
+    if step.id in stopped:
+        return "stopped"
+    return "waiting" if waits_for(by_id, step) else "ready"
+
+
+def _behind_failed(steps: Sequence[Step]) -> set[str]:
+    """The steps that wait for one that has failed, by way of others too."""
+    reached = [step.id for step in steps if step.status == "failed"]
+    if not reached:
+        return set()
+    behind: dict[str, list[str]] = {}
+    for step in steps:
+        if step.status not in OVER:
+            for each in step.blocked_by:
+                behind.setdefault(each, []).append(step.id)
+    stopped: set[str] = set()
+    while reached:
+        new = [each for each in behind.get(reached.pop(), ()) if each not in stopped]
+        stopped.update(new)
+        reached.extend(new)
+    return stopped
+
+
+def _drafted(step: Step | None, step_id: str, draft: Draft) -> Step:
+    """A step as a draft has it."""
+    if step is None:
+        if draft.title is None:
+            raise InvalidSourceError(
+                f"Step {step_id!r} is new and has no title.",
+                suggestions=("Give it one, or name a step of the plan.",),
+            )
+        return Step(step_id, draft.title, draft.detail or "", draft.blocked_by or ())
+    _check_not_over(step, "changed")
+    return replace(
+        step,
+        title=step.title if draft.title is None else draft.title,
+        detail=step.detail if draft.detail is None else draft.detail,
+        blocked_by=step.blocked_by if draft.blocked_by is None else draft.blocked_by,
+        status="pending" if step.status == "failed" else step.status,
+    )
+
+
+def _check_not_over(step: Step, what: str) -> None:
+    if step.status in OVER:
+        raise PlanConflictError(
+            f"Step {step.id!r} is {step.status} and cannot be {what}.",
+            suggestions=("Add a step for what is still to be done.",),
+        )
+
+
+def _check_move(by_id: Mapping[str, Step], step: Step, status: StepStatus) -> None:
+    legal = MOVES[step.status]
+    if status not in legal:
+        is_same = status == step.status
+        already = " already, in another session" if is_same and step.session_id else ""
+        raise PlanConflictError(
+            f"Step {step.id!r} is {_said(step.status)}{already}"
+            + ("." if is_same else f" and cannot become {_said(status)}."),
+            suggestions=(
+                f"It can become {' or '.join(legal)}."
+                if legal
+                else "That is final: add a step for what is still to be done.",
+            ),
+        )
+    if status in _WORK:
+        _check_free(by_id, step, _said(status))
+
+
+def _check_free(by_id: Mapping[str, Step], step: Step, what: str) -> None:
+    waits = waits_for(by_id, step)
+    if waits:
+        named = ", ".join(f"{each.id!r} ({_said(each.status)})" for each in waits)
+        raise PlanConflictError(
+            f"Step {step.id!r} cannot be {what}: it is blocked by {named}.",
+            suggestions=("Finish, skip or replan those first, or change its blocked_by.",),
+        )
+
+
+def _said(status: StepStatus) -> str:
+    return status.replace("_", " ")

@@ -1,0 +1,44 @@
+"""What lists of things to do have in common: ids, and how a line of one looks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Annotated
+
+from pydantic import Field
+
+from tools.core.errors import InvalidArgumentsError
+
+__all__ = ["ItemId", "check_distinct", "checklist_line", "shortened"]
+
+ItemId = Annotated[str, Field(pattern=r"^[!-~]{1,64}$")]
+"""What tells one from the others of its list."""
+
+_MARKS = {"completed": "x", "in_progress": ">", "failed": "!", "skipped": "-"}
+
+
+def checklist_line(status: str, item_id: str, said: str) -> str:
+    """One line: `[x] 1. Write the tests`."""
+    return f"[{_MARKS.get(status, ' ')}] {item_id}. {' '.join(said.split())}"
+
+
+def shortened(text: str, characters: int) -> str:
+    """A text in one line, cut where it is longer."""
+    line = " ".join(text.split())
+    return line if len(line) <= characters else f"{line[: characters - 1]}…"
+
+
+def check_distinct(parameter: str, ids: Iterable[str | None]) -> None:
+    """Refuses ids that stand for more than one; those that are left out are made.
+
+    Raises:
+        InvalidArgumentsError: If one is given twice.
+    """
+    counted = Counter(filter(None, ids))
+    twice = sorted(each for each, times in counted.items() if times > 1)
+    if twice:
+        raise InvalidArgumentsError(
+            f"{parameter}: more than one has the id {', '.join(map(repr, twice))}.",
+            next_actions=["Give each its own id, or leave the id of new ones out."],
+        )
