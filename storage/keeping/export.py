@@ -1,12 +1,12 @@
 """What is stored, taken along: one record after the other, and the two forms on disk.
 
 A record is a JSON object. `record` says what it is of: `toolcrib` (the first, with the `format`),
-`profile`, `entity`, `relationship`, `context`, `session` or `entry` (of layer 1 of memory), in this
-order; those of one kind are ordered by identity, then profiles stand alone, entities go by name,
-all others by age. Every record has `user_id`, `device_id` and `agent_id`; times are Unix seconds,
-ids those that the tools show. A context has its whole `text`, where in it the `passages` are that
-it is found by, and if it is a conversation, its `turns`; a memory tells which entries it was
-`made_from`. All of it is read from one snapshot.
+`profile`, `entity`, `relationship`, `context`, `session`, `plan` or `entry` (of layer 1 of
+memory), in this order; those of one kind are ordered by identity, then profiles stand alone,
+entities go by name, all others by age. Every record has `user_id`, `device_id` and `agent_id`;
+times are Unix seconds, ids those that the tools show. A context has its whole `text`, where in it
+the `passages` are that it is found by, and if it is a conversation, its `turns`; a memory tells
+which entries it was `made_from`. All of it is read from one snapshot.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OnExported = Callable[[int, int], None]
 
 _JSON_COLUMNS = {
     *("facts", "metadata", "aliases", "keywords", "entities", "made_from"),
-    *("arguments", "context_ids", "is_recall"),
+    *("arguments", "context_ids", "is_recall", "steps"),
 }
 
 
@@ -115,6 +115,17 @@ _KINDS = (
         "s.id, s.client, s.start_time, s.last_time, s.told_until",
         "sessions s",
         "s.start_time, s.id",
+    ),
+    _Kind(
+        "plan",
+        "p",
+        "p.id, p.session_id, p.continued_in, p.goal, p.reasoning, p.status, p.message, p.output,"
+        " p.create_time, p.update_time, (SELECT json_group_array(json_object('id', s.id,"
+        " 'title', s.title, 'detail', s.detail, 'blocked_by', json(s.blocked_by),"
+        " 'status', s.status, 'note', s.note, 'session_id', s.session_id)) FROM"
+        " (SELECT * FROM plan_steps t WHERE t.plan_seq = p.seq ORDER BY t.position) s) AS steps",
+        "plans p",
+        "p.seq",
     ),
     _Kind(
         "entry",

@@ -11,19 +11,23 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from storage.database import Database
 from storage.keeping.import_contexts import ContextImporter
 from storage.keeping.import_entries import EntryImporter
 from storage.keeping.import_people import PeopleImporter
+from storage.keeping.import_plans import add_plan
 from storage.keeping.records import (
     ContextRecord,
     EntityRecord,
     EntryRecord,
+    PlanRecord,
     ProfileRecord,
     Record,
     RelationshipRecord,
@@ -98,21 +102,18 @@ class _Importer:
     """Has each record stored by those who know its kind."""
 
     def __init__(self, identity: Identity | None, context_ids: frozenset[str]) -> None:
-        self.people = PeopleImporter(identity)
         self.contexts = ContextImporter(identity, context_ids)
         self.entries = EntryImporter(identity, self.contexts.seqs)
+        people = PeopleImporter(identity)
+        self._adders: Mapping[type[Record], Callable[[sqlite3.Connection, Any], Outcome]] = {
+            ProfileRecord: people.add_profile,
+            EntityRecord: people.add_entity,
+            RelationshipRecord: people.add_relationship,
+            ContextRecord: self.contexts.add,
+            SessionRecord: self.entries.add_session,
+            PlanRecord: partial(add_plan, identity),
+            EntryRecord: self.entries.add_entry,
+        }
 
     def add(self, connection: sqlite3.Connection, record: Record) -> Outcome:
-        match record:
-            case ProfileRecord():
-                return self.people.add_profile(connection, record)
-            case EntityRecord():
-                return self.people.add_entity(connection, record)
-            case RelationshipRecord():
-                return self.people.add_relationship(connection, record)
-            case ContextRecord():
-                return self.contexts.add(connection, record)
-            case SessionRecord():
-                return self.entries.add_session(connection, record)
-            case EntryRecord():
-                return self.entries.add_entry(connection, record)
+        return self._adders[type(record)](connection, record)

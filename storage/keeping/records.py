@@ -23,7 +23,9 @@ from pydantic import (
     model_validator,
 )
 
-from storage.errors import InvalidSourceError, UnreadableDocumentError
+from storage.agent.plans import PlanStatus
+from storage.agent.steps import Step, StepStatus, checked
+from storage.errors import InvalidSourceError, PlanConflictError, UnreadableDocumentError
 from storage.events.buckets import Bucket
 from storage.keeping.export import FORMAT
 from storage.memory.models import EntryKind
@@ -35,6 +37,7 @@ __all__ = [
     "ContextRecord",
     "EntityRecord",
     "EntryRecord",
+    "PlanRecord",
     "ProfileRecord",
     "Record",
     "RelationshipRecord",
@@ -58,6 +61,16 @@ def _bare(name: str) -> str:
         return bare_name(name)
     except InvalidSourceError as error:
         raise ValueError(error.message) from None
+
+
+def _planned(steps: tuple[StepRecord, ...]) -> tuple[StepRecord, ...]:
+    if len({step.id for step in steps}) < len(steps):
+        raise ValueError("two steps have the same id")
+    try:
+        checked([Step(**step.model_dump()) for step in steps])
+    except (InvalidSourceError, PlanConflictError) as error:
+        raise ValueError(error.message) from None
+    return steps
 
 
 Name = Annotated[str, AfterValidator(_bare)]
@@ -203,6 +216,33 @@ class SessionRecord(_Owned):
     told_until: float | None
 
 
+class StepRecord(_Form):
+    """A step of a plan."""
+
+    id: Annotated[str, Field(min_length=1, max_length=64)]
+    title: str
+    detail: str
+    blocked_by: tuple[str, ...]
+    status: StepStatus
+    note: str
+    session_id: str
+
+
+class PlanRecord(_Dated):
+    """What was planned, step by step."""
+
+    record: Literal["plan"]
+    id: Annotated[str, Field(min_length=1, max_length=64)]
+    session_id: str
+    continued_in: str
+    goal: str
+    reasoning: str
+    status: PlanStatus
+    message: str
+    output: str
+    steps: Annotated[tuple[StepRecord, ...], AfterValidator(_planned)]
+
+
 class EntryRecord(_Owned):
     """What was called or said in a session."""
 
@@ -223,7 +263,13 @@ class EntryRecord(_Owned):
 
 
 Record = (
-    ProfileRecord | EntityRecord | RelationshipRecord | ContextRecord | SessionRecord | EntryRecord
+    ProfileRecord
+    | EntityRecord
+    | RelationshipRecord
+    | ContextRecord
+    | SessionRecord
+    | PlanRecord
+    | EntryRecord
 )
 
 

@@ -15,6 +15,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from storage.agent.steps import Draft
+from storage.agent.steps import moved as with_status
 from storage.errors import ContextNotFoundError, UnreadableDocumentError
 from storage.events.buckets import DAY, MONTH, WEEK
 from storage.keeping.export import export_jsonl
@@ -335,6 +337,17 @@ RELATION = PROFILE | {
 }
 
 
+def plan(*steps: str) -> dict[str, Any]:
+    """A plan of steps as `id` or `id < blocker`."""
+    parts = [step.partition(" < ") for step in steps]
+    told = [{"id": each, "title": each, "blocked_by": by.split()} for each, _, by in parts]
+    of_step = {"detail": "", "status": "pending", "note": "", "session_id": ""}
+    of_plan = ("session_id", "continued_in", "goal", "reasoning", "message", "output")
+    known = {key: PROFILE[key] for key in PROFILE if key not in {"summary", "facts", "metadata"}}
+    plan = {"record": "plan", "id": "p", "status": "open", "steps": [of_step | s for s in told]}
+    return known | plan | dict.fromkeys(of_plan, "s")
+
+
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
@@ -343,6 +356,8 @@ RELATION = PROFILE | {
         ([HEAD, PROFILE, PROFILE | {"update_time": "now"}], r"line 3: .*update_time.* number"),
         ([HEAD, PROFILE, RELATION], r"line 3: no entity before it has the id 1"),
         ([HEAD, PROFILE, "half"], r"line 3: .*object"),
+        ([HEAD, PROFILE, plan("a", "a")], r"line 3: .*two steps have the same id"),
+        ([HEAD, PROFILE, plan("a < b", "b < a")], r"line 3: .*These steps wait for each other"),
         ([HEAD | {"format": 99}, PROFILE], r"format 99"),
         ([PROFILE], r"line 1"),
     ],
@@ -424,6 +439,24 @@ def test_entries_come_with_their_sessions_beside_others_of_the_same_number(
     assert (session.entries, session.last_time) == (3, 9.0)
     assert moved(library, other) == {"unchanged": 3}
     assert moved(other, library) == {"replaced": 1, "added": 1, "unchanged": 2}
+
+
+def test_a_plan_comes_back_as_it_was_and_its_later_version_stays(
+    library: Library, other: Library
+) -> None:
+    here, there = library.shelf(ANN).plans, other.shelf(ANN).plans
+    drafts = [Draft("dig", "Dig", "Deep"), Draft("sow", "Sow", None, ("dig",))]
+    made = here.create("s", "A garden", drafts, "It is spring")
+    assert moved(library, other) == {"added": 1}
+    assert there.get("s") == made
+    assert moved(library, other) == {"unchanged": 1}
+    there.change("s", "", lambda steps: with_status(steps, "dig", "completed", "done", "s"))
+    assert moved(library, other) == {"unchanged": 1}
+    assert moved(other, library) == {"replaced": 1}
+    assert here.get("s") == there.get("s") != made
+    here.close("s", "", "Enough", "A bed", abandon=True)
+    assert moved(library, other) == {"replaced": 1}
+    assert there.get("s", made.id) == here.get("s", made.id)
 
 
 def test_a_memory_that_came_back_goes_with_the_entry_it_was_made_from(
