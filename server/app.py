@@ -38,6 +38,8 @@ from server.mcp.protocol import build_server
 from server.mcp.resources import ContextResources
 from server.mcp.sessions import Sessions
 from server.mcp.surface import Surface
+from server.mcp.tasks.long_calls import LongCalls
+from server.mcp.tasks.tasks import Tasks
 from server.opening.first_reply import INSTRUCTIONS, NAME
 from server.settings import Settings
 from server.settings.collections import collections_of
@@ -51,6 +53,7 @@ from tools.core.client import Sampler
 from tools.core.collections import Collections
 from tools.core.context import RequestContext
 from tools.core.discovery import discover, discover_installed
+from tools.core.jobs.jobs import PATIENCE, Jobs
 from tools.core.machine import Machine
 from tools.core.manager import SandboxToolManager
 from tools.core.permission import Permissions
@@ -87,6 +90,7 @@ class App:
         catalogue: Finds tools, and fills its index in the background while it is running.
         browsing: What clients browse of functions and other servers; None where there are none.
         requests: Takes what other servers ask to the clients.
+        jobs: The calls that took long, which go on while it is running.
         identity: Whose calls these are when a call does not say.
         sessions: Which conversation a call belongs to.
         server: The MCP server that every transport runs.
@@ -105,6 +109,7 @@ class App:
     catalogue: Catalogue
     browsing: Browsing | None
     requests: ClientRequests
+    jobs: Jobs
     identity: Identity
     sessions: Sessions
     server: Server[Any]
@@ -130,7 +135,7 @@ class App:
                         await stack.enter_async_context(part.running())
                 if self.browsing is not None:
                     await stack.enter_async_context(self.browsing.running())
-                for after in (self.requests.suspended, self.catalogue):
+                for after in (self.requests.suspended, self.catalogue, self.jobs):
                     await stack.enter_async_context(after.running())
                 if self.gateway.upstreams:  # they may offer thousands
                     self.catalogue.notify()
@@ -140,12 +145,13 @@ class App:
                 await anyio.to_thread.run_sync(self.library.close)
 
 
-def build(settings: Settings, *, command: str = "toolcrib") -> App:
+def build(settings: Settings, *, command: str = "toolcrib", patience: float = PATIENCE) -> App:
     """Puts the product together.
 
     Args:
         settings: What can be set.
         command: What the user types for `toolcrib`, where a failure tells them to run it.
+        patience: Seconds after which a call that takes long is answered with a job.
 
     Raises:
         SettingsError: If a directory of the settings cannot be made, or the surface names a tool
@@ -179,6 +185,7 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
         command=command,
     )
     apis = apis_of(settings, registry, machine)
+    jobs = Jobs(library, patience)
     catalogue = make_catalogue(settings, registry, library, gateway, apis)
 
     async def find(name: str) -> None:
@@ -196,6 +203,7 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
         find_more=find,
         catalogue=catalogue,
         command=command,
+        jobs=jobs,
     )
     sandbox = make_sandbox(settings, settings.root)
     history = cache(partial(make_history, settings, library, sandbox))
@@ -255,6 +263,7 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
         profiles=profiles if settings.profiles else None,
         results=settings.results,
         subscriptions=browsing.subscriptions if browsing and browsing.subscriptions.lists else None,
+        tasks=Tasks(LongCalls(jobs, registry), requests),
     )
     return App(
         settings=settings,
@@ -270,6 +279,7 @@ def build(settings: Settings, *, command: str = "toolcrib") -> App:
         catalogue=catalogue,
         browsing=browsing,
         requests=requests,
+        jobs=jobs,
         identity=identity,
         sessions=sessions,
         server=server,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Any, Generic, TypeVar
 
-__all__ = ["locked", "made_once"]
+__all__ = ["Presence", "locked", "made_once"]
 
 T = TypeVar("T")
 
@@ -42,6 +43,54 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
         yield held
     finally:
         os.close(descriptor)
+
+
+class Presence:
+    """Tells the processes of a data directory which are alive, each by a lock that it holds.
+
+    Args:
+        directory: Where the locks lie; made where it is missing.
+
+    Attributes:
+        name: What this process is called.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.name = uuid.uuid4().hex
+        self._directory = directory
+        self._held = ExitStack()
+
+    def begin(self) -> None:
+        """Holds this process's lock until `end`, or until it dies.
+
+        Raises:
+            OSError: If it cannot be held.
+        """
+        self._directory.mkdir(mode=0o700, exist_ok=True)
+        self._held.enter_context(locked(self._path(self.name), wait=True))
+
+    def end(self) -> None:
+        """Lets go of it."""
+        with suppress(FileNotFoundError):
+            self._path(self.name).unlink()
+        self._held.close()
+
+    def is_alive(self, name: str) -> bool:
+        """Whether a process is; of one that is not, its lock is removed.
+
+        Raises:
+            OSError: If that cannot be found out.
+        """
+        path = self._path(name)
+        if not path.exists():
+            return False
+        with locked(path, wait=False) as is_ours:
+            if is_ours:
+                path.unlink(missing_ok=True)
+        return not is_ours
+
+    def _path(self, name: str) -> Path:
+        return self._directory / f"{name}.lock"
 
 
 class made_once(Generic[T]):  # noqa: N801  # a decorator, as `property` is

@@ -19,6 +19,7 @@ from storage.memory.recorder import Recorder
 from storage.reading.formats import MAX_BYTES
 
 if TYPE_CHECKING:  # loaded on first use
+    from storage.agent.jobs import JobStore
     from storage.catalog.catalog import Catalog
     from storage.contexts.contexts import ContextRepository
     from storage.contexts.knowledge import KnowledgeBase
@@ -139,6 +140,13 @@ class Stores:
         return SearchEngine(
             self.database, self.models, self.vectors, self.indexer, alpha=self._alpha
         )
+
+    @made_once
+    def jobs(self) -> JobStore:
+        """The calls that go on after their callers were told to look again."""
+        from storage.agent.jobs import JobStore
+
+        return JobStore(self.database)
 
     @made_once
     def knowledge(self) -> KnowledgeBase:

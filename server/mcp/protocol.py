@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import mcp_types as types
@@ -30,7 +31,10 @@ if TYPE_CHECKING:  # servers of one's own have none of these
     from server.mcp.browsing.handlers import PromptHandlers, ResourceHandlers
     from server.mcp.browsing.subscriptions import Subscriptions
     from server.mcp.profiles import Profile, Profiles
+    from server.mcp.tasks.long_calls import LongCalls
+    from server.mcp.tasks.tasks import Tasks
     from server.settings.gateway import Results
+    from tools.answers.task_reports import TaskReport
 
 __all__ = ["build_server"]
 
@@ -68,6 +72,7 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     profiles: Profiles | None = None,
     results: Results = "auto",
     subscriptions: Subscriptions | None = None,
+    tasks: Tasks | None = None,
 ) -> Server[Any]:
     """Makes the server that every transport runs.
 
@@ -88,9 +93,13 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         profiles: What single clients may find and call; None where there are none.
         results: What calls answer with where no profile says it.
         subscriptions: Tells of changes; None where nothing changes but by what clients do.
+        tasks: What becomes of calls that take long; None where they are waited for.
     """
     lists = ToolLists(registry, surface, ready)
-    handlers = _ToolHandlers(registry, manager, lists, profiles, results, requests, sampler)
+    long_calls = None if tasks is None else tasks.long_calls
+    handlers = _ToolHandlers(
+        registry, manager, lists, profiles, results, requests, sampler, long_calls
+    )
     changing = () if subscriptions is None else subscriptions.lists
 
     def hint(kind: str) -> CacheHint:
@@ -109,11 +118,13 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         },
         get_tool_input_schema=handlers.input_schema,
         on_list_tools=handlers.list_tools,
-        on_call_tool=handlers.call_tool,
+        on_call_tool=handlers.call_tool,  # type: ignore[arg-type]  # the SDK knows no tasks
         **_browsing(resources, prompts),
     )
     server.changing = changing
     requests.register(server)
+    if tasks is not None:
+        tasks.register(server)
     if subscriptions is not None:
         subscriptions.register(server, lists.forget)
     return server
@@ -178,6 +189,7 @@ class _ToolHandlers:
     results: Results
     requests: ClientRequests
     sampler: Sampler | None
+    long_calls: LongCalls | None
 
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
         """The schema by which the HTTP transport checks `Mcp-Param-*` headers."""
@@ -198,7 +210,7 @@ class _ToolHandlers:
 
     async def call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    ) -> types.CallToolResult | types.InputRequiredResult | dict[str, Any]:
         """Runs a tool.
 
         Every failure is a result with `isError`, an unknown name too: clients show a result to the
@@ -210,11 +222,26 @@ class _ToolHandlers:
             request = ClientRequest(ctx, params, called, self.requests)
         except UnavailableError as error:
             return _call_result(ToolResult.failure(error), "text")
+        context, results = self._context(request, profile), self.lists.results(params.name, variant)
+        execute = partial(self.manager.execute, *called)
+        finish = partial(_answer, request=request, results=results)
+        if self.long_calls is not None and self.long_calls.may_be(params.name):
+            tell = partial(self._told, params.name, results)
+            return await self.long_calls.make(request, context, execute, finish, tell)
         try:
-            result = await self.manager.execute(*called, self._context(request, profile))
-            return _answer(result, request, self.lists.results(params.name, variant))
+            return finish(await execute(context))
         finally:
             request.end()
+
+    def _told(self, name: str, results: Results, report: TaskReport) -> types.CallToolResult:
+        """What is answered to a call that goes on.
+
+        Clients that know the schema of its results accept nothing else in their place but failures.
+        """
+        spec = self.registry.get(name)
+        has_schema = results != "text" and (spec is None or spec.output_schema is not None)
+        told = ToolResult(report.model_dump(mode="json"), report.to_text(), is_error=has_schema)
+        return _call_result(told, "text")
 
     def _shown(self, ctx: Context) -> tuple[Profile | None, Variant]:
         """Which profile a request has, and in which form it is given lists and results."""

@@ -237,6 +237,8 @@ class ToolLists:
     def _results(self, spec: ToolSpec, variant: Variant) -> Results:
         if spec.server:  # what another server lists and answers is passed on
             return "both"
+        if spec.becomes_job:  # what answers first is no result of it
+            return "text"
         if variant.results != "auto":
             return variant.results
         return "text" if self._surface.shortens(spec) else "both"

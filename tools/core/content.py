@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from base64 import b64decode, b64encode
+from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-__all__ = ["Attachment", "Block", "EmbeddedResource", "Media", "ResourceLink"]
+__all__ = [
+    "Attachment",
+    "Block",
+    "EmbeddedResource",
+    "Media",
+    "ResourceLink",
+    "decode_block",
+    "encode_block",
+]
 
 MAGIC = (
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -164,6 +173,35 @@ Attachment = Media | EmbeddedResource
 
 Block = str | Media | EmbeddedResource | ResourceLink
 """One part of a result or a message, as MCP has them: a text, an image or a sound, a resource."""
+
+
+def encode_block(block: Block) -> dict[str, Any] | str:
+    """Returns a part as plain JSON."""
+    match block:
+        case Media():
+            data = b64encode(block.data).decode()
+            return {"kind": block.kind, "data": data, "mime_type": block.mime_type}
+        case EmbeddedResource(uri, bytes(data), mime_type):
+            return {"uri": uri, "blob": b64encode(data).decode(), "mime_type": mime_type}
+        case EmbeddedResource(uri, data, mime_type):
+            return {"uri": uri, "text": data, "mime_type": mime_type}
+        case ResourceLink():
+            return asdict(block)
+    return block
+
+
+def decode_block(sent: dict[str, Any] | str) -> Block:
+    """Returns the part that `encode_block` wrote."""
+    match sent:
+        case str():
+            return sent
+        case {"kind": kind, "data": data, "mime_type": mime_type}:
+            return Media(kind, b64decode(data), mime_type)
+        case {"uri": uri, "blob": blob, "mime_type": mime_type}:
+            return EmbeddedResource(uri, b64decode(blob), mime_type)
+        case {"uri": uri, "text": text, "mime_type": mime_type}:
+            return EmbeddedResource(uri, text, mime_type)
+    return ResourceLink(**sent)
 
 
 def _format(data: bytes) -> str | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar, cast
 
 import anyio
 from pydantic import Field
@@ -26,8 +26,10 @@ if TYPE_CHECKING:  # the processes of function files start without the store
     from storage.library import Library, Shelf
     from tools.core.calling.nested import ToolCall
     from tools.core.collections import Collections
+    from tools.core.jobs.jobs import Jobs
     from tools.core.machine import Machine
     from tools.core.result import ToolResult
+    from tools.core.spec import ToolSpec
     from tools.retrieval.catalogue import Catalogue
     from tools.sandbox.files.sandbox import Sandbox
     from tools.sandbox.history.history import CallHistory
@@ -44,8 +46,18 @@ Batch = Callable[["RequestContext", "Sequence[ToolCall]"], Awaitable["list[ToolR
 """Calls several tools in such a context: reads side by side, writes in their order."""
 
 Work = Callable[["RequestContext"], Awaitable["ToolResult"]]
-Carry = Callable[["RequestContext", str, Mapping[str, Any], Work], Awaitable["ToolResult"]]
-"""Does the work of the function of that name, with those arguments, in a context of its own."""
+
+
+class Carrier(Protocol):
+    """Has calls go on while their client is away."""
+
+    def may_last(self, spec: ToolSpec) -> None:
+        """Takes note that a tool runs whose call may be answered with a job."""
+
+    async def carry(
+        self, context: RequestContext, name: str, arguments: Mapping[str, Any], work: Work
+    ) -> ToolResult:
+        """Does the work of what has that name, with those arguments, in a context of its own."""
 
 
 class IdentityArguments(TypedDict, total=False):
@@ -69,11 +81,13 @@ class Calls:
         catalogue: Every tool there is, and which of them fit a need.
         batch: Calls several, each on the path that every call takes.
         text_budget: Characters of text that one result may have.
+        jobs: Those calls that took long; None where none goes on alone.
     """
 
     catalogue: Catalogue
     batch: Batch
     text_budget: int
+    jobs: Jobs | None
 
 
 async def _report_nothing(_done: float, _total: float | None, _message: str | None) -> None:
@@ -100,7 +114,7 @@ class RequestContext(Asker):
         repetition: Returns the results of the calls that the tool made before; None where its
             client does not make its call again.
         peer: The client, as a function speaks to it.
-        carry: Has a function go on while its client is away; None where it is within another.
+        carrier: Has a call go on while its client is away; None where it is within one that does.
         tool: The tool that is running; empty before one is.
         depth: How many calls this one is within.
         place: Names it among those that a call makes which comes again; else empty.
@@ -130,7 +144,7 @@ class RequestContext(Asker):
     relay: object | None = field(default=None, kw_only=True)
     repetition: Callable[[], Repetition | None] = field(default=lambda: None, kw_only=True)
     peer: Peer = field(default_factory=Peer, kw_only=True)
-    carry: Carry | None = field(default=None, kw_only=True)
+    carrier: Carrier | None = field(default=None, kw_only=True)
     tool: str = field(default="", kw_only=True)
     depth: int = field(default=0, kw_only=True)
     place: str = field(default="", kw_only=True)
@@ -238,6 +252,15 @@ class RequestContext(Asker):
             return
         with Loop.of(self.tool, remaining) as loop:
             yield replace(self, loop=loop), loop
+
+    @property
+    def jobs(self) -> Jobs:
+        """The calls that took long (scope context)."""
+        return _granted(self._granted_calls().jobs, "calls that go on alone")
+
+    def aside(self) -> AbstractAsyncContextManager[None]:
+        """What a tool is in that only waits: its time stands still, and its place is another's."""
+        return self._waiting()
 
     @property
     def text_budget(self) -> int:

@@ -34,6 +34,7 @@ from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.secrets.redaction import Redaction
 
 if TYPE_CHECKING:  # loaded on first use
+    from tools.core.jobs.jobs import Jobs
     from tools.sandbox.history.history import CallHistory, History
 
 __all__ = ["SandboxToolManager"]
@@ -57,6 +58,7 @@ class SandboxToolManager:
         catalogue: Finds tools, and learns from calls; by default one of the registry alone.
         command: How the user types the command `toolcrib`, which failures tell them to run.
         redaction: Takes the values of secrets out of what is answered and written down.
+        jobs: Those calls that took long; None where none goes on alone.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class SandboxToolManager:
         catalogue: Catalogue | None = None,
         command: str = "toolcrib",
         redaction: Redaction | None = None,
+        jobs: Jobs | None = None,
     ) -> None:
         self._registry = registry
         self._sandbox = sandbox
@@ -93,6 +96,7 @@ class SandboxToolManager:
         self._command = command
         self._redaction = redaction or Redaction()
         self._secrets = SecretTools(registry.get)
+        self._jobs = jobs
 
     async def execute(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
@@ -171,8 +175,10 @@ class SandboxToolManager:
                     spec, checked, context, permission, sent=arguments, secrets=secrets
                 )
         run = partial(self._run, spec, checked, call, permission)
-        if context.carry is not None and spec.once:
-            result = await context.carry(context, spec.name, arguments, run)
+        if context.carrier is not None and spec.becomes_job:
+            context.carrier.may_last(spec)
+        if context.carrier is not None and spec.once:
+            result = await context.carrier.carry(context, spec.name, arguments, run)
         else:  # most of ours are made to be run again, and those of other servers go on there
             result = await run(context)
         result = self._redaction.result(result)
@@ -259,7 +265,7 @@ class SandboxToolManager:
             sandbox = sandbox.recorded(history)
         nested = partial(self._nested, spec, turn, permission)
         batch = partial(self._nested_batch, spec, turn, permission)
-        calls = Calls(self._catalogue, batch, self._text_budget)
+        calls = Calls(self._catalogue, batch, self._text_budget, self._jobs)
         match spec.scope:
             case ToolScope.SANDBOXED:
                 return context.granted(sandbox=sandbox, searching=self._machine, call=nested)

@@ -8,10 +8,17 @@ from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tools.core.content import Attachment, Block
+from tools.core.content import Attachment, Block, decode_block, encode_block
 from tools.core.errors import ErrorType, ToolError, as_typed
 
-__all__ = ["OmitNone", "ToolFailure", "ToolModel", "ToolResult"]
+__all__ = [
+    "OmitNone",
+    "ToolFailure",
+    "ToolModel",
+    "ToolResult",
+    "decode_result",
+    "encode_result",
+]
 
 NARROWING = (
     *("ranges", "top_k", "limit", "max_results", "depth", "return_chunks", "cursor"),
@@ -125,6 +132,29 @@ class ToolResult:
         """Returns the result that an exception stands for; the arguments of ToolFailure.of."""
         failure = ToolFailure.of(error, command=command)
         return cls(failure.model_dump(mode="json"), failure.to_text(), is_error=True)
+
+
+def encode_result(result: ToolResult) -> dict[str, Any]:
+    """Returns a result as plain JSON."""
+    return {
+        "structured": result.structured,
+        "text": result.text,
+        "is_error": result.is_error,
+        "media": [encode_block(each) for each in result.media],
+        "blocks": [encode_block(each) for each in result.blocks],
+    }
+
+
+def decode_result(sent: dict[str, Any]) -> ToolResult:
+    """Returns the result that `encode_result` wrote."""
+    media, blocks = (tuple(map(decode_block, sent[name])) for name in ("media", "blocks"))
+    return ToolResult(
+        sent["structured"],
+        sent["text"],
+        sent["is_error"],
+        tuple(each for each in media if isinstance(each, Attachment)),
+        blocks,
+    )
 
 
 def _cut_at_line(text: str, room: int) -> str:

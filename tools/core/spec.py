@@ -160,6 +160,7 @@ class ToolSpec(ToolOffer):
             audited itself.
         once: Whether a call goes on while its client is asked, rather than being run again with the
             answers.
+        becomes_job: Whether a call that takes long is answered with a job, and goes on.
         listed: Its definition as its own server lists it.
         barred: Why it may not be called until a person has looked at it; empty where it may.
         canonical: Gives raw arguments the names that the schema has; what it cannot read it leaves.
@@ -187,6 +188,7 @@ class ToolSpec(ToolOffer):
     confirm_if: str = ""
     passes_on: bool = False
     once: bool = False
+    becomes_job: bool = False
     listed: object | None = None
     barred: str = ""
     canonical: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _as_given
@@ -250,6 +252,7 @@ class ToolOptions(TypedDict, total=False):
     confirm_if: str
     passes_on: bool
     once: bool
+    becomes_job: bool
     hidden: AbstractSet[str]
     rename: Mapping[str, str]
     ignored: tuple[str, ...]

@@ -28,7 +28,7 @@ from tools.core.errors import (
     UnavailableError,
     UnknownToolError,
 )
-from tools.core.result import ToolResult
+from tools.core.result import ToolResult, decode_result
 from tools.functions.environment import EnvironmentFailedError, Environments
 from tools.functions.script import ScriptMetadataError, read_script_metadata
 from tools.functions.workers.messages import Load, Loaded, Message, Problem
@@ -38,7 +38,6 @@ from tools.functions.workers.offers import (
     decode_contents,
     decode_messages,
     decode_offer,
-    decode_result,
     decode_values,
     key_of,
 )

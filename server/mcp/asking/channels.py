@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 import mcp_types as types
@@ -18,6 +18,7 @@ __all__ = [
     "ANSWER_SECONDS",
     "BackChannel",
     "Channel",
+    "answer_type",
     "can_ask",
     "fits",
     "offers_forms",
@@ -26,6 +27,9 @@ __all__ = [
 
 ANSWER_SECONDS = 600.0
 """How long a person may think."""
+
+
+Ask = Callable[[types.InputRequest], Awaitable[types.InputResponse | types.ErrorData | None]]
 
 
 class Channel(Protocol):
@@ -50,16 +54,26 @@ class Channel(Protocol):
 
 
 class BackChannel:
-    """Asks in the middle of a request, whose deadline stands still (protocols until 2025-11-25)."""
+    """Asks in the middle of a request, whose deadline stands still (protocols until 2025-11-25).
 
-    def __init__(self, ctx: ServerRequestContext[Any, Any], deadline: PausableDeadline) -> None:
+    Args:
+        ctx: The request.
+        deadline: How long its server may work on it.
+        send: Asks.
+    """
+
+    def __init__(
+        self, ctx: ServerRequestContext[Any, Any], deadline: PausableDeadline, send: Ask
+    ) -> None:
         can_ask = ctx.session.can_send_request
         self.capabilities = ctx.session.client_capabilities if can_ask else None
         self.ctx: ServerRequestContext[Any, Any] | None = ctx
         self.deadline = deadline
-        self._send = partial(sent, ctx.session, related=ctx.request_id)
+        self._send = send
 
-    async def ask(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
+    async def ask(
+        self, request: types.InputRequest
+    ) -> types.InputResponse | types.ErrorData | None:
         """What the client answers; an error if it does not."""
         with self.deadline.paused():
             return await self._send(request)
@@ -76,7 +90,7 @@ async def sent(
     try:
         return await session.send_request(
             request,
-            _answer_type(request),
+            answer_type(request),
             request_read_timeout_seconds=seconds,
             metadata=ServerMessageMetadata(related_request_id=related),
         )
@@ -88,7 +102,8 @@ async def sent(
         )
 
 
-def _answer_type(request: types.InputRequest) -> type[Any]:
+def answer_type(request: types.InputRequest) -> type[Any]:
+    """Of which type the answer to a question is."""
     match request:
         case types.ElicitRequest():
             return types.ElicitResult
@@ -104,7 +119,7 @@ def fits(request: types.InputRequest, answer: types.InputResponse) -> bool:
     """Whether an answer is of the kind that was asked for."""
     if isinstance(request, types.CreateMessageRequest):
         return isinstance(answer, types.CreateMessageResult | types.CreateMessageResultWithTools)
-    return isinstance(answer, _answer_type(request))
+    return isinstance(answer, answer_type(request))
 
 
 def can_ask(capabilities: types.ClientCapabilities | None, request: types.InputRequest) -> bool:

@@ -27,11 +27,14 @@ from storage.models import Identity
 from tools.core.asking.deadline import PausableDeadline
 from tools.core.calling.nested import Repetition
 from tools.core.client import AnswersAwaitedError, ProgressReporter, digest_of
+from tools.core.spec import ToolSpec
 
-__all__ = ["ClientRequest", "ClientRequests", "RootsListener"]
+__all__ = ["GONE", "ClientRequest", "ClientRequests", "RootsListener"]
 
 FIRST_MESSAGES = frozenset({"notifications/initialized", "server/discover"})
 """With which a client says what it can be asked, before it calls anything."""
+
+GONE = types.ErrorData(code=types.INVALID_REQUEST, message="The client is not there any more.")
 
 DIGEST_CHARACTERS = 16
 """Of the name of a call within a request."""
@@ -66,6 +69,7 @@ class ClientRequest:
         conversation: What it belongs to.
         is_modern: Whether its client is asked by ending the call (protocol 2026-07-28).
         refusal: The error with which it is answered, where its client acts on that itself.
+        may_last: Takes note that a tool runs whose call may be answered with a job.
 
     Raises:
         UnavailableError: If it goes on with a call that is not there any more.
@@ -84,6 +88,7 @@ class ClientRequest:
         self.conversation = requests.sessions.of(ctx, self.principal.identity)
         self.is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         self.refusal: MCPError | None = None
+        self.may_last: Callable[[ToolSpec], None] = _notes_nothing
         self._params = params
         self._called = called
         self._requests = requests
@@ -177,7 +182,8 @@ class ClientRequest:
         """Asks its client.
 
         Until 2025-11-25 the questions are sent in the middle of the call, one after the other. From
-        2026-07-28 on the call is ended, and made again with the answers.
+        2026-07-28 on the call is ended, and made again with the answers. The client of a call that
+        became a job is asked when it looks at that.
 
         Args:
             questions: What is asked, by keys that are the same each time that the call is made.
@@ -190,6 +196,8 @@ class ClientRequest:
         Raises:
             AnswersAwaitedError: If the client must answer first, and then makes the call again.
         """
+        if self.is_away:
+            return await self._ask_later(questions)
         if not self.is_modern:
             return {
                 key: await sent(
@@ -205,9 +213,30 @@ class ClientRequest:
             raise AnswersAwaitedError("The client has to answer first.")
         return self.this_round.answers
 
+    async def _ask_later(
+        self, questions: Mapping[str, types.InputRequest]
+    ) -> Mapping[str, types.InputResponse | types.ErrorData]:
+        answers: dict[str, types.InputResponse | types.ErrorData] = {}
+
+        async def ask(key: str, question: types.InputRequest) -> None:
+            answers[key] = await self.suspended.ask(question) or GONE
+
+        async with anyio.create_task_group() as group:
+            for key, question in questions.items():
+                group.start_soon(ask, key, question)
+        return answers
+
     def channel(self, deadline: PausableDeadline) -> Channel:
         """The channel to its client while that waits, for whoever works on it until a deadline."""
-        return BackChannel(self.ctx, deadline)
+        return BackChannel(self.ctx, deadline, self._asked)
+
+    async def _asked(
+        self, request: types.InputRequest
+    ) -> types.InputResponse | types.ErrorData | None:
+        """What its client answers, which is asked now or when it looks at the job."""
+        if self.is_away:
+            return await self.suspended.ask(request)
+        return await sent(self.ctx.session, request, related=self.ctx.request_id)
 
     def name_of(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """Names a call within it; the same each time that the request is made."""
@@ -265,6 +294,15 @@ class ClientRequest:
         self.this_round.suspension = self.all_suspended.keep(self.suspended)
         self._is_kept = True
         return self.this_round.awaited
+
+    @property
+    def is_away(self) -> bool:
+        """Whether its client was told to look at a job again."""
+        return "suspended" in vars(self) and self.suspended.is_away
+
+    def leave(self) -> None:
+        """Has what it asks from now on wait for whoever looks at the job."""
+        self.suspended.is_away = True
 
     def end(self) -> None:
         """Gives up what goes on of it, unless its client is to come back for that."""
@@ -328,6 +366,10 @@ class ClientRequests:
     async def _roots_changed(self, ctx: Context, _params: types.NotificationParams) -> None:
         for each in tuple(self._listeners.get(self.session_of(ctx), ())):
             await each.roots_changed()
+
+
+def _notes_nothing(_spec: ToolSpec) -> None:
+    pass
 
 
 async def _heard_by_nobody(_uri: str) -> None:

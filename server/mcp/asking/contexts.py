@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -18,10 +18,12 @@ from server.mcp.asking.sampling import ClientSampler
 from server.mcp.asking.suspended import SuspendedCall
 from server.mcp.safe_json import utf8_text
 from tools.core.client import ProgressReporter, Sampler
-from tools.core.context import RequestContext
+from tools.core.context import RequestContext, Work
+from tools.core.result import ToolResult
+from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolSet
 
-__all__ = ["carried", "context_of"]
+__all__ = ["ClientCarrier", "carried", "context_of"]
 
 MadeT = TypeVar("MadeT")
 
@@ -47,8 +49,29 @@ def context_of(
         client=request.conversation.client,
         relay=request,
         repetition=lambda: request.repetition,
-        carry=partial(carried, request),
+        carrier=ClientCarrier(request),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCarrier:
+    """Has the calls of a request go on while its client is away.
+
+    Attributes:
+        request: The request.
+    """
+
+    request: ClientRequest
+
+    def may_last(self, spec: ToolSpec) -> None:
+        """Takes note that a tool runs whose call may be answered with a job."""
+        self.request.may_last(spec)
+
+    async def carry(
+        self, context: RequestContext, name: str, arguments: Mapping[str, Any], work: Work
+    ) -> ToolResult:
+        """Runs a tool, as `carried` does."""
+        return await carried(self.request, context, name, arguments, work)
 
 
 async def carried(
@@ -91,7 +114,7 @@ def _of_function(context: RequestContext, run: FunctionRun) -> RequestContext:
         peer=ClientPeer(run),
         relay=run,
         repetition=lambda: None,
-        carry=None,
+        carrier=None,
     )
 
 

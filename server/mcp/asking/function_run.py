@@ -9,7 +9,7 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
 from server.mcp.asking.channels import Channel
-from server.mcp.asking.client_requests import ClientRequest
+from server.mcp.asking.client_requests import GONE, ClientRequest
 from server.mcp.asking.known_clients import KnownClient
 from server.mcp.asking.rounds import Round
 from server.mcp.asking.suspended import SuspendedCall
@@ -17,8 +17,6 @@ from tools.core.asking.deadline import PausableDeadline
 from tools.core.asking.peer import Capability
 
 __all__ = ["FunctionRun", "round_of"]
-
-_GONE = types.ErrorData(code=types.INVALID_REQUEST, message="The client is not there any more.")
 
 
 class FunctionRun:
@@ -43,6 +41,8 @@ class FunctionRun:
     @property
     def ctx(self) -> ServerRequestContext[Any, Any] | None:
         """The request that waits for it now; None while the client is away."""
+        if self._request.is_away:
+            return None
         return self._request.ctx if self._call is None else self._call.ctx
 
     @property
@@ -77,7 +77,7 @@ class FunctionRun:
         """
         if self._call is None:
             return await self._request.ask(questions, seconds=seconds, state=state)
-        return {key: await self._call.ask(each, key) or _GONE for key, each in questions.items()}
+        return {key: await self._call.ask(each, key) or GONE for key, each in questions.items()}
 
     def note_missing(self, capability: Capability, message: str) -> None:
         """Takes note of what the client would have to offer, and of what the function is told."""

@@ -36,6 +36,9 @@ MOST = 16
 RETURN_SECONDS = 600.0
 """How long a client may take to come back, as long as a person may think."""
 
+ANSWER_SECONDS = 3_600.0
+"""How long a question of a call that goes on alone may be open."""
+
 TOGETHER = 0.02
 """Seconds after which nothing more of what is asked at once is to come."""
 
@@ -58,6 +61,7 @@ class SuspendedRequest:
         calls: The calls of other servers that go on, by their names within it.
         changed: Set once there is something new for those who wait.
         expiry: Cancelled when its client is back.
+        is_away: Whether its client was told to look again, and is asked by whoever does.
     """
 
     def __init__(self, identity: Identity, digest: str) -> None:
@@ -68,6 +72,7 @@ class SuspendedRequest:
         self.calls: dict[str, SuspendedCall[Any]] = {}
         self.changed = anyio.Event()
         self.expiry = anyio.CancelScope()
+        self.is_away = False
         self._open: list[_OpenQuestion] = []
         self._names: set[str] = set()
         self._brought: dict[str, types.InputResponse] = {}
@@ -95,7 +100,8 @@ class SuspendedRequest:
         self._open.append(question)
         self.wake()
         try:
-            await question.closed.wait()
+            with anyio.move_on_after(ANSWER_SECONDS):
+                await question.closed.wait()
         finally:
             self._open.remove(question)
         return question.answer
@@ -103,15 +109,26 @@ class SuspendedRequest:
     def take(self, answers: types.InputResponses) -> None:
         """Hands on what the client has brought."""
         self._brought = dict(answers)
-        for question in self._open:
-            answer = self._brought.pop(question.key, None)
-            if answer is not None:
-                question.close(answer if fits(question.request, answer) else _WRONG_KIND)
+        for key in self.answer(answers):
+            del self._brought[key]
+
+    def answer(self, answers: types.InputResponses) -> list[str]:
+        """Hands on what answers open questions, and returns their keys."""
+        answered = [each for each in self._open if each.key in answers and not each.closed.is_set()]
+        for question in answered:
+            answer = answers[question.key]
+            question.close(answer if fits(question.request, answer) else _WRONG_KIND)
+        return [each.key for each in answered]
+
+    @property
+    def open_questions(self) -> dict[str, types.InputRequest]:
+        """What nobody has answered, by the keys under which it can be."""
+        return {each.key: each.request for each in self._open if not each.closed.is_set()}
 
     @property
     def asks(self) -> bool:
         """Whether there is anything that nobody has answered."""
-        return any(not each.closed.is_set() for each in self._open)
+        return bool(self.open_questions)
 
     async def settled(self) -> None:
         """Waits until nothing more is asked: what is asked at once is asked in one round."""
@@ -211,7 +228,7 @@ class SuspendedCall(Generic[OutcomeT]):
             while self._outcome is None:
                 if self._error is not None:
                     raise self._error
-                if not self._request.asks:
+                if self._request.is_away or not self._request.asks:
                     await self._request.changed.wait()
                     continue
                 await self._request.settled()

@@ -37,9 +37,9 @@ class DirectCalls:
             spec = self._registry.find(name)
             given = spec.canonical(arguments)
             run = partial(self._run, spec, spec.validate(given))
-            if context.carry is None or not spec.once:
+            if context.carrier is None or not spec.once:
                 return await run(context)
-            return await context.carry(context, spec.name, given, run)
+            return await context.carrier.carry(context, spec.name, given, run)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a tool raises is its caller's answer
             secrets = self._secrets.of(name, arguments)
             return secrets.told(ToolResult.failure(as_tool_error(error, name, secrets.text)))

@@ -11,8 +11,8 @@ from anyio.abc import TaskGroup
 from tools.core.asking.peer import Form
 from tools.core.context import RequestContext
 from tools.core.errors import as_tool_error
+from tools.core.result import encode_result
 from tools.functions.workers.messages import MOST_OPEN, Message, encode_error
-from tools.functions.workers.offers import encode_result
 
 __all__ = ["Answers"]
 

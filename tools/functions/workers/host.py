@@ -28,7 +28,7 @@ from tools.core.browsing.resource import ResourceSpec
 from tools.core.context import RequestContext
 from tools.core.errors import ToolFailedError, as_tool_error
 from tools.core.machine import first_use
-from tools.core.result import ToolResult
+from tools.core.result import ToolResult, encode_result
 from tools.core.spec import ToolScope, ToolSpec
 from tools.functions.workers.channel import Channel
 from tools.functions.workers.loading import load
@@ -44,7 +44,6 @@ from tools.functions.workers.offers import (
     encode_contents,
     encode_messages,
     encode_offer,
-    encode_result,
     key_of,
 )
 from tools.functions.workers.peer import ServerPeer

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -13,8 +12,7 @@ from pydantic import TypeAdapter
 from tools.core.browsing.prompt import Message as PromptMessage
 from tools.core.browsing.prompt import PromptSpec
 from tools.core.browsing.resource import ResourceSpec
-from tools.core.content import Attachment, Block, EmbeddedResource, Media, ResourceLink
-from tools.core.result import ToolResult
+from tools.core.content import EmbeddedResource, decode_block, encode_block
 from tools.core.spec import ToolSpec
 from tools.functions.workers.messages import decode_error
 
@@ -24,12 +22,10 @@ __all__ = [
     "decode_contents",
     "decode_messages",
     "decode_offer",
-    "decode_result",
     "decode_values",
     "encode_contents",
     "encode_messages",
     "encode_offer",
-    "encode_result",
     "key_of",
 ]
 
@@ -81,32 +77,9 @@ def _adapter(kind: str) -> TypeAdapter[Any]:
     return TypeAdapter(KINDS[kind])
 
 
-def encode_result(result: ToolResult) -> Sent:
-    """Returns how a call ended; a failure to read a resource or to get a prompt too."""
-    return {
-        "structured": result.structured,
-        "text": result.text,
-        "is_error": result.is_error,
-        "media": [_encode_block(each) for each in result.media],
-        "blocks": [_encode_block(each) for each in result.blocks],
-    }
-
-
-def decode_result(sent: Sent) -> ToolResult:
-    """Returns how a call ended."""
-    media, blocks = (tuple(map(_decode_block, sent[name])) for name in ("media", "blocks"))
-    return ToolResult(
-        sent["structured"],
-        sent["text"],
-        sent["is_error"],
-        tuple(each for each in media if isinstance(each, Attachment)),
-        blocks,
-    )
-
-
 def encode_contents(contents: tuple[EmbeddedResource, ...]) -> Sent:
     """Returns what was read."""
-    return {"contents": [_encode_block(each) for each in contents]}
+    return {"contents": [encode_block(each) for each in contents]}
 
 
 def decode_contents(sent: Sent) -> tuple[EmbeddedResource, ...]:
@@ -116,13 +89,13 @@ def decode_contents(sent: Sent) -> tuple[EmbeddedResource, ...]:
         ToolError: If it failed.
     """
     _check(sent)
-    blocks = map(_decode_block, sent["contents"])
+    blocks = map(decode_block, sent["contents"])
     return tuple(each for each in blocks if isinstance(each, EmbeddedResource))
 
 
 def encode_messages(messages: tuple[PromptMessage, ...]) -> Sent:
     """Returns the messages of a prompt."""
-    return {"messages": [[each.role, _encode_block(each.content)] for each in messages]}
+    return {"messages": [[each.role, encode_block(each.content)] for each in messages]}
 
 
 def decode_messages(sent: Sent) -> tuple[PromptMessage, ...]:
@@ -132,7 +105,7 @@ def decode_messages(sent: Sent) -> tuple[PromptMessage, ...]:
         ToolError: If it failed.
     """
     _check(sent)
-    return tuple(PromptMessage(role, _decode_block(block)) for role, block in sent["messages"])
+    return tuple(PromptMessage(role, decode_block(block)) for role, block in sent["messages"])
 
 
 def decode_values(sent: Sent) -> list[str]:
@@ -148,30 +121,3 @@ def decode_values(sent: Sent) -> list[str]:
 def _check(sent: Sent) -> None:
     if sent.get("is_error"):
         raise decode_error({**sent["structured"], "dismissed": None})
-
-
-def _encode_block(block: Block) -> Sent | str:
-    match block:
-        case Media():
-            data = b64encode(block.data).decode()
-            return {"kind": block.kind, "data": data, "mime_type": block.mime_type}
-        case EmbeddedResource(uri, bytes(data), mime_type):
-            return {"uri": uri, "blob": b64encode(data).decode(), "mime_type": mime_type}
-        case EmbeddedResource(uri, data, mime_type):
-            return {"uri": uri, "text": data, "mime_type": mime_type}
-        case ResourceLink():
-            return asdict(block)
-    return block
-
-
-def _decode_block(sent: Sent | str) -> Block:
-    match sent:
-        case str():
-            return sent
-        case {"kind": kind, "data": data, "mime_type": mime_type}:
-            return Media(kind, b64decode(data), mime_type)
-        case {"uri": uri, "blob": blob, "mime_type": mime_type}:
-            return EmbeddedResource(uri, b64decode(blob), mime_type)
-        case {"uri": uri, "text": text, "mime_type": mime_type}:
-            return EmbeddedResource(uri, text, mime_type)
-    return ResourceLink(**sent)

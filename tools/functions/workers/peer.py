@@ -10,9 +10,8 @@ import anyio
 
 from tools.core.asking.peer import Filled, Form, LogLevel, Peer, Root
 from tools.core.client import Prompt, Refusal, Reply
-from tools.core.result import ToolResult
+from tools.core.result import ToolResult, decode_result
 from tools.functions.workers.messages import Message
-from tools.functions.workers.offers import decode_result
 from tools.functions.workers.questions import Questions, ended
 
 __all__ = ["ServerPeer"]

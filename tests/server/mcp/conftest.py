@@ -17,6 +17,7 @@ from server.app import App, build
 from server.settings import Settings
 from server.settings.safety import PolicySettings
 from server.settings.settings import FunctionSettings
+from tools.core.jobs.jobs import PATIENCE
 
 MODES = {"2025-11-25": "legacy", "2026-07-28": "2026-07-28"}
 
@@ -67,7 +68,7 @@ def garden_of(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[Garde
 
     @asynccontextmanager
     async def make(
-        source: str, *, ask: tuple[str, ...] = (), **settings: Any
+        source: str, *, ask: tuple[str, ...] = (), patience: float = PATIENCE, **settings: Any
     ) -> AsyncIterator[Garden]:
         file.write_text(dedent(HEAD) + dedent(source), encoding="utf-8")
         app = build(
@@ -77,7 +78,8 @@ def garden_of(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[Garde
                 functions=FunctionSettings(paths=(file,)),
                 policy=PolicySettings(allow=("*",), ask=ask),
                 **settings,
-            )
+            ),
+            patience=patience,
         )
         async with app.running():
             await app.functions.loaded()

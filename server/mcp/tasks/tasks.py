@@ -1,0 +1,134 @@
+"""Tasks: the methods of the extension, by which clients look at jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from server.mcp.asking.channels import answer_type
+from server.mcp.asking.client_requests import ClientRequests
+from server.mcp.safe_json import utf8_text
+from server.mcp.sessions import principal_of
+from server.mcp.tasks.long_calls import LongCalls, ParkedQuestions
+from server.mcp.tasks.wire import (
+    EXTENSION,
+    MISSING,
+    CancelParams,
+    TaskParams,
+    UpdateParams,
+    check_header,
+    declares_tasks,
+    detailed,
+)
+from storage.models import Identity
+from tools.core.errors import NotFoundError
+
+__all__ = ["Tasks"]
+
+Context = ServerRequestContext[Any, Any]
+
+
+class Tasks:
+    """Answers `tasks/get`, `tasks/update` and `tasks/cancel`.
+
+    Args:
+        long_calls: Where the tasks come from.
+        requests: Tells whose requests are made.
+
+    Attributes:
+        long_calls: The same.
+    """
+
+    def __init__(self, long_calls: LongCalls, requests: ClientRequests) -> None:
+        self.long_calls = long_calls
+        self._jobs = long_calls.jobs
+        self._requests = requests
+
+    def register(self, server: Server[Any]) -> None:
+        """Has a server answer them, and say so."""
+        server.extensions[EXTENSION] = {}
+        server.add_request_handler("tasks/get", TaskParams, self._get)
+        server.add_request_handler("tasks/update", UpdateParams, self._update)
+        server.add_request_handler("tasks/cancel", CancelParams, self._cancel)
+
+    async def _get(self, ctx: Context, params: TaskParams) -> dict[str, Any]:
+        """How far a task is."""
+        identity = self._admitted(ctx, params)
+        try:
+            record = await self._jobs.find(identity, params.task_id)
+        except NotFoundError as error:
+            raise _unknown(error) from error
+        return detailed(record, self._asked(identity, params.task_id))
+
+    async def _update(self, ctx: Context, params: UpdateParams) -> dict[str, Any]:
+        """Answers what a task asks; what it does not ask is ignored."""
+        identity = self._admitted(ctx, params)
+        try:
+            await self._jobs.find(identity, params.task_id)
+        except NotFoundError as error:
+            raise _unknown(error) from error
+        answers = {
+            key: _answer(request, params.input_responses[key])
+            for key, request in self._asked(identity, params.task_id).items()
+            if key in params.input_responses
+        }
+        if (questions := self._questions(identity, params.task_id)) is not None:
+            questions.request.suspended.answer(answers)
+        return {}
+
+    async def _cancel(self, ctx: Context, params: CancelParams) -> dict[str, Any]:
+        """Cancels a task; one that has ended stays as it is."""
+        identity = self._admitted(ctx, params)
+        try:
+            await self._jobs.cancel(identity, params.task_id)
+        except NotFoundError as error:
+            raise _unknown(error) from error
+        return {}
+
+    def _admitted(self, ctx: Context, params: TaskParams) -> Identity:
+        """Whose tasks a request may be about.
+
+        Raises:
+            MCPError: If it does not say that it knows tasks, or is routed by another name.
+        """
+        if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            raise MCPError(types.METHOD_NOT_FOUND, "Method not found", ctx.method)
+        if not declares_tasks(ctx):
+            raise MISSING
+        check_header(ctx, params.task_id)
+        return principal_of(ctx, self._requests.identity).identity
+
+    def _questions(self, identity: Identity, task_id: str) -> ParkedQuestions | None:
+        job = self._jobs.here(identity, task_id)
+        return job.asking if job is not None and isinstance(job.asking, ParkedQuestions) else None
+
+    def _asked(self, identity: Identity, task_id: str) -> dict[str, types.InputRequest]:
+        """What a task of this process asks, by keys."""
+        questions = self._questions(identity, task_id)
+        return {} if questions is None else questions.request.suspended.open_questions
+
+
+def _answer(request: types.InputRequest, given: object) -> types.InputResponse:
+    """The answer to a question.
+
+    Raises:
+        MCPError: If it is none.
+    """
+    try:
+        answer: types.InputResponse = answer_type(request).model_validate(given, by_name=False)
+    except ValidationError as error:
+        raise MCPError(
+            types.INVALID_PARAMS,
+            utf8_text(f"An input response is no answer to its request: {error}"),
+        ) from error
+    return answer
+
+
+def _unknown(error: NotFoundError) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, utf8_text(error.message))

@@ -1,0 +1,134 @@
+"""The wire form of tasks: what the extension of the protocol calls them, and how it shows them.
+
+https://modelcontextprotocol.io/seps/2663-tasks-extension
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from starlette.requests import Request
+
+from server.mcp.safe_json import utf8_text
+from storage.agent.jobs import KEPT_SECONDS, JobRecord, JobState
+from tools.core.jobs.job import answer_in
+
+__all__ = [
+    "EXTENSION",
+    "MISSING",
+    "CancelParams",
+    "TaskParams",
+    "UpdateParams",
+    "check_header",
+    "created",
+    "declares_tasks",
+    "detailed",
+]
+
+EXTENSION = "io.modelcontextprotocol/tasks"
+
+POLL_MS = 1_000
+"""How often a client should look."""
+
+MISSING = MCPError(
+    types.MISSING_REQUIRED_CLIENT_CAPABILITY,
+    f"The request does not declare the extension {EXTENSION}.",
+    {"requiredCapabilities": {"extensions": {EXTENSION: {}}}},
+)
+
+
+class TaskParams(types.RequestParams):
+    """Which task is meant."""
+
+    task_id: str
+
+
+class CancelParams(TaskParams):
+    """Which task is to be cancelled."""
+
+
+class UpdateParams(TaskParams):
+    """What a task asked, answered: by the keys of its questions."""
+
+    input_responses: dict[str, Any]
+
+
+def declares_tasks(ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Whether whoever makes a request can be answered with a task."""
+    said = ctx.session.client_capabilities
+    is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+    return is_modern and said is not None and EXTENSION in (said.extensions or {})
+
+
+def check_header(ctx: ServerRequestContext[Any, Any], task_id: str) -> None:
+    """Refuses a request over HTTP that is routed by another name than that of its task.
+
+    Raises:
+        MCPError: Because it is.
+    """
+    if not isinstance(ctx.request, Request):
+        return
+    if decode_header_value(ctx.request.headers.get(MCP_NAME_HEADER)) != task_id:
+        raise MCPError(
+            types.HEADER_MISMATCH,
+            f"The header {MCP_NAME_HEADER} does not match the request's taskId.",
+        )
+
+
+def created(record: JobRecord) -> dict[str, Any]:
+    """What a call is answered that goes on as a task."""
+    return {"resultType": "task", **_task(record, "working")}
+
+
+def detailed(record: JobRecord, asked: Mapping[str, types.InputRequest]) -> dict[str, Any]:
+    """How far a task is, with what it asks or what came of it.
+
+    Args:
+        record: What is kept of it.
+        asked: What its client has to answer, where that can be asked here.
+    """
+    if record.state is JobState.WORKING:
+        if not asked:
+            return _task(record, "working")
+        requests = {key: _plain(each) for key, each in asked.items()}
+        return {**_task(record, "input_required"), "inputRequests": requests}
+    if record.state is JobState.CANCELLED:
+        return _task(record, "cancelled")
+    answer = answer_in(record) or {"error": _internal(record)}
+    return {**_task(record, "failed" if "error" in answer else "completed"), **answer}
+
+
+def _task(record: JobRecord, status: str) -> dict[str, Any]:
+    last = record.ended or record.progress.heard
+    said = f"It waits for an answer: {record.awaits}" if record.awaits else record.progress.message
+    task = {
+        "taskId": record.id,
+        "status": status,
+        "createdAt": _instant(record.began),
+        "lastUpdatedAt": _instant(last),
+        "ttlMs": int(((record.ended or time.time()) - record.began + KEPT_SECONDS) * 1_000),
+        "pollIntervalMs": POLL_MS,
+    }
+    return {**task, "statusMessage": utf8_text(said)} if said else task
+
+
+def _internal(record: JobRecord) -> dict[str, Any]:
+    lost = record.state is JobState.LOST
+    said = "The process that worked on it ended." if lost else "It failed."
+    return {"code": types.INTERNAL_ERROR, "message": said}
+
+
+def _instant(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+def _plain(model: types.InputRequest) -> dict[str, Any]:
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)

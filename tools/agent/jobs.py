@@ -1,0 +1,71 @@
+"""Tasks: calls that took long and go on, and what came of them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from storage.agent.jobs import JobRecord
+from tools.answers.task_reports import LONGEST_WAIT, TaskReport
+from tools.core.context import RequestContext
+from tools.core.jobs.job import result_in
+from tools.core.result import ToolResult
+from tools.core.spec import Effect, ToolScope, tool
+
+__all__ = ["cancel_task", "get_task"]
+
+TaskId = Annotated[str, Field(pattern="^[!-~]{1,64}$", description="As the call was answered")]
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.READ},
+    tags=("agent", "tasks"),
+    capabilities=("wait for a call that takes long", "get the result of a task"),
+)
+async def get_task(
+    context: RequestContext,
+    task_id: TaskId,
+    wait_seconds: Annotated[
+        float, Field(ge=0, le=LONGEST_WAIT, description="How long to wait for its end; 0 looks")
+    ] = 30,
+) -> ToolResult:
+    """Tells how far a call is that goes on as a task, or its result once that is there.
+
+    A result is kept for a day.
+    """
+    async with context.aside():
+        record = await context.jobs.follow(
+            context.identity,
+            task_id,
+            seconds=wait_seconds,
+            report=context.report_progress,
+            relay=context.relay,
+        )
+    return _told(record)
+
+
+@tool(
+    scope=ToolScope.CONTEXT,
+    effects={Effect.EXECUTE},  # of one that writes it would wait for the very task
+    idempotent=True,
+    tags=("agent", "tasks"),
+    capabilities=("cancel a task", "stop a call that takes long"),
+)
+async def cancel_task(context: RequestContext, task_id: TaskId) -> ToolResult:
+    """Cancels a call that goes on as a task, with all that it began."""
+    return _told(await context.jobs.cancel(context.identity, task_id))
+
+
+def _told(record: JobRecord) -> ToolResult:
+    """The report of a task, with what its call answers, where it has ended."""
+    result = result_in(record)
+    report = TaskReport.of(record, None if result is None else result.structured)
+    text = report.to_text()
+    if result is None:
+        return ToolResult(report.model_dump(mode="json"), text)
+    blocks = (text, *result.blocks) if result.blocks else ()
+    return ToolResult(
+        report.model_dump(mode="json"), f"{text}\n{result.text}", media=result.media, blocks=blocks
+    )

@@ -1,0 +1,114 @@
+"""Reports of tasks: how far a call is that goes on alone, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any, Literal, Self
+
+from storage.agent.jobs import JobRecord, JobState
+from tools.core.result import OmitNone, ToolModel
+
+__all__ = ["LONGEST_WAIT", "TaskReport"]
+
+LONGEST_WAIT = 45
+"""Seconds that `get_task` waits at most."""
+
+_ENDED = {
+    JobState.COMPLETED: "completed",
+    JobState.FAILED: "failed",
+    JobState.CANCELLED: "was cancelled",
+    JobState.LOST: "was lost: the process that worked on it ended",
+}
+
+
+class TaskReport(ToolModel):
+    """How far a task is.
+
+    Attributes:
+        task_id: Names it.
+        tool: The tool that runs.
+        state: How far it is.
+        seconds: How long it has worked, or did.
+        done: What is done.
+        total: Of how much.
+        message: What it said last.
+        heard_seconds_ago: When it said so.
+        awaits: What a person or a model has to answer first.
+        result: What the call answers, once it has ended.
+        next_actions: What to do now.
+    """
+
+    task_id: str
+    tool: str
+    state: Literal["working", "completed", "failed", "cancelled", "lost"]
+    seconds: float
+    done: OmitNone[float] = None
+    total: OmitNone[float] = None
+    message: OmitNone[str] = None
+    heard_seconds_ago: OmitNone[float] = None
+    awaits: OmitNone[str] = None
+    result: OmitNone[dict[str, Any]] = None
+    next_actions: list[str]
+
+    @classmethod
+    def of(cls, record: JobRecord, result: dict[str, Any] | None = None) -> Self:
+        """The report of a task.
+
+        Args:
+            record: What is kept of it.
+            result: What its call answers.
+        """
+        now, said = time.time(), record.progress
+        works = record.state is JobState.WORKING
+        has_said = bool(said.message) or said.done is not None
+        return cls(
+            task_id=record.id,
+            tool=record.tool,
+            state=record.state.value,
+            seconds=round((record.ended or now) - record.began, 1),
+            done=said.done,
+            total=said.total,
+            message=said.message or None,
+            heard_seconds_ago=round(now - said.heard, 1) if works and has_said else None,
+            awaits=record.awaits or None,
+            result=result,
+            next_actions=_next_actions(record),
+        )
+
+    def to_text(self) -> str:
+        """Two or three lines for the model."""
+        if self.state == "working":
+            head = (
+                f"{self.tool} goes on as task {self.task_id}, since {self.seconds:g} s{self._said}"
+            )
+        else:
+            ended = _ENDED[JobState(self.state)]
+            head = (
+                f"Task {self.task_id} ({self.tool}) {ended}, after {self.seconds:g} s{self._said}"
+            )
+        waits = [f"It waits for an answer: {self.awaits}"] if self.awaits else []
+        return "\n".join([f"{head}.", *waits, *(f"Next: {each}" for each in self.next_actions)])
+
+    @property
+    def _said(self) -> str:
+        if self.message is None and self.done is None:
+            return ""
+        share = "" if self.done is None else f"{self.done:g}"
+        share += "" if self.total is None else f" of {self.total:g}"
+        said = ", ".join(filter(None, [share, self.message and json.dumps(self.message)]))
+        when = f" ({self.heard_seconds_ago:g} s ago)" if self.heard_seconds_ago is not None else ""
+        return f": {said}{when}"
+
+
+def _next_actions(record: JobRecord) -> list[str]:
+    if record.state is JobState.LOST:
+        return ["Look at what it did until then, then make the call again if it is needed."]
+    if record.state is not JobState.WORKING:
+        return []
+    if record.awaits:
+        return ["Have the user answer, then call get_task again."]
+    return [
+        f"Call get_task with this task_id: it waits up to {LONGEST_WAIT} s for the end.",
+        "Or do something else meanwhile, or end it with cancel_task.",
+    ]

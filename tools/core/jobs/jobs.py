@@ -1,0 +1,301 @@
+"""Jobs: those of this process, and what is known of those of every other."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+
+from storage.agent.jobs import JobRecord, JobState
+from storage.errors import StorageError
+from storage.locks import Presence
+from storage.models import Identity
+from tools.core.client import ProgressReporter
+from tools.core.errors import NotFoundError
+from tools.core.jobs.job import Job, Outcome
+
+if TYPE_CHECKING:
+    from storage.library import Library
+
+__all__ = ["PATIENCE", "Jobs"]
+
+PATIENCE = 45.0
+"""Seconds after which a call is answered: most clients give up after 60, some after 50."""
+
+MOST = 16
+"""Jobs of one user at once; what comes on top is waited for."""
+
+BEAT = 0.5
+"""Seconds after which it is written how far the jobs are, and looked which are unwanted."""
+
+LOOK = 0.25
+"""Seconds after which a job of another process is looked at again."""
+
+ENDING_SECONDS = 5.0
+"""How long a job that is cancelled may take to end until the one who cancelled it is answered."""
+
+SUGGESTED = 5
+
+_logger = logging.getLogger("toolcrib")
+
+
+class Jobs:
+    """Every user's jobs.
+
+    Args:
+        library: Where they are kept, for every process of the data directory.
+        patience: Seconds after which a call is answered.
+
+    Attributes:
+        patience: The same.
+    """
+
+    def __init__(self, library: Library, patience: float = PATIENCE) -> None:
+        self.patience = patience
+        self._library = library
+        self._presence = Presence(library.directory / "processes")
+        self._is_present = False
+        self._group: TaskGroup | None = None
+        self._kept: dict[str, Job] = {}
+        self._any = anyio.Event()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Has calls go on; at the end they are cancelled, which is written down."""
+        try:
+            async with anyio.create_task_group() as group:
+                self._group = group
+                group.start_soon(self._watch)
+                yield
+                self._group = None
+                group.cancel_scope.cancel()
+        finally:
+            self._group = None
+            self._presence.end()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether calls can go on."""
+        return self._group is not None
+
+    async def patiently(
+        self, job: Job, work: Callable[[], Awaitable[Outcome]], patience: float
+    ) -> JobRecord | None:
+        """Does the work of a call, and waits for it.
+
+        Args:
+            job: The call.
+            work: Its work.
+            patience: Seconds after which it may go on alone.
+
+        Returns:
+            None once it has ended; what is kept of it where it goes on alone.
+
+        Raises:
+            RuntimeError: Outside of `running`.
+        """
+        if self._group is None:
+            raise RuntimeError("Calls go on only while jobs are running.")
+        self._group.start_soon(self._run, job, work)
+        try:
+            with anyio.move_on_after(patience):
+                await job.ended.wait()
+            while not (job.ended.is_set() or job.lasting.is_set()):
+                await job.changed.wait()
+            if not job.ended.is_set() and (record := await self._keep(job)) is not None:
+                return record
+            await job.ended.wait()
+        except anyio.get_cancelled_exc_class():
+            job.cancel()
+            with anyio.CancelScope(shield=True):
+                await job.ended.wait()
+                if self._kept.pop(job.id, None) is not None:
+                    await anyio.to_thread.run_sync(self._library.jobs.remove, job.id)
+            raise
+        return None
+
+    async def find(self, identity: Identity, job_id: str) -> JobRecord:
+        """How far a job is.
+
+        Raises:
+            NotFoundError: If this very identity has none of that name.
+        """
+        job = self.here(identity, job_id)
+        if job is not None:
+            return job.record(self._presence.name)
+        return await anyio.to_thread.run_sync(self._stored, identity, job_id)
+
+    def here(self, identity: Identity, job_id: str) -> Job | None:
+        """A job of this process; None if it is another's, or has ended."""
+        job = self._kept.get(job_id)
+        return job if job is not None and job.identity == identity else None
+
+    async def follow(
+        self,
+        identity: Identity,
+        job_id: str,
+        *,
+        seconds: float,
+        report: ProgressReporter,
+        relay: object,
+    ) -> JobRecord:
+        """Waits until there is something to tell of a job: its end, or what nobody has answered.
+
+        Args:
+            identity: Whose it is.
+            job_id: Which job.
+            seconds: How long to wait at most.
+            report: Hears how far it is meanwhile.
+            relay: The way to the client, who is asked what the job asks.
+
+        Raises:
+            NotFoundError: If this very identity has none of that name.
+            AnswersAwaitedError: If the client must answer first, and then makes the call again.
+        """
+        until = anyio.current_time() + seconds
+        told = None
+        while True:
+            record = await self.find(identity, job_id)
+            if record.state is not JobState.WORKING:
+                return record
+            job = self.here(identity, job_id)
+            if record.awaits and not (job is not None and await _answered(job, relay)):
+                return record
+            if anyio.current_time() >= until:
+                return record
+            if record.progress.done is not None and record.progress != told:
+                told = record.progress
+                await report(record.progress.done, told.total, told.message or None)
+            with anyio.move_on_after(min(LOOK, max(until - anyio.current_time(), 0))):
+                await (anyio.sleep_forever() if job is None else job.changed.wait())
+
+    async def cancel(self, identity: Identity, job_id: str) -> JobRecord:
+        """Cancels a job, whichever process works on it; returns how far it is then.
+
+        Raises:
+            NotFoundError: If this very identity has none of that name.
+        """
+        job = self.here(identity, job_id)
+        if job is not None:
+            job.cancel()
+        else:
+            await self.find(identity, job_id)
+            await anyio.to_thread.run_sync(self._library.jobs.want_cancelled, identity, job_id)
+        with anyio.move_on_after(ENDING_SECONDS):
+            while (await self.find(identity, job_id)).state is JobState.WORKING:  # noqa: ASYNC110  # another process may work on it
+                await anyio.sleep(LOOK)
+        return await self.find(identity, job_id)
+
+    async def _keep(self, job: Job) -> JobRecord | None:
+        """Has a call go on alone; None where it has ended meanwhile, or cannot."""
+        user_id = job.identity.user_id
+        if sum(each.identity.user_id == user_id for each in self._kept.values()) >= MOST:
+            return None
+        self._kept[job.id] = job
+        record = job.record(self._presence.name)
+        try:
+            await anyio.to_thread.run_sync(self._add, record)
+        except (StorageError, OSError) as error:
+            _logger.warning("A call that takes long is waited for: %s", error)
+            del self._kept[job.id]
+            return None
+        if job.ended.is_set():
+            await anyio.to_thread.run_sync(self._library.jobs.remove, job.id)
+            self._kept.pop(job.id, None)
+            return None
+        job.is_kept = True
+        job.asking.leave()
+        self._any.set()
+        return record
+
+    def _add(self, record: JobRecord) -> None:
+        if not self._is_present:
+            self._presence.begin()
+            self._is_present = True
+        self._library.jobs.add(record)
+
+    async def _run(self, job: Job, work: Callable[[], Awaitable[Outcome]]) -> None:
+        try:
+            await job.run(work)
+        finally:
+            if job.is_kept:
+                with anyio.CancelScope(shield=True):
+                    await self._end(job)
+
+    async def _end(self, job: Job) -> None:
+        """Writes what came of a job; where that fails it is kept by this process alone."""
+        if job.error is not None:
+            _logger.error("A job failed: %s", job.error, exc_info=job.error)
+        try:
+            record = job.record(self._presence.name)
+            await anyio.to_thread.run_sync(self._library.jobs.end, record)
+        except StorageError as error:
+            _logger.warning("What came of a job is kept until Toolcrib ends only: %s", error)
+        else:
+            del self._kept[job.id]
+
+    async def _watch(self) -> None:
+        """Writes how far the jobs are, and cancels those that another process was asked to."""
+        written: dict[str, JobRecord] = {}
+        while True:
+            await self._any.wait()
+            while self._kept:
+                await anyio.sleep(BEAT)
+                records = [job.record(self._presence.name) for job in self._kept.values()]
+                news = [each for each in records if written.get(each.id) != each]
+                written = {each.id: each for each in records}
+                try:
+                    unwanted = await anyio.to_thread.run_sync(self._beat, news)
+                except StorageError as error:
+                    _logger.warning("How far the jobs are is not written: %s", error)
+                    continue
+                for each in unwanted:
+                    if (job := self._kept.get(each)) is not None:
+                        job.cancel()
+            self._any = anyio.Event()
+
+    def _beat(self, news: list[JobRecord]) -> list[str]:
+        if news:
+            self._library.jobs.beat(news)
+        return self._library.jobs.unwanted(self._presence.name)
+
+    def _stored(self, identity: Identity, job_id: str) -> JobRecord:
+        """A job as it is kept; one whose process died is lost."""
+        jobs = self._library.jobs
+        found = jobs.find(identity, job_id)
+        if found is not None and found.state is JobState.WORKING and self._has_died(found.process):
+            jobs.lose(found.process)
+            found = jobs.find(identity, job_id)
+        if found is None:
+            raise NotFoundError(
+                f"There is no task {job_id!r} of yours: its result is kept for a day.",
+                suggestions=[each.id for each in jobs.latest(identity, SUGGESTED)],
+            )
+        return found
+
+    def _has_died(self, process: str) -> bool:
+        return process != self._presence.name and not self._presence.is_alive(process)
+
+
+async def _answered(job: Job, relay: object) -> bool:
+    """Asks a client what a job asks, until it is answered here or elsewhere; whether it was."""
+    answered = False
+
+    async def ask() -> None:
+        nonlocal answered
+        answered = await job.asking.put(relay)
+        group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask)
+        while job.asking.awaits and not job.ended.is_set():
+            with anyio.move_on_after(LOOK):
+                await job.changed.wait()
+        answered = True
+        group.cancel_scope.cancel()
+    return answered
