@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +16,7 @@ from mcp.server.lowlevel import Server
 
 import tools
 from server.chat import ChatSampler
+from server.composition.agents import agents_of, make_agents, own_delegation, tools_of
 from server.composition.browsing import make_browsing
 from server.composition.catalogue import make_catalogue
 from server.composition.current_policy import CurrentPolicy
@@ -30,6 +31,7 @@ from server.composition.safety import (
     make_machine,
     make_policy,
     make_sandbox,
+    make_secrets,
 )
 from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.profiles import Profiles
@@ -58,6 +60,7 @@ from tools.core.machine import Machine
 from tools.core.manager import SandboxToolManager
 from tools.core.permission import Permissions
 from tools.core.registry import ToolRegistry
+from tools.core.toolset import ToolSet
 from tools.functions.files import FunctionFiles
 from tools.retrieval.catalogue import Catalogue
 from tools.sandbox.secrets.redaction import Redaction
@@ -92,6 +95,7 @@ class App:
         requests: Takes what other servers ask to the clients.
         jobs: The calls that took long, which go on while it is running.
         identity: Whose calls these are when a call does not say.
+        tool_set: The tools that an agent may call that started this; None for all.
         sessions: Which conversation a call belongs to.
         server: The MCP server that every transport runs.
     """
@@ -111,6 +115,7 @@ class App:
     requests: ClientRequests
     jobs: Jobs
     identity: Identity
+    tool_set: ToolSet | None
     sessions: Sessions
     server: Server[Any]
 
@@ -122,6 +127,7 @@ class App:
             sampler=_sampler(self.settings),
             session_id=self.sessions.own,
             client="toolcrib",
+            tool_set=self.tool_set,
         )
 
     @asynccontextmanager
@@ -161,19 +167,37 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
     collections = collections_of(
         settings.sources, settings.directories, settings.root, settings.secrets
     )
-    registry = discover_tools(collections)
+    agents = agents_of(settings)
+    registry = discover_tools(replace(collections, agents=agents))
     surface = Surface(settings.surface, settings.servers)
     if not (settings.functions.paths or settings.servers or settings.openapi):  # known later
         surface.check(registry)
-    profiles = Profiles(settings.profiles)
-    profiles.check(settings)
     library = _open_library(settings)
+    delegation = own_delegation(library, os.environ)
+    own_tools = tools_of(delegation)
+    profiles = Profiles(settings.profiles, own_tools)
+    profiles.check(settings)
     functions = function_files(settings, registry)
     recording = Recording(library.recorder) if settings.memory.record else None
     redaction = Redaction()
-    machine = make_machine(settings, os.environ, redaction)
+    machine = make_machine(
+        settings,
+        os.environ,
+        redaction,
+        agents=lambda: make_agents(
+            settings,
+            agents,
+            os.environ,
+            library=library,
+            server=lambda: server,
+            secrets=partial(make_secrets, settings, os.environ, redaction),
+            redaction=redaction,
+        ),
+    )
     identity = Identity(**settings.identity.model_dump())
     sessions = Sessions()
+    if delegation is not None:  # an agent's own, which is recorded as what it did
+        identity, sessions = delegation.identity, Sessions(own=delegation.session_id)
     requests = ClientRequests(sessions, identity)
     gateway = make_gateway(
         settings,
@@ -260,7 +284,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         requests=requests,
         ready=ready,
         sampler=sampler,
-        profiles=profiles if settings.profiles else None,
+        profiles=profiles if settings.profiles or agents or delegation else None,
         results=settings.results,
         subscriptions=browsing.subscriptions if browsing and browsing.subscriptions.lists else None,
         tasks=Tasks(LongCalls(jobs, registry), requests),
@@ -281,6 +305,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         requests=requests,
         jobs=jobs,
         identity=identity,
+        tool_set=own_tools,
         sessions=sessions,
         server=server,
     )

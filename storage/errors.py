@@ -10,6 +10,7 @@ StorageError
 ├── AmbiguousNameError           a name that several entities have
 ├── InvalidSourceError           a value that storage cannot keep or search by
 ├── UnreadableDocumentError      a file that cannot be turned into text
+├── CeilingReachedError          delegations came to all that they may
 ├── BackupError                  a file that is no backup, or a place that cannot take one
 ├── SchemaTooNewError            the data was written by a newer Toolcrib
 └── StorageUnavailableError      the disk or the database refuses: full, read-only, locked, damaged
@@ -23,6 +24,7 @@ from collections.abc import Sequence
 __all__ = [
     "AmbiguousNameError",
     "BackupError",
+    "CeilingReachedError",
     "ContextNotFoundError",
     "DocumentNotFoundError",
     "EntityNotFoundError",
@@ -94,6 +96,10 @@ class InvalidSourceError(StorageError):
 
 class UnreadableDocumentError(StorageError):
     """A file that cannot be turned into text: empty, binary, encrypted, damaged or too large."""
+
+
+class CeilingReachedError(StorageError):
+    """The delegations that led to one another have come to all that they may."""
 
 
 class BackupError(StorageError):

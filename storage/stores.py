@@ -19,6 +19,7 @@ from storage.memory.recorder import Recorder
 from storage.reading.formats import MAX_BYTES
 
 if TYPE_CHECKING:  # loaded on first use
+    from storage.agent.delegations import Delegations
     from storage.agent.jobs import JobStore
     from storage.catalog.catalog import Catalog
     from storage.contexts.contexts import ContextRepository
@@ -131,6 +132,13 @@ class Stores:
         from storage.contexts.contexts import ContextRepository
 
         return ContextRepository(self.database)
+
+    @made_once
+    def delegations(self) -> Delegations:
+        """Work that was given to other agents."""
+        from storage.agent.delegations import Delegations
+
+        return Delegations(self.database)
 
     @made_once
     def engine(self) -> SearchEngine:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from server.mcp.approvals import StoredApprovals
     from server.settings.safety import PolicySettings
+    from tools.agent.agents.agents import Agents
     from tools.functions.programs.cells import Cells
     from tools.policy.policy import Policy
     from tools.policy.rules import Rule
@@ -202,10 +203,16 @@ def read_only(settings: Settings) -> tuple[Path, ...]:
     )
 
 
-def make_machine(settings: Settings, environ: Mapping[str, str], redaction: Redaction) -> Machine:
-    """Processes and the web, each made when it is first used."""
+def make_machine(
+    settings: Settings,
+    environ: Mapping[str, str],
+    redaction: Redaction,
+    **parts: Callable[[], Agents],
+) -> Machine:
+    """Processes and the web, each made when it is first used; and what else it is to have."""
     secrets = partial(make_secrets, settings, environ, redaction)
     return Machine(
+        **parts,
         processes=partial(make_processes, settings, environ, secrets),
         web=partial(_web, settings, secrets),
         search=partial(_search, settings),

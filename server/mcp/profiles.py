@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp.server.context import ServerRequestContext
 
-from server.mcp.sessions import client_of, token_name_of
+from server.mcp.sessions import caller_of, client_of
 from server.mcp.variants import is_one_of
 from server.settings_error import SettingsError
 from tools.core.toolset import ToolSet
@@ -38,10 +38,17 @@ class Profile:
 
 
 class Profiles:
-    """Tells which profile a request has: one at most, and the same one for the same caller."""
+    """Tells which profile a request has: one at most, and the same one for the same caller.
 
-    def __init__(self, settings: Mapping[str, ProfileSettings]) -> None:
+    Args:
+        settings: Those of the settings.
+        own: The tools of whoever asks here, where that is an agent that work was given to; it has
+            no other profile.
+    """
+
+    def __init__(self, settings: Mapping[str, ProfileSettings], own: ToolSet | None = None) -> None:
         self._settings = settings
+        self._own = own
         self._profiles = {
             name: Profile(
                 ToolSet(name, each.allow, each.deny), each.pinned, each.token_budget, each.results
@@ -51,7 +58,11 @@ class Profiles:
 
     def of(self, ctx: ServerRequestContext[Any, Any]) -> Profile | None:
         """The profile of a request; None where none holds."""
-        return self.choose(token_name_of(ctx), client_of(ctx))
+        caller = caller_of(ctx)
+        own = self._own or (None if caller is None else caller.tool_set)
+        if own is not None:
+            return Profile(own)
+        return self.choose("" if caller is None else caller.username, client_of(ctx))
 
     def choose(self, token: str, client: str) -> Profile | None:
         """The first profile, in the order of the settings, that names the token.

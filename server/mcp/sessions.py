@@ -24,7 +24,7 @@ from server.transport.middleware import Caller
 from storage.memory.models import IDLE_SECONDS
 from storage.models import Identity
 
-__all__ = ["Conversation", "Principal", "Sessions", "client_of", "principal_of", "token_name_of"]
+__all__ = ["Conversation", "Principal", "Sessions", "caller_of", "client_of", "principal_of"]
 
 MOST = 1_000
 """Conversations that are remembered; those that were silent longest give way."""
@@ -68,19 +68,13 @@ def client_of(ctx: ServerRequestContext[Any, Any]) -> str:
 
 def principal_of(ctx: ServerRequestContext[Any, Any], own: Identity) -> Principal:
     """As whom a request is answered: its token's caller, or the server's own unbound identity."""
-    caller = _caller_of(ctx)
+    caller = caller_of(ctx)
     if caller is None:
         return Principal(own, bound=False)
     return Principal(caller.speaks_for or own, bound=True)
 
 
-def token_name_of(ctx: ServerRequestContext[Any, Any]) -> str:
-    """What the settings call the token of a request; empty where it came without one."""
-    caller = _caller_of(ctx)
-    return "" if caller is None else caller.username
-
-
-def _caller_of(ctx: ServerRequestContext[Any, Any]) -> Caller | None:
+def caller_of(ctx: ServerRequestContext[Any, Any]) -> Caller | None:
     """Who makes a request; None over stdio, and over HTTP without any token."""
     user = ctx.request.scope.get("user") if isinstance(ctx.request, Request) else None
     return user if isinstance(user, Caller) else None
@@ -91,13 +85,14 @@ class Sessions:
 
     Args:
         clock: Seconds that only grow.
+        own: The one of this process, where there is but one; by default a new one.
 
     Attributes:
-        own: The one of this process, where there is but one.
+        own: The same.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.own = uuid.uuid4().hex
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, own: str = "") -> None:
+        self.own = own or uuid.uuid4().hex
         self._clock = clock
         self._open: OrderedDict[tuple[Identity, str], tuple[str, float]] = OrderedDict()
 
@@ -106,6 +101,9 @@ class Sessions:
         client = client_of(ctx)
         if not isinstance(ctx.request, Request):
             return Conversation(self.own, client)
+        caller = caller_of(ctx)
+        if caller is not None and caller.session_id:
+            return Conversation(caller.session_id, client)
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return Conversation(self._stateless(identity, client), client)
         given = ctx.request.headers.get(HTTP_HEADER) or ctx.request.query_params.get(SSE_PARAMETER)

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_va
 
 from server.settings.group import SettingsGroup, expand
 
-__all__ = ["ProfileSettings", "Results", "ServerSettings", "ToolSearchSettings"]
+__all__ = ["Patterns", "ProfileSettings", "Results", "ServerSettings", "ToolSearchSettings"]
 
 Results = Literal["auto", "both", "structured", "text"]
 """What calls answer with."""
@@ -20,7 +20,7 @@ def _listed(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
-_Patterns = Annotated[
+Patterns = Annotated[
     tuple[Annotated[str, Field(min_length=1, max_length=128)], ...], BeforeValidator(_listed)
 ]
 
@@ -65,8 +65,8 @@ class ServerSettings(SettingsGroup):
     lazy: bool = False
     timeout: float = Field(60.0, gt=0, le=3_600)
     start_timeout: float = Field(30.0, gt=0, le=600)
-    allow: _Patterns = ()
-    deny: _Patterns = ()
+    allow: Patterns = ()
+    deny: Patterns = ()
     prefix: bool = True
     trusted: bool = False
 
@@ -91,11 +91,11 @@ class ProfileSettings(SettingsGroup):
         results: What its calls answer with; None leaves it to the setting of that name.
     """
 
-    clients: _Patterns = ()
-    tokens: _Patterns = ()
-    allow: _Patterns = ()
-    deny: _Patterns = ()
-    pinned: _Patterns = ()
+    clients: Patterns = ()
+    tokens: Patterns = ()
+    allow: Patterns = ()
+    deny: Patterns = ()
+    pinned: Patterns = ()
     token_budget: int = Field(0, ge=0)
     results: Results | None = None
 

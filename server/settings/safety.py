@@ -14,6 +14,7 @@ from tools.sandbox.processes.models import SandboxMode
 __all__ = [
     "ApprovalSettings",
     "AuditSettings",
+    "HostsPort",
     "PolicySettings",
     "RequestSettings",
     "SystemSettings",
@@ -66,7 +67,7 @@ def _check_hosts_port(text: str) -> str:
 
 
 _HostPort = Annotated[str, AfterValidator(_check_host_port)]
-_HostsPort = Annotated[str, AfterValidator(_check_hosts_port)]
+HostsPort = Annotated[str, AfterValidator(_check_hosts_port)]
 
 
 class PolicySettings(SettingsGroup):
@@ -96,7 +97,7 @@ class SystemSettings(SettingsGroup):
         "unconfined and says so; off confines nothing. In every case programs gain no privileges "
         "(no sudo), and end with everything that they started.",
     )
-    network: Annotated[tuple[_HostsPort, ...], BeforeValidator(_parse_rules)] = Field(
+    network: Annotated[tuple[HostsPort, ...], BeforeValidator(_parse_rules)] = Field(
         (),
         description="Hosts that programs may reach, each as host:port (*.host:port for all its "
         "subdomains), or packages for the registries of packages; none by default. A host of the "

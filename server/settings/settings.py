@@ -19,6 +19,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from server.settings.agents import AgentSettings, DelegationSettings, check_agents
 from server.settings.collections import (
     DirectorySettings,
     SourceSettings,
@@ -282,6 +283,16 @@ class Settings(SettingsGroup):
         "environment.",
     )
 
+    agents: Annotated[Mapping[GivenName, AgentSettings], BeforeValidator(parse_object)] = Field(
+        {},
+        description="Other agents that work can be given to, each under a name that you choose "
+        "(a-z, 0-9, _ and -): a table of preset (claude-code, codex, gemini, opencode), of command "
+        "or of server and tool; and of description, capabilities, timeout, max_cost, environment, "
+        "hosts, readable, home, sandbox, worktree, allow, deny and others. A JSON object in the "
+        "environment.",
+    )
+    delegation: DelegationSettings = DelegationSettings()
+
     @field_validator("sources")
     @classmethod
     def _tell_sources_apart(
@@ -305,6 +316,14 @@ class Settings(SettingsGroup):
     ) -> Mapping[str, OpenApiSettings]:
         check_apis(apis, info.data.get("servers", {}), info.data.get("secrets", {}))
         return apis
+
+    @field_validator("agents")
+    @classmethod
+    def _find_servers_of_agents(
+        cls, agents: Mapping[str, AgentSettings], info: ValidationInfo
+    ) -> Mapping[str, AgentSettings]:
+        check_agents(agents, info.data.get("servers", {}))
+        return agents
 
     @field_validator("functions")
     @classmethod

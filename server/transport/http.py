@@ -29,12 +29,14 @@ if TYPE_CHECKING:
     from server.settings.http import HttpSettings
 
 __all__ = [
+    "DrainingServer",
     "address_of",
     "allowed_callers",
     "listen",
     "serve_http",
     "serve_sse",
     "streamable_http_app",
+    "uvicorn_config",
 ]
 
 HTTP_PATH = "/mcp"
@@ -113,7 +115,7 @@ class _SseConnection:
             await self._server.run(reader, writer, self._server.create_initialization_options())
 
 
-class _DrainingServer(uvicorn.Server):
+class DrainingServer(uvicorn.Server):
     """Uvicorn, which otherwise waits for every open stream before it ends."""
 
     def __init__(self, config: uvicorn.Config, drain: Drain) -> None:
@@ -143,8 +145,17 @@ async def _serve(
 async def _run(
     drain: Drain, listener: socket.socket, running: AbstractAsyncContextManager[Any]
 ) -> None:
-    config = uvicorn.Config(
-        drain,
+    config = uvicorn_config(drain)
+    # uvicorn raises the signal that ended it again, which must not cut short what `running` ends.
+    async with running:
+        with stopped_by_signals(lambda: None):
+            await DrainingServer(config, drain).serve(sockets=[listener])
+
+
+def uvicorn_config(app: ASGIApp) -> uvicorn.Config:
+    """How uvicorn serves an application."""
+    return uvicorn.Config(
+        app,
         http="h11",  # the faster httptools takes headers without end, before any token is asked
         log_config=None,
         access_log=False,
@@ -153,10 +164,6 @@ async def _run(
         server_header=False,
         timeout_graceful_shutdown=DRAIN_SECONDS,
     )
-    # uvicorn raises the signal that ended it again, which must not cut short what `running` ends.
-    async with running:
-        with stopped_by_signals(lambda: None):
-            await _DrainingServer(config, drain).serve(sockets=[listener])
 
 
 def listen(http: HttpSettings) -> socket.socket:

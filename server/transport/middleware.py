@@ -17,6 +17,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from storage.models import Identity
+from tools.core.toolset import ToolSet
 
 if TYPE_CHECKING:
     from server.settings.http import HttpSettings
@@ -36,12 +37,23 @@ class Caller(AuthenticatedUser):
     Args:
         name: What tells this caller from all others.
         speaks_for: Whose context its requests are about; None means the server's own.
+        session_id: The conversation that its requests belong to; empty for one of their own.
+        tool_set: The tools that it may find and call; None leaves that to the profiles.
     """
 
-    def __init__(self, name: str, speaks_for: Identity | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        speaks_for: Identity | None,
+        *,
+        session_id: str = "",
+        tool_set: ToolSet | None = None,
+    ) -> None:
         # The secret itself is not carried along: whatever handles a request could show it.
         super().__init__(AccessToken(token="", client_id=name, scopes=[]))
         self.speaks_for = speaks_for
+        self.session_id = session_id
+        self.tool_set = tool_set
 
 
 def callers_of(http: HttpSettings) -> list[tuple[SecretStr, Caller]]:

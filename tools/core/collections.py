@@ -1,4 +1,4 @@
-"""Collections: which sources, directories and secrets the settings name."""
+"""Collections: which sources, directories, secrets and agents the settings name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from storage.directory.models import RESEARCHERS, Directory
 from storage.retrieval.routing import Source
+from tools.agent.agents.agent import Agent
 from tools.conversion.arguments.descriptions import show
 from tools.conversion.arguments.validation_errors import nearest
 from tools.core.errors import InvalidArgumentsError
@@ -25,11 +26,13 @@ class Collections:
         sources: Named parts that a question can be put to, in the order of the settings.
         directories: Directories of people or things; that of researchers is always the first.
         secrets: The hosts of each secret that requests may use.
+        agents: Those that work can be given to.
     """
 
     sources: tuple[Source, ...] = ()
     directories: tuple[Directory, ...] = (RESEARCHERS,)
     secrets: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    agents: Mapping[str, Agent] = field(default_factory=dict)
 
     def source(self, name: str) -> Source:
         """The source of that name.

@@ -253,6 +253,10 @@ class RequestContext(Asker):
         with Loop.of(self.tool, remaining) as loop:
             yield replace(self, loop=loop), loop
 
+    def aside(self) -> AbstractAsyncContextManager[None]:
+        """What a tool is in that only waits: its time stands still, and its place is another's."""
+        return self._waiting()
+
     @property
     def jobs(self) -> Jobs:
         """The calls that took long (scope context)."""

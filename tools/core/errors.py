@@ -31,6 +31,7 @@ from typing import Any, Literal
 
 from storage.errors import (
     AmbiguousNameError,
+    CeilingReachedError,
     ContextNotFoundError,
     DocumentNotFoundError,
     EntityNotFoundError,
@@ -243,6 +244,7 @@ class UnsendableError(ValueError):
 
 STORAGE_FAILURES: Mapping[type[StorageError], type[ToolError]] = {
     AmbiguousNameError: InvalidArgumentsError,
+    CeilingReachedError: PermissionDeniedError,
     ContextNotFoundError: NotFoundError,
     DocumentNotFoundError: NotFoundError,
     EntityNotFoundError: NotFoundError,

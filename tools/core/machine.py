@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import anyio.to_thread
 
 from storage.locks import made_once
+from tools.core.errors import UnavailableError
 
 if TYPE_CHECKING:  # the processes of function files start without these
     from tools.sandbox.processes.jobs import Jobs
@@ -27,6 +28,10 @@ class Closeable(Protocol):
         """Ends it."""
 
 
+def _no_agents() -> object:
+    raise UnavailableError("Nothing can be delegated here.")
+
+
 class Machine:
     """Processes, the web and its search engines; each part is made when it is first used.
 
@@ -36,6 +41,8 @@ class Machine:
         search: Makes the way to the search engines.
         cells: Makes what runs what agents wrote, of which only `aclose` is known here; see
             `tools.functions.programs.cells.cells_of`.
+        agents: Makes what gives work to agents, of which nothing is known here; see
+            `tools.agent.agents.agents.agents_of`.
     """
 
     def __init__(
@@ -45,11 +52,13 @@ class Machine:
         web: Callable[[], WebClient],
         search: Callable[[], WebSearch],
         cells: Callable[[], Closeable],
+        agents: Callable[[], object] = _no_agents,
     ) -> None:
         self._make_processes = processes
         self._make_web = web
         self._make_search = search
         self._make_cells = cells
+        self._make_agents = agents
 
     @made_once
     def processes(self) -> Processes:
@@ -84,6 +93,11 @@ class Machine:
     def search(self) -> WebSearch:
         """Asks the search engines of the settings."""
         return self._make_search()
+
+    @made_once
+    def agents(self) -> object:
+        """Gives work to the agents of the settings."""
+        return self._make_agents()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

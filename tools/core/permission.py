@@ -276,7 +276,9 @@ async def containment_of(processes: Processes) -> Containment:
 
 
 def _request(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
-    """The request of a tool none of whose arguments says it; empty for any other."""
+    """What a call does that none of its arguments says, such as its request; else empty."""
+    if spec.explain is not None:
+        return spec.explain(arguments)
     about = spec.subject
     return f"{about.method} {about.read(arguments)}" if about and about.read else ""
 

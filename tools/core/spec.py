@@ -156,6 +156,7 @@ class ToolSpec(ToolOffer):
         customize: Fits a tool to the sources, directories and secrets that the settings name.
         subject: What a call is about, for the rules of the policy.
         confirm_if: Which calls `confirmation` means, as in a rule: `dry_run=false`; empty for all.
+        explain: Says what a person should know who is asked about a call, besides its arguments.
         passes_on: Whether it merely makes a call for its caller, which is judged, recorded and
             audited itself.
         once: Whether a call goes on while its client is asked, rather than being run again with the
@@ -186,6 +187,7 @@ class ToolSpec(ToolOffer):
     customize: Callable[..., ToolSpec] | None = None  # functions run without Collections
     subject: Subject | None = None
     confirm_if: str = ""
+    explain: Callable[[Mapping[str, Any]], str] | None = None
     passes_on: bool = False
     once: bool = False
     becomes_job: bool = False

@@ -65,14 +65,18 @@ class ToolSet:
         name: What the user calls it.
         allow: Patterns of the tools; empty means every tool.
         deny: Patterns of tools that are left out whatever is allowed.
+        within: A set that they have to be in as well; None for none.
     """
 
     name: str
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    within: ToolSet | None = None
 
     def admits(self, offer: ToolOffer) -> bool:
         """Whether a tool is one of them."""
+        if self.within is not None and not self.within.admits(offer):
+            return False
         names = (offer.name, *offer.aliases)
         if any(
             _fits(pattern, offer, (*names, offer.bare)) or offer.goes_by(pattern)
@@ -88,6 +92,8 @@ class ToolSet:
         tags, the resources and prompts of the servers are not: nobody named them.
         """
         if _names_server(self.deny, server):
+            return False
+        if self.within is not None and not self.within.admits_server(server):
             return False
         return not self.allow or _names_server(self.allow, server)
 

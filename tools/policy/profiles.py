@@ -36,6 +36,9 @@ def _rule(
 
 _ALLOW, _ASK, _DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY
 _PROGRAMS = "scope:system+effect:execute"
+_AGENTS = _rule(
+    _ASK, f"{_PROGRAMS}+effect:external", "It runs a program that reaches hosts on the network."
+)
 _UNCONFINED = _rule(_ASK, _PROGRAMS, "What it runs is not confined.")
 _OWN = (
     _rule(_ALLOW, "scope:sandboxed", "It stays beneath the root."),
@@ -59,6 +62,7 @@ PROFILES: dict[str, tuple[ProfileRule, ...]] = {
     "cautious": (*_OWN, _rule(_ASK, _PROGRAMS, "It runs programs."), *_BEYOND),
     "standard": (
         *_OWN,
+        _AGENTS,
         _rule(
             _ALLOW,
             _PROGRAMS,

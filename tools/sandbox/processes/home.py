@@ -45,16 +45,22 @@ class PrivateHome:
     Args:
         parent: The directory that it is made in.
         git_config: What its `.gitconfig` holds; empty for none.
+        files: What else is in it from the start, by paths in it.
 
     Attributes:
         path: Where it is.
     """
 
-    def __init__(self, parent: str, git_config: bytes) -> None:
+    def __init__(self, parent: str, git_config: bytes, files: Mapping[str, bytes]) -> None:
         self.path = tempfile.mkdtemp(prefix="home-", dir=parent)
         self._git_config = git_config
+        self._given = {Path(name).parts[0] for name in files}
         if git_config:
             Path(self.path, ".gitconfig").write_bytes(git_config)
+        for name, content in files.items():
+            path = Path(self.path, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
 
     def remove(self) -> tuple[str, ...]:
         """Removes it, once nothing uses it any more.
@@ -76,11 +82,13 @@ class PrivateHome:
             name = os.path.normpath(f"{folder}/{entry.name}")
             if name in _SHARED and entry.is_dir(follow_symlinks=False):
                 yield from self._written(name)
-            elif name not in caches and not (name == ".gitconfig" and self._is_own(entry)):
+            elif name not in caches and not self._is_given(name, entry):
                 yield name
 
-    def _is_own(self, entry: os.DirEntry[str]) -> bool:
-        """Returns whether git's settings are as they were given."""
+    def _is_given(self, name: str, entry: os.DirEntry[str]) -> bool:
+        """Returns whether it is where something was given, and git's settings as they were."""
+        if name != ".gitconfig":
+            return name in self._given
         return entry.is_file(follow_symlinks=False) and (
             entry.stat().st_size == len(self._git_config)
             and Path(entry.path).read_bytes() == self._git_config

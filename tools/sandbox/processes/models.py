@@ -101,6 +101,7 @@ class Command:
         secrets: What it is given besides; nothing outside has their values.
         repositories: What it does to repositories, for which it runs alone; None where it may run
             anything.
+        home: Files that its private home has from the start, by their paths in it.
     """
 
     argv: tuple[str, ...]
@@ -113,6 +114,7 @@ class Command:
     watch: Watch | None = None
     secrets: tuple[Secret, ...] = ()
     repositories: RepositoryWork | None = None
+    home: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -239,7 +239,7 @@ class Processes:
                     command.watch.begin()
             scratch = tempfile.mkdtemp(dir=self._scratches.path)
             undoing.callback(shutil.rmtree, scratch, ignore_errors=True)
-            home = PrivateHome(self._scratches.path, self._git_config())
+            home = PrivateHome(self._scratches.path, self._git_config(), command.home)
             undoing.callback(home.remove)
             own = {"scratch": scratch, "home": home.path}
             plan = self._plan(command, confinement, write_protected, secrets, **own, visit=visit)

@@ -1,0 +1,192 @@
+"""Other agents that work is given to, and what an agent is to which it was given."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from server.composition.safety import make_processes
+from server.settings import Settings
+from server.settings_error import SettingsError
+from storage.library import Library
+from tools.agent.agents.agent import TOKEN_VARIABLE, Agent, Reply
+from tools.core.toolset import ToolSet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp.server.lowlevel import Server
+
+    from server.settings.agents import AgentSettings
+    from storage.agent.delegations import Delegation
+    from tools.agent.agents.agents import Agents, Place
+    from tools.agent.agents.worktrees import Worktrees
+    from tools.sandbox.processes.processes import Processes
+    from tools.sandbox.secrets.redaction import Redaction
+    from tools.sandbox.secrets.secrets import Secrets
+
+__all__ = ["agents_of", "make_agents", "own_delegation", "tools_of"]
+
+_SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
+"""What the name of a variable has whose value is shown to nobody."""
+
+_SHORTEST = 8
+"""Characters of such a value at least; fewer may stand anywhere."""
+
+
+def agents_of(settings: Settings) -> dict[str, Agent]:
+    """The agents of the settings, by their names."""
+    return {
+        name: _agent(name, each, settings) for name, each in settings.agents.items() if each.enabled
+    }
+
+
+def make_agents(  # noqa: PLR0913  # the composition root hands over every part by name
+    settings: Settings,
+    agents: Mapping[str, Agent],
+    environ: Mapping[str, str],
+    *,
+    library: Library,
+    server: Callable[[], Server[Any]],
+    secrets: Callable[[], Secrets],
+    redaction: Redaction,
+) -> Agents:
+    """Makes what gives work to them.
+
+    Args:
+        settings: What can be set.
+        agents: Those of the settings.
+        environ: The environment of this process.
+        library: Keeps the delegations.
+        server: What each of them is served.
+        secrets: Those of the settings.
+        redaction: Takes their keys out of what is shown.
+    """
+    from storage.agent.delegations import Ceilings
+    from tools.agent.agents.agents import Agents
+    from tools.agent.agents.presets import installed
+
+    most = settings.delegation
+    search_path = environ.get("PATH", os.defpath)
+    for agent in agents.values():
+        for name in agent.environment:
+            value = environ.get(name, "")
+            if len(value) >= _SHORTEST and any(word in name.upper() for word in _SECRET):
+                redaction.learn(name, value)
+    return Agents(
+        agents,
+        library=library,
+        ceilings=Ceilings(depth=most.depth, count=most.count, seconds=most.seconds, cost=most.cost),
+        serve=partial(_serve, server),
+        processes=partial(_processes, settings, environ, secrets),
+        worktrees=partial(_worktrees, settings, search_path),
+        root=settings.root,
+        installed=lambda: list(installed(search_path)),
+    )
+
+
+def own_delegation(library: Library, environ: Mapping[str, str]) -> Delegation | None:
+    """What this process is, where an agent started it that work was given to; None elsewhere.
+
+    Raises:
+        SettingsError: If its token stands for nothing, or for nothing any more.
+    """
+    token = environ.get(TOKEN_VARIABLE)
+    if token is None:
+        return None
+    found = library.delegations.of_token(token)
+    if found is None:
+        raise SettingsError(
+            f"{TOKEN_VARIABLE} is not the token of an agent that works now, so this Toolcrib, which"
+            " an agent started, serves nothing."
+        )
+    return found
+
+
+def tools_of(delegation: Delegation | None) -> ToolSet | None:
+    """The tools that an agent may call; None where nobody is one."""
+    within: ToolSet | None = None
+    for name, allow, deny in () if delegation is None else delegation.tools:
+        within = ToolSet(name, allow, deny, within)
+    return within
+
+
+def _agent(name: str, given: AgentSettings, settings: Settings) -> Agent:
+    """An agent as the settings have it, with what its preset says where they say nothing."""
+    from tools.agent.agents.presets import PRESETS
+
+    base = PRESETS.get(given.preset) or Agent(
+        name=name,
+        argv=given.command,
+        reply=Reply(answer=given.answer, cost=given.cost, session=given.session),
+    )
+    return replace(
+        base,
+        name=name,
+        description=given.description or base.description,
+        capabilities=given.capabilities or base.capabilities,
+        argv=(*base.argv, *given.args),
+        server=given.server,
+        tool=given.tool,
+        parameter=given.parameter,
+        environment=given.environment or base.environment,
+        hosts=given.hosts or base.hosts,
+        readable=given.readable,
+        home=given.home,
+        sandbox=given.sandbox or settings.system.sandbox,
+        worktree=given.worktree,
+        allow=given.allow,
+        deny=given.deny,
+        seconds=given.timeout,
+        cost=given.max_cost,
+    )
+
+
+def _serve(
+    server: Callable[[], Server[Any]], delegation: Delegation, token: str, tools: ToolSet
+) -> AbstractAsyncContextManager[str]:
+    from server.transport.endpoint import serve_one
+    from server.transport.middleware import Caller
+
+    caller = Caller(
+        f"delegation.{delegation.id}",
+        delegation.identity,
+        session_id=delegation.session_id,
+        tool_set=tools,
+    )
+    return serve_one(server(), caller, token)
+
+
+def _processes(
+    settings: Settings, environ: Mapping[str, str], secrets: Callable[[], Secrets], place: Place
+) -> Processes:
+    """What starts the program of one run, which reaches its own hosts and Toolcrib alone."""
+    agent, system = place.agent, settings.system
+    own = settings.model_copy(
+        update={
+            "root": place.root,
+            "system": system.model_copy(
+                update={
+                    "sandbox": agent.sandbox,
+                    "network": (*agent.hosts, place.address),
+                    "environment": (*system.environment, *agent.environment),
+                    "readable": (*system.readable, *agent.readable, *place.readable),
+                }
+            ),
+            "requests": settings.requests.model_copy(
+                update={"private": (*settings.requests.private, place.address)}
+            ),
+        }
+    )
+    return make_processes(own, environ, secrets)
+
+
+def _worktrees(settings: Settings, search_path: str) -> Worktrees:
+    from tools.agent.agents.worktrees import Worktrees
+
+    place = settings.data_dir.with_name(f"{settings.data_dir.name}-worktrees")
+    return Worktrees(settings.root, place, search_path)

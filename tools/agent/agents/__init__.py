@@ -1,0 +1,1 @@
+"""Agents that work is given to, as the settings name them."""

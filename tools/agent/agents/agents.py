@@ -1,0 +1,346 @@
+"""The agents that work can be given to: each run is isolated, bounded, kept and ended whole."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import anyio
+import anyio.to_thread
+
+from storage.agent.delegations import Ceilings, Delegation, NewDelegation, ToolPatterns
+from storage.errors import StorageError
+from tools.agent.agents.agent import Agent
+from tools.agent.agents.programs import Errand, run_program
+from tools.agent.agents.replies import read_answer
+from tools.agent.agents.reports import Outcome, Report, WorktreeReport, event_of
+from tools.conversion.arguments.validation_errors import nearest
+from tools.conversion.naming import SEPARATOR
+from tools.core.audit.redact import redacted_text
+from tools.core.errors import DeadlineError, InvalidArgumentsError, UnavailableError, UpstreamError
+from tools.core.invisible import visible_controls
+from tools.core.machine import first_use
+from tools.core.toolset import ToolSet
+
+if TYPE_CHECKING:
+    from storage.library import Library
+    from tools.agent.agents.worktrees import Worktree, Worktrees
+    from tools.core.context import RequestContext
+    from tools.sandbox.processes.processes import Processes
+
+__all__ = ["Agents", "Place", "Serve", "agents_of"]
+
+DELEGATING = ("delegate_task", "delegate_to_agent")
+ELSEWHERE = ("tag:files", "bash", "bash_*", "execute_python_code", "run_code")
+"""What works on the root: an agent with a worktree of its own is not offered it."""
+
+FAILURE_CHARACTERS = 2_000
+"""Of an agent's words that a failure repeats."""
+
+Serve = Callable[[Delegation, str, ToolSet], AbstractAsyncContextManager[str]]
+"""Serves one agent its Toolcrib, for its token alone; gives the address, `host:port`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one run of an agent takes place.
+
+    Attributes:
+        agent: Which agent.
+        root: The directory that it works in.
+        address: Where its Toolcrib is, `host:port`.
+        readable: What else it may read.
+    """
+
+    agent: Agent
+    root: Path
+    address: str
+    readable: tuple[Path, ...] = ()
+
+
+class Agents:
+    """Gives work to agents.
+
+    Args:
+        agents: Those of the settings.
+        library: Keeps the delegations and what came of them.
+        ceilings: What those of one root may come to together.
+        serve: Serves an agent its Toolcrib.
+        processes: Makes what starts the program of a run.
+        worktrees: Makes git worktrees, at the first that is wanted.
+        root: The root.
+        installed: The presets whose programs are found here; blocks.
+
+    Attributes:
+        agents: Those of the settings, by their names.
+    """
+
+    def __init__(
+        self,
+        agents: Mapping[str, Agent],
+        *,
+        library: Library,
+        ceilings: Ceilings,
+        serve: Serve,
+        processes: Callable[[Place], Processes],
+        worktrees: Callable[[], Worktrees],
+        root: Path,
+        installed: Callable[[], list[str]],
+    ) -> None:
+        self.agents = agents
+        self.ceilings = ceilings
+        self.installed = installed
+        self._library = library
+        self._serve = serve
+        self._processes = processes
+        self._worktrees = worktrees
+        self._root = root
+
+    def find(self, name: str) -> Agent:
+        """The agent of that name.
+
+        Raises:
+            UnavailableError: If the settings name no agent at all.
+            InvalidArgumentsError: If they name none so.
+        """
+        self.check_any()
+        if name in self.agents:
+            return self.agents[name]
+        meant = nearest(name, self.agents)
+        raise InvalidArgumentsError(
+            f"There is no agent {name!r}; there are: {', '.join(self.agents)}.",
+            suggestions=[meant] if meant else [],
+            next_actions=["Name one of them, or leave the choice to delegate_task."],
+        )
+
+    def check_any(self) -> None:
+        """Sees that there are agents.
+
+        Raises:
+            UnavailableError: If the settings name none; it says what to write there.
+        """
+        if self.agents:
+            return
+        found = self.installed()
+        there = f" (installed here: {', '.join(found)})" if found else ""
+        raise UnavailableError(
+            "No agent is configured, so nothing can be delegated.",
+            next_actions=[
+                (
+                    f'Ask the user to add a table [agents.NAME] to the settings, with preset = "'
+                    f'{found[0] if found else "claude-code"}"{there}, with command = [...], or with'
+                    " server and tool; docs/delegation.md shows each."
+                ),
+                "Until then, do the work yourself.",
+            ],
+        )
+
+    async def delegate(self, name: str, task: str, context: RequestContext) -> Report:
+        """Gives a task to an agent, and waits for what it answers.
+
+        Args:
+            name: Which agent.
+            task: The task, whole.
+            context: The call that asks for it.
+
+        Raises:
+            ToolError: It could not be begun, or failed, or took too long; what the agent said is
+                kept and told all the same.
+        """
+        agent = self.find(name)
+        inner = DELEGATING if await self._is_deepest(context.session_id) else ()
+        outer = ELSEWHERE if agent.worktree else ()
+        deny = (*agent.deny, *inner, *outer)
+        tools = ToolSet(f"agent {name}", agent.allow, deny, context.tool_set)
+        new = NewDelegation(
+            agent=name,
+            identity=context.identity,
+            session_id=context.session_id,
+            tools=tuple(_patterns(tools)),
+            seconds=agent.seconds,
+            cost=agent.cost,
+        )
+        ledger = self._library.delegations
+        begun, token = await anyio.to_thread.run_sync(ledger.begin, new, self.ceilings)
+        outcome = Outcome()
+        try:
+            async with context.aside():
+                outcome = await self._outcome(agent, task, begun, token, tools, context)
+        finally:
+            with anyio.CancelScope(shield=True):
+                ended, event_id = await anyio.to_thread.run_sync(self._keep, begun, task, outcome)
+        return _report(ended, outcome, event_id)
+
+    async def _is_deepest(self, session_id: str) -> bool:
+        """Whether what is delegated in this conversation may delegate nothing."""
+        found = await anyio.to_thread.run_sync(self._library.delegations.of_session, session_id)
+        return (0 if found is None else found.depth) + 1 >= self.ceilings.depth
+
+    async def _outcome(
+        self,
+        agent: Agent,
+        task: str,
+        begun: Delegation,
+        token: str,
+        tools: ToolSet,
+        context: RequestContext,
+    ) -> Outcome:
+        prompt = _prompt(task)
+        if agent.server:
+            return await _asked(agent, prompt, begun, context)
+        async with (
+            self._serve(begun, token, tools) as address,
+            self._opened(agent, begun, address) as (worktree, processes),
+        ):
+            errand = Errand(
+                agent=agent,
+                prompt=prompt,
+                url=f"http://{address}/mcp",
+                token=token,
+                session=("delegation", begun.id),
+                cwd="." if worktree is None else worktree.prefix,
+                seconds=begun.reserved_seconds,
+                cost=begun.reserved_cost,
+            )
+            ran = await run_program(processes, errand, context.report_progress)
+        answer = read_answer(ran.printed, agent.reply)
+        notes = ran.notes
+        if not (answer.is_found or ran.exit_code):
+            where = f"at {agent.reply.answer!r}"
+            notes += (f"No answer was found {where} in what it printed, which is all here.",)
+        return Outcome(
+            state=_state(ran.exit_code, timed_out=ran.timed_out),
+            answer=visible_controls(answer.text),
+            log=redacted_text(ran.log, len(ran.log)),
+            cost=answer.cost,
+            agent_session=visible_controls(answer.session),
+            exit_code=ran.exit_code,
+            sandbox=str(ran.level),
+            worktree=None if worktree is None else _changed(worktree),
+            notes=notes,
+        )
+
+    @asynccontextmanager
+    async def _opened(
+        self, agent: Agent, begun: Delegation, address: str
+    ) -> AsyncIterator[tuple[Worktree | None, Processes]]:
+        """Where an agent works, and what starts its program there."""
+        if not agent.worktree:
+            processes = self._processes(Place(agent, self._root, address))
+            try:
+                yield None, processes
+            finally:
+                await processes.aclose()
+            return
+
+        def make(worktree: Worktree) -> Processes:
+            return self._processes(Place(agent, worktree.path, address, (worktree.common,)))
+
+        worktrees = await anyio.to_thread.run_sync(self._worktrees)
+        async with worktrees.opened(begun.id, make) as opened:
+            yield opened
+
+    def _keep(self, begun: Delegation, task: str, outcome: Outcome) -> tuple[Delegation, str]:
+        """Ends a delegation in the record, and keeps what came of it as an event; blocks."""
+        ended = self._library.delegations.finish(
+            begun.id, cost=outcome.cost or 0.0, outcome=outcome.state
+        )
+        try:
+            kept = self._library.shelf(begun.identity).add(event_of(ended, task, outcome))
+        except StorageError:
+            return ended, ""
+        return ended, kept.context.id
+
+
+async def agents_of(context: RequestContext) -> Agents:
+    """What gives work to agents here."""
+    return cast("Agents", await first_use(context.machine, "agents"))
+
+
+async def _asked(agent: Agent, prompt: str, begun: Delegation, context: RequestContext) -> Outcome:
+    """Asks an agent that is a tool of another server, on the path that every call takes."""
+    name = f"{agent.server}{SEPARATOR}{agent.tool}"
+    with anyio.move_on_after(begun.reserved_seconds):
+        result = await context.result_of(name, {agent.parameter: prompt})
+        return Outcome(
+            state="failed" if result.is_error else "answered", answer=visible_controls(result.text)
+        )
+    return Outcome(state="timed_out")
+
+
+def _prompt(task: str) -> str:
+    """What an agent reads; it begins with a letter, so that no task passes for an option."""
+    return (
+        f"Task: {task}\n\n"
+        "Another agent asks this of you, and nobody can answer questions meanwhile. Answer with"
+        " the result alone, and say so if you could not do it."
+    )
+
+
+def _state(exit_code: int, *, timed_out: bool) -> str:
+    if timed_out:
+        return "timed_out"
+    return "failed" if exit_code else "answered"
+
+
+def _changed(worktree: Worktree) -> WorktreeReport | None:
+    if not worktree.is_kept:
+        return None
+    return WorktreeReport(
+        path=str(worktree.path), base=worktree.base, diff=visible_controls(worktree.diff)
+    )
+
+
+def _patterns(tools: ToolSet | None) -> list[ToolPatterns]:
+    """The tool sets that a call is within, the outermost first."""
+    if tools is None:
+        return []
+    return [*_patterns(tools.within), (tools.name, tools.allow, tools.deny)]
+
+
+def _report(ended: Delegation, outcome: Outcome, event_id: str) -> Report:
+    """What the caller is told.
+
+    Raises:
+        UpstreamError: The agent failed.
+        DeadlineError: It took too long.
+    """
+    if outcome.state != "answered":
+        raise _failure(ended, outcome)
+    return Report(
+        delegation_id=ended.id,
+        agent=ended.agent,
+        answer=outcome.answer,
+        seconds=round(ended.seconds or 0, 1),
+        cost=outcome.cost,
+        log=outcome.log,
+        agent_session=outcome.agent_session or None,
+        sandbox=outcome.sandbox or None,
+        worktree=outcome.worktree,
+        event_id=event_id or None,
+        session_id=ended.session_id,
+        notes=list(outcome.notes),
+    )
+
+
+def _failure(ended: Delegation, outcome: Outcome) -> UpstreamError | DeadlineError:
+    said = outcome.answer or outcome.log
+    if len(said) > FAILURE_CHARACTERS:
+        said = f"…{said[-FAILURE_CHARACTERS:]}"
+    parts = [f"It said: {said}" if said else "It said nothing.", *outcome.notes]
+    if outcome.worktree is not None:
+        parts.append(f"What it changed is in {outcome.worktree.path}.")
+    told = " ".join(parts)
+    if outcome.state == "timed_out":
+        return DeadlineError(
+            f"{ended.agent} was ended after {ended.seconds:.0f} s with all it started. {told}",
+            next_actions=["Delegate less at once, or do it yourself."],
+        )
+    code = "" if outcome.exit_code is None else f" (exit code {outcome.exit_code})"
+    return UpstreamError(
+        f"{ended.agent} failed{code}. {told}",
+        next_actions=["Delegate it in other words or to another agent, or do it yourself."],
+    )

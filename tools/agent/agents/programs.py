@@ -1,0 +1,171 @@
+"""Agents that are programs: one run, with its task, its Toolcrib and its private home."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from tools.agent.agents.agent import TOKEN_VARIABLE, URL_VARIABLE, Agent, filled
+from tools.core.errors import UnavailableError
+from tools.core.invisible import visible_controls
+from tools.sandbox.processes.launching.program import communicate
+from tools.sandbox.processes.models import Command, Level
+from tools.sandbox.processes.output import Capture
+
+if TYPE_CHECKING:
+    from tools.core.client import ProgressReporter
+    from tools.sandbox.processes.processes import Processes
+
+__all__ = ["Errand", "Ran", "run_program"]
+
+PRINTED_BYTES = 4_000_000
+"""Of what an agent prints: what it does is in it, beside its answer."""
+
+LOGGED_BYTES = 16_000
+"""Of what it writes as errors."""
+
+REPORT_SECONDS = 5.0
+"""Between two reports that it still runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errand:
+    """What one run of an agent is for.
+
+    Attributes:
+        agent: Which agent.
+        prompt: Its task; it begins with a letter.
+        url: Where its Toolcrib is.
+        token: Its token there.
+        session: Whose network it is in.
+        cwd: Where it starts, relative to the root.
+        seconds: How long it may take.
+        cost: US dollars that it may cost; 0 says nothing.
+    """
+
+    agent: Agent
+    prompt: str
+    url: str
+    token: str
+    session: tuple[str, ...]
+    cwd: str
+    seconds: float
+    cost: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What came of it.
+
+    Attributes:
+        printed: What it printed, without the values of secrets.
+        log: What it wrote as errors, shortened; the same.
+        exit_code: As a shell has it.
+        timed_out: Whether it was ended at its deadline.
+        level: What confined it.
+        notes: What else to know.
+    """
+
+    printed: str
+    log: str
+    exit_code: int
+    timed_out: bool
+    level: Level
+    notes: tuple[str, ...]
+
+
+async def run_program(processes: Processes, errand: Errand, report: ProgressReporter) -> Ran:
+    """Runs an agent to its end; however this returns, nothing of it is left.
+
+    Raises:
+        ToolError: It cannot be started as required.
+    """
+    level = await processes.level()
+    command = await anyio.to_thread.run_sync(_command, errand, level)
+    printed, log = Capture(PRINTED_BYTES), Capture(LOGGED_BYTES)
+    running = await processes.start(command)
+    async with anyio.create_task_group() as group:
+        group.start_soon(_report, errand.agent.name, report, lambda: printed.size + log.size)
+        sinks = [processes.secrets.redaction.sink(each.feed) for each in (printed, log)]
+        done = await communicate(running, *(each.feed for each in sinks), seconds=errand.seconds)
+        group.cancel_scope.cancel()
+    for each in sinks:
+        each.flush()
+    printed_text, written = (
+        each.excerpt(limit).text.replace(errand.token, "[token]")
+        for each, limit in ((printed, PRINTED_BYTES), (log, LOGGED_BYTES))
+    )
+    notes = running.notes
+    if done.exit_code and not done.timed_out:
+        notes += processes.explain(running, done.exit_code, written)
+    return Ran(
+        printed=printed_text,
+        log=visible_controls(written),
+        exit_code=done.exit_code,
+        timed_out=done.timed_out,
+        level=running.level,
+        notes=notes,
+    )
+
+
+def _command(errand: Errand, level: Level) -> Command:
+    """The command of a run; it reads what of the user's home the agent is given."""
+    agent = errand.agent
+    values = {
+        "prompt": errand.prompt,
+        "url": errand.url,
+        "mcp_config": _mcp_config(errand.url),
+        "cost": f"{errand.cost:g}",
+    }
+    held = agent.free if level is Level.NONE else agent.confined
+    words = (*agent.argv, *held, *(agent.budget if errand.cost else ()))
+    takes_argument = any("{prompt}" in word for word in words)
+    texts = {name: filled(text, values).encode() for name, text in agent.files.items()}
+    return Command(
+        argv=tuple(filled(word, values) for word in words),
+        cwd=errand.cwd,
+        environment={TOKEN_VARIABLE: errand.token, URL_VARIABLE: errand.url},
+        stdin=b"" if takes_argument else errand.prompt.encode(),
+        session=errand.session,
+        home={**_credentials(agent), **texts},
+    )
+
+
+def _credentials(agent: Agent) -> Mapping[str, bytes]:
+    """The files of the user's home that the agent is given.
+
+    Raises:
+        UnavailableError: One cannot be read.
+    """
+    found = {}
+    for path in agent.home:
+        try:
+            found[str(path.relative_to(Path.home()))] = path.read_bytes()
+        except OSError as error:
+            raise UnavailableError(
+                f"{path}, which agents.{agent.name}.home names, cannot be read: {error.strerror}.",
+                next_actions=["Ask the user to look at that setting."],
+            ) from None
+    return found
+
+
+def _mcp_config(url: str) -> str:
+    """Names the agent's Toolcrib, as most clients read it; the token is in its environment."""
+    headers = {"Authorization": f"Bearer ${{{TOKEN_VARIABLE}}}"}
+    return json.dumps(
+        {"mcpServers": {"toolcrib": {"type": "http", "url": url, "headers": headers}}}
+    )
+
+
+async def _report(name: str, report: ProgressReporter, size: Callable[[], int]) -> None:
+    began = anyio.current_time()
+    while True:
+        await anyio.sleep(REPORT_SECONDS)
+        seconds = round(anyio.current_time() - began)
+        await report(seconds, None, f"{name} works for {seconds} s, {size()} bytes of output")

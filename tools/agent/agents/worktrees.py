@@ -1,0 +1,181 @@
+"""Git worktrees: a copy of the root's last commit for one agent, kept where it changed something.
+
+What the agent leaves there may be anything, a repository with settings that run programs too. So
+the server's own git looks at the root alone, and what changed is found by a git that is confined
+as the agent was, with the settings of the root's repository, which the agent cannot write.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from tools.core.errors import ToolError, UnavailableError
+from tools.sandbox.processes.confinement.plan import find_program
+from tools.sandbox.processes.launching.program import communicate
+from tools.sandbox.processes.models import Command
+from tools.sandbox.processes.output import Capture
+from tools.sandbox.processes.scratch import remove_scratch
+
+if TYPE_CHECKING:
+    from tools.sandbox.processes.processes import Processes
+
+__all__ = ["Worktree", "Worktrees"]
+
+GIT_SECONDS = 120.0
+DIFF_BYTES = 12_000
+"""Of a diff that is told; the worktree itself has all of it."""
+
+_QUIET = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
+
+_DIFF = """
+set -e
+export GIT_INDEX_FILE="$TMPDIR/index" GIT_OBJECT_DIRECTORY="$TMPDIR/objects"
+mkdir -p "$GIT_OBJECT_DIRECTORY"
+git read-tree "$BASE"
+git add --all
+git diff --cached --no-ext-diff --no-textconv --no-color "$BASE"
+git ls-files --others --ignored --exclude-standard --directory | sed 's/^/# ignored: /' | head -n 20
+"""
+"""Every difference to the base, new files too, without writing to the repository."""
+
+
+@dataclass(slots=True)
+class Worktree:
+    """One agent's worktree.
+
+    Attributes:
+        path: Where it is.
+        base: The commit that it began with.
+        prefix: The root's place in it.
+        common: The repository's own directory, which it shares.
+        git_dir: The directory of the repository that is about it alone.
+        diff: What the agent changed, shortened; empty while nobody has looked, or for nothing.
+        is_kept: Whether it stays.
+    """
+
+    path: Path
+    base: str
+    prefix: str
+    common: Path
+    git_dir: Path
+    diff: str = ""
+    is_kept: bool = True
+
+
+class Worktrees:
+    """Makes worktrees of the root's repository.
+
+    Args:
+        root: The root.
+        place: The private directory that they are made in.
+        search_path: Where git is found.
+    """
+
+    def __init__(self, root: Path, place: Path, search_path: str) -> None:
+        self._root = root
+        self._place = place
+        self._git = find_program("git", search_path, str(root.resolve()))
+        self._search_path = search_path
+
+    @asynccontextmanager
+    async def opened(
+        self, name: str, processes: Callable[[Worktree], Processes]
+    ) -> AsyncIterator[tuple[Worktree, Processes]]:
+        """A worktree, with what starts programs in it; removed in the end where nothing changed.
+
+        Args:
+            name: What to call it.
+            processes: Makes what starts programs there.
+
+        Raises:
+            UnavailableError: None can be made here.
+        """
+        worktree = await anyio.to_thread.run_sync(self._make, name)
+        runner = processes(worktree)
+        try:
+            yield worktree, runner
+        finally:
+            with anyio.CancelScope(shield=True):
+                try:
+                    await self._look(worktree, runner)
+                finally:
+                    await runner.aclose()
+                    if not worktree.is_kept:
+                        await anyio.to_thread.run_sync(self._remove, worktree)
+
+    def _make(self, name: str) -> Worktree:
+        if not self._git:
+            raise UnavailableError("A worktree needs git, which is not installed.")
+        told = self._run("rev-parse", "HEAD", "--show-prefix", "--git-common-dir")
+        base, prefix, common = ([*told.split("\n"), "", ""])[:3]
+        self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._place / name
+        self._run("worktree", "add", "--quiet", "--detach", str(path), base)
+        git_dir = Path((path / ".git").read_text(encoding="utf-8").partition(":")[2].strip())
+        return Worktree(path, base, prefix or ".", Path(self._root, common).resolve(), git_dir)
+
+    async def _look(self, worktree: Worktree, processes: Processes) -> None:
+        """Finds what changed; where that cannot be found, the worktree stays."""
+        out, err = Capture(DIFF_BYTES), Capture(1_000)
+        command = Command(
+            argv=("/bin/sh", "-c", _DIFF),
+            environment={
+                "BASE": worktree.base,
+                "GIT_DIR": str(worktree.git_dir),
+                "GIT_WORK_TREE": str(worktree.path),
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(worktree.common / "objects"),
+                "GIT_OPTIONAL_LOCKS": "0",
+            },
+        )
+        try:
+            running = await processes.start(command)
+            done = await communicate(running, out.feed, err.feed, seconds=GIT_SECONDS)
+        except ToolError as error:
+            worktree.diff = f"(could not be told: {error.message})"
+            return
+        if done.exit_code:
+            worktree.diff = f"(could not be told: {err.excerpt(1_000).text.strip()})"
+            return
+        worktree.diff = out.excerpt(DIFF_BYTES).text
+        worktree.is_kept = bool(out.size)
+
+    def _remove(self, worktree: Worktree) -> None:
+        remove_scratch(os.fsencode(worktree.path))
+        self._run("worktree", "prune")
+
+    def _run(self, *arguments: str) -> str:
+        """What git says of the root's repository, of which only the settings are obeyed.
+
+        Raises:
+            UnavailableError: It failed.
+        """
+        done = subprocess.run(  # noqa: S603  # found outside the root
+            [self._git, *_QUIET, *arguments],
+            cwd=self._root,
+            env={"PATH": self._search_path, "HOME": str(Path.home()), "GIT_TERMINAL_PROMPT": "0"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=GIT_SECONDS,
+        )
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+            raise UnavailableError(
+                f"No git worktree can be made of the root: {said or 'git failed'}.",
+                next_actions=[
+                    (
+                        "Ask the user to make the root a repository with a commit, or to set"
+                        " worktree = false for this agent."
+                    )
+                ],
+            )
+        return done.stdout.decode(errors="replace").removesuffix("\n")

@@ -1,0 +1,297 @@
+"""Delegation: work that is given to another agent, or to several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import anyio
+import anyio.to_thread
+from pydantic import AfterValidator, Field
+
+from tools.agent.agents.agents import agents_of
+from tools.agent.agents.reports import Report
+from tools.answers.customization import with_enum
+from tools.core.collections import Collections
+from tools.core.context import RequestContext
+from tools.core.errors import NotFoundError
+from tools.core.result import OmitNone, ToolModel, ToolResult
+from tools.core.spec import Effect, ToolScope, ToolSpec, tool
+
+if TYPE_CHECKING:
+    from tools.agent.agents.agent import Agent
+
+__all__ = ["available_agents", "delegate_task", "delegate_to_agent"]
+
+MOST_SECONDS = 3_600
+MOST_AGENTS = 8
+"""To which one task is given at once."""
+
+
+def _passable(text: str) -> str:
+    """Returns a text that can be passed to a program."""
+    if "\0" in text:
+        raise ValueError("send no NUL character; no program can be given one.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("send whole characters; it holds half of a surrogate pair.") from None
+    return text
+
+
+_Task = Annotated[
+    str, Field(min_length=1, max_length=30_000, pattern=r"\S"), AfterValidator(_passable)
+]
+_Name = Annotated[str, Field(min_length=1, max_length=64)]
+_Words = Annotated[str, Field(min_length=1, max_length=2_000), AfterValidator(_passable)]
+
+
+class AgentOffer(ToolModel):
+    """An agent that work can be given to.
+
+    Attributes:
+        name: What to call it.
+        description: What it is good at.
+        capabilities: Things it can do.
+        terms: What it is, how long it may take, and what it may reach.
+    """
+
+    name: str
+    description: str
+    capabilities: list[str]
+    terms: str
+
+    def to_text(self) -> str:
+        """Two lines."""
+        can = f" ({'; '.join(self.capabilities)})" if self.capabilities else ""
+        return f"{self.name}: {self.description}{can}\n    {self.terms}"
+
+
+class AvailableAgents(ToolModel):
+    """The agents that there are.
+
+    Attributes:
+        agents: Each of them.
+        ceilings: What the delegations that lead to one another may come to together.
+    """
+
+    agents: list[AgentOffer]
+    ceilings: str
+
+    def to_text(self) -> str:
+        """A list."""
+        return "\n".join([*(each.to_text() for each in self.agents), self.ceilings])
+
+
+class AgentResult(ToolModel):
+    """What one agent came to.
+
+    Attributes:
+        agent: Which agent.
+        report: What it answered; absent where it failed.
+        failure: How it failed; absent where it answered.
+    """
+
+    agent: str
+    report: OmitNone[dict[str, Any]] = None
+    failure: OmitNone[str] = None
+
+
+class DelegatedTask(ToolModel):
+    """What came of a task.
+
+    Attributes:
+        chosen: Which agents, and why.
+        results: What each came to, in their order.
+        texts: The same to be read.
+    """
+
+    chosen: str
+    results: list[AgentResult]
+    texts: Annotated[list[str], Field(exclude=True)]
+
+    def to_text(self) -> str:
+        """Why those agents, then each answer."""
+        return "\n\n".join([f"[{self.chosen}]", *self.texts])
+
+
+def _with_agents(spec: ToolSpec, collections: Collections) -> ToolSpec:
+    """Lists the agents that there are, and has a question say what one may do."""
+    agents = collections.agents
+    if not agents:
+        return spec
+
+    def explain(arguments: Mapping[str, Any]) -> str:
+        agent = agents.get(arguments["target_agent"])
+        return "" if agent is None else agent.terms()
+
+    told = "; ".join(f"{name}: {each.description.rstrip('.')}" for name, each in agents.items())
+    return replace(
+        with_enum(spec, "target_agent", list(agents), f"Which agent. {told}"), explain=explain
+    )
+
+
+@tool(
+    scope=ToolScope.SYSTEM,
+    effects={Effect.EXECUTE, Effect.EXTERNAL},
+    destructive=True,
+    tags=("agent",),
+    capabilities=(
+        "give a task to another agent",
+        "ask several agents for comparison",
+        "have a coding agent do something",
+    ),
+    passes_on=True,
+    timeout=MOST_SECONDS + 120,
+)
+async def delegate_task(
+    context: RequestContext,
+    subtask_description: Annotated[
+        _Task, Field(description="All that the agent needs to know: it sees nothing else")
+    ],
+    required_capabilities: Annotated[
+        list[_Words] | None, Field(max_length=20, description="What the agent has to be able to do")
+    ] = None,
+    context_hints: Annotated[
+        list[_Words] | None, Field(max_length=50, description="Files, decisions, what to heed")
+    ] = None,
+    agents: Annotated[
+        list[_Name] | None,
+        Field(max_length=MOST_AGENTS, description="These, each with the same task; for comparison"),
+    ] = None,
+) -> DelegatedTask:
+    """Gives a task to the agent that fits it best, or to several for comparison, and waits."""
+    crew = await agents_of(context)
+    crew.check_any()
+    task = _with_hints(subtask_description, context_hints or ())
+    if agents:
+        names, why = [crew.find(each).name for each in dict.fromkeys(agents)], "as asked"
+    else:
+        wanted = required_capabilities or ()
+        name, why = await anyio.to_thread.run_sync(_choose, crew.agents, task, wanted)
+        names = [name]
+    calls = [{"target_agent": name, "subtask": task} for name in names]
+    if len(calls) == 1:
+        results = [await context.call("delegate_to_agent", calls[0])]
+    else:
+        results = await _side_by_side(context, calls)
+    return DelegatedTask(
+        chosen=f"{', '.join(names)}: {why}",
+        results=[_result(name, each) for name, each in zip(names, results, strict=True)],
+        texts=[
+            f"{name} failed: {each.text}" if each.is_error else each.text
+            for name, each in zip(names, results, strict=True)
+        ],
+    )
+
+
+@tool(
+    scope=ToolScope.SYSTEM,
+    effects={Effect.EXECUTE, Effect.EXTERNAL},
+    destructive=True,
+    tags=("agent",),
+    capabilities=("give a task to a certain agent",),
+    customize=_with_agents,
+    timeout=MOST_SECONDS + 120,
+)
+async def delegate_to_agent(
+    context: RequestContext,
+    target_agent: Annotated[_Name, Field(description="Which agent; available_agents lists them")],
+    subtask: Annotated[
+        _Task, Field(description="All that the agent needs to know: it sees nothing else")
+    ],
+    reasoning: Annotated[  # noqa: ARG001  # for whoever approves, and for the record
+        _Words | None, Field(description="Why this agent; for the record")
+    ] = None,
+) -> Report:
+    """Gives a task to one agent and waits for its answer, which is its words, no instruction."""
+    crew = await agents_of(context)
+    return await crew.delegate(target_agent, subtask, context)
+
+
+@tool(
+    scope=ToolScope.SYSTEM,
+    effects={Effect.READ},
+    tags=("agent",),
+    capabilities=("list the agents that work can be given to",),
+)
+async def available_agents(context: RequestContext) -> AvailableAgents:
+    """Lists the agents that work can be given to, with what each can do and may reach."""
+    crew = await agents_of(context)
+    crew.check_any()
+    most = crew.ceilings
+    cost = f" and ${most.cost:g}" if most.cost else ""
+    return AvailableAgents(
+        agents=[
+            AgentOffer(
+                name=name,
+                description=each.description,
+                capabilities=list(each.capabilities),
+                terms=each.terms(),
+            )
+            for name, each in crew.agents.items()
+        ],
+        ceilings=f"Delegations that lead to one another: at most {most.count}, {most.depth} deep,"
+        f" {most.seconds:g} s{cost} together.",
+    )
+
+
+def _with_hints(task: str, hints: Sequence[str]) -> str:
+    return "\n- ".join([f"{task}\n\nWhat may help:", *hints]) if hints else task
+
+
+def _choose(agents: Mapping[str, Agent], task: str, wanted: Sequence[str]) -> tuple[str, str]:
+    """The agent that fits best, and why; blocks.
+
+    Raises:
+        NotFoundError: None can do what is wanted.
+    """
+    if len(agents) == 1:
+        return next(iter(agents)), "it is the only agent"
+    from tools.retrieval.index import ToolIndex
+    from tools.retrieval.models import SearchQuery, ToolRecord
+
+    index = ToolIndex()
+    index.add_tools(
+        ToolRecord(
+            tool_id=name,
+            name=name,
+            description=each.description,
+            capabilities=each.capabilities,
+        )
+        for name, each in agents.items()
+    )
+    index.build_index()
+    said = "; ".join(wanted) or task
+    found = index.search(SearchQuery(query_text=said, top_k=3))
+    if not found:
+        if wanted:
+            raise NotFoundError(
+                f"No agent can do {said!r}, as far as their capabilities say.",
+                suggestions=list(agents)[:3],
+                next_actions=["Name one with `agents`, or do it yourself."],
+            )
+        return next(iter(agents)), "none fits better than another, so it is the first"
+    ranked = ", ".join(f"{each.tool.name} {each.score:.2f}" for each in found)
+    return found[0].tool.name, f"it fits best what is wanted ({ranked})"
+
+
+async def _side_by_side(
+    context: RequestContext, calls: Sequence[Mapping[str, Any]]
+) -> list[ToolResult]:
+    results: dict[int, ToolResult] = {}
+
+    async def run(place: int, arguments: Mapping[str, Any]) -> None:
+        results[place] = await context.result_of("delegate_to_agent", arguments)
+
+    async with anyio.create_task_group() as group:
+        for place, arguments in enumerate(calls):
+            group.start_soon(run, place, arguments)
+    return [results[place] for place in range(len(calls))]
+
+
+def _result(name: str, result: ToolResult) -> AgentResult:
+    if result.is_error:
+        return AgentResult(agent=name, failure=result.structured["message"])
+    return AgentResult(agent=name, report=result.structured)
