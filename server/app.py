@@ -210,7 +210,9 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
     )
     apis = apis_of(settings, registry, machine)
     jobs = Jobs(library, patience)
-    catalogue = make_catalogue(settings, registry, library, gateway, apis)
+    catalogue = make_catalogue(
+        settings, os.environ, registry=registry, library=library, gateway=gateway, apis=apis
+    )
 
     async def find(name: str) -> None:
         await functions.refresh()

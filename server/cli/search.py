@@ -112,7 +112,9 @@ def _filling(app: App) -> Iterator[tuple[Catalogue, ToolIndex, threading.Thread]
     from tools.retrieval.catalogue import Catalogue
 
     index = ToolIndex(cache=app.library.catalog.analyses)
-    catalogue = Catalogue(app.registry, library=app.library, index=lambda: index)
+    catalogue = Catalogue(
+        app.registry, library=app.library, index=lambda: index, skills=app.catalogue.skills
+    )
     catalogue.refresh()
     filling = threading.Thread(target=index.build_index)
     filling.start()
@@ -142,7 +144,8 @@ def _print(found: Sequence[Found]) -> None:
         typer.echo("No tool fits; try other words, or fewer tags.", err=True)
     for rank, each in enumerate(found, start=1):
         name = visible(each.record.name)
-        say((f"  [{rank}] ", "dim"), (name, "bold"), (f" (score={each.score:.4f})", "dim"))
+        kind = "skill " * each.record.is_skill
+        say((f"  [{rank}] {kind}", "dim"), (name, "bold"), (f" (score={each.score:.4f})", "dim"))
         said = visible(each.record.description.partition("\n")[0])
         if said:
             say(f"      {clipped_line(said, DESCRIPTION_CHARACTERS)}")

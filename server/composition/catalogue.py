@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from server.composition.skills import make_skills
 from server.settings import Settings
 from server.upstream.no_gateway import NoGateway
 from storage.library import Library
@@ -19,17 +21,20 @@ if TYPE_CHECKING:
 __all__ = ["make_catalogue"]
 
 
-def make_catalogue(
+def make_catalogue(  # noqa: PLR0913  # the composition root hands over every part
     settings: Settings,
+    environ: Mapping[str, str],
+    *,
     registry: ToolRegistry,
     library: Library,
     gateway: Gateway | NoGateway,
     apis: Apis | None,
 ) -> Catalogue:
-    """Makes what finds tools.
+    """Makes what finds tools and skills.
 
     Args:
         settings: What can be set.
+        environ: The environment, which says where agents keep skills.
         registry: The tools.
         library: Keeps the index of them.
         gateway: The other servers.
@@ -42,6 +47,7 @@ def make_catalogue(
         is_down=partial(_is_down, gateway),
         why_unlisted=partial(_why_unlisted, gateway),
         settle=None if apis is None else apis.settle,
+        skills=make_skills(settings, environ),
     )
     gateway.on_change(lambda _server, kinds: catalogue.notify() if "tools" in kinds else None)
     if apis is not None:

@@ -50,6 +50,7 @@ from server.settings.safety import (
     WebSearchSettings,
 )
 from server.settings.secrets import SecretSettings
+from server.settings.skills import SkillSettings
 from server.settings_error import SettingsError
 
 __all__ = [
@@ -238,6 +239,7 @@ class Settings(SettingsGroup):
     undo: UndoSettings = UndoSettings()
     audit: AuditSettings = AuditSettings()
     toolsearch: ToolSearchSettings = ToolSearchSettings()
+    skills: SkillSettings = SkillSettings()
     servers: Annotated[Mapping[ServerName, ServerSettings], BeforeValidator(parse_object)] = Field(
         {},
         description="Other MCP servers, each under a name that you choose (a-z, 0-9, single - and "

@@ -82,7 +82,8 @@ def _text(result: CallToolResult) -> str:
 async def _opened(place: Path, mode: str = "2026-07-28", **flags: Any) -> AsyncIterator[Crib]:
     (place / "root").mkdir(exist_ok=True)
     named = {key.replace("__", "."): value for key, value in flags.items()}
-    defaults = {"data_dir": place / "data", "root": place / "root", "surface": "full"}
+    places = {"data_dir": place / "data", "root": place / "root"}
+    defaults = places | {"surface": "full", "skills.discover": False}
     app = build(load(defaults | named, environ={"TOOLCRIB_CONFIG": ""}))
     async with (
         app.running(),

@@ -14,6 +14,7 @@ from tools.core.result import ToolModel
 from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolOffer
 from tools.retrieval.catalogue import Found
+from tools.retrieval.skill_records import OF_PROJECT
 
 __all__ = [
     "CARDS_CHARACTERS",
@@ -263,7 +264,7 @@ class ToolCard(TypedDict):
         score: How well it fits, up to 1.
         server: The other server that has it.
         also: More servers that have the same tool.
-        note: Why it cannot be called now.
+        note: Why it cannot be called now, or whose skill it is.
     """
 
     name: str
@@ -302,6 +303,8 @@ class FoundTools(ToolModel):
 def _card(found: Found, room: int) -> ToolCard:
     """A card whose line has so many characters at most."""
     spec = found.spec
+    if spec is not None and found.record.is_skill:
+        return _skill_card(found, spec.name, room)
     name = clipped_line(found.record.name, NAME_CHARACTERS) if spec is None else spec.name
     made = ToolCard(name=name, signature="", summary="", score=round(found.score, 3))
     if spec is None:
@@ -320,6 +323,17 @@ def _card(found: Found, room: int) -> ToolCard:
     schema = found.record.parameters or {} if spec is None else spec.input_schema
     left = room - len(_line(made)) - len(": ")
     made["signature"], made["summary"] = card(schema, said.description, left)
+    return made
+
+
+def _skill_card(found: Found, loader: str, room: int) -> ToolCard:
+    """The call that loads a skill, and what that is for."""
+    record = found.record
+    signature = f'(name="{record.name}")'
+    made = ToolCard(name=loader, signature=signature, summary="", score=round(found.score, 3))
+    if OF_PROJECT in record.tags:
+        made["note"] = "a skill of the project"
+    made["summary"] = clipped_line(record.description, room - len(_line(made)) - len(": "))
     return made
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
+from tools.agent.skillfiles.skills import Skills
 from tools.core.errors import (
     NotFoundError,
     PermissionDeniedError,
@@ -24,6 +25,7 @@ from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolSet
 from tools.retrieval.index_updates import FileRecords, IndexUpdater, admits_record
+from tools.retrieval.skill_records import SkillRecords
 
 if TYPE_CHECKING:  # loaded at the first search
     from storage.library import Library
@@ -33,6 +35,9 @@ if TYPE_CHECKING:  # loaded at the first search
     from tools.retrieval.models import SearchQuery, SearchResult, ToolRecord
 
 __all__ = ["Catalogue", "Found", "check_admitted"]
+
+LOADER = "load_skill"
+"""The tool that a skill is reached through."""
 
 REACHING = "toolsearch"
 """Tag of the tools that others are reached through: a call of them is on the way to what serves."""
@@ -46,7 +51,8 @@ class Found:
 
     Attributes:
         record: What it is found by.
-        spec: The tool itself; None of one that only a file describes.
+        spec: The tool itself, of a skill the one that loads it; None of one that only a file
+            describes.
         score: How well it fits, above 0 and up to 1.
         is_down: Whether its server cannot be reached now.
         also: The other servers that have the same tool.
@@ -73,9 +79,11 @@ class Catalogue:
             sentence; empty where it is known, or there is no such server.
         index: Makes the index; by default the one that comes with the product.
         settle: Waits, not for long, for tools that are about to come; blocks. None where none are.
+        skills: The skills, which are found beside the tools; by default none.
 
     Attributes:
         registry: The tools that can be called.
+        skills: The skills.
     """
 
     def __init__(
@@ -88,6 +96,7 @@ class Catalogue:
         why_unlisted: Callable[[str], str] = lambda _server: "",
         index: Callable[[], ToolIndex] | None = None,
         settle: Callable[[], None] | None = None,
+        skills: Skills | None = None,
     ) -> None:
         self.registry = registry
         self._library = library
@@ -97,9 +106,12 @@ class Catalogue:
         self._why_unlisted = why_unlisted
         self._settle = settle
         self._admitted: dict[ToolSet, dict[str, bool]] = {}
+        self.skills = skills or Skills()
         self._records = FileRecords(library)
+        self._skill_records = SkillRecords(self.skills)
         make_index = index or partial(_own_index, library)
-        self._updater = IndexUpdater(registry, self._records, make_index, self._forget)
+        records = (self._records, self._skill_records)
+        self._updater = IndexUpdater(registry, records, make_index, self._forget)
         self._making = threading.Lock()
         self._changed = anyio.Event()
 
@@ -141,14 +153,16 @@ class Catalogue:
         index = self._updater.current()
         learning = self._learned()
         asked = query.query_text
+        unseen = self._skill_records.unseen_by(identity)
+        is_open = admitted is None and not unseen
         results = index.search(
             query,
-            admits=None if admitted is None else partial(self._admits, admitted),
+            admits=None if is_open else partial(self._may_find, admitted, unseen),
             boosts=None if learning is None else learning.boosts(identity, asked),
         )
         found = [each for each in (self._found(result, admitted) for result in results) if each]
         if learning is not None:
-            names = [each.spec.name for each in found if each.spec is not None]
+            names = [each.spec.name for each in found if each.spec and not each.record.is_skill]
             learning.shown.note(identity, session_id, asked, names)
         return found
 
@@ -220,18 +234,28 @@ class Catalogue:
         for judged in list(self._admitted.values()):
             judged.pop(tool_id, None)
 
+    def _may_find(
+        self, tool_set: ToolSet | None, unseen: frozenset[str], record: ToolRecord
+    ) -> bool:
+        if record.tool_id in unseen:
+            return False
+        return tool_set is None or self._admits(tool_set, record)
+
     def _admits(self, tool_set: ToolSet, record: ToolRecord) -> bool:
         """Whether a set has a tool; judged once, until the tool changes."""
         judged = self._admitted.setdefault(tool_set, {})
         found = judged.get(record.tool_id)
         if found is None:
-            spec = self.registry.get(record.tool_id)
+            spec = self.registry.get(LOADER if record.is_skill else record.tool_id)
             found = admits_record(tool_set, record) if spec is None else tool_set.admits(spec)
             judged[record.tool_id] = found
         return found
 
     def _found(self, result: SearchResult, admitted: ToolSet | None) -> Found | None:
         """A result with the tool that is best called, of those that are the same."""
+        if result.tool.is_skill:
+            loader = self.registry.get(LOADER)
+            return None if loader is None else Found(result.tool, loader, result.score)
         there = map(self.registry.get, (result.tool.tool_id, *result.also))
         specs = [spec for spec in there if spec and (admitted is None or admitted.admits(spec))]
         if not specs:

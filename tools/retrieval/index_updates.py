@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from storage.errors import StorageError
 from tools.core.registry import ToolRegistry
@@ -14,12 +14,12 @@ from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolOffer, ToolSet
 
 if TYPE_CHECKING:  # loaded at the first search
-    from storage.catalog.records import Records
+    from storage.catalog.records import Records as StoredRecords
     from storage.library import Library
     from tools.retrieval.index import ToolIndex
     from tools.retrieval.models import ToolRecord
 
-__all__ = ["FileRecords", "IndexUpdater", "admits_record"]
+__all__ = ["FileRecords", "IndexUpdater", "Records", "admits_record"]
 
 WAIT_SECONDS = 2.0
 """Seconds that a search waits for tools that are just coming in; then it goes without them."""
@@ -33,12 +33,19 @@ AT_ONCE = 500
 _logger = logging.getLogger("toolcrib")
 
 
+class Records(Protocol):
+    """What is found beside the tools of the registry."""
+
+    def current(self) -> Mapping[str, ToolRecord]:
+        """All of it by ids; the same object until something changes. Blocks."""
+
+
 class IndexUpdater:
     """Takes in what has changed, and nothing else. Safe to share between threads.
 
     Args:
         registry: The tools that can be called.
-        records: Those that files describe.
+        records: What is found beside them.
         make_index: Makes the index, when it is first needed.
         changed: Told the id of each tool that came, went or changed.
     """
@@ -46,7 +53,7 @@ class IndexUpdater:
     def __init__(
         self,
         registry: ToolRegistry,
-        records: FileRecords,
+        records: Sequence[Records],
         make_index: Callable[[], ToolIndex],
         changed: Callable[[str], None],
     ) -> None:
@@ -57,7 +64,7 @@ class IndexUpdater:
         self._index: ToolIndex | None = None
         self._seen = 0
         self._pending: dict[str, None] = {}
-        self._indexed: Mapping[str, ToolRecord] = {}
+        self._indexed: list[Mapping[str, ToolRecord]] = [{} for _ in records]
         self._fills = False
         self._refreshing = threading.Lock()
         self._making = threading.Lock()
@@ -102,7 +109,8 @@ class IndexUpdater:
             changes = self._registry.changes  # before what they are is looked at
             self._pending.update(dict.fromkeys(self._registry.changed_since(self._seen)))
             self._seen = changes
-            self._take_records(index)
+            for place in range(len(self._records)):
+                self._take_records(index, place)
             began_filling = self._fills
             while self._pending and self._fills is began_filling:
                 names = list(islice(self._pending, AT_ONCE))
@@ -114,7 +122,8 @@ class IndexUpdater:
     def _is_behind(self) -> bool:
         if self._pending or self._registry.changes != self._seen:
             return True
-        return self._records.current() is not self._indexed
+        now = [each.current() for each in self._records]
+        return any(new is not old for new, old in zip(now, self._indexed, strict=True))
 
     def _made(self) -> ToolIndex:
         with self._making:
@@ -136,8 +145,8 @@ class IndexUpdater:
             self._changed(name)
         _add(index, coming)
 
-    def _take_records(self, index: ToolIndex) -> None:
-        before, now = self._indexed, self._records.current()
+    def _take_records(self, index: ToolIndex, place: int) -> None:
+        before, now = self._indexed[place], self._records[place].current()
         for gone in before.keys() - now.keys():
             index.remove_tool(gone)
             self._changed(gone)
@@ -145,7 +154,7 @@ class IndexUpdater:
         for each in coming:
             self._changed(each.tool_id)
         _add(index, coming)
-        self._indexed = now
+        self._indexed[place] = now
 
 
 def _record_of(spec: ToolSpec) -> ToolRecord:
@@ -225,7 +234,7 @@ def admits_record(tool_set: ToolSet, record: ToolRecord) -> bool:
     return tool_set.admits(offer)
 
 
-def _read(records: Records) -> Iterator[tuple[str, ToolRecord]]:
+def _read(records: StoredRecords) -> Iterator[tuple[str, ToolRecord]]:
     from tools.retrieval.models import FROM_FILE, ToolRecord
 
     for stored in records.listed():

@@ -9,10 +9,13 @@ from pydantic_core import PydanticCustomError, to_json
 
 from tools.core.result import ToolModel
 
-__all__ = ["FROM_FILE", "Match", "SearchQuery", "SearchResult", "ToolRecord"]
+__all__ = ["FROM_FILE", "SKILL", "Match", "SearchQuery", "SearchResult", "ToolRecord"]
 
 FROM_FILE = "file:"
 """What the id of a tool that only a file describes begins with; no name of a tool has a colon."""
+
+SKILL = "skill:"
+"""What the id of a skill begins with, which is found beside the tools."""
 
 Match = Literal["any", "all"]
 """Whether one of several tags is enough, or all are needed."""
@@ -60,6 +63,11 @@ class ToolRecord(ToolModel):
     def is_from_file(self) -> bool:
         """Whether only a file describes it, so that it can be found and not called."""
         return self.tool_id.startswith(FROM_FILE)
+
+    @property
+    def is_skill(self) -> bool:
+        """Whether it is a skill, which is loaded and not called."""
+        return self.tool_id.startswith(SKILL)
 
     @property
     def bare_name(self) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
+from storage.models import Identity
 from tools.agent.skillfiles.places import SkillPlace, slug
 from tools.agent.skillfiles.scan import Sighting, sightings
 from tools.agent.skillfiles.skill import MAIN, Skill
@@ -52,10 +53,12 @@ class Skills:
 
     Args:
         places: Where to look, in the order in which they count; looked at anew each time.
+        owner: The user whose machine it is, who alone sees what lies in the home directory.
     """
 
-    def __init__(self, places: Iterable[SkillPlace] = ()) -> None:
+    def __init__(self, places: Iterable[SkillPlace] = (), *, owner: str = "local") -> None:
         self._places = places
+        self._owner = owner
         self._looking = threading.Lock()
         self._kept: dict[Path, _Kept] = {}
         self._skills: tuple[Skill, ...] = ()
@@ -70,28 +73,30 @@ class Skills:
                 self._skills, self._left_out = _named([each.found for each in kept.values()])
             return self._skills
 
-    def seen_by(self, *, owner: bool) -> tuple[Skill, ...]:
-        """The skills for whose machine it is, or for anybody else; blocks."""
+    def seen_by(self, identity: Identity) -> tuple[Skill, ...]:
+        """The skills that somebody may see; blocks."""
         found = self.all()
-        return found if owner else tuple(each for each in found if not each.place.is_personal)
+        if identity.user_id == self._owner:
+            return found
+        return tuple(each for each in found if not each.place.is_personal)
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """What has a SKILL.md and is no skill here, and why; blocks."""
         self.all()
         return self._left_out
 
-    def find(self, name: str, *, owner: bool = True) -> Skill:
+    def find(self, name: str, identity: Identity) -> Skill:
         """The skill of that name; blocks.
 
         Args:
             name: Its name or its address; the label of its place may stand before it.
-            owner: Whether it is whose machine it is who asks.
+            identity: Who asks.
 
         Raises:
             NotFoundError: If there is none; it suggests what is called nearly so.
         """
         asked = name.removeprefix("skill://").removesuffix(f"/{MAIN}").replace(":", "/").casefold()
-        skills = self.seen_by(owner=owner)
+        skills = self.seen_by(identity)
         for called in (_path, _qualified):
             for each in skills:
                 if called(each) == asked:

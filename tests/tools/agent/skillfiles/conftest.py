@@ -39,7 +39,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def skills_of(home: Path, root: Path) -> Callable[..., Skills]:
-    """Makes the skills of that home directory and that project."""
+    """Makes the skills of that home directory, which is ann's, and that project."""
 
     def make(
         *directories: Path, discover: bool = True, protected: tuple[Path, ...] = (), **environ: str
@@ -54,7 +54,8 @@ def skills_of(home: Path, root: Path) -> Callable[..., Skills]:
                 discover=discover,
                 home=home,
                 environ=environ,
-            )
+            ),
+            owner="ann",
         )
 
     return make

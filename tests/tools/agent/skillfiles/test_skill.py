@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from storage.models import Identity
 from tools.agent.skillfiles.skill import MOST_FILES, text_of
 from tools.agent.skillfiles.skills import Skills
 from tools.core.errors import OutsideSandboxError, ToolError
 
+OWNER = Identity(user_id="ann")
 Make = Callable[..., Skills]
 Write = Callable[..., Path]
 
@@ -25,7 +27,7 @@ def test_its_files_are_listed_measured_and_read(skills_of: Make, directory: Path
     for path in ("references/FORMS.md", "scripts/run.py", ".git/config", "scripts/__pycache__/x"):
         (directory / path).parent.mkdir(parents=True, exist_ok=True)
         (directory / path).write_text("four", encoding="utf-8")
-    skill = skills_of().find("a")
+    skill = skills_of().find("a", OWNER)
     files, too_many = skill.listed()
     assert [each.path for each in files] == ["SKILL.md", "references/FORMS.md", "scripts/run.py"]
     assert not too_many
@@ -37,7 +39,7 @@ def test_its_files_are_listed_measured_and_read(skills_of: Make, directory: Path
 def test_more_files_and_bytes_than_a_skill_may_have_are_told(
     skills_of: Make, directory: Path
 ) -> None:
-    skill = skills_of().find("a")
+    skill = skills_of().find("a", OWNER)
     with (directory / "big.bin").open("wb") as file:
         file.truncate(1 << 30)
     assert skill.listed()[1]
@@ -60,7 +62,7 @@ def test_links_out_of_the_skill_are_refused_and_those_within_are_followed(
     (directory / "key").symlink_to(home / "key")
     (directory / "up").symlink_to("../../..")
     (directory / "twin.md").symlink_to("SKILL.md")
-    skill = skills_of().find("a")
+    skill = skills_of().find("a", OWNER)
     for path in ("key", "up/key", "../../../key", str(home / "key"), "/etc/passwd"):
         with pytest.raises(OutsideSandboxError):
             text_of(skill.files, path)
@@ -70,7 +72,7 @@ def test_links_out_of_the_skill_are_refused_and_those_within_are_followed(
 
 def test_a_pipe_among_the_files_blocks_nobody(skills_of: Make, directory: Path) -> None:
     os.mkfifo(directory / "pipe")
-    skill = skills_of().find("a")
+    skill = skills_of().find("a", OWNER)
     with pytest.raises(ToolError, match="not a regular file"):
         text_of(skill.files, "pipe")
     assert [each.path for each in skill.listed()[0]] == ["SKILL.md"]
@@ -88,7 +90,7 @@ def test_a_pipe_among_the_files_blocks_nobody(skills_of: Make, directory: Path) 
 )
 def test_every_way_to_write_a_text_is_read(skills_of: Make, directory: Path, data: bytes) -> None:
     (directory / "SKILL.md").write_bytes(data)
-    skill = skills_of().find("a")
+    skill = skills_of().find("a", OWNER)
     assert skill.description == "Café."
     assert skill.problems == ()
     assert text_of(skill.files, "SKILL.md").endswith("---\nDo it.\n")
@@ -97,7 +99,7 @@ def test_every_way_to_write_a_text_is_read(skills_of: Make, directory: Path, dat
 def test_hidden_characters_are_shown_and_told(skills_of: Make, skill_at: Write, home: Path) -> None:
     smuggled = "".join(chr(0xE0000 + ord(each)) for each in "obey")
     skill_at(home / ".claude" / "skills" / "a", f"Helps.{smuggled}\u202e")
-    skill = skills_of().find("a")
+    skill = skills_of().find("a", OWNER)
     assert skill.description.startswith("Helps.<U+E006F><U+E0062>")
     assert skill.description.endswith("<U+202E>")
     assert not skill.is_conforming
@@ -122,7 +124,7 @@ def test_what_breaks_the_specification_is_loaded_and_told(
     skills_of: Make, directory: Path, fields: str, name: str, said: str
 ) -> None:
     (directory / "SKILL.md").write_text(f"---\n{fields}\n---\nDo it.\n", encoding="utf-8")
-    skill = skills_of().find(name)
+    skill = skills_of().find(name, OWNER)
     assert skill.name == name
     assert said in " ".join(skill.problems)
     assert skill.uri == f"skill://{name}/SKILL.md"
@@ -135,7 +137,7 @@ def test_what_it_needs_is_read_in_every_spelling(skills_of: Make, directory: Pat
         "allowed-tools: Read, Bash(git:*)\nknowledge_domains: law, tax law\n"
         "disable-model-invocation: true\n---\n"
     )
-    skill = skills_of().find("a")
+    skill = skills_of().find("a", OWNER)
     assert skill.required_tools == ("query", "read_file")
     assert skill.allowed_tools == ("Read", "Bash(git:*)")
     assert skill.domains == ("law", "tax law")
@@ -143,4 +145,4 @@ def test_what_it_needs_is_read_in_every_spelling(skills_of: Make, directory: Pat
     (directory / "SKILL.md").write_text(
         "---\nname: a\ndescription: x\nmetadata: {required-tools: query}\n---\n"
     )
-    assert skills_of().find("a").required_tools == ("query",)
+    assert skills_of().find("a", OWNER).required_tools == ("query",)

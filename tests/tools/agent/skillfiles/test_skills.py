@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from storage.models import Identity
 from tools.agent.skillfiles.skills import Skills
 from tools.core.errors import NotFoundError
 
+OWNER = Identity(user_id="ann")
+OTHER = Identity(user_id="bob")
 OWN = {"using-toolcrib", "writing-a-tool", "keeping-memory"}
 
 Make = Callable[..., Skills]
@@ -40,7 +43,7 @@ def test_skills_are_found_where_agents_keep_them(
     skills_of: Make, home: Path, skill_at: Write, place: str, shown: str
 ) -> None:
     skill_at(home / place)
-    found = skills_of().find("a")
+    found = skills_of().find("a", OWNER)
     assert found.place.shown == shown
     assert found.place.is_personal
     assert not found.place.is_project
@@ -72,7 +75,7 @@ def test_skills_of_plugins_are_found_where_these_are_installed_and_on(
     (claude / "settings.json").write_text(json.dumps({"enabledPlugins": {"off@market": False}}))
     skills = skills_of()
     assert _paths(skills) == {"superpowers-skill"}
-    assert skills.find("superpowers:superpowers-skill").place.label == "superpowers"
+    assert skills.find("superpowers:superpowers-skill", OWNER).place.label == "superpowers"
     listing.write_text("[" * 100_000)
     assert _paths(skills) == set()
 
@@ -84,13 +87,13 @@ def test_a_skill_of_the_project_is_marked_and_shadows_none(
     skill_at(root / ".claude" / "skills" / "deploy", "Theirs.")
     skill_at(root / ".agents" / "skills" / "using-toolcrib", "Theirs.")
     skills = skills_of()
-    assert skills.find("deploy").description == "Mine."
-    theirs = skills.find("project-claude/deploy")
+    assert skills.find("deploy", OWNER).description == "Mine."
+    theirs = skills.find("project-claude/deploy", OWNER)
     assert theirs.description == "Theirs."
     assert theirs.place.is_project
     assert theirs.place.shown == "project .claude/skills"
-    assert skills.find("using-toolcrib").place.label == "toolcrib"
-    assert skills.find("project-agents/using-toolcrib").description == "Theirs."
+    assert skills.find("using-toolcrib", OWNER).place.label == "toolcrib"
+    assert skills.find("project-agents/using-toolcrib", OWNER).description == "Theirs."
 
 
 def test_directories_of_the_settings_come_first(
@@ -99,10 +102,10 @@ def test_directories_of_the_settings_come_first(
     skill_at(home / ".claude" / "skills" / "deploy", "Of Claude.")
     skill_at(tmp_path / "team" / "skills" / "deploy", "Of the team.")
     skills = skills_of(tmp_path / "team" / "skills", tmp_path / "gone")
-    assert skills.find("deploy").description == "Of the team."
-    assert not skills.find("deploy").place.is_personal
-    assert skills.find("team/deploy") is skills.find("deploy")
-    assert skills.find("skill://claude/deploy/SKILL.md").description == "Of Claude."
+    assert skills.find("deploy", OWNER).description == "Of the team."
+    assert not skills.find("deploy", OWNER).place.is_personal
+    assert skills.find("team/deploy", OWNER) is skills.find("deploy", OWNER)
+    assert skills.find("skill://claude/deploy/SKILL.md", OWNER).description == "Of Claude."
 
 
 def test_a_directory_of_the_settings_may_be_a_skill_itself(
@@ -140,7 +143,7 @@ def test_a_skill_in_a_skill_belongs_to_it(skills_of: Make, home: Path, skill_at:
     skill_at(outer / "examples" / "inner")
     skills = skills_of()
     assert _paths(skills) == {"outer"}
-    assert [each.path for each in skills.find("outer").listed()[0]] == [
+    assert [each.path for each in skills.find("outer", OWNER).listed()[0]] == [
         "SKILL.md",
         "examples/inner/SKILL.md",
     ]
@@ -152,10 +155,10 @@ def test_a_saved_skill_is_seen_at_the_next_look(
     skills = skills_of()
     directory = skill_at(home / ".claude" / "skills" / "a", "Before.")
     before = skills.all()
-    assert skills.find("a").description == "Before."
+    assert skills.find("a", OWNER).description == "Before."
     assert skills.all() is before
     skill_at(directory, "After.")
-    assert skills.find("a").description == "After."
+    assert skills.find("a", OWNER).description == "After."
     skill_at(home / ".claude" / "skills" / "b")
     assert _paths(skills) == {"a", "b"}
     (directory / "SKILL.md").unlink()
@@ -169,9 +172,9 @@ def test_what_others_may_not_see_is_what_lies_in_the_home_directory(
     skill_at(root / ".claude" / "skills" / "ours")
     skill_at(tmp_path / "team" / "shared")
     skills = skills_of(tmp_path / "team")
-    assert {each.path for each in skills.seen_by(owner=False)} == {"ours", "shared", *OWN}
+    assert {each.path for each in skills.seen_by(OTHER)} == {"ours", "shared", *OWN}
     with pytest.raises(NotFoundError):
-        skills.find("mine", owner=False)
+        skills.find("mine", OTHER)
 
 
 def test_an_unknown_name_is_told_with_the_nearest(
@@ -179,7 +182,7 @@ def test_an_unknown_name_is_told_with_the_nearest(
 ) -> None:
     skill_at(home / ".claude" / "skills" / "pdf-processing")
     with pytest.raises(NotFoundError, match="No skill is called 'pdf_procesing'") as raised:
-        skills_of().find("pdf_procesing")
+        skills_of().find("pdf_procesing", OWNER)
     assert raised.value.suggestions == ("pdf-processing",)
 
 
@@ -217,7 +220,7 @@ def test_a_place_that_becomes_a_link_out_of_the_root_has_no_skills(
 ) -> None:
     directory = skill_at(root / ".claude" / "skills" / "a", body="Ours.")
     skills = skills_of()
-    found = skills.find("a")
+    found = skills.find("a", OWNER)
     directory.rename(tmp_path / "moved")
     secret = skill_at(tmp_path / "secret", body="Secret.")
     directory.symlink_to(secret)

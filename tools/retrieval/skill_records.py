@@ -1,0 +1,59 @@
+"""What skills are found by, beside the tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from storage.models import Identity
+from tools.retrieval.models import SKILL, ToolRecord
+
+if TYPE_CHECKING:  # a start needs none
+    from tools.agent.skillfiles.skill import Skill
+    from tools.agent.skillfiles.skills import Skills
+
+__all__ = ["OF_PROJECT", "SkillRecords"]
+
+TAG = "skill"
+OF_PROJECT = "project"
+"""Tag of a skill that is in the root: whoever writes there wrote it."""
+
+
+class SkillRecords:
+    """The records of the skills that a model may load, by their ids.
+
+    Args:
+        skills: The skills.
+    """
+
+    def __init__(self, skills: Skills) -> None:
+        self._skills = skills
+        self._seen: tuple[Skill, ...] = ()
+        self._records: Mapping[str, ToolRecord] = {}
+
+    def current(self) -> Mapping[str, ToolRecord]:
+        """All of them; the same object until a skill changes. Blocks."""
+        found = self._skills.all()
+        if found is not self._seen:
+            made = map(_record_of, (each for each in found if each.is_for_models))
+            self._seen, self._records = found, {each.tool_id: each for each in made}
+        return self._records
+
+    def unseen_by(self, identity: Identity) -> frozenset[str]:
+        """The ids of those that somebody may not see; blocks."""
+        seen = {SKILL + each.path for each in self._skills.seen_by(identity)}
+        return frozenset(self.current().keys() - seen)
+
+
+def _record_of(skill: Skill) -> ToolRecord:
+    return ToolRecord.model_construct(
+        tool_id=SKILL + skill.path,
+        name=skill.path,
+        description=skill.description,
+        tags=(TAG, *[OF_PROJECT] * skill.place.is_project),
+        capabilities=skill.domains,
+        parameters=None,
+        server="",
+        aliases=(),
+        names_only=False,
+    )
