@@ -262,10 +262,6 @@ class RequestContext(Asker):
         """The calls that took long (scope context)."""
         return _granted(self._granted_calls().jobs, "calls that go on alone")
 
-    def aside(self) -> AbstractAsyncContextManager[None]:
-        """What a tool is in that only waits: its time stands still, and its place is another's."""
-        return self._waiting()
-
     @property
     def text_budget(self) -> int:
         """Characters of text that all results may have together (scopes context and system)."""
