@@ -67,7 +67,8 @@ class FunctionToMCP:
         output = Output(name, signature.returns, said.returns, is_ours=is_ours)
         called = constructor(func, arguments.refusal)
         abandon = options["effects"] == {Effect.READ}
-        supposed = {"title": title_of(name), "description": description(said), "once": not is_ours}
+        is_once = source.startswith("function:")  # a function of the user's
+        supposed = {"title": title_of(name), "description": description(said), "once": is_once}
         told = {**supposed, **options, "name": name}
         texts = (told["title"], told["description"])
         _check_sendable(name, *texts, arguments.schema, output.schema)

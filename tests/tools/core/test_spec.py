@@ -109,7 +109,7 @@ def test_a_function_is_run_once_for_its_client_and_a_tool_of_ours_where_it_says_
     def carried() -> None:
         """Goes on."""
 
-    assert FunctionToMCP.convert(_greet).once
+    assert FunctionToMCP.convert(_greet, source="function:greetings.py").once
     assert not FunctionToMCP.convert(_greet, source="builtin").once
     assert FunctionToMCP.convert(carried, source="builtin").once
-    assert not FunctionToMCP.convert(_greet, once=False).once
+    assert not FunctionToMCP.convert(_greet, source="function:greetings.py", once=False).once
