@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, quote, unquote
 
 from tools.core.errors import NotFoundError
 
-__all__ = ["Address", "context_uri", "document_uri", "entity_uri"]
+__all__ = ["Address", "context_uri", "document_uri", "entity_uri", "plan_uri"]
 
 SCHEME = "context://"
 
@@ -59,3 +59,8 @@ def context_uri(context_id: str) -> str:
 def entity_uri(name: str) -> str:
     """The address of an entity."""
     return f"{SCHEME}entities/{quote(name, safe='')}"
+
+
+def plan_uri(plan_id: str) -> str:
+    """The address of a plan."""
+    return f"{SCHEME}plans/{quote(plan_id, safe='')}"

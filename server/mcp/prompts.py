@@ -228,6 +228,10 @@ def _names(shelf: Shelf) -> list[str]:
     return list(dict.fromkeys(entity.name for entity in listed))
 
 
+def _plans(shelf: Shelf) -> list[str]:
+    return [plan.id for plan in shelf.plans.listed(LOOKED_THROUGH, closed=True)]
+
+
 def _phrases(_shelf: Shelf) -> list[str]:
     today = datetime.now(UTC).date()
     year, week, _ = today.isocalendar()
@@ -247,6 +251,7 @@ _COMPLETED: Mapping[tuple[str, str], Callable[[Shelf], list[str]]] = {
     ("what_happened", "when"): _phrases,
     ("what_happened", "timezone"): _zones,
     ("context://entities/{name}", "name"): _names,
+    ("context://plans/{id}", "id"): _plans,
     ("context://relevant{?topic}", "topic"): _names,
     ("context://time/{bucket}", "bucket"): _buckets,
 }

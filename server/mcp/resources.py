@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
@@ -25,6 +26,7 @@ from storage.library import Library, Shelf
 from storage.models import Context, ContextType, Identity, SearchFilter
 from storage.reading.formats import MARKDOWN
 from storage.retrieval.routing import Source
+from tools.answers.plans import PlanView
 from tools.core.errors import InvalidArgumentsError, NotFoundError, as_tool_error
 
 __all__ = ["PAGE_SIZE", "TEMPLATES", "ContextResources", "answered"]
@@ -42,6 +44,7 @@ VIEWS = (
     ("knowledge", "Knowledge", "The stored knowledge, newest first."),
     ("events", "Events", "The stored events and their summaries, newest first."),
     ("entities", "Entities", "People, projects, teams and organizations, by name."),
+    ("plans", "Plans", "The plans of all sessions, those that were changed last first."),
 )
 
 TEMPLATES = (
@@ -68,6 +71,12 @@ TEMPLATES = (
         "entity",
         "Entity",
         "What is known of a person, project, team or organization, and what names it.",
+    ),
+    (
+        "context://plans/{id}",
+        "plan",
+        "Plan",
+        "A plan with all its steps, by its id.",
     ),
     (
         "context://relevant{?topic}",
@@ -163,6 +172,9 @@ class ContextResources:
             case "documents", (raw_type, raw_id) if raw_type and raw_id:
                 document, chunks = shelf.get_document(raw_type, raw_id)
                 return whole_text(chunks), media_type_of(document)
+            case "plans", (plan_id,) if plan_id:
+                plan = shelf.plans.get("", plan_id)
+                return PlanView.detailed(plan, 0, sys.maxsize).to_text(), "text/plain"
         return view(shelf, address, self._sources), MARKDOWN.media_type
 
 

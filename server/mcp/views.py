@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from server.mcp.addresses import Address
+from server.mcp.addresses import Address, plan_uri
 from server.mcp.context_text import (
     context_line,
     context_text,
@@ -27,6 +27,7 @@ from storage.models import Context, ContextType, SearchFilter, TimeRange
 from storage.retrieval.routing import Source, UnifiedQuery
 from tools.answers.dates import Period
 from tools.answers.hits import Answer
+from tools.answers.plans import PlanLine
 from tools.core.errors import NotFoundError
 
 __all__ = ["PAGE", "VIEW_CHARACTERS", "Relevant", "happenings", "relevant", "view"]
@@ -84,8 +85,8 @@ def view(shelf: Shelf, address: Address, sources: tuple[Source, ...]) -> str:
             return _contexts(shelf, noun.capitalize(), criteria, address)
         case "time", (label,):
             return _time(shelf, label, address)
-        case "entities", ():
-            return _entities(shelf, address)
+        case ("entities" | "plans") as noun, ():
+            return _entities(shelf, address) if noun == "entities" else _plans(shelf, address)
         case "entities", (name,):
             return _entity(shelf, name, address)
         case "contexts", (context_id,):
@@ -196,6 +197,13 @@ def _entity(shelf: Shelf, name: str, address: Address) -> str:
         raise NotFoundError(f"Nothing is stored about {name!r}.")
     known = [entity_text(each, shelf.people.relationships_of(each.name)[2]) for each in meant]
     return "\n\n".join([*known, _contexts(shelf, f"What names {name}", criteria, address)])
+
+
+def _plans(shelf: Shelf, address: Address) -> str:
+    page = _page_of(address)
+    shown = map(PlanLine.of, shelf.plans.listed(PAGE, PAGE * (page - 1), closed=True))
+    lines = (f"- [{each.plan_id}]({plan_uri(each.plan_id)}), {each.told()}" for each in shown)
+    return _paged("Plans", lines, page, shelf.plans.count())
 
 
 def _page_of(address: Address) -> int:

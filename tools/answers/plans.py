@@ -210,8 +210,12 @@ class PlanLine(ToolModel):
 
     def to_text(self) -> str:
         """One line."""
+        return f"{self.plan_id}, {self.told()}"
+
+    def told(self) -> str:
+        """What it is for and how far it is, without its id."""
         far = f"{self.over} of {self.total} steps over"
-        return f"{self.plan_id}, {self.status}: {self.goal} ({far}, {self.updated})"
+        return f"{self.status}: {self.goal} ({far}, {self.updated})"
 
 
 def _notable(plan: Plan, states: Mapping[str, StepState]) -> list[Step]:

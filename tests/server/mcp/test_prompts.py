@@ -214,4 +214,7 @@ async def test_arguments_are_completed(server: Server[None], shelf: Shelf) -> No
     assert len(await completed(server, happened, timezone="")) == 100
     time = ResourceTemplateReference(uri="context://time/{bucket}")
     assert f"{datetime.now(UTC):%Y-%m}" in await completed(server, time, bucket="")
+    plan = shelf.plans.create("s", "Sow", [])
+    plans = ResourceTemplateReference(uri="context://plans/{id}")
+    assert await completed(server, plans, id=plan.id[:2]) == [plan.id]
     assert await completed(server, PromptReference(name="remember"), content="x") == []

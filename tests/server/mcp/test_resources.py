@@ -20,7 +20,8 @@ from storage.models import Identity, NewContext
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 IDENTITY = Identity(user_id="ann")
 VIEWS = [
-    f"context://{noun}" for noun in ("relevant", "documents", "knowledge", "events", "entities")
+    f"context://{noun}"
+    for noun in ("relevant", "documents", "knowledge", "events", "entities", "plans")
 ]
 
 
@@ -69,7 +70,7 @@ async def test_an_empty_library_lists_its_views_which_can_be_read(
     assert listing.next_cursor is None
     assert texts == [
         "Nothing is stored yet.",
-        *(f"# {title}: 0\n" for title in ("Documents", "Knowledge", "Events", "Entities")),
+        *(f"# {title}: 0\n" for title in ("Documents", "Knowledge", "Events", "Entities", "Plans")),
     ]
 
 
@@ -131,7 +132,7 @@ async def test_pages_follow_their_cursors_and_show_each_document_once(
             listing = await client.list_resources(cursor=cursor)
             pages.append([resource.uri for resource in listing.resources])
             cursor = listing.next_cursor
-    assert [len(page) for page in pages] == [PAGE_SIZE + 6, PAGE_SIZE, 1]
+    assert [len(page) for page in pages] == [PAGE_SIZE + 7, PAGE_SIZE, 1]
     shown = [uri for page in pages for uri in page]
     assert len(shown) == len(set(shown))
     assert set(shown) == {"context://index", *VIEWS, *expected}
@@ -164,6 +165,9 @@ async def test_a_cursor_that_nobody_gave_out_is_invalid(server: Server[None], cu
         "context://contexts",
         "context://contexts/missing",
         "context://entities/Nobody",
+        "context://plans/none",
+        "context://plans/",
+        "context://plans?page=2",
         "context://time/2026-13",
         "context://time/2026-W60",
         "context://time/2026-11-22T09:30:00Z",
@@ -207,7 +211,7 @@ async def test_another_users_documents_are_neither_listed_nor_read(
 ) -> None:
     _add(library, "secret.md", "Hers.", whose=Identity(user_id="eve"))
     async with Client(server, mode=mode) as client:
-        assert len((await client.list_resources()).resources) == 6
+        assert len((await client.list_resources()).resources) == 7
         with pytest.raises(MCPError, match="Resource not found"):
             await client.read_resource(document_uri("file", "secret.md"))
 

@@ -13,6 +13,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import TextResourceContents
 
 from server.mcp.views import PAGE, VIEW_CHARACTERS
+from storage.agent.steps import Draft
 from storage.library import Library, Shelf
 from storage.models import ContextType, Identity, NewContext
 from storage.people.models import EntityType, NewEntity, NewRelationship
@@ -59,11 +60,11 @@ def keep(  # noqa: PLR0913  # what a test does not say is not what it is about
     return shelf.add(new).context.id
 
 
-async def read(server: Server[None], uri: str) -> str:
+async def read(server: Server[None], uri: str, media_type: str = "text/markdown") -> str:
     async with Client(server) as client:
         (contents,) = (await client.read_resource(uri)).contents
     assert isinstance(contents, TextResourceContents)
-    assert contents.mime_type == "text/markdown"
+    assert contents.mime_type == media_type
     return contents.text
 
 
@@ -251,3 +252,20 @@ async def test_what_is_another_users_is_not_found(
     async with Client(server) as client:
         with pytest.raises(MCPError, match="not found"):
             await client.read_resource(uri.replace("{id}", kept))
+
+
+async def test_plans_are_listed_and_each_is_shown_whole(
+    server: Server[None], shelf: Shelf, library: Library
+) -> None:
+    drafts = [Draft("dig", "Dig", "Two spades deep"), Draft("sow", "Sow", None, ("dig",))]
+    plan = shelf.plans.create("monday", "A garden", drafts)
+    shelf.plans.close("monday", shelf.plans.create("monday", "Old", []).id, "", "")
+    library.shelf(Identity("bob")).plans.create("monday", "Not yours", drafts)
+    text = await read(server, "context://plans")
+    assert text.startswith("# Plans: 2\n")
+    assert f"- [{plan.id}](context://plans/{plan.id}), open: A garden (0 of 2 steps over, " in text
+    assert "completed: Old (0 of 0 steps over, " in text
+    assert await read(server, f"context://plans/{plan.id}", "text/plain") == (
+        f"Plan {plan.id}, open: A garden\n2 steps: 1 ready, 1 waiting\n"
+        "[ ] dig. Dig (ready)\n  Two spades deep\n[ ] sow. Sow (waits for dig)"
+    )
