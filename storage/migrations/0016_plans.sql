@@ -21,8 +21,8 @@ CREATE INDEX plans_continued ON plans (user_id, continued_in);
 
 CREATE TABLE plan_steps (
     plan_seq   INTEGER NOT NULL REFERENCES plans (seq) ON DELETE CASCADE,
-    id         TEXT NOT NULL,
     position   INTEGER NOT NULL,  -- in the plan; those that were removed leave gaps
+    id         TEXT NOT NULL,
     title      TEXT NOT NULL,
     status     TEXT NOT NULL
         CHECK (status IN ('pending', 'in_progress', 'completed', 'failed', 'skipped')),
@@ -30,7 +30,8 @@ CREATE TABLE plan_steps (
     blocked_by TEXT NOT NULL,  -- JSON array of ids
     note       TEXT NOT NULL,
     detail     TEXT NOT NULL,
-    PRIMARY KEY (plan_seq, id)
+    PRIMARY KEY (plan_seq, position),
+    UNIQUE (plan_seq, id)
 ) WITHOUT ROWID;
 
 CREATE TRIGGER plans_forgotten AFTER DELETE ON sessions BEGIN

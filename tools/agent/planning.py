@@ -29,7 +29,7 @@ OTHERS = 10
 TITLE_CHARACTERS = 80
 """Of the event that a closed plan becomes."""
 
-EVENT_CHARACTERS = 4_000
+EVENT_CHARACTERS = 2_000
 """Of its steps in that event."""
 
 _Title = Annotated[str, Field(max_length=200, pattern=r"\S")]
