@@ -200,7 +200,7 @@ class Permissions:
         self, loop: Loop, policy: Policy, call: _Judged, decision: Decision
     ) -> Approval:
         """The approval of a call of a program."""
-        from tools.policy.offers import permits, whole_grant_for  # only where somebody is asked
+        from tools.policy.offers import grant_in_loop, permits, whole_grant_for
 
         spec, arguments = call.spec, call.arguments
         asking = f"{decision.source}: {decision.rule}"
@@ -208,21 +208,24 @@ class Permissions:
         if found is not None:
             return found
         question = self._question(policy, call, decision)
-        same, whole = question.grant, whole_grant_for(policy, spec, arguments, decision)
-        return await loop.obtain(
+        same = grant_in_loop(policy, spec, arguments, loop.approved.get(spec.name))
+        whole = whole_grant_for(policy, spec, arguments, decision)
+        program = ProgramOffer(
+            loop.id,
+            loop.name,
+            loop.remaining,
+            same if call.secrets.text(same) == same else "",
+            whole if whole != same else "",
+        )
+        found = await loop.obtain(
             self._approvals,
-            replace(
-                question,
-                grant="",
-                offers=(),
-                program=ProgramOffer(
-                    loop.id, loop.name, loop.remaining, same, whole if whole != same else ""
-                ),
-            ),
+            replace(question, grant="", offers=(), program=program),
             call.context.approver,
             asking=asking,
             rule=" and ".join(question.offers[0]) if question.offers else "",
         )
+        loop.approved[spec.name] = arguments
+        return found
 
     def _advice(self, spec: ToolSpec, decision: Decision) -> str:
         """How the user can let it run; a rule of their own says already what they want."""

@@ -30,6 +30,7 @@ __all__ = [
     "SubjectForm",
     "may_be_granted_whole",
     "narrowest_rule",
+    "runs_anything",
 ]
 
 
@@ -255,6 +256,10 @@ def _with_secret(call: Call, url_pattern: str) -> str:
 
 def may_be_granted_whole(spec: ToolSpec) -> bool:
     """Returns whether a tool may be allowed whatever it is given, by an answer to one call."""
-    runs_anything = Effect.EXECUTE in spec.effects and spec.scope is ToolScope.SYSTEM
     is_grave = spec.destructive or spec.confirmation is Confirmation.REQUIRED or spec.passes_on
-    return not is_grave and not runs_anything
+    return not is_grave and not runs_anything(spec)
+
+
+def runs_anything(spec: ToolSpec) -> bool:
+    """Returns whether a tool runs programs or code that it is given."""
+    return Effect.EXECUTE in spec.effects and spec.scope is ToolScope.SYSTEM

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tools.core.spec import SubjectKind, ToolSpec
+from tools.core.spec import Confirmation, SubjectKind, ToolSpec
 from tools.policy.calls import Call
-from tools.policy.forms import may_be_granted_whole, narrowest_rule
+from tools.policy.forms import may_be_granted_whole, narrowest_rule, runs_anything
 from tools.policy.policy import Policy
 from tools.policy.rules import Rule
 from tools.policy.shell.shell_command import ShellCommand
@@ -15,7 +16,7 @@ from tools.policy.shell.words import Word, base_name, line_rule
 from tools.policy.shell.wrappers import INTERPRETERS, inner_commands
 from tools.policy.verdict import Containment, Decision, Verdict
 
-__all__ = ["grant_for", "offers_for", "permits", "whole_grant_for"]
+__all__ = ["grant_for", "grant_in_loop", "offers_for", "permits", "whole_grant_for"]
 
 MOST_RULES = 4
 """Rules of one offer: more are not read before they are accepted."""
@@ -43,6 +44,37 @@ def grant_for(policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any]) -> s
     if not _is_rule(text):
         return ""
     return text if permits(policy, spec, arguments, text) else ""
+
+
+def grant_in_loop(
+    policy: Policy,
+    spec: ToolSpec,
+    arguments: Mapping[str, Any],
+    before: Mapping[str, Any] | None,
+) -> str:
+    """The rule that allows the calls of a loop; empty where none is safe.
+
+    It is the one that a grant for a while would have. Calls that no such rule tells apart, and that
+    may destroy something, are those that have in common what the last one and this one have.
+
+    Args:
+        policy: What asks.
+        spec: The tool.
+        arguments: Its arguments, as validation made them.
+        before: Those of the last call that was approved; None where there was none.
+    """
+    known = grant_for(policy, spec, arguments)
+    is_apart = spec.subject is None and spec.confirmation is not Confirmation.REQUIRED
+    if known or before is None or not is_apart or runs_anything(spec) or spec.passes_on:
+        return known
+    common = ", ".join(
+        f"{name}={json.dumps(value, ensure_ascii=False)}"
+        for name, value in arguments.items()
+        if isinstance(value, str | int) and before.get(name) == value
+    )
+    text = f"{spec.name}({common})"
+    is_told = bool(common) and len(text) <= LONGEST and _is_rule(text)
+    return text if is_told and permits(policy, spec, arguments, text) else ""
 
 
 def whole_grant_for(

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import anyio
 
@@ -18,6 +19,9 @@ from tools.core.client import Approval, Approvals, Approver, Consent, Question, 
 from tools.core.errors import ApprovalRequiredError, PermissionDeniedError
 
 __all__ = ["Loop", "Needed"]
+
+MOST_RULES = 3
+"""Of one tool that are told: the user sees from them what others would look like."""
 
 
 @dataclass(slots=True)
@@ -42,23 +46,32 @@ class _Grant:
         return f"{self.by} for this program, {self.used} of {self.most}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Needed:
-    """Calls that needed an approval which nobody gave.
+    """Calls of a tool that needed an approval which nobody gave.
 
     Attributes:
         tool: The tool.
-        rule: What would allow them, as it is written into the settings; empty where no rule is
-            offered, so that each is approved on its own.
         reason: Why somebody had to be asked.
+        rules: What would allow them, as it is written into the settings, the first of them; empty
+            where each is approved on its own.
+        more: Whether there are more.
     """
 
     tool: str
-    rule: str
     reason: str
+    rules: list[str] = field(default_factory=list)
+    more: bool = False
+
+    def add(self, rule: str) -> None:
+        """Takes in what would allow another call."""
+        if rule and rule not in self.rules:
+            self.more = len(self.rules) >= MOST_RULES
+            self.rules += [] if self.more else [rule]
 
     def __str__(self) -> str:
-        how = f"allowed by the rule {self.rule!r}" if self.rule else "approved one by one only"
+        rules = [*map(repr, self.rules), *["others"] * self.more]
+        how = f"the user can allow {', '.join(rules)}" if rules else "the user approves each call"
         return f"{self.tool}: {how}. {self.reason}"
 
 
@@ -95,6 +108,7 @@ class Loop:
     Attributes:
         name: What the person reads.
         id: Tells it from any other, also of another run of the same program.
+        approved: The arguments of the last call of each tool that was approved.
     """
 
     def __init__(self, name: str, run: _Run, outer: Loop | None = None) -> None:
@@ -104,7 +118,8 @@ class Loop:
         self._outer = outer
         self._grants: list[_Grant] = []
         self._inner: dict[object, tuple[object, Loop]] = {}
-        self._needed: dict[tuple[str, str], Needed] = {}
+        self._needed: dict[str, Needed] = {}
+        self.approved: dict[str, Mapping[str, Any]] = {}
 
     @classmethod
     @contextmanager
@@ -196,7 +211,7 @@ class Loop:
             raise
         except ApprovalRequiredError:
             self._run.unanswered.add(tool)
-            self.need(Needed(tool, rule, question.reason))
+            self.need(tool, question.reason, rule)
             raise
         rules = {Consent.FOR_PROGRAM: "same", Consent.FOR_PROGRAM_WIDER: "whole"}
         if program is not None and found.consent in rules:
@@ -220,13 +235,13 @@ class Loop:
             )
         return found
 
-    def need(self, needed: Needed) -> None:
-        """Takes note of calls that nobody approved, here and in all that this is within."""
-        self._needed.setdefault((needed.tool, needed.rule), needed)
+    def need(self, tool: str, reason: str, rule: str) -> None:
+        """Takes note of a call that nobody approved, here and in all that this is within."""
+        self._needed.setdefault(tool, Needed(tool, reason)).add(rule)
         if self._outer is not None:
-            self._outer.need(needed)
+            self._outer.need(tool, reason, rule)
 
     @property
     def needed(self) -> tuple[Needed, ...]:
-        """What needed an approval which nobody gave, once each, in the order of the calls."""
+        """What needed an approval which nobody gave, a tool once, in the order of the calls."""
         return tuple(self._needed.values())

@@ -119,6 +119,16 @@ def _tools(done: list[str]) -> list[Callable[..., Any]]:
         done.append(table)
         return table
 
+    @tool(scope=ToolScope.SYSTEM, effects={Effect.EXTERNAL}, destructive=True)
+    def file(project: str, title: str) -> str:
+        """Files an issue."""
+        done.append(title)
+        return project
+
+    return [publish, send, drop, file]
+
+
+def _programs() -> list[Callable[..., Any]]:
     @tool(scope=ToolScope.SANDBOXED, effects={Effect.EXECUTE})
     async def through(context: RequestContext, path: str) -> str:
         """Publishes a file by another call."""
@@ -153,7 +163,7 @@ def _tools(done: list[str]) -> list[Callable[..., Any]]:
                     await make(own, place, call)
             return {"outcomes": outcomes, "needed": list(map(str, loop.needed))}
 
-    return [publish, send, drop, through, program]
+    return [through, program]
 
 
 @pytest.fixture
@@ -167,7 +177,7 @@ def open_shop(tmp_path: Path) -> OpenShop:
             store, root=str(tmp_path), command="t", wait=wait, expire=600, grant=3_600
         )
         registry = ToolRegistry()
-        for function in _tools(done):
+        for function in (*_tools(done), *_programs()):
             registry.add(FunctionToMCP.convert(function, source="builtin"))
         audit = Audit(tmp_path / "audit.jsonl")
         permissions = Permissions(lambda: shop.policy, lambda: approvals)
@@ -314,6 +324,26 @@ async def test_what_always_asks_asks_about_each_call_and_takes_no_other_answer(
     assert told["outcomes"] == ["ok", "approval_required", "approval_required"]
 
 
+def filing(project: str, *titles: str) -> Calls:
+    return [{"name": "file", "arguments": {"project": project, "title": each}} for each in titles]
+
+
+@ERAS
+async def test_what_may_destroy_is_allowed_within_what_two_calls_have_in_common(
+    open_shop: OpenShop, mode: str
+) -> None:
+    person = Person(["once", "for_program", "no_more"])
+    others = filing("p\u0430", "e") + filing("pa*", "f")
+    async with open_shop() as shop, shop.visited(mode, person) as client:
+        await run(client, [*filing("pa", "a", "b", "c", "d"), *others], most=6)
+        assert shop.done == ["a", "b", "c", "d"]
+    assert list(choices(person.asked[0])) == ["once", "no", "no_more"]
+    assert choices(person.asked[1])["for_program"] == (
+        'Allow file(project="pa") in this run, 4 more times at most'
+    )
+    assert len(person.asked) == 3
+
+
 @ERAS
 async def test_what_another_rule_asks_about_is_not_covered(open_shop: OpenShop, mode: str) -> None:
     person = Person(["for_program_wider", "for_program", "no"])
@@ -412,9 +442,8 @@ async def test_where_nobody_can_be_asked_the_program_lists_once_what_would_allow
     assert told["outcomes"] == ["approval_required"] * 6
     reason = "It reaches beyond this machine."
     assert told["needed"] == [
-        f"publish: allowed by the rule 'publish(./a)'. {reason}",
-        f"publish: allowed by the rule 'publish(./b)'. {reason}",
-        f"send: allowed by the rule 'send'. {reason}",
+        f"publish: the user can allow 'publish(./a)', 'publish(./b)'. {reason}",
+        f"send: the user can allow 'send'. {reason}",
     ]
     assert [each.asked.tool for each in waiting] == ["publish", "send"]
 
