@@ -33,10 +33,10 @@ LETTERS = {
     "w": "similar calls for a [w]hile",
     "a": "[a]lways",
     "b": "[b] always",
-    "p": "such calls of this [p]rogram",
-    "t": "any call of the [t]ool in it",
+    "p": "for this [p]rogram",
+    "t": "the [t]ool for it",
     "n": "[n]o",
-    "d": "no, and [d]eny it to the program",
+    "d": "[d]eny the tool to it",
     "s": "[s]kip",
 }
 ASKED = {
@@ -239,9 +239,7 @@ def _answer(store: ApprovalStore, question: Approval, settings: Settings, consen
         store.grant(question.asked, by=COMMAND_LINE, seconds=seconds)
         typer.echo(f"approved, and {_line(question.asked.rule)} for {seconds / 60:.0f} minutes")
     elif consent in REFUSALS:
-        typer.echo(
-            "denied, for as long as the program runs" if consent in TO_PROGRAMS else "denied"
-        )
+        typer.echo("denied, to the rest of the program too" if consent in TO_PROGRAMS else "denied")
     else:
         typer.echo(f"approved, for {'this program' if consent in TO_PROGRAMS else 'one call'}")
     return True
@@ -306,9 +304,9 @@ def _whole(question: Approval, settings: Settings) -> str:
 
 
 def _of_program(offer: ProgramOffer) -> list[str]:
-    lines = [f"  in {_line(offer.name)}, which may make {offer.more} more calls"]
+    lines = [f"  called by {_line(offer.name)}, which may make {offer.more} more calls"]
     if "p" in _to_program(offer):
-        lines.append(f"  such calls (p): {_line(offer.same)}, {offer.more} more at most")
+        lines.append(f"  these calls (p): {_line(offer.same)}, {offer.more} more at most")
     if "t" in _to_program(offer):
         lines.append(f"  the tool (t): {_line(offer.whole)}, {offer.more} more at most")
     return lines

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from rich.cells import chop_cells
 
-from storage.approvals import ApprovalState, ApprovalStore, Asked
+from storage.approvals import ApprovalState, ApprovalStore, Asked, ProgramOffer
 from storage.database import Database
 from storage.models import Identity
 
@@ -157,6 +157,35 @@ def test_the_open_list_takes_either_rule(store: ApprovalStore, work: Path) -> No
         screen.type("a\n")
         screen.expect("approved, for one call only: ")
     assert config.read_text() == "[policy"
+
+
+OF_PROGRAM = ProgramOffer("1", "run_code", 17, "publish(a.txt)", "publish")
+
+
+@pytest.mark.parametrize(
+    ("letter", "told", "state", "said"),
+    [
+        ("p", "approved, for this program", ApprovalState.APPROVED, "for_program"),
+        ("t", "approved, for this program", ApprovalState.APPROVED, "for_program_wider"),
+        ("y", "approved, for one call", ApprovalState.APPROVED, ""),
+        ("d", "denied, to the rest of the program too", ApprovalState.DENIED, "no_more"),
+    ],
+)
+def test_the_open_list_takes_an_answer_for_the_rest_of_a_program(
+    letter: str, told: str, state: ApprovalState, said: str, store: ApprovalStore
+) -> None:
+    asked = replace(ASKED, rule="", program=OF_PROGRAM)
+    ticket = store.open(asked, ApprovalState.PENDING, 600)
+    with terminal() as screen:
+        screen.expect("called by run_code, which may make 17 more calls")
+        screen.expect("these calls (p): publish(a.txt), 17 more at most")
+        screen.expect("the tool (t): publish, 17 more at most")
+        screen.expect("[s]:")
+        screen.type(f"{letter}\n")
+        screen.expect(told)
+    (found,) = store.find(ticket)
+    assert (found.state, found.said) == (state, said)
+    assert store.grants() == []
 
 
 def test_no_rule_is_written_where_none_is_offered_or_would_count(
