@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -212,6 +213,7 @@ async def call_tool(
     capabilities=("call several tools at once",),
     timeout=math.inf,  # the called tools have their own
     passes_on=True,
+    once=True,
 )
 async def call_tools(
     context: RequestContext,
@@ -227,11 +229,20 @@ async def call_tools(
     for call, spec in zip(wanted, specs, strict=True):
         if spec is not None and spec.passes_on:
             raise _nested_too_deep(call.name, call_tools.__name__)
-    results = [
-        advised(result, registry, call)
-        for call, result in zip(wanted, await context.call_all(wanted), strict=True)
-    ]
+    with _together(context, wanted) as together:
+        results = await together.call_all(wanted)
+    results = [advised(each, registry, call) for call, each in zip(wanted, results, strict=True)]
     return Answers.of(wanted, results, context.text_budget)
+
+
+@contextmanager
+def _together(context: RequestContext, calls: Sequence[ToolCall]) -> Iterator[RequestContext]:
+    """The context of several calls: of a loop, unless they are in one already, or one alone."""
+    if context.loop is not None or len(calls) == 1:
+        yield context
+    else:
+        with context.looping("", lambda: len(calls) - 1) as (looping, _):
+            yield looping
 
 
 def _nested_too_deep(name: str, through: str) -> InvalidArgumentsError:

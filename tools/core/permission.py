@@ -219,7 +219,7 @@ class Permissions:
         )
         found = await loop.obtain(
             self._approvals,
-            replace(question, grant="", offers=(), program=program),
+            replace(question, grant="", program=program),
             call.context.approver,
             asking=asking,
             rule=" and ".join(question.offers[0]) if question.offers else "",

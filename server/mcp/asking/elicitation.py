@@ -75,8 +75,6 @@ def choices_of(question: Question) -> dict[Consent, str]:
     choices = {Consent.ONCE: "Allow this call once"}
     if question.grant:
         choices[Consent.FOR_A_WHILE] = f"Allow {visible(question.grant)} for a while"
-    for choice, offer in zip((Consent.ALWAYS, Consent.ALWAYS_WIDER), question.offers, strict=False):
-        choices[choice] = f"Always allow {visible(' and '.join(offer))}"
     program = question.program
     if program is not None and program.more:
         most = f"in this run, {program.more} more times at most"
@@ -84,6 +82,8 @@ def choices_of(question: Question) -> dict[Consent, str]:
             choices[Consent.FOR_PROGRAM] = f"Allow {visible(program.same)} {most}"
         if program.whole:
             choices[Consent.FOR_PROGRAM_WIDER] = f"Allow any {program.whole} {most}"
+    for choice, offer in zip((Consent.ALWAYS, Consent.ALWAYS_WIDER), question.offers, strict=False):
+        choices[choice] = f"Always allow {visible(' and '.join(offer))}"
     choices[Consent.NO] = "Do not allow it"
     if program is not None:
         choices[Consent.NO_MORE] = f"Allow no {question.tool} in this run"

@@ -41,6 +41,7 @@ from tools.core.spec import Confirmation, Effect, Subject, SubjectKind, ToolScop
 from tools.policy.policy import Policy
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.secrets.redaction import Redaction
+from tools.toolsearch import call_tools
 
 pytestmark = pytest.mark.anyio
 
@@ -177,7 +178,7 @@ def open_shop(tmp_path: Path) -> OpenShop:
             store, root=str(tmp_path), command="t", wait=wait, expire=600, grant=3_600
         )
         registry = ToolRegistry()
-        for function in (*_tools(done), *_programs()):
+        for function in (*_tools(done), *_programs(), call_tools):
             registry.add(FunctionToMCP.convert(function, source="builtin"))
         audit = Audit(tmp_path / "audit.jsonl")
         permissions = Permissions(lambda: shop.policy, lambda: approvals)
@@ -309,6 +310,18 @@ async def test_any_call_of_the_tool_is_allowed_where_the_person_says_so(
         await run(client, publishing("a", "b", "c"))
         assert shop.done == ["a", "b", "c"]
     assert len(person.asked) == 1
+
+
+@ERAS
+async def test_several_calls_in_one_are_a_program_too(open_shop: OpenShop, mode: str) -> None:
+    person = Person(["for_program"])
+    async with open_shop() as shop, shop.visited(mode, person) as client:
+        await client.call_tool("call_tools", {"calls": sending("ann", "bob", "cleo")})
+        assert sorted(shop.done) == ["ann", "bob", "cleo"]
+        counted = {each["approved_by"][-6:] for each in shop.lines("send")}
+    assert counted == {"1 of 3", "2 of 3", "3 of 3"}
+    (asked,) = person.asked
+    assert asked.message.startswith("call_tools wants to call send (2 more calls may follow):")
 
 
 @ERAS

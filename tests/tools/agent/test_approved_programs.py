@@ -1,0 +1,125 @@
+"""run_code asks the person once for a loop, in both eras and where nobody can be asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp_types import CallToolResult, ElicitResult, TextContent
+
+pytestmark = pytest.mark.anyio
+
+Open = Callable[..., AbstractAsyncContextManager[Any]]
+ERAS = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+
+ASKING = {"policy__ask": ("write_file",)}
+"""Settings in which each file that is written is asked about."""
+
+
+@dataclass
+class Person:
+    """Answers in turn, and remembers what they were asked."""
+
+    answers: list[str]
+    asked: list[str] = field(default_factory=list)
+
+    async def __call__(self, context: Any, params: Any) -> ElicitResult:  # noqa: ARG002  # the protocol has it
+        self.asked.append(params.message)
+        return ElicitResult(action="accept", content={"answer": self.answers.pop(0)})
+
+
+async def run(crib: Any, mode: str, person: Person | None, code: str, **more: Any) -> str:
+    async with Client(crib.app.server, mode=mode, elicitation_callback=person) as client:
+        result: CallToolResult = await client.call_tool("run_code", {"code": code, **more})
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+@ERAS
+async def test_a_loop_over_one_file_asks_once(open_crib: Open, mode: str) -> None:
+    code = "for n in range(5):\n    await tools.write_file('a.txt', str(n))"
+    person = Person(["for_program"])
+    async with open_crib(mode, **ASKING) as crib:
+        await run(crib, mode, person, code, max_calls=9)
+        assert (crib.root / "a.txt").read_text() == "4"
+        lines = map(json.loads, crib.app.settings.audit_file.read_text().splitlines())
+        approved = [each["approved_by"] for each in lines if each["tool"] == "write_file"]
+    assert approved == [f"client for this program, {number} of 9" for number in range(1, 6)]
+    assert [asked.splitlines()[:2] for asked in person.asked] == [
+        ["run_code wants to call write_file (8 more calls may follow):", "    file_path: a.txt"]
+    ]
+
+
+@ERAS
+async def test_calls_that_are_made_at_once_wait_for_one_answer(open_crib: Open, mode: str) -> None:
+    code = """
+async def write(n):
+    try:
+        return (await tools.write_file("a.txt", str(n))).path
+    except tools.ToolError as error:
+        return error.error_type
+await asyncio.gather(*map(write, range(8)))
+"""
+    person = Person(["no"])
+    async with open_crib(mode, **ASKING) as crib:
+        told = await run(crib, mode, person, code)
+        assert not (crib.root / "a.txt").exists()
+    assert told.startswith(json.dumps(["permission_denied"] * 8, separators=(",", ":")))
+    assert len(person.asked) == 1
+
+
+@ERAS
+async def test_what_needs_approval_is_listed_where_nobody_can_be_asked(
+    open_crib: Open, mode: str
+) -> None:
+    code = """
+for n in range(6):
+    try:
+        await tools.bash(command=f"seq {n % 2}")
+    except tools.ToolError as error:
+        print(error.error_type)
+"""
+    settings = {"policy__profile": "cautious", "policy__allow": ("run_code",)}
+    async with open_crib(mode, **settings) as crib:
+        told = await run(crib, mode, None, code)
+    assert told.splitlines() == [
+        *["approval_required"] * 6,
+        (
+            "[Needs approval: bash: the user can allow 'bash(seq 0)', 'bash(seq 1)'."
+            " Not covered by a rule: `seq 0`. It runs programs.]"
+        ),
+        "[calls: 6 bash (6 failed)]",
+    ]
+
+
+@ERAS
+async def test_a_file_by_another_name_is_asked_about_itself(open_crib: Open, mode: str) -> None:
+    code = """
+import os
+names = ["a.txt", "./a.txt", "link.txt", "d/../a.txt", "\u0430.txt", "d/a.txt"]
+told = []
+for name in names:
+    try:
+        await tools.write_file(name, "x")
+        told.append(name)
+    except tools.ToolError as error:
+        told.append(error.error_type)
+told
+"""
+    person = Person(["for_program", *["no"] * 9])
+    async with open_crib(mode, **ASKING) as crib:
+        (crib.root / "a.txt").write_text("")
+        (crib.root / "b.txt").write_text("")
+        (crib.root / "d").mkdir()
+        (crib.root / "link.txt").symlink_to("b.txt")
+        told = await run(crib, mode, person, code)
+        assert (crib.root / "b.txt").read_text() == ""
+    denied = "permission_denied"
+    wanted = ["a.txt", "./a.txt", denied, "d/../a.txt", denied, denied]
+    assert json.loads(told.splitlines()[0]) == wanted
