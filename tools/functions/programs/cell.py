@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import anyio
-
+from tools.functions.programs.program import serve as serve_program
 from tools.functions.workers.channel import Channel
 
 __all__ = ["main"]
@@ -11,14 +10,10 @@ __all__ = ["main"]
 
 def main(channel: Channel) -> None:
     """Runs what the server sends first, and ends with it."""
-    # Now rather than when somebody waits.
-    anyio.run(anyio.lowlevel.checkpoint)
-    from tools.functions.programs import program
-
     load = channel.first()
     if load.kind == "program":
-        program.serve(channel, load)
+        serve_program(channel, load)
     else:
-        from tools.functions.workers.host import serve
+        from tools.functions.workers.host import serve  # half a second, and kept afterwards
 
         serve(channel, load)

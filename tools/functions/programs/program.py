@@ -7,14 +7,12 @@ import json
 import sys
 import traceback
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from functools import partial
 from inspect import isawaitable
 from types import CodeType, ModuleType
 from typing import Any
-
-import anyio
 
 from tools.core.errors import UnsendableError
 from tools.functions.programs.namespace import (
@@ -45,18 +43,18 @@ MOST_FORGOTTEN = 3
 def serve(channel: Channel, load: Load) -> None:
     """Runs a program when it is called, until the server hangs up."""
     channel.send({"loaded": asdict(Loaded([], [], []))})
-    anyio.run(_serve, channel, load.source)
+    asyncio.run(_serve(channel, load.source))
 
 
 async def _serve(channel: Channel, source: str) -> None:
     questions = Questions(channel.send)
-    async with anyio.create_task_group() as group:
+    with ExitStack() as running:
         async for message in decoded(channel.chunks()):
             if "call" in message:
-                group.start_soon(_answer, channel, questions, source, message["call"])
+                task = asyncio.create_task(_answer(channel, questions, source, message["call"]))
+                running.callback(task.cancel)
             elif "answer" in message:
                 questions.take(message)
-        group.cancel_scope.cancel()
 
 
 async def _answer(channel: Channel, questions: Questions, source: str, call: int) -> None:

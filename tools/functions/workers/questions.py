@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from typing import Any
-
-import anyio
 
 from tools.core.errors import RateLimitedError, UnavailableError
 from tools.functions.workers.messages import MOST_OPEN, Message, decode_error, encode_error
@@ -43,7 +42,7 @@ class Questions:
         number = next(self._ids)
         question = self._open[number] = _Question(call)
         try:
-            await anyio.lowlevel.checkpoint()  # what is asked at once is sent at once
+            await asyncio.sleep(0)  # what is asked at once is sent at once
             self.send({"ask": call, "id": number, **what})
             await question.answered.wait()
         finally:
@@ -74,7 +73,7 @@ def ended() -> UnavailableError:
 class _Question:
     def __init__(self, call: int) -> None:
         self.call = call
-        self.answered = anyio.Event()
+        self.answered = asyncio.Event()
         self.answer: Message = {}
 
     def close(self, answer: Message) -> None:
