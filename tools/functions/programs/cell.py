@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tools.functions.programs.program import serve as serve_program
 from tools.functions.workers.channel import Channel
+from tools.functions.workers.memory import limit_memory
 
 __all__ = ["main"]
 
@@ -11,6 +12,7 @@ __all__ = ["main"]
 def main(channel: Channel) -> None:
     """Runs what the server sends first, and ends with it."""
     load = channel.first()
+    limit_memory(load.memory_bytes)
     if load.kind == "program":
         serve_program(channel, load)
     else:

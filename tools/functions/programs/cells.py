@@ -7,10 +7,11 @@ network, no session. So a spare one belongs to nobody, and waits for whoever com
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import cast
@@ -20,19 +21,28 @@ import anyio.to_thread
 from anyio.abc import SocketStream, TaskGroup
 
 from tools.core.machine import Machine, first_use
+from tools.functions.programs.claims import checked
 from tools.functions.workers import bootstrap
-from tools.functions.workers.messages import Load
+from tools.functions.workers.bounds import OF_CELLS
+from tools.functions.workers.messages import Load, Message
 from tools.functions.workers.output_log import OutputLog
 from tools.functions.workers.worker import Sink, Worker
-from tools.sandbox.processes.launching.program import Program, read_output
+from tools.sandbox.processes.launching.program import Program, read_output, read_rest
 from tools.sandbox.processes.models import Command, Level
 from tools.sandbox.processes.processes import Processes
 from tools.sandbox.processes.temporary import PrivateDirectory
 
 __all__ = ["Cells", "cells_of"]
 
+_logger = logging.getLogger("toolcrib")
+
 IDLE_SECONDS = 300.0
 """How long a spare process waits for a program."""
+
+MOST_A_SECOND = 16_000_000
+"""Bytes that are taken of one cell within a second."""
+LEAST = 3_200
+"""Bytes for which the shortest message counts among those."""
 
 _COMMAND = (sys.executable, "-I", "-X", "utf8", bootstrap.__file__, "confined")
 
@@ -53,7 +63,7 @@ class Cells:
         self._group: TaskGroup | None = None
         self._ready = anyio.Event()
         self._serving: asyncio.Task[None] | None = None
-        self._spare: asyncio.Task[_Cell] | None = None
+        self._spare: _Spare | None = None
 
     async def level(self) -> Level:
         """Returns what confines them.
@@ -89,8 +99,6 @@ class Cells:
                 self._serving.cancel()
                 with suppress(asyncio.CancelledError):
                     await self._serving
-            if self._spare is not None:
-                await _discard(self._spare)
             await self._processes.aclose()
             await anyio.to_thread.run_sync(self._root.close)
 
@@ -107,10 +115,18 @@ class Cells:
             await anyio.sleep_forever()
 
     async def _next(self) -> _Cell:
-        """The spare process, or a new one; the next spare one is started."""
+        """The process that waits, or a new one; another is started to wait then."""
         spare, self._spare = self._spare, None
-        cell = await self._start() if spare is None else await spare
-        self._spare = asyncio.create_task(self._start())
+        try:
+            cell = None if spare is None else await spare.taken()
+        except BaseException:  # it waits for somebody else
+            self._spare = self._spare or spare
+            raise
+        if cell is None:
+            cell = await self._start()
+        if self._spare is None:
+            self._spare = _Spare(self._start)
+            (await self._running()).start_soon(self._spare.wait)
         return cell
 
     async def _start(self) -> _Cell:
@@ -132,9 +148,44 @@ async def cells_of(machine: Machine) -> Cells:
     return cast("Cells", await first_use(machine, "cells"))
 
 
-async def _discard(spare: asyncio.Task[_Cell]) -> None:
-    cell = await spare
-    await cell.aclose()
+class _Spare:
+    """A process that is started before it is needed, and given up where it is not.
+
+    Args:
+        start: Starts it.
+    """
+
+    def __init__(self, start: Callable[[], Awaitable[_Cell]]) -> None:
+        self._start = start
+        self._started = anyio.Event()
+        self._taken = anyio.Event()
+        self._cell: _Cell | None = None
+
+    async def wait(self) -> None:
+        """Starts it, and ends it if it is not taken in time."""
+        try:
+            self._cell = await self._start()
+        except Exception:  # the next program starts one itself, and is told if that fails too
+            _logger.warning("No process waits for the next program", exc_info=True)
+        finally:
+            self._started.set()
+        try:
+            with anyio.move_on_after(IDLE_SECONDS):
+                await self._taken.wait()
+        finally:
+            cell, self._cell = self._cell, None
+            if cell is not None:
+                await cell.aclose()
+
+    async def taken(self) -> _Cell | None:
+        """Returns it, once, as soon as it is started; None where it could not be, or has ended."""
+        await self._started.wait()
+        cell, self._cell = self._cell, None
+        self._taken.set()
+        if cell is not None and cell.has_ended:
+            await cell.aclose()
+            return None
+        return cell
 
 
 class _Cell:
@@ -145,16 +196,41 @@ class _Cell:
         stream: Our end of the socket that is its stdin.
     """
 
+    bounds = OF_CELLS
+    is_confined = True
+
     def __init__(self, program: Program, stream: SocketStream) -> None:
         self._program = program
         self._stream = stream
         self._turn = anyio.Lock()
         self._exit_code = 0
+        self._is_closed = False
 
     @property
-    def said(self) -> AsyncIterable[bytes]:
-        """What it says to the server."""
-        return self._stream
+    def has_ended(self) -> bool:
+        """Whether nothing of it is left."""
+        return self._program.has_ended
+
+    @property
+    async def said(self) -> AsyncIterator[bytes]:
+        """What it says to the server, which listens more slowly to one that says very much."""
+        left = MOST_A_SECOND
+        began = anyio.current_time()
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # it was killed
+            async for chunk in self._stream:
+                yield chunk
+                left -= len(chunk) + LEAST * chunk.count(b"\n")
+                if left < 0:
+                    await anyio.sleep_until(began + 1)
+                    left, began = MOST_A_SECOND, anyio.current_time()
+
+    def checked(self, message: Message) -> Message:
+        """Returns a message of it.
+
+        Raises:
+            ValueError: If a cell may send none that looks like this.
+        """
+        return checked(message)
 
     async def send(self, line: bytes) -> None:
         """Sends it a line; nobody takes it where it has ended."""
@@ -171,6 +247,11 @@ class _Cell:
         """Hands on what it prints."""
         await read_output(self._program, sink, sink)
 
+    def read_printed(self, sink: Sink) -> None:
+        """Hands on what it has printed so far."""
+        if not self._is_closed:
+            read_rest(self._program, sink, sink)
+
     async def wait(self) -> object:
         """Waits until nothing of it is left."""
         self._exit_code = await self._program.wait()
@@ -183,11 +264,13 @@ class _Cell:
     def ending(self) -> str:
         """How it ended."""
         code = self._exit_code
-        if code > SIGNALLED:
-            return f"was killed by {signal.Signals(code - SIGNALLED).name}"
-        return f"ended with exit code {code}"
+        is_killed = code > SIGNALLED
+        how = signal.Signals(code - SIGNALLED).name if is_killed else f"exit code {code}"
+        said = " ".join(["", *(f"({note})" for note in self._program.notes)])
+        return f"{'was killed by' if is_killed else 'ended with'} {how}{said.rstrip()}"
 
     async def aclose(self) -> None:
         """Ends it, and closes what leads to it."""
+        self._is_closed = True
         await anyio.aclose_forcefully(self._stream)
         await self._program.aclose()

@@ -24,6 +24,7 @@ from tools.functions.programs.namespace import (
     ToolError,
 )
 from tools.functions.programs.source import FILE, RETURN, ReturnedError, compiled
+from tools.functions.workers.bounds import TooLongError
 from tools.functions.workers.channel import Channel
 from tools.functions.workers.messages import MOST_OPEN, Load, Loaded, Message, decoded
 from tools.functions.workers.questions import Questions
@@ -62,8 +63,15 @@ async def _answer(channel: Channel, questions: Questions, source: str, call: int
     outcome = await run_program(source, ask)
     with suppress(OSError, ValueError):  # the program may have closed it
         sys.stdout.flush()
+    try:
+        channel.send(_result(call, outcome))
+    except (TooLongError, ValueError, RecursionError) as error:
+        channel.send(_result(call, {"error": f"It returned too much: {error}", "notes": []}))
+
+
+def _result(call: int, outcome: Message) -> Message:
     answer = {"structured": outcome, "text": "", "is_error": False, "media": [], "blocks": []}
-    channel.send({"result": call, **answer})
+    return {"result": call, **answer}
 
 
 async def _ask(

@@ -52,8 +52,10 @@ async def started(code: str, machine: Machine, output: Sink) -> AsyncIterator[Wo
         raise UnavailableError(f"A process for the program {error} before it began.") from error
     try:
         yield worker
-    finally:
+    except BaseException:
         await worker.aclose()
+        raise
+    worker.retire()  # it has answered, and nobody waits for its end
 
 
 async def outcome_of(worker: Worker, context: RequestContext) -> Outcome:

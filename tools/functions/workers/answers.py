@@ -24,6 +24,7 @@ class Answers:
         context: The call, with what its scope grants.
         group: Where questions are answered.
         send: Sends a message to the worker.
+        answered: Is told the number of each question that is at its end.
     """
 
     def __init__(
@@ -31,10 +32,12 @@ class Answers:
         context: RequestContext,
         group: TaskGroup,
         send: Callable[[Message], Awaitable[None]],
+        answered: Callable[[int], None],
     ) -> None:
         self._context = context
         self._group = group
         self._send = send
+        self._answered = answered
         self._open: dict[int, anyio.CancelScope] = {}
         self._places = anyio.Semaphore(MOST_OPEN)
 
@@ -58,12 +61,13 @@ class Answers:
         number = message["id"]
         with anyio.CancelScope() as self._open[number]:
             try:
-                answer = {"value": await self._value(message)}
+                await self._send({"answer": number, "value": await self._value(message)})
             except Exception as error:  # noqa: BLE001  # whatever it is, the function is told
-                answer = {"failure": encode_error(as_tool_error(error, self._context.tool))}
-            await self._send({"answer": number, **answer})
+                failure = encode_error(as_tool_error(error, self._context.tool))
+                await self._send({"answer": number, "failure": failure})
         del self._open[number]
         self._places.release()
+        self._answered(number)
 
     async def _value(self, message: Message) -> object:
         if "form" in message:

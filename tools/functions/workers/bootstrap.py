@@ -36,8 +36,9 @@ if __name__ == "__main__":
 
     if sys.argv[1:] == ["confined"]:
         from tools.functions.programs.cell import main
+        from tools.functions.workers.bounds import OF_CELLS
 
-        channel = Channel(0, 0, output=1)
+        channel = Channel(0, 0, output=1, bounds=OF_CELLS)
     else:
         from tools.functions.workers.host import main
 

@@ -15,6 +15,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import cast
 
+from tools.functions.workers.bounds import OF_FILES, Bounds
 from tools.functions.workers.messages import Load, Message, encode
 
 __all__ = ["Channel"]
@@ -30,9 +31,13 @@ class Channel:
         incoming: Where the server's messages come in.
         outgoing: Where those to it go; the same for a socket.
         output: Where everything goes that is printed.
+        bounds: What a message to the server may be.
     """
 
-    def __init__(self, incoming: int, outgoing: int, *, output: int) -> None:
+    def __init__(
+        self, incoming: int, outgoing: int, *, output: int, bounds: Bounds = OF_FILES
+    ) -> None:
+        self._bounds = bounds
         self._incoming, self._outgoing = os.dup(incoming), os.dup(outgoing)
         self._turn = threading.Lock()
         with Path(os.devnull).open("rb") as nothing:
@@ -52,11 +57,11 @@ class Channel:
         """Sends a message, from any thread.
 
         Raises:
-            TooLongError: If it is longer than any may be.
+            TooLongError: If it is more than one may be.
             ValueError: If JSON cannot say it.
             RecursionError: If it is nested too deeply.
         """
-        line = memoryview(encode(message))
+        line = memoryview(encode(message, self._bounds))
         with self._turn:
             while line:
                 line = line[os.write(self._outgoing, line) :]

@@ -6,7 +6,6 @@ import asyncio
 import ctypes
 import logging
 import os
-import resource
 import signal
 import sys
 import threading
@@ -30,13 +29,15 @@ from tools.core.errors import ToolFailedError, as_tool_error
 from tools.core.machine import first_use
 from tools.core.result import ToolResult, encode_result
 from tools.core.spec import ToolScope, ToolSpec
+from tools.functions.workers.bounds import TooLongError
 from tools.functions.workers.channel import Channel
 from tools.functions.workers.loading import load
+from tools.functions.workers.memory import limit_memory
 from tools.functions.workers.messages import (
+    LONGEST_TOLD,
     Load,
     Loaded,
     Message,
-    TooLongError,
     decoded,
 )
 from tools.functions.workers.offers import (
@@ -67,15 +68,15 @@ def main(channel: Channel) -> None:
     """Serves the server at the other end of a channel until it hangs up."""
     _die_with_parent()
     order = channel.first()
-    _limit_memory(order.memory_bytes)
+    limit_memory(order.memory_bytes)
+    logger = logging.getLogger("toolcrib")
+    logger.addHandler(_ServerLogHandler(channel.send))
+    logger.propagate = False  # to what the author logs with
     serve(channel, order)
 
 
 def serve(channel: Channel, order: Load) -> None:
     """Loads a file of functions and serves what is called, until the server hangs up."""
-    logger = logging.getLogger("toolcrib")
-    logger.addHandler(_ServerLogHandler(channel.send))
-    logger.propagate = False  # to what the author logs with
     anyio.run(anyio.lowlevel.checkpoint)  # imports what the author may have modules named like
     # Outside the event loop: the file may run its own.
     found = load(Path(order.path), order.source, order.no_store)
@@ -163,7 +164,8 @@ class _Calls:
 
     async def _answer(self, message: Message) -> Message:
         async def report(done: float, total: float | None, text: str | None) -> None:
-            self._send({"progress": message["call"], "done": done, "total": total, "message": text})
+            said = None if text is None else text[:LONGEST_TOLD]
+            self._send({"progress": message["call"], "done": done, "total": total, "message": said})
             await anyio.lowlevel.checkpoint()
 
         kind, name = message["key"]
@@ -220,14 +222,6 @@ async def _made(offer: Offer, given: Mapping[str, Any], context: RequestContext)
 
 def _failure(error: BaseException, name: str, hide: Callable[[str], str] = str) -> Message:
     return encode_result(ToolResult.failure(as_tool_error(error, name, hide)))
-
-
-def _limit_memory(most: int) -> None:
-    """Lets an allocation fail here before the machine runs out of memory."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    if most and (hard == resource.RLIM_INFINITY or most < hard):
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def _end_at_last() -> None:

@@ -19,45 +19,36 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tools.core.errors import DeclinedError, ToolError, ToolFailedError
+from tools.core.errors import DeclinedError, ToolError
+from tools.functions.workers.bounds import OF_FILES, Bounds, TooLongError
 
 __all__ = [
+    "LONGEST_TOLD",
     "MOST_OPEN",
     "Load",
     "Loaded",
     "Message",
     "Problem",
-    "TooLongError",
     "decode_error",
     "decode_loaded",
     "decoded",
     "encode",
     "encode_error",
+    "lines",
 ]
 
 Message = dict[str, Any]
 
-LONGEST = 64_000_000
-"""Bytes that one message may have."""
-
 MOST_OPEN = 64
 """What one call may ask for at once."""
 
-
-class TooLongError(ToolFailedError):
-    """A message has more than LONGEST bytes."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            f"At most {LONGEST:,} bytes can pass between the server and a function at once.",
-            next_actions=["Pass less in one call, or the path of a file."],
-        )
+LONGEST_TOLD = 10_000
+"""Characters of what a call tells while it runs; more is cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,35 +113,43 @@ class Loaded:
     files: list[str]
 
 
-def encode(message: Message) -> bytes:
-    """Returns a message as its line; ASCII, so that half of a surrogate pair passes too.
+def encode(message: Message, bounds: Bounds = OF_FILES) -> bytes:
+    """Returns a message as its line.
 
     Raises:
-        TooLongError: If it is longer than any may be.
+        TooLongError: If it is more than the bounds allow.
         ValueError: If an integer in it has more digits than Python writes.
         RecursionError: If it is nested too deeply.
     """
-    line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
-    if len(line) > LONGEST:
-        raise TooLongError
-    return line
+    return bounds.encode(message)
 
 
 async def decoded(chunks: AsyncIterable[bytes]) -> AsyncIterator[Message]:
     """Yields the messages of a stream, which comes in pieces of any size, until its end.
 
     Raises:
-        TooLongError: If one is longer than any may be.
+        TooLongError: If one is more than the bounds allow.
+        ValueError: If one is none.
     """
-    parts: list[bytes] = []
+    async for line in lines(chunks, OF_FILES):
+        yield OF_FILES.decode(line)
+
+
+async def lines(chunks: AsyncIterable[bytes], bounds: Bounds) -> AsyncIterator[bytes]:
+    """Yields the lines of a stream, which comes in pieces of any size, until its end.
+
+    Raises:
+        TooLongError: If one is longer than the bounds allow.
+    """
+    begun = bytearray()
     async for chunk in chunks:
-        *lines, rest = chunk.split(b"\n")
-        for line in lines:
-            yield json.loads(b"".join([*parts, line]))
-            parts.clear()
-        parts.append(rest)
-        if sum(map(len, parts)) > LONGEST:
-            raise TooLongError
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            yield bytes(begun + part) if begun else part
+            begun.clear()
+        begun += rest
+        if len(begun) > bounds.longest:
+            raise TooLongError(f"{bounds.longest:,} bytes")
 
 
 def decode_loaded(message: Message) -> Loaded:

@@ -11,7 +11,7 @@ import anyio
 from tools.core.asking.peer import Filled, Form, LogLevel, Peer, Root
 from tools.core.client import Prompt, Refusal, Reply
 from tools.core.result import ToolResult, decode_result
-from tools.functions.workers.messages import Message
+from tools.functions.workers.messages import LONGEST_TOLD, Message
 from tools.functions.workers.questions import Questions, ended
 
 __all__ = ["ServerPeer"]
@@ -54,7 +54,8 @@ class ServerPeer(Peer):
 
     async def log(self, tool: str, level: LogLevel, text: str) -> None:  # noqa: ARG002  # the same
         """Has the server tell what happens."""
-        self._questions.send({"tell": self._call, "level": level, "text": text})
+        told = {"tell": self._call, "level": level, "text": text[:LONGEST_TOLD]}
+        self._questions.send(told)
         await anyio.lowlevel.checkpoint()
 
     async def changed(self, uri: str) -> None:

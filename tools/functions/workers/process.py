@@ -14,16 +14,33 @@ import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
 from tools.functions.workers import bootstrap
+from tools.functions.workers.bounds import OF_FILES, Bounds
+from tools.functions.workers.messages import Message
 
 __all__ = ["OwnProcess", "WorkerProcess"]
 
 
 class WorkerProcess(Protocol):
-    """A process, and the two ways between it and the server."""
+    """A process, and the two ways between it and the server.
+
+    Attributes:
+        bounds: What a message of it may be.
+        is_confined: Whether it is given no time to end: nothing that it does matters any more.
+    """
+
+    bounds: Bounds
+    is_confined: bool
 
     @property
     def said(self) -> AsyncIterable[bytes]:
         """What it says to the server, in pieces of any size."""
+
+    def checked(self, message: Message) -> Message:
+        """Returns a message of it.
+
+        Raises:
+            ValueError: If it may send none that looks like this.
+        """
 
     async def send(self, line: bytes) -> None:
         """Sends it a line; nobody takes it where it has ended."""
@@ -33,6 +50,9 @@ class WorkerProcess(Protocol):
 
     async def read_output(self, sink: Callable[[bytes], None]) -> None:
         """Hands on what it prints, until it prints nothing any more."""
+
+    def read_printed(self, sink: Callable[[bytes], None]) -> None:
+        """Hands on what it has printed so far, where its answer may not come before that."""
 
     async def wait(self) -> object:
         """Waits until it has ended."""
@@ -49,6 +69,9 @@ class WorkerProcess(Protocol):
 
 class OwnProcess:
     """One that the server starts itself, as free as the server: for the user's own functions."""
+
+    bounds = OF_FILES
+    is_confined = False
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -74,6 +97,10 @@ class OwnProcess:
         )
         return cls(process)
 
+    def checked(self, message: Message) -> Message:
+        """Returns a message of it: its author is the user."""
+        return message
+
     async def send(self, line: bytes) -> None:
         """Sends it a line; nobody takes it where it has ended."""
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -87,6 +114,9 @@ class OwnProcess:
         """Hands on what it writes to stderr, to which its stdout goes too."""
         async for chunk in cast("ByteReceiveStream", self._process.stderr):
             sink(chunk)
+
+    def read_printed(self, sink: Callable[[bytes], None]) -> None:
+        """Leaves that to the log."""
 
     async def wait(self) -> object:
         """Waits until it has ended."""

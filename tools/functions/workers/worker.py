@@ -7,6 +7,7 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,14 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.functions.workers.answers import Answers
+from tools.functions.workers.bounds import weight
 from tools.functions.workers.messages import (
     Load,
     Loaded,
     Message,
     decode_loaded,
-    decoded,
     encode,
+    lines,
 )
 from tools.functions.workers.process import WorkerProcess
 
@@ -40,6 +42,11 @@ WAITING = 100
 """What a call tells and a slow client has not taken; more is dropped."""
 MOST_ASKED = 1_000
 """What a call asks for that waits to be taken up; a worker from which more comes is ended."""
+MOST_MESSAGES = 2
+"""How many of the heaviest messages a cell may have asked at once, in weight; with more it ends."""
+LONGEST_FAULT = 200
+"""Characters of what is wrong with a message that are told."""
+
 DURING_A_CALL = ("progress", "tell", "changed", "ask", "withdraw")
 """What messages say before the end of a call: which call it is."""
 
@@ -76,6 +83,10 @@ class Worker:
         self._stuck: set[int] = set()
         self._output_scope = anyio.CancelScope(shield=True)  # the last words count too
         self._ended = anyio.Event()
+        self._is_over = False
+        self._fault = ""
+        self._asked: dict[tuple[int, int], int] = {}
+        """What each open question weighs, by its call and its number."""
 
     @staticmethod
     async def run(
@@ -106,7 +117,7 @@ class Worker:
                 await process.aclose()
         worker._ended.set()
         if worker.loaded is None:
-            raise WorkerEndedError(process.ending())
+            raise WorkerEndedError(worker._ending())
 
     async def call(self, asked: Mapping[str, Any], context: RequestContext) -> Message:
         """Has the worker do what is asked, and returns its answer; a failure is one too.
@@ -126,17 +137,20 @@ class Worker:
             await self._process.send(line)
             async with anyio.create_task_group() as group:
                 self._answering[number] = group.cancel_scope
-                answers = Answers(context, group, self._send_message)
+                answered = partial(self._forget, number)
+                answers = Answers(context, group, self._send_message, answered)
                 async for reply in replies:
                     if "result" in reply:
+                        self._process.read_printed(self._sink)
                         group.cancel_scope.cancel()  # what it asked and did not wait for
                         return reply
                     await answers.take(reply)
                 group.cancel_scope.cancel()
             await self._process.wait()
-            raise WorkerEndedError(self._process.ending())
+            raise WorkerEndedError(self._ending())
         finally:
             self._answering.pop(number, None)
+            self._asked = {key: each for key, each in self._asked.items() if key[0] != number}
             if number in self._calls:  # cancelled, or its caller is gone
                 self._group.start_soon(self._cancel, number, replies)
             else:
@@ -145,13 +159,14 @@ class Worker:
     def retire(self) -> None:
         """Gives it no more calls, and lets it end after those that it has."""
         self.retired = True
-        if self._calls.keys() <= self._stuck:
-            self._group.start_soon(_end, self._process, 0 if self._stuck else GRACE)
+        if self._calls.keys() <= self._stuck and not self._is_over:
+            is_urgent = bool(self._stuck) or self._process.is_confined
+            self._group.start_soon(_end, self._process, 0 if is_urgent else GRACE)
 
     async def aclose(self) -> None:
         """Ends it at once; all that it has printed is handed on when this returns."""
-        self._group.cancel_scope.cancel()
         with anyio.CancelScope(shield=True):
+            await self._process.kill()
             await self._ended.wait()
 
     async def _serve(self, load: Load, task_status: TaskStatus[Worker]) -> None:
@@ -161,6 +176,7 @@ class Worker:
             await self._process.send(encode({"load": asdict(load)}))
             await self._process.wait()
         finally:
+            self._is_over = True
             with anyio.CancelScope(shield=True):
                 await _end(self._process, DRAIN)
             deadline = anyio.current_time() + DRAIN
@@ -175,17 +191,22 @@ class Worker:
 
     async def _read(self, task_status: TaskStatus[Worker]) -> None:
         """Takes what the worker says until it hangs up."""
+        bounds = self._process.bounds
         try:
-            async for message in decoded(self._process.said):
+            async for line in lines(self._process.said, bounds):
+                message = self._process.checked(bounds.decode(line))
                 if "loaded" in message and self.loaded is None:
                     self.loaded = decode_loaded(message)
                     task_status.started(self)
                 elif "log" in message:
                     logger.log(message["log"], "%s: %s", self._name, message["text"])
                 else:
+                    if "ask" in message and message["ask"] in self._answering:
+                        self._note(message, weight(line))
                     self._take(message)
-        except Exception:  # whatever it says, it is the worker's fault and ends no more than it
+        except Exception as error:  # whatever it says, it is the worker's fault and ends no more
             logger.exception("The worker of %s sent an invalid message and is ended", self._name)
+            self._fault = f"{error}".partition("\n")[0][:LONGEST_FAULT]
             await self._process.kill()
         finally:
             self.retired = True
@@ -195,6 +216,24 @@ class Worker:
                     self._answering[number].cancel()
             self._calls.clear()
         await _end(self._process, DRAIN)  # one that hangs up without ending serves nobody
+
+    def _note(self, message: Message, heavy: int) -> None:
+        """Counts what a question weighs until it is answered."""
+        key = message["ask"], message["id"]
+        if key in self._asked:
+            raise ValueError("It asks for two things under one number.")
+        self._asked[key] = heavy
+        most = MOST_MESSAGES * self._process.bounds.heaviest
+        if most and sum(self._asked.values()) > most:
+            raise ValueError("It asks for more at once than it may.")
+
+    def _forget(self, call: int, number: int) -> None:
+        self._asked.pop((call, number), None)
+
+    def _ending(self) -> str:
+        if self._fault:
+            return f"was ended, because it sent an invalid message: {self._fault}"
+        return self._process.ending()
 
     def _take(self, message: Message) -> None:
         if "result" not in message:

@@ -17,7 +17,7 @@ from tools.sandbox.processes.launching.messages import REPORT_SIZE, EndReason, R
 from tools.sandbox.processes.models import Level
 from tools.sandbox.processes.scratch import remove_scratch
 
-__all__ = ["Completed", "Program", "SupervisedProcess", "communicate", "read_output"]
+__all__ = ["Completed", "Program", "SupervisedProcess", "communicate", "read_output", "read_rest"]
 
 _PIPE_BYTES = 65_536
 """Bytes that are read at once, as many as a pipe usually holds."""
@@ -270,6 +270,11 @@ async def read_output(program: Program | SupervisedProcess, stdout: _Sink, stder
         readers.start_soon(_read, program.stderr, stderr)
         await program.wait()
         readers.cancel_scope.cancel()
+    read_rest(program, stdout, stderr)
+
+
+def read_rest(program: Program | SupervisedProcess, stdout: _Sink, stderr: _Sink) -> None:
+    """Reads what is in a program's pipes, and does not wait for more."""
     _read_rest(program.stdout, stdout)
     _read_rest(program.stderr, stderr)
 
