@@ -6,13 +6,14 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from tools.answers.advice import advised
 from tools.answers.call_results import Answers
 from tools.answers.params import TopK
+from tools.answers.stubs import stub
 from tools.answers.tool_cards import CARDS_CHARACTERS, FoundTools, groups
 from tools.core.calling.nested import ToolCall
 from tools.core.context import RequestContext
@@ -35,7 +36,7 @@ Arguments = Annotated[dict[str, Any] | None, Field(description="As its schema sa
 
 
 class ToolDescription(ToolModel):
-    """All that is known of a tool.
+    """All that is known of a tool; of several, how a program calls them.
 
     Attributes:
         name: What it is called by.
@@ -51,20 +52,22 @@ class ToolDescription(ToolModel):
         source: Where it comes from.
         input_schema: JSON Schema of its arguments.
         output_schema: JSON Schema of its structured result, where it says one.
+        python: How a program calls it, a line of Python a tool, in the place of all else.
     """
 
     name: str
-    aliases: list[str]
-    description: str
-    scope: str
-    effects: list[str]
-    destructive: bool
-    idempotent: bool
-    confirmation: str
-    tags: list[str]
-    source: str
-    input_schema: dict[str, Any]
-    output_schema: OmitNone[dict[str, Any]]
+    aliases: OmitNone[list[str]] = None
+    description: OmitNone[str] = None
+    scope: OmitNone[str] = None
+    effects: OmitNone[list[str]] = None
+    destructive: OmitNone[bool] = None
+    idempotent: OmitNone[bool] = None
+    confirmation: OmitNone[str] = None
+    tags: OmitNone[list[str]] = None
+    source: OmitNone[str] = None
+    input_schema: OmitNone[dict[str, Any]] = None
+    output_schema: OmitNone[dict[str, Any]] = None
+    python: OmitNone[str] = None
 
     @classmethod
     def of(cls, spec: ToolSpec, description: str) -> ToolDescription:
@@ -104,14 +107,16 @@ class ToolDescription(ToolModel):
 
     def to_text(self) -> str:
         """What it does, then both schemas as JSON."""
+        if self.python is not None:
+            return self.python
         also = f" (also {', '.join(self.aliases)})" if self.aliases else ""
         lines = [f"{self.name}{also}: {self.description}"]
         if self.scope:
-            traits = [*self.effects, *["destructive"] * self.destructive]
+            traits = [*(self.effects or ()), *["destructive"] * bool(self.destructive)]
             lines.append(f"Effects: {', '.join(traits)}")
         else:
             lines.append("It can be found only: a file describes it, no server here has it.")
-        lines.append(f"Arguments: {_compact(self.input_schema)}")
+        lines.append(f"Arguments: {_compact(self.input_schema or {})}")
         if self.output_schema is not None:
             lines.append(f"Result: {_compact(self.output_schema)}")
         return "\n".join(lines)
@@ -170,18 +175,47 @@ def search_tools(
     scope=ToolScope.CONTEXT,
     effects={Effect.READ},
     tags=("toolsearch",),
-    capabilities=("show the parameters and the result of a tool",),
+    capabilities=(
+        "show the parameters and the result of a tool",
+        "show how a program calls a tool",
+    ),
+    rename={"form": "as"},
 )
-def describe_tool(context: RequestContext, name: ToolName) -> ToolDescription:
+def describe_tool(
+    context: RequestContext,
+    name: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=1_000,
+            description="Its name or an alias; for python several, with commas",
+        ),
+    ],
+    form: Annotated[
+        Literal["schema", "python"], Field(description="python: a line a tool, for run_code")
+    ] = "schema",
+) -> ToolDescription:
     """Shows all parameters of a tool, those too that the list leaves out, and its result."""
+    if form == "python":
+        names = [each.strip() for each in name.split(",")]
+        return ToolDescription(name=name, python="\n".join(_stubs(context, names)))
     catalogue = context.catalogue
     if catalogue.registry.get(name) is None:
         record = catalogue.record(name, context.tool_set)
         if record is not None:
             return ToolDescription.of_record(record)
     spec = catalogue.find(name, context.tool_set)
-    described = catalogue.registry.description_of(spec, context.tool_set)
-    return ToolDescription.of(spec, spec.details or described)
+    return ToolDescription.of(spec, spec.details or _described(context, spec))
+
+
+def _stubs(context: RequestContext, names: Sequence[str]) -> Iterator[str]:
+    for name in filter(None, names):
+        spec = context.catalogue.find(name, context.tool_set)
+        yield stub(spec, _described(context, spec))
+
+
+def _described(context: RequestContext, spec: ToolSpec) -> str:
+    return context.catalogue.registry.description_of(spec, context.tool_set)
 
 
 @tool(

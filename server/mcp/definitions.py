@@ -16,8 +16,8 @@ __all__ = ["RARELY_GIVEN", "describe", "lean"]
 RARELY_GIVEN = frozenset(
     {
         *("agent_id", "confidence", "device_id", "encoding", "expected_sha256"),
-        *("include_summaries", "intent", "keywords", "layer", "match", "metadata", "min_score"),
-        *("raw_id", "raw_type"),
+        *("include_summaries", "intent", "keywords", "layer", "match", "max_calls", "metadata"),
+        *("min_score", "raw_id", "raw_type"),
         *("summary", "time_type", "timezone"),
     }
 )

@@ -41,6 +41,7 @@ EVERYDAY = frozenset(
         "query",
         "read_file",
         "remember",
+        "run_code",
         "search_tools",
         "write_file",
     }

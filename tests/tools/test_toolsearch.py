@@ -111,6 +111,18 @@ async def test_the_description_of_the_search_counts_the_catalogue(crib: Crib) ->
     assert (await crib.call("describe_tool", name="search_tools"))["description"] == described
 
 
+async def test_several_tools_are_described_as_a_program_calls_them(crib: Crib) -> None:
+    found = await crib.call("describe_tool", name="grep, Read", **{"as": "python"})
+    first, second = found["python"].splitlines()
+    assert first.startswith("async def grep(*, pattern: str, path: str = ")
+    assert second.startswith("async def read_file(*, file_path: str, ")
+    assert (
+        await crib.text("describe_tool", name="grep, Read", **{"as": "python"}) == found["python"]
+    )
+    error_type, _ = await crib.failure("describe_tool", name="grep, gerp", **{"as": "python"})
+    assert error_type == "unknown_tool"
+
+
 @pytest.mark.parametrize("through", ["describe_tool", "call_tool"])
 async def test_an_unknown_name_is_answered_with_three_that_were_meant(
     crib: Crib, through: str

@@ -103,11 +103,10 @@ async def run_code(
         int, Field(ge=0, le=MOST_CALLS, description="Calls that it may make")
     ] = 100,
 ) -> ProgramResult:
-    """Runs Python that calls any tools: many calls in one, of whose results you read your answer.
+    """Runs Python that calls tools: instead of many calls, or of long results that you only skim.
 
-    `r = await tools.read_file(file_path="x")` gives the structured result (r.content) or text, and
-    raises ToolError. What is printed, and the last expression, is the answer. No files or network
-    but by tools. describe_tool with as="python" tells signatures and results.
+    `r = await tools.grep(pattern="x")` gives the structured result (r.matches) or text, and raises
+    ToolError. You read what is printed and the last expression. Files and network only by tools.
     """
     from tools.functions.programs.calls import ProgramCalls
     from tools.functions.programs.run import outcome_of, started

@@ -25,6 +25,7 @@ __all__ = [
     "clipped_line",
     "groups",
     "parameters",
+    "resolved",
     "summary",
 ]
 
@@ -203,7 +204,7 @@ def _type(
 ) -> str:
     if not isinstance(schema, Mapping) or not depth:
         return "any"
-    schema = _resolved(schema, root)
+    schema = resolved(schema, root)
     if isinstance(choices := schema.get("enum"), list | tuple):
         told = "|".join(map(str, choices))
         if not short or len(told) <= CHOICES_CHARACTERS:
@@ -221,7 +222,7 @@ def _type(
     return "|".join(_SHORT.get(str(each), str(each)) if short else str(each) for each in kinds)
 
 
-def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+def resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
     """What a schema refers to within its root, with what it says itself; else as it is."""
     for _ in range(MOST_DEPTH):
         found: Any = root

@@ -72,6 +72,10 @@ both = await asyncio.gather(*[tools.read_file(name) for name in ("a.txt", "b.txt
         ("async def main():\n    return 5\nasyncio.run(main())", 5),
         ("async def main():\n    return 6\nmain()", 6),
         ("tools.read_file('b.txt')", {"content": "three\n"}),
+        (
+            "(await tools.describe_tool('grep', as_='python')).python[:25]",
+            "async def grep(*, pattern",
+        ),
         (GATHER, [8, 6]),
         (
             "t = asyncio.create_task(tools.read_file('b.txt'))\n(await t).content",

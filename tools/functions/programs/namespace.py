@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from keyword import iskeyword
 from types import ModuleType, TracebackType
 from typing import Any, NoReturn
 
@@ -132,6 +133,7 @@ class Namespace(ModuleType):
 
         def call(*values: Any, **arguments: Any) -> PendingCall:  # noqa: ANN401  # any JSON
             line = sys._getframe(1).f_lineno  # noqa: SLF001  # no other way to the caller's line
+            arguments = {_meant(each): value for each, value in arguments.items()}
             return PendingCall(
                 name, line, lambda: self._call(name, values, arguments), self._waiting
             )
@@ -153,3 +155,9 @@ class Namespace(ModuleType):
         if structured.keys() == {ALONE}:
             return data_of(structured[ALONE])
         return data_of(structured) if structured else result["text"]
+
+
+def _meant(argument: str) -> str:
+    """The name of an argument that Python keeps for itself: the program writes `as_` for `as`."""
+    plain = argument.removesuffix("_")
+    return plain if iskeyword(plain) else argument
