@@ -92,6 +92,7 @@ class ProgramResult(ToolModel):
     ),
     timeout=MOST_SECONDS + 60,
     once=True,
+    becomes_job=True,
 )
 async def run_code(
     context: RequestContext,
