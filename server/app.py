@@ -33,6 +33,7 @@ from server.composition.safety import (
     make_sandbox,
     make_secrets,
 )
+from server.composition.skills import browse_skills
 from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.profiles import Profiles
 from server.mcp.prompts import PROMPTS, Prompts
@@ -261,13 +262,14 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
             await anyio.to_thread.run_sync(apis.settle)  # they may be listed
 
     resources = ContextResources(library, identity, collections.sources)
-    prompts = Prompts(resources, registry, sessions, recording)
+    prompts = Prompts(resources, registry, sessions, recording, catalogue.skills)
+    browsed = browse_skills(resources, catalogue, identity, profiles)
     sampler = _sampler(settings)
     browsing = make_browsing(
         settings,
         gateway,
         functions,
-        resources=resources,
+        resources=browsed,
         prompts=prompts,
         requests=requests,
         profiles=profiles,
@@ -281,7 +283,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         version=version("toolcrib"),
         instructions=INSTRUCTIONS,
         surface=surface,
-        resources=browsing.resources if browsing else resources,
+        resources=browsing.resources if browsing else browsed,
         prompts=browsing.prompts if browsing else prompts,
         requests=requests,
         ready=ready,

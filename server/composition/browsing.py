@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from server.mcp.asking.client_requests import ClientRequests
+from server.mcp.browsing.handlers import ResourceHandlers
 from server.mcp.profiles import Profiles
 from server.mcp.prompts import Prompts
-from server.mcp.resources import ContextResources
 from server.settings import Settings
 from server.upstream.no_gateway import NoGateway
 from tools.core.client import Sampler
@@ -26,7 +26,7 @@ def make_browsing(  # noqa: PLR0913  # the composition root hands over every par
     gateway: Gateway | NoGateway,
     functions: FunctionFiles,
     *,
-    resources: ContextResources,
+    resources: ResourceHandlers,
     prompts: Prompts,
     requests: ClientRequests,
     profiles: Profiles,

@@ -1,4 +1,4 @@
-"""Prompts, which clients show as slash commands: recall, remember, what happened."""
+"""Prompts, which clients show as slash commands: recall, remember, what happened, skill."""
 
 from __future__ import annotations
 
@@ -19,11 +19,16 @@ from server.mcp.sessions import Sessions
 from server.mcp.views import Relevant, happenings
 from storage.library import Shelf
 from storage.models import Identity
+from tools.agent.skillfiles.frontmatter import FrontMatter
+from tools.agent.skillfiles.skill import MAIN
+from tools.agent.skillfiles.skills import Skills
 from tools.answers.dates import PHRASES, Period, zone_of
 from tools.answers.tool_cards import parameters
 from tools.conversion.browsing.completion import fitting
 from tools.core.audit.recording import Recording
 from tools.core.context import RequestContext as CallContext
+from tools.core.errors import NotFoundError
+from tools.core.invisible import revealed
 from tools.core.registry import ToolRegistry
 
 __all__ = ["PROMPTS", "Prompts"]
@@ -71,6 +76,15 @@ PROMPTS = {
                 _argument("timezone", 'IANA zone in which days begin, such as "Europe/Paris"; UTC'),
             ],
         ),
+        types.Prompt(
+            name="skill",
+            title="Skill",
+            description="Starts a skill: instructions for a recurring task.",
+            arguments=[
+                _argument("name", "Which skill", required=True),
+                _argument("task", "What to do with it; what the skill calls its arguments"),
+            ],
+        ),
     )
 }
 
@@ -84,18 +98,20 @@ class Prompts:
         registry: ToolRegistry,
         sessions: Sessions,
         recording: Recording | None = None,
+        skills: Skills | None = None,
     ) -> None:
         self._resources = resources
         self._registry = registry
         self._sessions = sessions
         self._recording = recording
+        self._skills = skills or Skills()
 
     async def list_prompts(
         self,
         ctx: RequestContext,  # noqa: ARG002  # the same for all
         params: types.PaginatedRequestParams | None,  # noqa: ARG002  # on one page
     ) -> types.ListPromptsResult:
-        """The three prompts, on one page."""
+        """The four prompts, on one page."""
         return types.ListPromptsResult(prompts=list(PROMPTS.values()))
 
     async def get_prompt(
@@ -111,7 +127,10 @@ class Prompts:
             raise _invalid(f"No prompt is called {params.name[:100]!r}; {_listed(PROMPTS)}.")
         given = _checked(prompt, params.arguments or {})
         shelf = self._resources.shelf_of(ctx)
-        told = await answered("prompts/get", partial(self._told, shelf, prompt.name, given))
+        try:
+            told = await answered("prompts/get", partial(self._told, shelf, prompt.name, given))
+        except NotFoundError as error:
+            raise _invalid(" ".join([error.message, *error.next_actions])) from error
         await self._hear(ctx, shelf.identity, prompt, given, told)
         content = types.TextContent(text=utf8_text(told.text))
         return types.GetPromptResult(
@@ -123,7 +142,8 @@ class Prompts:
         self, ctx: RequestContext, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
         """Values that an argument of a prompt, or a variable of a resource, may have."""
-        find = _COMPLETED.get((_called(params.ref), params.argument.name))
+        asked = _called(params.ref), params.argument.name
+        find = self._skill_names if asked == ("skill", "name") else _COMPLETED.get(asked)
         shelf = self._resources.shelf_of(ctx)
         begun = params.argument.value
         found = [] if find is None else await answered("completion/complete", partial(find, shelf))
@@ -159,9 +179,25 @@ class Prompts:
                 return _recall(self._resources, shelf, given.get("topic", ""))
             case "remember":
                 return Relevant(self._remember(given["content"]))
+            case "skill":
+                return Relevant(self._skill(shelf.identity, given["name"], given.get("task", "")))
             case _:
                 zone = given.get("timezone") or "UTC"
                 return Relevant(_what_happened(shelf, given["when"], zone))
+
+    def _skill_names(self, shelf: Shelf) -> list[str]:
+        return [each.path for each in self._skills.seen_by(shelf.identity)]
+
+    def _skill(self, identity: Identity, name: str, task: str) -> str:
+        skill = self._skills.find(name, identity)
+        body = FrontMatter.of(skill.text(MAIN)).body
+        files = [each.path for each in skill.listed()[0] if each.path != MAIN]
+        others = f" `load_skill` loads its other files: {', '.join(files)}." if files else ""
+        return (
+            f"Follow the skill {skill.path} ({skill.place.shown}) below"
+            f"{f', for this: {task}' if task.strip() else ''}.{others}\n\n"
+            f"{revealed(body.replace('$ARGUMENTS', task)).strip()}"
+        )
 
     def _remember(self, content: str) -> str:
         tools = ("add_event", "remember")

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from tools.agent.skillfiles.frontmatter import FrontMatter
-from tools.agent.skillfiles.skill import MAIN, MOST_BYTES, Skill, text_of
+from tools.agent.skillfiles.skill import MAIN, Skill
 from tools.answers.skills import ListedSkill, LoadedFile, LoadedSkill, NeededTool, SkillList
 from tools.answers.tool_cards import clipped_line
 from tools.conversion.arguments.validation_errors import nearest
@@ -145,7 +145,7 @@ def _fitting(context: RequestContext, query: str, skills: Sequence[Skill]) -> li
 
 def _text(skill: Skill, file: str) -> str:
     try:
-        text = text_of(skill.files, file, MOST_BYTES)
+        return skill.text(file)
     except NotFoundError as error:
         files = [each.path for each in skill.listed()[0]]
         meant = nearest(file, files)
@@ -154,7 +154,6 @@ def _text(skill: Skill, file: str) -> str:
             suggestions=[meant] if meant else [],
             next_actions=[f"Load one of its files: {', '.join(files[:MOST_LISTED_FILES])}."],
         ) from error
-    return text
 
 
 def _needed(context: RequestContext, skill: Skill) -> list[NeededTool]:

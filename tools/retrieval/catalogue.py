@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # loaded at the first search
     from tools.retrieval.learning import Learning
     from tools.retrieval.models import SearchQuery, SearchResult, ToolRecord
 
-__all__ = ["Catalogue", "Found", "check_admitted"]
+__all__ = ["LOADER", "Catalogue", "Found", "check_admitted"]
 
 LOADER = "load_skill"
 """The tool that a skill is reached through."""

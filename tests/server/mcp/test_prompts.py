@@ -52,7 +52,7 @@ async def prompt(server: Server[None], name: str, mode: str = "auto", **argument
 
 
 @BY_ERA
-async def test_three_prompts_are_listed_with_their_arguments(
+async def test_four_prompts_are_listed_with_their_arguments(
     server: Server[None], mode: str
 ) -> None:
     async with Client(server, mode=mode) as client:
@@ -64,6 +64,7 @@ async def test_three_prompts_are_listed_with_their_arguments(
         "recall": [("topic", False)],
         "remember": [("content", True)],
         "what_happened": [("when", True), ("timezone", False)],
+        "skill": [("name", True), ("task", False)],
     }
     assert all(each.description and each.title for each in prompts)
 

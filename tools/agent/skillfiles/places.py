@@ -77,7 +77,7 @@ class SkillPlaces:
         directories: Those that the settings name.
         discover: Whether those of other agents count.
         home: The home directory of the user; None where there is none.
-        environ: The environment, which says where some agents keep their files.
+        variables: Those of the environment, which say where some agents keep their files.
     """
 
     files: Sandbox
@@ -85,7 +85,7 @@ class SkillPlaces:
     directories: Sequence[Path] = ()
     discover: bool = True
     home: Path | None = None
-    environ: Mapping[str, str]
+    variables: Mapping[str, str]
 
     def __iter__(self) -> Iterator[SkillPlace]:
         """The places of the settings, our own, the user's, those of plugins, the project's."""
@@ -119,7 +119,7 @@ class SkillPlaces:
             yield self._place(name, path / "skills", f"extension {name} of Gemini CLI")
 
     def _given(self, variable: str, usual: Path) -> Path:
-        given = Path(self.environ.get(variable, ""))
+        given = Path(self.variables.get(variable, ""))
         return given if given.is_absolute() else usual
 
     def _place(

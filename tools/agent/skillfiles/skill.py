@@ -10,20 +10,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from storage.errors import UnreadableDocumentError
 from storage.reading.decode import decode
 from tools.agent.skillfiles.frontmatter import DESCRIPTION_CHARACTERS, FrontMatter, names_of
 from tools.agent.skillfiles.places import SkillPlace, slug
-from tools.core.errors import InvalidArgumentsError, UnavailableError
+from tools.core.errors import InvalidArgumentsError, NotFoundError, UnavailableError
 from tools.core.invisible import hidden, revealed
 from tools.sandbox.files.listing import list_entries
 from tools.sandbox.files.openat import identity
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["MAIN", "MOST_BYTES", "MOST_FILES", "Skill", "SkillFile", "text_of"]
+__all__ = ["MAIN", "MOST_BYTES", "MOST_FILES", "SCHEME", "Skill", "SkillFile"]
 
 MAIN = "SKILL.md"
+SCHEME = "skill://"
 MOST_FILES = 512
 MOST_BYTES = 16 * 1024 * 1024
 """What a skill may have, all its files together (SEP-2640)."""
@@ -35,7 +37,6 @@ MOST_ENTRIES = 2_048
 """Names that are looked at to find the files; directories count."""
 
 MOST_DEPTH = 10
-_CHUNK_BYTES = 1 << 20
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 LONGEST_NAME = 64
@@ -86,7 +87,8 @@ class Skill:
         Raises:
             ToolError: If it is not to be opened, or no text of a bearable length.
         """
-        text = text_of(place.sandbox.within(str(directory)), MAIN)
+        data = _read(place.sandbox.within(str(directory)), MAIN, MOST_MAIN_BYTES)
+        text = _text_of(data, MAIN)
         found = FrontMatter.of(text)
         given = found.fields.get("name")
         named = given if isinstance(given, str) else directory.name
@@ -110,14 +112,13 @@ class Skill:
             frontmatter=found.fields,
             place=place,
             directory=directory,
-            main_digest=hashlib.sha256(text.encode()).hexdigest(),
+            main_digest=hashlib.sha256(data).hexdigest(),
             problems=tuple(problems),
         )
 
-    @property
-    def uri(self) -> str:
-        """The address of its SKILL.md (SEP-2640)."""
-        return f"skill://{self.path}/{MAIN}"
+    def uri(self, path: str = MAIN) -> str:
+        """The address of one of its files (SEP-2640)."""
+        return f"{SCHEME}{self.path}/{quote(os.fsencode(path))}"
 
     @property
     def is_conforming(self) -> bool:
@@ -181,16 +182,28 @@ class Skill:
         """The size of one of its files, and its SHA-256 as `sha256:` and hexadecimal digits.
 
         Raises:
-            ToolError: If it is not to be opened, or larger than a skill may be.
+            ToolError: If it is no file of the skill, not to be opened, or too large.
         """
-        digest, size = hashlib.sha256(), 0
-        with self.files.open_read(path) as file:
-            while chunk := file.read(_CHUNK_BYTES):
-                digest.update(chunk)
-                size += len(chunk)
-                if size > MOST_BYTES:
-                    raise _too_large(path, MOST_BYTES)
-        return size, f"sha256:{digest.hexdigest()}"
+        data = self.data(path)
+        return len(data), f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+    def data(self, path: str) -> bytes:
+        """The bytes of one of its files.
+
+        Raises:
+            ToolError: If it is no file of the skill, not to be opened, or too large.
+        """
+        if any(map(_is_passed_over, path.split("/"))):
+            raise NotFoundError(f"{path!r} is no file of the skill {self.path!r}.")
+        return _read(self.files, path, MOST_BYTES)
+
+    def text(self, path: str) -> str:
+        r"""The text of one of its files, whose lines end with \n.
+
+        Raises:
+            ToolError: If it is no file of the skill, not to be opened, too large, or no text.
+        """
+        return _text_of(self.data(path), path)
 
     def _names(self, *keys: str) -> tuple[str, ...]:
         return names_of(self._found(*keys))
@@ -202,30 +215,25 @@ class Skill:
         return next((table[key] for table in tables for key in keys if key in table), None)
 
 
-def text_of(files: Sandbox, path: str, max_bytes: int = MOST_MAIN_BYTES) -> str:
-    r"""The text of a file of a skill, whose lines end with \n.
-
-    Raises:
-        ToolError: If it is not to be opened, larger than that, or no text.
-    """
-    found = files.read(path, max_bytes=max_bytes)
+def _read(files: Sandbox, path: str, most: int) -> bytes:
+    found = files.read(path, max_bytes=most)
     if found.truncated:
-        raise _too_large(path, max_bytes)
+        raise UnavailableError(
+            f"{path!r} has more than {most:,} bytes.",
+            next_actions=["Use the file where it lies, or load another one."],
+        )
+    return found.data
+
+
+def _text_of(data: bytes, path: str) -> str:
     try:
-        text = decode(found.data).text
+        text = decode(data).text
     except UnreadableDocumentError as error:
         raise InvalidArgumentsError(
-            f"{path!r} is not text ({found.size:,} bytes).",
+            f"{path!r} is not text ({len(data):,} bytes).",
             next_actions=["Use the file where it lies, or load another one."],
         ) from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _too_large(path: str, most: int) -> UnavailableError:
-    return UnavailableError(
-        f"{path!r} has more than {most:,} bytes.",
-        next_actions=["Use the file where it lies, or load another one."],
-    )
 
 
 def _is_name(text: str) -> bool:
@@ -234,7 +242,7 @@ def _is_name(text: str) -> bool:
 
 def _is_passed_over(path: str) -> bool:
     name = path.rpartition("/")[2]
-    return name.startswith(".") or name in _PASSED_OVER
+    return name.strip(".") != "" and (name.startswith(".") or name in _PASSED_OVER)
 
 
 def _codes(characters: list[str]) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from urllib.parse import unquote_to_bytes
 
 from storage.models import Identity
 from tools.agent.skillfiles.places import SkillPlace, slug
 from tools.agent.skillfiles.scan import Sighting, sightings
-from tools.agent.skillfiles.skill import MAIN, Skill
+from tools.agent.skillfiles.skill import MAIN, SCHEME, Skill
 from tools.conversion.arguments.validation_errors import nearest
 from tools.core.errors import NotFoundError, ToolError
 
@@ -95,7 +97,7 @@ class Skills:
         Raises:
             NotFoundError: If there is none; it suggests what is called nearly so.
         """
-        asked = name.removeprefix("skill://").removesuffix(f"/{MAIN}").replace(":", "/").casefold()
+        asked = name.removeprefix(SCHEME).removesuffix(f"/{MAIN}").replace(":", "/").casefold()
         skills = self.seen_by(identity)
         for called in (_path, _qualified):
             for each in skills:
@@ -107,6 +109,23 @@ class Skills:
             suggestions=[meant] if meant else [],
             next_actions=["Call list_skills to see them."],
         )
+
+    def at(self, uri: str, identity: Identity) -> tuple[Skill, str]:
+        """The skill that an address is in, and the path of what is there; blocks.
+
+        Args:
+            uri: As `Skill.uri`, or of another file.
+            identity: Who asks.
+
+        Raises:
+            NotFoundError: If no skill that they may see is there.
+        """
+        path = os.fsdecode(unquote_to_bytes(uri.removeprefix(SCHEME)))
+        found = [each for each in self.seen_by(identity) if path.startswith(f"{each.path}/")]
+        if not uri.startswith(SCHEME) or not found:
+            raise NotFoundError(f"{uri!r} is the address of no skill.")
+        skill = max(found, key=lambda each: len(each.path))
+        return skill, path.removeprefix(f"{skill.path}/")
 
     def _look(self) -> dict[Path, _Kept]:
         """Every SKILL.md that is there now, each file once, read where it has changed."""

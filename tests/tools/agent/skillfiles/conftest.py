@@ -53,7 +53,7 @@ def skills_of(home: Path, root: Path) -> Callable[..., Skills]:
                 directories=directories,
                 discover=discover,
                 home=home,
-                environ=environ,
+                variables=environ,
             ),
             owner="ann",
         )

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from storage.models import Identity
-from tools.agent.skillfiles.skill import MOST_FILES, text_of
+from tools.agent.skillfiles.skill import MOST_FILES
 from tools.agent.skillfiles.skills import Skills
-from tools.core.errors import OutsideSandboxError, ToolError
+from tools.core.errors import NotFoundError, OutsideSandboxError, ToolError
 
 OWNER = Identity(user_id="ann")
 Make = Callable[..., Skills]
@@ -33,7 +33,10 @@ def test_its_files_are_listed_measured_and_read(skills_of: Make, directory: Path
     assert not too_many
     digest = hashlib.sha256(b"four").hexdigest()
     assert skill.measured("scripts/run.py") == (4, f"sha256:{digest}")
-    assert text_of(skill.files, "references/FORMS.md") == "four"
+    assert skill.text("references/FORMS.md") == "four"
+    for path in (".git/config", "scripts/../.git/config", "scripts/__pycache__/x"):
+        with pytest.raises(NotFoundError, match="no file of the skill"):
+            skill.data(path)
 
 
 def test_more_files_and_bytes_than_a_skill_may_have_are_told(
@@ -65,8 +68,8 @@ def test_links_out_of_the_skill_are_refused_and_those_within_are_followed(
     skill = skills_of().find("a", OWNER)
     for path in ("key", "up/key", "../../../key", str(home / "key"), "/etc/passwd"):
         with pytest.raises(OutsideSandboxError):
-            text_of(skill.files, path)
-    assert "Do it." in text_of(skill.files, "twin.md")
+            skill.text(path)
+    assert "Do it." in skill.text("twin.md")
     assert [each.path for each in skill.listed()[0]] == ["SKILL.md"]
 
 
@@ -74,7 +77,7 @@ def test_a_pipe_among_the_files_blocks_nobody(skills_of: Make, directory: Path) 
     os.mkfifo(directory / "pipe")
     skill = skills_of().find("a", OWNER)
     with pytest.raises(ToolError, match="not a regular file"):
-        text_of(skill.files, "pipe")
+        skill.text("pipe")
     assert [each.path for each in skill.listed()[0]] == ["SKILL.md"]
 
 
@@ -93,7 +96,7 @@ def test_every_way_to_write_a_text_is_read(skills_of: Make, directory: Path, dat
     skill = skills_of().find("a", OWNER)
     assert skill.description == "Café."
     assert skill.problems == ()
-    assert text_of(skill.files, "SKILL.md").endswith("---\nDo it.\n")
+    assert skill.text("SKILL.md").endswith("---\nDo it.\n")
 
 
 def test_hidden_characters_are_shown_and_told(skills_of: Make, skill_at: Write, home: Path) -> None:
@@ -127,7 +130,7 @@ def test_what_breaks_the_specification_is_loaded_and_told(
     skill = skills_of().find(name, OWNER)
     assert skill.name == name
     assert said in " ".join(skill.problems)
-    assert skill.uri == f"skill://{name}/SKILL.md"
+    assert skill.uri() == f"skill://{name}/SKILL.md"
     assert skill.is_conforming == (not said)
 
 
