@@ -17,6 +17,7 @@ COMMANDS = {
     "demo": "demo.demo",
     "call": "call.call",
     "tools": "tools.tools",
+    "skills": "skills.skills",
     "convert": "convert.convert",
     "import": "data.import_.import_",
     "watch": "data.watch.watch",

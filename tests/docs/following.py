@@ -75,7 +75,7 @@ def follow(page: str, folder: Path, environment: dict[str, str]) -> dict[str, st
     printed = {}
     for block in blocks(page):
         if block.file:
-            (folder / block.file).parent.mkdir(exist_ok=True)
+            (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
             (folder / block.file).write_text(block.text, encoding="utf-8")
         for step in steps(block):
             ended = subprocess.run(

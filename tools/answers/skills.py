@@ -14,7 +14,7 @@ from tools.sandbox.files.text_files import visible
 
 __all__ = ["ListedSkill", "LoadedFile", "LoadedSkill", "NeededTool", "SkillList"]
 
-LINE_CHARACTERS = 200
+LINE_CHARACTERS = 160
 """What a list says of a skill."""
 
 

@@ -111,5 +111,5 @@ def _is_json(fields: dict[str, Any]) -> bool:
 
 
 def _told(error: ValueError) -> str:
-    """The first line of what is wrong, and where."""
-    return " ".join(str(error).split())[:200].rstrip(".")
+    """What is wrong, and in which line of the front matter."""
+    return " ".join(str(error).replace('in "<unicode string>",', "at").split())[:200].rstrip(".")
