@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # servers of one's own have none of these
     from server.mcp.browsing.handlers import PromptHandlers, ResourceHandlers
     from server.mcp.browsing.subscriptions import Subscriptions
     from server.mcp.profiles import Profile, Profiles
-    from server.mcp.tasks.long_calls import LongCalls
+    from server.mcp.tasks.long_calls import Answer, LongCalls
     from server.mcp.tasks.tasks import Tasks
     from server.settings.gateway import Results
     from tools.answers.task_reports import TaskReport
@@ -208,9 +208,7 @@ class _ToolHandlers:
         profile, variant = self._shown(ctx)
         return types.ListToolsResult(tools=await self.lists.of(profile, variant))
 
-    async def call_tool(
-        self, ctx: Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult | dict[str, Any]:
+    async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Answer:
         """Runs a tool.
 
         Every failure is a result with `isError`, an unknown name too: clients show a result to the
@@ -222,24 +220,27 @@ class _ToolHandlers:
             request = ClientRequest(ctx, params, called, self.requests)
         except UnavailableError as error:
             return _call_result(ToolResult.failure(error), "text")
-        context, results = self._context(request, profile), self.lists.results(params.name, variant)
-        execute = partial(self.manager.execute, *called)
-        finish = partial(_answer, request=request, results=results)
+        context, execute = self._context(request, profile), partial(self.manager.execute, *called)
+
+        def finish(result: ToolResult) -> Answer:
+            return _answer(result, request, self.lists.results(params.name, variant))
+
         if self.long_calls is not None and self.long_calls.may_be(params.name):
-            tell = partial(self._told, params.name, results)
+            tell = partial(self._told, params.name, variant)
             return await self.long_calls.make(request, context, execute, finish, tell)
         try:
             return finish(await execute(context))
         finally:
             request.end()
 
-    def _told(self, name: str, results: Results, report: TaskReport) -> types.CallToolResult:
+    def _told(self, name: str, variant: Variant, report: TaskReport) -> types.CallToolResult:
         """What is answered to a call that goes on.
 
         Clients that know the schema of its results accept nothing else in their place but failures.
         """
         spec = self.registry.get(name)
-        has_schema = results != "text" and (spec is None or spec.output_schema is not None)
+        shows = self.lists.results(name, variant) != "text"
+        has_schema = shows and spec is not None and spec.output_schema is not None
         told = ToolResult(report.model_dump(mode="json"), report.to_text(), is_error=has_schema)
         return _call_result(told, "text")
 

@@ -6,11 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from storage.agent.jobs import JobRecord
 from tools.answers.task_reports import LONGEST_WAIT, TaskReport
 from tools.core.context import RequestContext
-from tools.core.jobs.job import result_in
-from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope, tool
 
 __all__ = ["cancel_task", "get_task"]
@@ -30,7 +27,7 @@ async def get_task(
     wait_seconds: Annotated[
         float, Field(ge=0, le=LONGEST_WAIT, description="How long to wait for its end; 0 looks")
     ] = 30,
-) -> ToolResult:
+) -> TaskReport:
     """Tells how far a call is that goes on as a task, or its result once that is there.
 
     A result is kept for a day.
@@ -43,7 +40,7 @@ async def get_task(
             report=context.report_progress,
             relay=context.relay,
         )
-    return _told(record)
+    return TaskReport.of(record)
 
 
 @tool(
@@ -53,19 +50,6 @@ async def get_task(
     tags=("agent", "tasks"),
     capabilities=("cancel a task", "stop a call that takes long"),
 )
-async def cancel_task(context: RequestContext, task_id: TaskId) -> ToolResult:
+async def cancel_task(context: RequestContext, task_id: TaskId) -> TaskReport:
     """Cancels a call that goes on as a task, with all that it began."""
-    return _told(await context.jobs.cancel(context.identity, task_id))
-
-
-def _told(record: JobRecord) -> ToolResult:
-    """The report of a task, with what its call answers, where it has ended."""
-    result = result_in(record)
-    report = TaskReport.of(record, None if result is None else result.structured)
-    text = report.to_text()
-    if result is None:
-        return ToolResult(report.model_dump(mode="json"), text)
-    blocks = (text, *result.blocks) if result.blocks else ()
-    return ToolResult(
-        report.model_dump(mode="json"), f"{text}\n{result.text}", media=result.media, blocks=blocks
-    )
+    return TaskReport.of(await context.jobs.cancel(context.identity, task_id))

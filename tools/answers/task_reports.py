@@ -6,7 +6,11 @@ import json
 import time
 from typing import Any, Literal, Self
 
+from pydantic import ConfigDict, FiniteFloat, PrivateAttr
+
 from storage.agent.jobs import JobRecord, JobState
+from tools.core.content import EmbeddedResource, Media
+from tools.core.jobs.job import result_in
 from tools.core.result import OmitNone, ToolModel
 
 __all__ = ["LONGEST_WAIT", "TaskReport"]
@@ -36,33 +40,34 @@ class TaskReport(ToolModel):
         heard_seconds_ago: When it said so.
         awaits: What a person or a model has to answer first.
         result: What the call answers, once it has ended.
+        media: Images, sounds and resources beside that.
         next_actions: What to do now.
     """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     task_id: str
     tool: str
     state: Literal["working", "completed", "failed", "cancelled", "lost"]
-    seconds: float
-    done: OmitNone[float] = None
-    total: OmitNone[float] = None
+    seconds: FiniteFloat
+    done: OmitNone[FiniteFloat] = None
+    total: OmitNone[FiniteFloat] = None
     message: OmitNone[str] = None
-    heard_seconds_ago: OmitNone[float] = None
+    heard_seconds_ago: OmitNone[FiniteFloat] = None
     awaits: OmitNone[str] = None
     result: OmitNone[dict[str, Any]] = None
+    media: OmitNone[list[Media | EmbeddedResource]] = None
     next_actions: list[str]
+    _text: str = PrivateAttr(default="")
 
     @classmethod
-    def of(cls, record: JobRecord, result: dict[str, Any] | None = None) -> Self:
-        """The report of a task.
-
-        Args:
-            record: What is kept of it.
-            result: What its call answers.
-        """
+    def of(cls, record: JobRecord) -> Self:
+        """The report of a task, by what is kept of it."""
+        result = result_in(record)
         now, said = time.time(), record.progress
         works = record.state is JobState.WORKING
         has_said = bool(said.message) or said.done is not None
-        return cls(
+        report = cls(
             task_id=record.id,
             tool=record.tool,
             state=record.state.value,
@@ -72,12 +77,15 @@ class TaskReport(ToolModel):
             message=said.message or None,
             heard_seconds_ago=round(now - said.heard, 1) if works and has_said else None,
             awaits=record.awaits or None,
-            result=result,
+            result=None if result is None else result.structured,
+            media=None if result is None else list(result.media) or None,
             next_actions=_next_actions(record),
         )
+        report._text = "" if result is None else result.text
+        return report
 
     def to_text(self) -> str:
-        """Two or three lines for the model."""
+        """Two or three lines for the model, and what the call answers."""
         if self.state == "working":
             head = (
                 f"{self.tool} goes on as task {self.task_id}, since {self.seconds:g} s{self._said}"
@@ -88,7 +96,8 @@ class TaskReport(ToolModel):
                 f"Task {self.task_id} ({self.tool}) {ended}, after {self.seconds:g} s{self._said}"
             )
         waits = [f"It waits for an answer: {self.awaits}"] if self.awaits else []
-        return "\n".join([f"{head}.", *waits, *(f"Next: {each}" for each in self.next_actions)])
+        lines = [f"{head}.", *waits, *(f"Next: {each}" for each in self.next_actions)]
+        return "\n".join([*lines, *([self._text] if self._text else [])])
 
     @property
     def _said(self) -> str:
