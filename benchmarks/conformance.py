@@ -2,14 +2,15 @@
 
     python -m benchmarks.conformance [--everything DIR] [--node NODE] [--suite INDEX.JS] [--json]
 
-The functions are those of `benchmarks/servers/everything.py`, which Toolcrib serves as a function
-file. DIR is `examples/servers/everything-server` of the MCP SDK for Python (or
+The functions are those of `benchmarks/servers/everything.py` and `tasks.py`, which Toolcrib serves
+as function files. DIR is `examples/servers/everything-server` of the MCP SDK for Python (or
 MCP_EVERYTHING_SERVER says it): the server that the SDK itself is tested with, in both eras of the
 protocol. Toolcrib and FastMCP's proxy stand before it, each with nothing else behind; without
 --everything only the functions are asked. The suite is the npm package
 `@modelcontextprotocol/conformance`, which speaks HTTP and needs Node 22; without --suite (or
 MCP_CONFORMANCE_SUITE) `npx` fetches the version that --suite-version says. Only the scenarios that
-a revision of the specification requires are counted.
+a revision of the specification requires are counted, and apart from them those of the extension
+for tasks.
 """
 
 from __future__ import annotations
@@ -30,7 +31,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-REVISIONS = ("2025-11-25", "2026-07-28")
+TASKS = "tasks"
+REVISIONS = ("2025-11-25", "2026-07-28", TASKS)
+"""Of the specification, and the extension for tasks (SEP-2663), which none of them requires."""
+
+TASK_SCENARIOS = (
+    *("tasks-lifecycle", "tasks-capability-negotiation", "tasks-wire-fields"),
+    *("tasks-request-state-removal", "tasks-mrtr-input", "tasks-request-headers"),
+    *("tasks-dispatch-and-envelope", "tasks-mrtr-composition", "tasks-required-task-error"),
+)
+"""All that the suite has but tasks-status-notifications, which asks nothing yet."""
+
 VERSION = "0.2.0-alpha.12"
 """Of the suite: the one that knows both revisions."""
 
@@ -39,7 +50,7 @@ SCENARIO_MS = 30_000
 
 SERVERS = ("functions", "direct", "toolcrib", "fastmcp")
 PROXY = Path(__file__).with_name("servers") / "fast_proxy.py"
-FUNCTIONS = Path(__file__).with_name("servers") / "everything.py"
+FUNCTIONS = [Path(__file__).with_name("servers") / name for name in ("everything.py", "tasks.py")]
 
 _OUTCOME = re.compile(r"^(?P<indent> *)(?P<mark>[✓✗]) (?P<name>[\w-]+)[ :]", re.MULTILINE)
 
@@ -110,7 +121,12 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="toolcrib-conformance-") as directory:
         for server in servers:
             with served(server, everything, Path(directory)) as url:
-                reports += [run(server, suite, url, revision) for revision in revisions]
+                reports += [
+                    run_tasks(server, suite, url)
+                    if revision == TASKS
+                    else run(server, suite, url, revision)
+                    for revision in revisions
+                ]
     return reports
 
 
@@ -123,6 +139,18 @@ def run(server: str, suite: Sequence[str], url: str, revision: str) -> Report:
     options = ["--url", url, *required]
     done = subprocess.run([*suite, "server", *options], capture_output=True, text=True, check=False)
     return read_summary(server, revision, done.stdout)
+
+
+def run_tasks(server: str, suite: Sequence[str], url: str) -> Report:
+    """Asks one server what the scenarios of the extension for tasks ask."""
+    command = [*suite, "server", "--url", url, "--timeout", str(SCENARIO_MS), "--scenario"]
+    failed = [
+        name
+        for name in TASK_SCENARIOS
+        if subprocess.run([*command, name], capture_output=True, check=False).returncode
+    ]
+    total = len(TASK_SCENARIOS)
+    return Report(server, TASKS, total - len(failed), total, failed)
 
 
 def read_summary(server: str, revision: str, output: str) -> Report:
@@ -173,7 +201,8 @@ def _functions(directory: Path) -> Iterator[str]:
     """The address of a Toolcrib that serves the functions, in a folder that they may write to."""
     folder = directory / "functions"
     folder.mkdir()
-    shutil.copy(FUNCTIONS, folder)
+    for each in FUNCTIONS:
+        shutil.copy(each, folder)
     port = _free_port()
     environ = _environ(directory, port) | {
         "TOOLCRIB_FUNCTIONS__PATHS": str(folder),

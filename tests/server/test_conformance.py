@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.conformance import run, served
+from benchmarks.conformance import run, run_tasks, served
 
 SUITES = os.environ.get("MCP_CONFORMANCE_SUITES")
 
@@ -37,3 +37,10 @@ def test_nothing_that_is_required_fails(url: str, version: str, revision: str, l
     report = run("functions", [str(suite)], url, revision)
     assert report.failed == []
     assert report.passed >= least
+
+
+def test_tasks_are_those_of_the_extension(url: str) -> None:
+    suite = Path(str(SUITES), "0.2.0-alpha.12", "node_modules/.bin/conformance")
+    report = run_tasks("functions", [str(suite)], url)
+    # No tool of ours needs a client that knows tasks: any other waits, or looks with get_task.
+    assert report.failed == ["tasks-required-task-error"]
