@@ -6,6 +6,7 @@ import json
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import mcp_types as types
@@ -49,9 +50,10 @@ async def call(
     made: Exchange[types.CallToolResult] = Exchange(upstream, context)
 
     def outgoing(report: ProgressReporter | None) -> Outgoing:
+        outgoing = Outgoing(own_name, arguments, made.ask, made.heard)
         if relay is None:
-            return Outgoing(own_name, arguments)
-        return Outgoing(own_name, arguments, relay.meta, report, relay.level)
+            return outgoing
+        return replace(outgoing, meta=relay.meta, report=report, level=relay.level)
 
     try:
         if relay is None:

@@ -68,6 +68,19 @@ class Exchange(Generic[ResultT]):
         self._upstream = upstream
         self._context = context
         self._deadline = PausableDeadline(upstream.settings.timeout, context.deadline)
+        self._channel: Channel | None = None
+
+    async def ask(self, request: types.InputRequest) -> types.InputResponse:
+        """What the client answers to what the server asks, while that works on the request.
+
+        Raises:
+            UpstreamError: If it does not, or cannot be asked.
+        """
+        return await self._answered(self._channel, request)
+
+    def heard(self) -> None:
+        """Leaves the server as much time as at first, since it told how far it is."""
+        self._deadline.renew(self._upstream.settings.timeout)
 
     async def alone(self, request: Request[ResultT]) -> ResultT:
         """Makes it for somebody who cannot be asked."""
@@ -111,8 +124,16 @@ class Exchange(Generic[ResultT]):
 
         def begin(call: SuspendedCall[Any]) -> Callable[[], Awaitable[Any]]:
             request = make(call.report if relay.wants_progress else None)
-            send = partial(self._send, request, *this_round.take(name))
-            return partial(self._in_time, partial(self._talk, call.channel(self._deadline), send))
+            channel = call.channel(self._deadline)
+            taken = this_round.take(name)
+
+            async def send(connection: Connection) -> ResultT | types.InputRequiredResult:
+                answer = await self._send(request, *taken, connection)
+                if isinstance(answer, types.InputRequiredResult) and relay.is_away:
+                    return await self._finish(channel, request, connection, answer)
+                return answer
+
+            return partial(self._in_time, partial(self._talk, channel, send))
 
         answer: ResultT | types.InputRequiredResult = await relay.go_on(
             name, begin, self._context.report_progress
@@ -137,6 +158,7 @@ class Exchange(Generic[ResultT]):
         self, channel: Channel | None, ask: Callable[[Connection], Awaitable[AnswerT]]
     ) -> AnswerT:
         """Asks in the conversation; meanwhile the server may ask as well."""
+        self._channel = channel
 
         async def question(connection: Connection) -> AnswerT:
             questions = connection.callbacks
@@ -148,18 +170,30 @@ class Exchange(Generic[ResultT]):
         return await self._upstream.ask(self._context.session_id, question)
 
     async def _finish(
-        self, channel: Channel | None, request: Request[ResultT], connection: Connection
+        self,
+        channel: Channel | None,
+        request: Request[ResultT],
+        connection: Connection,
+        answer: ResultT | types.InputRequiredResult | None = None,
     ) -> ResultT:
-        """Calls until there is a result, and answers what a server of 2026-07-28 asks."""
-        answers: types.InputResponses | None = None
-        state: str | None = None
-        for _ in range(MOST_ROUNDS + 1):
-            answer = await self._send(request, answers, state, connection)
+        """Calls until there is a result, and answers what a server of 2026-07-28 asks.
+
+        Args:
+            channel: To the client.
+            request: What is asked.
+            connection: To the server.
+            answer: What it answered to the first call; None if that was not made.
+        """
+        if answer is None:
+            answer = await self._send(request, None, None, connection)
+        for _ in range(MOST_ROUNDS):
             if not isinstance(answer, types.InputRequiredResult):
-                return answer
+                break
             asked = (answer.input_requests or {}).items()
             answers = {key: await self._answered(channel, each) for key, each in asked}
-            state = answer.request_state
+            answer = await self._send(request, answers, answer.request_state, connection)
+        if not isinstance(answer, types.InputRequiredResult):
+            return answer
         raise UpstreamError(
             f"The server {self._upstream.name!r} asked more than {MOST_ROUNDS} times in one call."
         )

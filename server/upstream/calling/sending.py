@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import mcp_types as types
 from mcp.client.session import ClientSession
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
-from pydantic import TypeAdapter
+from pydantic import Discriminator, Tag, TypeAdapter
 
 from server.upstream.calling.questions import Questions
+from server.upstream.calling.upstream_tasks import Ask, CreatedTask, Follower, is_task
 from server.upstream.connections.connection import Connection
 from tools.core.client import ProgressReporter
 
@@ -22,7 +24,12 @@ MOST_PAGES = 100
 
 Answer = types.CallToolResult | types.InputRequiredResult
 
-_ANSWER: TypeAdapter[Answer] = TypeAdapter(Answer)
+_ANSWER: TypeAdapter[Answer | CreatedTask] = TypeAdapter(
+    Annotated[
+        Annotated[Answer, Tag("result")] | Annotated[CreatedTask, Tag("task")],
+        Discriminator(lambda answer: "task" if is_task(answer) else "result"),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,8 @@ class Outgoing:
     Attributes:
         name: What the server calls it.
         arguments: As the caller gave them.
+        ask: Has the caller answer what a task asks.
+        heard: Called each time that the server tells how far a task is.
         meta: What the caller told whoever works on it.
         report: Hears how far it is; None where nobody wants to.
         level: From which level on the caller wants to hear what is logged; None if it did not say.
@@ -39,6 +48,8 @@ class Outgoing:
 
     name: str
     arguments: dict[str, Any]
+    ask: Ask
+    heard: Callable[[], None]
     meta: dict[str, Any] = field(default_factory=dict)
     report: ProgressReporter | None = None
     level: types.LoggingLevel | None = None
@@ -49,7 +60,7 @@ class Outgoing:
         answers: types.InputResponses | None = None,
         state: str | None = None,
     ) -> Answer:
-        """Makes the call once.
+        """Makes the call once; one that becomes a task is followed until that has ended.
 
         The result is not held against the output schema of the tool: what the server answers is
         its client's to judge.
@@ -78,7 +89,10 @@ class Outgoing:
 
     async def _sent(self, session: ClientSession, request: types.CallToolRequest) -> Answer:
         told = None if self.report is None else _positional(self.report)
-        return await session.send_request(request, _ANSWER, progress_callback=told)
+        answer = await session.send_request(request, _ANSWER, progress_callback=told)
+        if not isinstance(answer, CreatedTask):
+            return answer
+        return await Follower(session, self.ask, self.report, self.heard).result(answer)
 
     def _request(
         self,

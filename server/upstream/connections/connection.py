@@ -23,6 +23,7 @@ from mcp.client.session import MessageHandlerFnT as MessageHandler
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from server.upstream.calling.upstream_tasks import KnowsTasks
 from server.upstream.connections.failures import problem_of
 from server.upstream.connections.link import Link
 from tools.core.errors import UpstreamError
@@ -265,4 +266,5 @@ class Connection:
             list_roots_callback=asked.roots,
             logging_callback=asked.logging,
             message_handler=self._hear,
+            extensions=[KnowsTasks()],
         )

@@ -65,6 +65,7 @@ def to_spec(server: str, tool: types.Tool, settings: ServerSettings, invoke: Inv
         capabilities=(title,) if title else (),
         source=f"upstream:{server}",
         timeout=math.inf,  # a call keeps the time itself: it stands still while somebody is asked
+        becomes_job=True,
         bare=tool.name,
         listed=tool.model_copy(update={"name": name}),
     )

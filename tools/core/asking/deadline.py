@@ -28,6 +28,13 @@ class PausableDeadline:
         self._left = seconds
         self._open_questions = 0
 
+    def renew(self, seconds: float) -> None:
+        """Leaves at least so much time from now on."""
+        self._left = max(self._left, seconds)
+        if not self._open_questions:
+            left_at = anyio.current_time() + seconds
+            self.scope.deadline = max(self.scope.deadline, left_at)
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Has the time stand still while a question is open, one of several maybe."""
