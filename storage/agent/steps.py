@@ -104,8 +104,8 @@ def replanned(
     """
     left = {step.id: step for step in steps}
     for each in removed:
-        _check_not_over(named_step(tuple(left.values()), each), "removed")
-        del left[each]
+        step = left.pop(each, None) or named_step(tuple(left.values()), each)
+        _check_not_over(step, "removed")
     taken = {*left, *(draft.id for draft in drafts if draft.id)}
     fresh = (str(number) for number in count(1) if str(number) not in taken)
     for draft in drafts:

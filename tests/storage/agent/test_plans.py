@@ -7,13 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from storage.agent.plans import Plans
 from storage.agent.steps import MOVES, Draft, Step, StepStatus, moved, replanned, states_of
@@ -73,18 +77,12 @@ def statuses(steps: Sequence[Step]) -> dict[str, str]:
 class PlanMachine(RuleBasedStateMachine):
     """A stored plan beside a model: dictionaries, and rules that are written out once more."""
 
-    def __init__(self) -> None:
+    def __init__(self, plans: Plans) -> None:
         super().__init__()
         self.status = dict.fromkeys("abcd", "pending")
         self.after: dict[str, tuple[str, ...]] = {"a": (), "b": ("a",), "c": ("b",), "d": ("a",)}
-        self.folder = TemporaryDirectory()
-        self.database = Database(Path(self.folder.name) / "toolcrib.db")
-        self.plans = Plans(ANN, self.database)
-        self.plan_id = self.plans.create("s", "There", drafts("a", "b < a", "c < b", "d < a")).id
-
-    def teardown(self) -> None:
-        self.database.close()
-        self.folder.cleanup()
+        self.plans = plans
+        self.plan_id = plans.create("s", "There", drafts("a", "b < a", "c < b", "d < a")).id
 
     @rule(step=ids, status=st.sampled_from(list(MOVES)))
     def move(self, step: str, status: StepStatus) -> None:
@@ -167,8 +165,12 @@ def reached(after: Mapping[str, tuple[str, ...]], steps: Sequence[str]) -> set[s
     return found
 
 
-PlanMachine.TestCase.settings = settings(stateful_step_count=25)
-test_a_plan_goes_on_as_its_model_does = PlanMachine.TestCase
+def test_a_plan_goes_on_as_its_model_does(database: Database) -> None:
+    machine = partial(PlanMachine, Plans(ANN, database))
+    run_state_machine_as_test(
+        machine,  # type: ignore[arg-type]  # it takes whatever makes one
+        settings=settings(stateful_step_count=25),
+    )
 
 
 def test_what_has_failed_stops_all_that_waits_for_it_until_it_is_skipped_or_changed() -> None:
