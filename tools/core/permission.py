@@ -204,7 +204,7 @@ class Permissions:
 
         spec, arguments = call.spec, call.arguments
         asking = f"{decision.source}: {decision.rule}"
-        found = loop.granted(asking, partial(permits, policy, spec, arguments))
+        found = loop.granted(spec.name, asking, partial(permits, policy, spec, arguments))
         if found is not None:
             return found
         question = self._question(policy, call, decision)

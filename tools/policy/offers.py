@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from posixpath import commonpath, dirname
 from typing import Any
 
 from tools.core.spec import Confirmation, SubjectKind, ToolSpec
 from tools.policy.calls import Call
 from tools.policy.forms import may_be_granted_whole, narrowest_rule, runs_anything
+from tools.policy.paths import path_rule
 from tools.policy.policy import Policy
 from tools.policy.rules import Rule
 from tools.policy.shell.shell_command import ShellCommand
@@ -54,8 +56,8 @@ def grant_in_loop(
 ) -> str:
     """The rule that allows the calls of a loop; empty where none is safe.
 
-    It is the one that a grant for a while would have. Calls that no such rule tells apart, and that
-    may destroy something, are those that have in common what the last one and this one have.
+    It is the one that a grant for a while would have, until two calls differ: then it is what they
+    have in common, the directory or the arguments.
 
     Args:
         policy: What asks.
@@ -63,18 +65,36 @@ def grant_in_loop(
         arguments: Its arguments, as validation made them.
         before: Those of the last call that was approved; None where there was none.
     """
-    known = grant_for(policy, spec, arguments)
-    is_apart = spec.subject is None and spec.confirmation is not Confirmation.REQUIRED
-    if known or before is None or not is_apart or runs_anything(spec) or spec.passes_on:
-        return known
-    common = ", ".join(
+    narrow = grant_for(policy, spec, arguments)
+    is_grave = spec.confirmation is Confirmation.REQUIRED or spec.passes_on or runs_anything(spec)
+    if before is None or is_grave:
+        return narrow
+    if spec.subject is None:
+        common = "" if narrow else _common_arguments(arguments, before)
+    else:
+        common = _common_directory(
+            *(Call(spec, each, policy.roots) for each in (arguments, before))
+        )
+    text = f"{spec.name}({common})"
+    is_told = bool(common) and len(text) <= LONGEST and _is_rule(text)
+    return text if is_told and permits(policy, spec, arguments, text) else narrow
+
+
+def _common_arguments(arguments: Mapping[str, Any], before: Mapping[str, Any]) -> str:
+    return ", ".join(
         f"{name}={json.dumps(value, ensure_ascii=False)}"
         for name, value in arguments.items()
         if isinstance(value, str | int) and before.get(name) == value
     )
-    text = f"{spec.name}({common})"
-    is_told = bool(common) and len(text) <= LONGEST and _is_rule(text)
-    return text if is_told and permits(policy, spec, arguments, text) else ""
+
+
+def _common_directory(call: Call, before: Call) -> str:
+    """What is beneath the directory of two paths; empty where they are one, or that is the root."""
+    if call.path is None or before.path is None or call.path == before.path:
+        return ""
+    directory = commonpath([dirname(call.path), dirname(before.path)])
+    rule = path_rule(directory) if directory else ""
+    return f"{rule}/**" if rule else ""
 
 
 def whole_grant_for(

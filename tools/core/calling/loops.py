@@ -81,14 +81,16 @@ class _Run:
 
     Attributes:
         remaining: How many calls it may still make.
-        denied: Tools that were denied, each with which calls of it; empty for all.
+        denied: The rules of the calls of each tool that were denied; empty for all.
+        refused: The digests of the calls that were.
         unanswered: Tools that were asked about, and nobody answered.
         turns: Held while somebody is asked about a tool.
         is_over: Whether it has ended.
     """
 
     remaining: Callable[[], int]
-    denied: set[tuple[str, str]] = field(default_factory=set)
+    denied: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    refused: set[str] = field(default_factory=set)
     unanswered: set[str] = field(default_factory=set)
     turns: defaultdict[str, anyio.Lock] = field(default_factory=lambda: defaultdict(anyio.Lock))
     is_over: bool = False
@@ -158,13 +160,19 @@ class Loop:
         """Is held while somebody is asked about a tool: calls like it wait for the answer."""
         return self._run.turns[tool]
 
-    def granted(self, asking: str, covers: Callable[[str], bool]) -> Approval | None:
+    def granted(self, tool: str, asking: str, covers: Callable[[str], bool]) -> Approval | None:
         """Takes what is still allowed to a call of this loop; None where nothing is, or it is over.
 
         Args:
+            tool: The tool.
             asking: What asks about the call.
             covers: Whether a rule covers it.
+
+        Raises:
+            PermissionDeniedError: If calls like it were denied.
         """
+        if any(not rule or covers(rule) for rule in self._run.denied[tool]):
+            raise _refused(tool)
         if self._run.is_over:
             return None
         for grant in self._grants:
@@ -197,17 +205,16 @@ class Loop:
             AnswersAwaitedError: If the client must answer first.
         """
         tool, program = question.tool, question.program
-        bounds = (program and program.same) or question.digest
-        if not self._run.denied.isdisjoint({(tool, ""), (tool, bounds)}):
-            raise PermissionDeniedError(
-                f"{tool} was not run: the user said no to such calls of this program.",
-                next_actions=["Ask the user what to do instead; do not try the same another way."],
-            )
+        if question.digest in self._run.refused:
+            raise _refused(tool)
         try:
             found = await self._answer(approvals, question, approver)
         except RefusedError as error:
-            is_all = error.consent is Consent.NO_MORE
-            self._run.denied.add((tool, "" if is_all else bounds))
+            self._run.refused.add(question.digest)
+            if error.consent is Consent.NO_MORE:
+                self._run.denied[tool].add("")
+            elif program is not None and program.same:
+                self._run.denied[tool].add(program.same)
             raise
         except ApprovalRequiredError:
             self._run.unanswered.add(tool)
@@ -245,3 +252,10 @@ class Loop:
     def needed(self) -> tuple[Needed, ...]:
         """What needed an approval which nobody gave, a tool once, in the order of the calls."""
         return tuple(self._needed.values())
+
+
+def _refused(tool: str) -> PermissionDeniedError:
+    return PermissionDeniedError(
+        f"{tool} was not run: the user said no to such calls of this program.",
+        next_actions=["Ask the user what to do instead; do not try the same another way."],
+    )

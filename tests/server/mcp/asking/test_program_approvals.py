@@ -267,7 +267,6 @@ async def test_another_value_is_asked_about_and_another_spelling_of_the_same_is_
         "cafe\u0301/a.txt",
         "c\u0430f\u00e9/a.txt",
         "CAF\u00c9/a.txt",
-        "caf\u00e9/a.txt\u200b",
         "caf\u00e9/*",
     ]
     async with open_shop() as shop, shop.visited(mode, person) as client:
@@ -355,6 +354,43 @@ async def test_what_may_destroy_is_allowed_within_what_two_calls_have_in_common(
         'Allow file(project="pa") in this run, 4 more times at most'
     )
     assert len(person.asked) == 3
+
+
+@ERAS
+async def test_a_directory_is_allowed_once_two_files_of_it_were_asked_about(
+    open_shop: OpenShop, mode: str
+) -> None:
+    person = Person(["once", "for_program", "no"])
+    inside = ["d/a", "d/e/b", "d/c", "d/e/../f"]
+    outside = ["d/../a", "d2/a", "D/a", "\u0501/a", "/d/a"]
+    async with open_shop() as shop, shop.visited(mode, person) as client:
+        told = await run(client, publishing(*inside, *outside))
+        assert shop.done == inside
+    assert told["outcomes"][len(inside) :] == ["permission_denied"] * len(outside)
+    assert choices(person.asked[1])["for_program"] == (
+        "Allow publish(./d/**) in this run, 18 more times at most"
+    )
+    assert len(person.asked) == 2 + len(outside)
+
+
+@ERAS
+async def test_a_later_no_goes_before_what_was_allowed(open_shop: OpenShop, mode: str) -> None:
+    person = Person(["for_program", "no_more"])
+    async with open_shop() as shop, shop.visited(mode, person) as client:
+        await run(client, publishing("a", "a", "b", "a"))
+        assert shop.done == ["a", "a"]
+    assert len(person.asked) == 2
+
+
+@ERAS
+async def test_what_was_denied_is_not_asked_about_again_within_other_bounds(
+    open_shop: OpenShop, mode: str
+) -> None:
+    person = Person(["no", "once"])
+    async with open_shop() as shop, shop.visited(mode, person) as client:
+        await run(client, publishing("d/a", "d/b", "d/a", "d/./a"))
+        assert shop.done == ["d/b"]
+    assert len(person.asked) == 2
 
 
 @ERAS
@@ -551,7 +587,7 @@ async def test_what_was_allowed_ends_with_a_run_that_is_cancelled(open_shop: Ope
     loops: list[Loop] = []
 
     def granted() -> Approval | None:
-        return loops[0].granted("it", lambda rule: rule == "publish(a)")
+        return loops[0].granted("publish", "it", lambda rule: rule == "publish(a)")
 
     async with open_shop() as shop:
         with anyio.CancelScope() as scope, RequestContext(ANN).looping("", lambda: 5) as (_, loop):
