@@ -204,6 +204,8 @@ class Permissions:
 
         spec, arguments = call.spec, call.arguments
         asking = f"{decision.source}: {decision.rule}"
+        if spec.subject is None and spec.destructive:  # its rules say nothing of other arguments
+            asking += f" with {sorted(arguments)}"
         found = loop.granted(spec.name, asking, partial(permits, policy, spec, arguments))
         if found is not None:
             return found

@@ -66,8 +66,8 @@ def grant_in_loop(
         before: Those of the last call that was approved; None where there was none.
     """
     narrow = grant_for(policy, spec, arguments)
-    is_grave = spec.confirmation is Confirmation.REQUIRED or spec.passes_on or runs_anything(spec)
-    if before is None or is_grave:
+    asks_itself = spec.confirmation is not Confirmation.NONE
+    if before is None or asks_itself or spec.passes_on or runs_anything(spec):
         return narrow
     if spec.subject is None:
         common = "" if narrow else _common_arguments(arguments, before)

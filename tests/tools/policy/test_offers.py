@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tools.core.spec import ToolSpec
-from tools.policy.offers import offers_for
+from tools.policy.offers import grant_in_loop, offers_for, whole_grant_for
 from tools.policy.policy import Policy
 from tools.policy.verdict import Containment, Verdict
 
@@ -99,6 +99,56 @@ def test_nothing_is_offered_for_what_a_rule_asks_about(rule: str, crib: Crib) ->
     policy = Policy("cautious", ask=[rule], find=crib.get)
     for line in ("npm test", "make && npm test"):
         assert _offered(policy, crib["bash"], {"command": line}) == []
+
+
+IN_LOOPS = [
+    ("write_file", {"file_path": "d/a"}, {"file_path": "d/b"}, "write_file(./d/**)"),
+    ("write_file", {"file_path": "d/e/a"}, {"file_path": "d/f/b"}, "write_file(./d/**)"),
+    ("write_file", {"file_path": "a*b/a"}, {"file_path": "a*b/b"}, r"write_file(./a\*b/**)"),
+    ("write_file", {"file_path": "d/a"}, {"file_path": "d/a"}, "write_file(./d/a)"),
+    ("write_file", {"file_path": "a"}, {"file_path": "b"}, "write_file(./a)"),
+    ("write_file", {"file_path": " d/a"}, {"file_path": " d/b"}, ""),
+    ("write_file", {"file_path": "d\u200b/a"}, {"file_path": "d\u200b/b"}, ""),
+    ("write_file", {"file_path": "../d/a"}, {"file_path": "../d/b"}, ""),
+    ("write_file", {"file_path": f"{'d' * 150}/a"}, {"file_path": f"{'d' * 150}/b"}, "the path"),
+    ("write_file", {"file_path": ".husky/a"}, {"file_path": ".husky/b"}, ""),
+    ("bash", {"command": "seq 1"}, {"command": "seq 2"}, "bash(seq 1)"),
+    ("bash", {"command": "seq $x"}, {"command": "seq $x"}, ""),
+    ("execute_python_code", {"code": "1"}, {"code": "1"}, ""),
+    ("http_request", {"url": "https://a.org/x"}, {"url": "https://a.org/y"}, "the origin"),
+    ("forget", {"ids": "1", "dry_run": False}, {"ids": "1", "dry_run": False}, ""),
+    ("delete_entity", {"name": "a"}, {"name": "a"}, ""),
+    ("drop", {"a": "x", "b": "y"}, {"a": "x", "b": "z"}, 'drop(a="x")'),
+    ("drop", {"a": "*", "n": 5}, {"a": "*", "n": 5}, 'drop(a="*", n=5)'),
+    ("drop", {"a": 'x", b="y'}, {"a": 'x", b="y'}, r'drop(a="x\", b=\"y")'),
+    ("drop", {"a": "x\u202e"}, {"a": "x\u202e"}, ""),
+    ("drop", {"a": ["x"]}, {"a": ["x"]}, ""),
+    ("drop", {"a": "x"}, {"b": "x"}, ""),
+]
+"""The calls of a loop, and the rule that one of them is offered after another was approved."""
+
+
+@pytest.mark.parametrize(("tool", "arguments", "before", "rule"), IN_LOOPS)
+def test_a_loop_is_offered_what_two_of_its_calls_have_in_common(
+    tool: str, arguments: dict[str, Any], before: dict[str, Any], rule: str, crib: Crib
+) -> None:
+    named = {
+        "the path": f"write_file(./{arguments.get('file_path')})",
+        "the origin": "http_request(GET https://a.org/**)",
+    }
+    policy = Policy("cautious", ask=["write_file"], find=crib.get)
+    found = grant_in_loop(policy, crib[tool], arguments, before)
+    assert found == named.get(rule, rule)
+
+
+@pytest.mark.parametrize("tool", ["bash", "execute_python_code", "http_request", "drop", "forget"])
+def test_no_tool_is_granted_as_a_whole_that_may_destroy_or_runs_anything(
+    tool: str, crib: Crib
+) -> None:
+    policy, arguments = Policy("cautious", find=crib.get), {"url": "https://a.org", "command": "ls"}
+    decision = policy.judge(crib[tool], {**arguments, "dry_run": False})
+    assert decision.verdict is Verdict.ASK
+    assert not whole_grant_for(policy, crib[tool], arguments, decision)
 
 
 def _offered(policy: Policy, spec: ToolSpec, arguments: dict[str, Any]) -> list[str]:

@@ -73,10 +73,10 @@ class Terminal:
 
 
 @contextmanager
-def terminal(*arguments: str) -> Iterator[Terminal]:
+def terminal(*arguments: str, command: str = "approvals") -> Iterator[Terminal]:
     keyboard, screen = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-c", "from server.cli import main; main()", "approvals", *arguments],
+        [sys.executable, "-c", "from server.cli import main; main()", command, *arguments],
         stdin=screen,
         stdout=screen,
         stderr=screen,
@@ -186,6 +186,18 @@ def test_the_open_list_takes_an_answer_for_the_rest_of_a_program(
     (found,) = store.find(ticket)
     assert (found.state, found.said) == (state, said)
     assert store.grants() == []
+
+
+def test_a_program_that_a_person_runs_asks_them_once_for_a_loop(work: Path) -> None:
+    config = work / "settings.toml"
+    config.write_text('[policy]\nask = ["write_file"]\n')
+    code = "for n in range(3):\n    await tools.write_file('a.txt', str(n))"
+    with terminal("run_code", f"code={code}", "--config", str(config), command="call") as screen:
+        screen.expect("2: Allow write_file(./a.txt) in this run, 99 more times at most")
+        screen.expect("Your answer: ")
+        screen.type("2\n")
+        screen.expect("[calls: 3 write_file]")
+    assert (work / "a.txt").read_text() == "2"
 
 
 def test_no_rule_is_written_where_none_is_offered_or_would_count(

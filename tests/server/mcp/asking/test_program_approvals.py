@@ -121,10 +121,10 @@ def _tools(done: list[str]) -> list[Callable[..., Any]]:
         return table
 
     @tool(scope=ToolScope.SYSTEM, effects={Effect.EXTERNAL}, destructive=True)
-    def file(project: str, title: str) -> str:
+    def file(project: str, title: str, force: bool = False) -> str:
         """Files an issue."""
         done.append(title)
-        return project
+        return f"{project}{force}"
 
     return [publish, send, drop, file]
 
@@ -344,16 +344,17 @@ def filing(project: str, *titles: str) -> Calls:
 async def test_what_may_destroy_is_allowed_within_what_two_calls_have_in_common(
     open_shop: OpenShop, mode: str
 ) -> None:
-    person = Person(["once", "for_program", "no_more"])
-    others = filing("p\u0430", "e") + filing("pa*", "f")
+    person = Person(["once", "for_program", "no", "no_more"])
+    more = {"name": "file", "arguments": {"project": "pa", "title": "g", "force": True}}
+    others = [more, *filing("p\u0430", "e"), *filing("pa*", "f")]
     async with open_shop() as shop, shop.visited(mode, person) as client:
         await run(client, [*filing("pa", "a", "b", "c", "d"), *others], most=6)
         assert shop.done == ["a", "b", "c", "d"]
     assert list(choices(person.asked[0])) == ["once", "no", "no_more"]
     assert choices(person.asked[1])["for_program"] == (
-        'Allow file(project="pa") in this run, 4 more times at most'
+        'Allow file(project="pa", force=false) in this run, 4 more times at most'
     )
-    assert len(person.asked) == 3
+    assert len(person.asked) == 4
 
 
 @ERAS
