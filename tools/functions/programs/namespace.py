@@ -143,7 +143,7 @@ class Namespace(ModuleType):
     def __getitem__(self, name: str) -> Callable[..., PendingCall]:
         return self.__getattr__(name)
 
-    async def _call(self, name: str, values: tuple[Any, ...], arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  # JSON
+    async def _call(self, name: str, values: tuple[Any, ...], arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  # decoded JSON
         try:
             result = await self._ask(name, values, arguments)
         except Failure as error:  # not the tool's: nobody is there to call it
