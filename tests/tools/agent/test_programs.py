@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -33,12 +33,38 @@ class Crib(Protocol):
 Open = Callable[..., AbstractAsyncContextManager[Crib]]
 
 
+class Wait:
+    """A tool that never ends by itself, and what became of its last call."""
+
+    def __init__(self) -> None:
+        self.begun, self.cancelled = anyio.Event(), anyio.Event()
+
+    async def wait(self) -> None:
+        """Waits."""
+        self.begun.set()
+        try:
+            await anyio.sleep(60)
+        finally:
+            self.cancelled.set()
+
+
 @pytest.fixture(scope="module")
 async def crib(open_shared: Open) -> AsyncIterator[Crib]:
     async with open_shared() as crib:
         (crib.root / "a.txt").write_text("one\ntwo\n")
         (crib.root / "b.txt").write_text("three\n")
         yield crib
+
+
+@pytest.fixture
+def wait(crib: Crib) -> Iterator[Wait]:
+    made = Wait()
+    reads = frozenset({Effect.READ})
+    crib.app.registry.add(
+        FunctionToMCP.convert(made.wait, scope=ToolScope.SANDBOXED, effects=reads)
+    )
+    yield made
+    crib.app.registry.remove("wait")
 
 
 async def answer(crib: Crib, code: str, **more: Any) -> Any:
@@ -217,58 +243,31 @@ async def test_many_calls_at_once_wait_for_their_turn(crib: Crib) -> None:
     assert text == "200\n[calls: 200 read_file]"
 
 
-@pytest.mark.parametrize(
-    "end", ["while True: pass", "await tools.wait()", "await asyncio.sleep(60)"]
-)
+@pytest.mark.parametrize("end", ["while True: pass", "await tools.wait()"])
 async def test_a_program_out_of_time_is_ended_and_says_what_it_did(
-    open_crib: Open, end: str
+    crib: Crib, wait: Wait, end: str
 ) -> None:
-    cancelled = anyio.Event()
-
-    @tool(scope=ToolScope.SANDBOXED, effects={Effect.READ})
-    async def wait() -> None:
-        """Waits."""
-        try:
-            await anyio.sleep(60)
-        finally:
-            cancelled.set()
-
-    async with open_crib() as crib:
-        crib.app.registry.add(FunctionToMCP.convert(wait))
-        code = "print('begun', flush=True)\nawait tools.list_directory()\n" + end
-        with anyio.fail_after(30):
-            told = await failure(crib, code, timeout_seconds=0.5)
-            if "wait()" in end:
-                await cancelled.wait()
+    code = "print('begun', flush=True)\nawait tools.list_directory()\n" + end
+    with anyio.fail_after(30):
+        told = await failure(crib, code, timeout_seconds=0.5)
+        if wait.begun.is_set():
+            await wait.cancelled.wait()
     assert told.startswith("timeout: It was ended after 0.5 seconds.\n[printed before]\nbegun\n")
     open_call = ", 1 wait (1 not finished)" if "wait()" in end else ""
     assert f"[calls: 1 list_directory{open_call}]" in told
 
 
-async def test_a_program_that_is_cancelled_leaves_nothing_running(open_crib: Open) -> None:
-    begun, cancelled = anyio.Event(), anyio.Event()
+async def test_a_program_that_is_cancelled_leaves_nothing_running(crib: Crib, wait: Wait) -> None:
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
 
-    @tool(scope=ToolScope.SANDBOXED, effects={Effect.READ})
-    async def wait() -> None:
-        """Waits."""
-        begun.set()
-        try:
-            await anyio.sleep(60)
-        finally:
-            cancelled.set()
+            async def run() -> None:
+                await crib.client.call_tool("run_code", {"code": "await tools.wait()"})
 
-    async with open_crib() as crib:
-        crib.app.registry.add(FunctionToMCP.convert(wait))
-        with anyio.fail_after(30):
-            async with anyio.create_task_group() as group:
-
-                async def run() -> None:
-                    await crib.client.call_tool("run_code", {"code": "await tools.wait()"})
-
-                group.start_soon(run)
-                await begun.wait()
-                group.cancel_scope.cancel()
-            await cancelled.wait()
+            group.start_soon(run)
+            await wait.begun.wait()
+            group.cancel_scope.cancel()
+        await wait.cancelled.wait()
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])

@@ -103,7 +103,7 @@ class ProgramCalls:
     ) -> ToolResult:
         registry = context.catalogue.registry
         spec = registry.get(name)
-        if spec is not None:
+        if spec is not None and _may_know(spec, context):
             arguments = _named(spec, dict(arguments))
             _check_direct(spec, context)
         if self.remaining() <= 0:
@@ -119,6 +119,11 @@ class ProgramCalls:
         made.open -= 1  # what is cancelled stays open
         made.failed += result.is_error
         return advised(result, registry, ToolCall(name, arguments))
+
+
+def _may_know(spec: ToolSpec, context: RequestContext) -> bool:
+    """Whether the caller may read of a tool: of any other it is told on the path of the call."""
+    return not spec.barred and (context.tool_set is None or context.tool_set.admits(spec))
 
 
 def _check_direct(spec: ToolSpec, context: RequestContext) -> None:
