@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +22,7 @@ from tools.sandbox.processes.output import MOST_SECONDS, Capture
 
 if TYPE_CHECKING:  # loaded with the first program
     from tools.functions.programs.calls import ProgramCalls
+    from tools.functions.programs.run import Outcome
 
 __all__ = ["CalledTool", "ProgramResult", "run_code"]
 
@@ -35,8 +37,15 @@ PRINTED_BYTES = 100_000
 PRINTED_BEFORE = 1_000
 """Bytes that are shown of what a program printed before it failed."""
 
+ERROR_CHARACTERS = 8_000
+"""Of what a program says that it failed with."""
+
 MOST_NOTES = 10
 NOTE_CHARACTERS = 300
+
+
+class _OutOfTimeError(Exception):
+    """The program took longer than it may."""
 
 
 class CalledTool(TypedDict):
@@ -74,7 +83,8 @@ class ProgramResult(ToolModel):
         """What was printed and returned, then the notes and the calls, a line each."""
         parts = [self.printed.rstrip("\n")] if self.printed else []
         if self.value is not None:
-            parts.append(self.value if isinstance(self.value, str) else _json(self.value))
+            is_text = isinstance(self.value, str)
+            parts.append(visible_controls(self.value) if is_text else _json(self.value))
         if not parts:
             parts.append("[It printed and returned nothing.]")
         return "\n".join([*parts, *(f"[{note}]" for note in self.notes)])
@@ -110,18 +120,15 @@ async def run_code(
     ToolError. You read what is printed and the last expression. Files and network only by tools.
     """
     from tools.functions.programs.calls import ProgramCalls
-    from tools.functions.programs.run import outcome_of, started
 
     calls, printed = ProgramCalls(max_calls), Capture(PRINTED_BYTES)
     digest = sha256(code.encode(errors="surrogatepass")).hexdigest()
     with context.looping(digest, calls.remaining) as (looping, loop):
-        async with started(code, context.machine, printed.feed) as worker:
-            deadline = PausableDeadline(timeout_seconds, context.deadline)
-            with deadline.scope:
-                made = calls.within(replace(looping, deadline=deadline))
-                outcome = await outcome_of(worker, made)
+        outcome: Outcome | None = None
+        with suppress(_OutOfTimeError):
+            outcome = await _outcome(code, timeout_seconds, calls, printed, looping)
         needed = [f"Needs approval: {each}" for each in loop.needed]
-    if deadline.scope.cancelled_caught:
+    if outcome is None:
         raise DeadlineError(
             _failed(f"It was ended after {timeout_seconds:g} seconds.", printed, calls, needed),
             next_actions=["Look at what its calls did before you run it again."],
@@ -131,6 +138,20 @@ async def run_code(
     if outcome.error is not None:
         raise ToolFailedError(_failed(outcome.error, printed, calls, notes))
     return _result(outcome.value, printed, calls, notes, context.text_budget - BESIDES)
+
+
+async def _outcome(
+    code: str, seconds: float, calls: ProgramCalls, printed: Capture, context: RequestContext
+) -> Outcome:
+    """What the program comes to; whatever ends this ends its process."""
+    from tools.functions.programs.run import outcome_of, started
+
+    async with started(code, context.machine, printed.feed) as worker:
+        deadline = PausableDeadline(seconds, context.deadline)
+        with deadline.scope:
+            made = calls.within(replace(context, deadline=deadline))
+            return await outcome_of(worker, made)
+        raise _OutOfTimeError
 
 
 def _result(
@@ -164,7 +185,7 @@ def _result(
 
 def _failed(what: str, printed: Capture, calls: ProgramCalls, notes: Sequence[str]) -> str:
     """Why a program gave no answer, and what it did until then."""
-    lines = [visible_controls(what)]
+    lines = [visible_controls(what[:ERROR_CHARACTERS])]
     if printed.size:
         excerpt = printed.excerpt(PRINTED_BEFORE).text.rstrip("\n")
         lines.append(f"[printed before]\n{visible_controls(excerpt)}")

@@ -124,6 +124,7 @@ both = await asyncio.gather(*[tools.read_file(name) for name in ("a.txt", "b.txt
         ),
         ("float('nan'), b'x'", [None, "eA=="]),
         ("print", "print"),
+        ("'\\x1b[31m\\ud800'", "␛[31m?"),
         ("import sys\nsys.exit()", None),
     ],
 )
