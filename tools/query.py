@@ -10,13 +10,21 @@ from storage.models import SearchFilter
 from storage.retrieval.routing import Scope, UnifiedQuery
 from tools.answers.customization import customized
 from tools.answers.filters import FilterArguments, read_filters
-from tools.answers.hits import Answer
+from tools.answers.hits import Answer, FittingSkill
 from tools.answers.params import TopK
+from tools.answers.tool_cards import clipped_line
 from tools.core.context import IdentityArguments, RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import Effect, ToolScope, tool
+from tools.retrieval.models import SearchQuery
+from tools.retrieval.skill_records import TAG
 
 __all__ = ["query"]
+
+MOST_SKILLS = 2
+DESCRIPTION_CHARACTERS = 160
+PLAINLY = 0.4
+"""Score from which a query is about a skill's task, and not about something near it."""
 
 
 @tool(
@@ -66,7 +74,29 @@ def query(
         criteria=SearchFilter() if filters is None else read_filters(filters, meant, sources),
         session_id=context.session_id,
     )
-    return Answer.of_unified(context.shelf(**identity).ask(unified), query)
+    answer = Answer.of_unified(context.shelf(**identity).ask(unified), query)
+    if unified.scope in {Scope.AUTO, Scope.ALL} and not (source or filters or unified.layers):
+        answer.skills = _fitting_skills(context, query) or None
+    return answer
+
+
+def _fitting_skills(context: RequestContext, query: str) -> list[FittingSkill]:
+    """The skills that the query is plainly about, without our own, which are about Toolcrib."""
+    skills = context.catalogue.skills.seen_by(context.identity)
+    others = {each.path: each for each in skills if not each.place.is_own}
+    if not others:
+        return []
+    asked = SearchQuery(
+        query_text=query, tags_filter=(TAG,), top_k=MOST_SKILLS + 3, min_score=PLAINLY
+    )
+    found = context.catalogue.search(asked, context.identity, admitted=context.tool_set)
+    fitting = [each.record for each in found if each.record.is_skill and each.record.name in others]
+    return [
+        FittingSkill(
+            name=each.name, description=clipped_line(each.description, DESCRIPTION_CHARACTERS)
+        )
+        for each in fitting[:MOST_SKILLS]
+    ]
 
 
 def _check_together(scope: str, source: str | None, layer: str) -> None:

@@ -17,6 +17,7 @@ from tools.core.errors import NotFoundError, PermissionDeniedError
 from tools.core.invisible import hidden, revealed
 from tools.core.spec import Alias, Effect, ToolScope, tool
 from tools.retrieval.models import SearchQuery
+from tools.retrieval.skill_records import TAG
 from tools.sandbox.files.lines import count_lines, excerpt, line_span
 from tools.sandbox.files.text_files import unicode_name
 
@@ -137,7 +138,7 @@ def _skills(context: RequestContext) -> Sequence[Skill]:
 
 def _fitting(context: RequestContext, query: str, skills: Sequence[Skill]) -> list[Skill]:
     """The skills that fit a need, best first."""
-    asked = SearchQuery(query_text=query, tags_filter=("skill",), top_k=max(len(skills), 1))
+    asked = SearchQuery(query_text=query, tags_filter=(TAG,), top_k=max(len(skills), 1))
     found = context.catalogue.search(asked, context.identity)
     by_path = {each.path: each for each in skills}
     return [by_path[each.record.name] for each in found if each.record.name in by_path]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pydantic import FiniteFloat
+from typing_extensions import TypedDict
 
 from storage.memory.models import Entry, MemoryLayer
 from storage.models import ContextType, IndexStatus, SearchHit, SearchResult
@@ -243,6 +244,18 @@ ADVICE_WHERE_NARROWED = (
 )
 
 
+class FittingSkill(TypedDict):
+    """A skill that may help with what was asked.
+
+    Attributes:
+        name: What load_skill takes.
+        description: What it is for.
+    """
+
+    name: str
+    description: str
+
+
 class Answer(Retrieved):
     """What was found, and where.
 
@@ -252,12 +265,14 @@ class Answer(Retrieved):
         asked: The query as it was put to the index, where that is more than was asked: what was
             asked before in this session belongs to it.
         cached: The recent query whose answer this is, where nothing has changed since.
+        skills: Instructions for a task that the query is about.
     """
 
     scope: str
     why: str
     asked: OmitNone[str]
     cached: OmitNone[str]
+    skills: OmitNone[list[FittingSkill]] = None
 
     @classmethod
     def of_unified(cls, result: UnifiedResult, query: str) -> Answer:
@@ -282,7 +297,9 @@ class Answer(Retrieved):
             parts.append(f"asked as {self.asked!r}")
         if self.cached:
             parts.append(f"the same answer as to {self.cached!r} before: nothing has changed")
-        text = f"{'; '.join(parts)}."
+        loaded = (f'load_skill(name="{each["name"]}")' for each in self.skills or ())
+        fitting = f" A skill may help: {', '.join(loaded)}." if self.skills else ""
+        text = f"{'; '.join(parts)}.{fitting}"
         if self.hits:
             return text
         return f"{text} {ADVICE if self.scope == Scope.ALL else ADVICE_WHERE_NARROWED}"

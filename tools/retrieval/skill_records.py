@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # a start needs none
     from tools.agent.skillfiles.skill import Skill
     from tools.agent.skillfiles.skills import Skills
 
-__all__ = ["OF_PROJECT", "SkillRecords"]
+__all__ = ["OF_PROJECT", "TAG", "SkillRecords"]
 
 TAG = "skill"
 OF_PROJECT = "project"

@@ -228,6 +228,22 @@ async def test_skills_are_found_beside_tools_and_by_their_tag(crib: Any) -> None
     assert {each["name"] for each in found["tools"]} == {"load_skill"}
 
 
+async def test_a_query_about_the_task_of_a_skill_names_it(crib: Any) -> None:
+    await crib.call("remember", content="The user reads forms on Fridays.")
+    answer = await crib.call("query", query="how do I fill a form in a PDF file?")
+    assert [each["name"] for each in answer["skills"]] == ["pdf-processing"]
+    assert [hit["content"] for hit in answer["hits"]] == ["The user reads forms on Fridays."]
+    text = await crib.text("query", query="extract a table from a PDF")
+    assert 'A skill may help: load_skill(name="pdf-processing").' in text
+    for asked in (
+        {"query": "which printer does the user have?"},
+        {"query": "fill a form in a PDF file", "scope": "memory"},
+        {"query": "deploy the site to production"},  # a skill for people
+        {"query": "write a tool"},  # one of our own
+    ):
+        assert "skills" not in await crib.call("query", **asked)
+
+
 async def test_a_skill_of_the_project_is_marked_wherever_it_is_shown(
     open_crib: Open, tmp_path: Path
 ) -> None:

@@ -66,6 +66,11 @@ class SkillPlace:
     is_personal: bool = False
     is_named: bool = False
 
+    @property
+    def is_own(self) -> bool:
+        """Whether its skills come with the product."""
+        return self.path == OWN
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillPlaces:
