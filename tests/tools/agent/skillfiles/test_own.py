@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from tests.docs.following import Step, blocks, clean_home, follow, steps
 from tools.agent.skillfiles.places import OWN
 from tools.agent.skillfiles.skills import Skills
+from tools.core.errors import ErrorType
 
 NAMES = ("keeping-memory", "using-toolcrib", "writing-a-tool")
+NO_TOOLS = {"event_time"}
+"""Parameters that stand alone."""
+
 MOST_CHARACTERS = 6_000
 """1,500 tokens at four characters each."""
 
@@ -54,8 +59,9 @@ async def test_every_call_in_them_works(
     assert len(calls) > 5
     async with open_crib() as crib:
         for tool, arguments in calls:
-            answer = await crib.call(tool, **arguments)
-            for each in answer.get("answers", ()):
+            answer = await crib.client.call_tool(tool, arguments)
+            assert not answer.is_error, answer.content
+            for each in (answer.structured_content or {}).get("answers", ()):
                 assert not each["is_error"], each
 
 
@@ -68,6 +74,18 @@ async def test_the_tools_that_they_need_are_here(
             loaded = await crib.call("load_skill", name=name)
             assert loaded["tools"]
             assert not [each for each in loaded["tools"] if each.get("tool") != each["named"]]
+
+
+@pytest.mark.anyio
+async def test_every_tool_that_they_name_is_here(
+    open_crib: Callable[..., AbstractAsyncContextManager[Any]],
+) -> None:
+    async with open_crib() as crib:
+        for name in NAMES:
+            page = (OWN / name / "SKILL.md").read_text(encoding="utf-8")
+            named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)[`(]", page))
+            for each in named - set(get_args(ErrorType)) - NO_TOOLS:
+                assert crib.app.registry.get(each) is not None, f"{name} names {each}."
 
 
 @pytest.fixture(scope="module")
