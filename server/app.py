@@ -33,8 +33,9 @@ from server.composition.safety import (
     make_sandbox,
     make_secrets,
 )
-from server.composition.skills import browse_skills
+from server.composition.skills import may_load_skills
 from server.mcp.asking.client_requests import ClientRequests
+from server.mcp.browsing.skill_resources import SkillResources
 from server.mcp.profiles import Profiles
 from server.mcp.prompts import PROMPTS, Prompts
 from server.mcp.protocol import build_server
@@ -262,8 +263,9 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
             await anyio.to_thread.run_sync(apis.settle)  # they may be listed
 
     resources = ContextResources(library, identity, collections.sources)
-    prompts = Prompts(resources, registry, sessions, recording, catalogue.skills)
-    browsed = browse_skills(resources, catalogue, identity, profiles)
+    may_load = partial(may_load_skills, registry, profiles)
+    prompts = Prompts(resources, registry, sessions, recording, catalogue.skills, may_load)
+    browsed = SkillResources(resources, catalogue.skills, identity, may_load)
     sampler = _sampler(settings)
     browsing = make_browsing(
         settings,

@@ -9,16 +9,14 @@ from typing import Any
 from mcp.server.context import ServerRequestContext
 
 from server.composition.safety import make_sandbox
-from server.mcp.browsing.handlers import ResourceHandlers
-from server.mcp.browsing.skill_resources import SkillResources
 from server.mcp.profiles import Profiles
 from server.settings.settings import Settings
-from storage.models import Identity
 from tools.agent.skillfiles.places import SkillPlaces
 from tools.agent.skillfiles.skills import Skills
-from tools.retrieval.catalogue import LOADER, Catalogue
+from tools.core.registry import ToolRegistry
+from tools.retrieval.catalogue import LOADER
 
-__all__ = ["browse_skills", "make_skills"]
+__all__ = ["make_skills", "may_load_skills"]
 
 
 def make_skills(settings: Settings, environ: Mapping[str, str]) -> Skills:
@@ -34,16 +32,12 @@ def make_skills(settings: Settings, environ: Mapping[str, str]) -> Skills:
     return Skills(places, owner=settings.identity.user_id)
 
 
-def browse_skills(
-    own: ResourceHandlers, catalogue: Catalogue, identity: Identity, profiles: Profiles
-) -> SkillResources:
-    """Puts the skills after what is stored, for clients that may load them."""
-
-    def admits(ctx: ServerRequestContext[Any, Any]) -> bool:
-        loader, profile = catalogue.registry.get(LOADER), profiles.of(ctx)
-        return loader is not None and (profile is None or profile.tool_set.admits(loader))
-
-    return SkillResources(own, catalogue.skills, identity, admits)
+def may_load_skills(
+    registry: ToolRegistry, profiles: Profiles, ctx: ServerRequestContext[Any, Any]
+) -> bool:
+    """Whether the profile of a request has the tool that loads skills."""
+    loader, profile = registry.get(LOADER), profiles.of(ctx)
+    return loader is not None and (profile is None or profile.tool_set.admits(loader))
 
 
 def _home() -> Path | None:

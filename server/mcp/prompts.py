@@ -90,21 +90,32 @@ PROMPTS = {
 
 
 class Prompts:
-    """Answers prompts/list, prompts/get and completion/complete."""
+    """Answers prompts/list, prompts/get and completion/complete.
 
-    def __init__(
+    Args:
+        resources: What is stored.
+        registry: The tools.
+        sessions: Tells which conversation a request belongs to.
+        recording: Writes down what a person said; None for nothing.
+        skills: The skills; by default none.
+        may_load: Whether whoever asks may load them.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917  # the composition root hands over every part
         self,
         resources: ContextResources,
         registry: ToolRegistry,
         sessions: Sessions,
         recording: Recording | None = None,
         skills: Skills | None = None,
+        may_load: Callable[[RequestContext], bool] = lambda _ctx: True,
     ) -> None:
         self._resources = resources
         self._registry = registry
         self._sessions = sessions
         self._recording = recording
         self._skills = skills or Skills()
+        self._may_load = may_load
 
     async def list_prompts(
         self,
@@ -126,6 +137,8 @@ class Prompts:
         if prompt is None:
             raise _invalid(f"No prompt is called {params.name[:100]!r}; {_listed(PROMPTS)}.")
         given = _checked(prompt, params.arguments or {})
+        if prompt.name == "skill" and not self._may_load(ctx):
+            raise _invalid("The profile of this client leaves skills out.")
         shelf = self._resources.shelf_of(ctx)
         try:
             told = await answered("prompts/get", partial(self._told, shelf, prompt.name, given))
@@ -143,7 +156,9 @@ class Prompts:
     ) -> types.CompleteResult:
         """Values that an argument of a prompt, or a variable of a resource, may have."""
         asked = _called(params.ref), params.argument.name
-        find = self._skill_names if asked == ("skill", "name") else _COMPLETED.get(asked)
+        find = _COMPLETED.get(asked)
+        if asked == ("skill", "name") and self._may_load(ctx):
+            find = self._skill_names
         shelf = self._resources.shelf_of(ctx)
         begun = params.argument.value
         found = [] if find is None else await answered("completion/complete", partial(find, shelf))

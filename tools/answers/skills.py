@@ -140,7 +140,9 @@ class LoadedSkill(ToolModel):
         if self.files:
             named = ", ".join(visible(each.path) for each in self.files)
             more = f" and {self.more_files} more" if self.more_files else ""
-            head.append(f"[Its files, to load by file or use in {self.directory}: {named}{more}]")
+            head.append(
+                f"[Its files, to load by file or use in {visible(self.directory)}: {named}{more}]"
+            )
         head += _told_of(self.tools)
         if self.last_line < self.total_lines:
             head.append(f"[For the rest, ask for ranges [{self.last_line + 1}, -1].]")

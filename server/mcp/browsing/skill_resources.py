@@ -47,7 +47,7 @@ class SkillResources:
         own: What is stored here.
         skills: The skills.
         identity: Who asks where no token says it.
-        admits: Whether whoever asks may load skills.
+        may_load: Whether whoever asks may load skills.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class SkillResources:
         own: ResourceHandlers,
         skills: Skills,
         identity: Identity,
-        admits: Callable[[Context], bool],
+        may_load: Callable[[Context], bool],
     ) -> None:
         self._own = own
         self._skills = skills
         self._identity = identity
-        self._admits = admits
+        self._may_load = may_load
 
     async def list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
@@ -71,7 +71,7 @@ class SkillResources:
             MCPError: Invalid params, if the cursor is none of ours.
         """
         stored = await self._own.list_resources(ctx, params)
-        if (params is not None and params.cursor is not None) or not self._admits(ctx):
+        if (params is not None and params.cursor is not None) or not self._may_load(ctx):
             return stored
         skills = await answered("resources/list", partial(self._skills.seen_by, self._who(ctx)))
         return stored.model_copy(update={"resources": [*stored.resources, *map(_listed, skills)]})
@@ -94,7 +94,7 @@ class SkillResources:
         uri = params.uri
         if not uri.startswith(SCHEME):
             return await self._own.read_resource(ctx, params)
-        if not self._admits(ctx):
+        if not self._may_load(ctx):
             raise no_resource_at(uri, ctx)
         try:
             path, data = await answered("resources/read", partial(self._read, self._who(ctx), uri))

@@ -117,6 +117,11 @@ async def test_a_client_that_may_not_load_skills_browses_none(
         assert not any(each.uri.startswith("skill:") for each in listed)
         with pytest.raises(MCPError, match="Resource not found"):
             await client.read_resource("skill://pdf/SKILL.md")
+        with pytest.raises(MCPError, match="leaves skills out"):
+            await client.get_prompt("skill", {"name": "pdf"})
+        reference = PromptReference(type="ref/prompt", name="skill")
+        found = await client.complete(reference, {"name": "name", "value": ""})
+        assert found.completion.values == []
 
 
 @BY_ERA

@@ -30,7 +30,7 @@ MOST_FILES = 512
 MOST_BYTES = 16 * 1024 * 1024
 """What a skill may have, all its files together (SEP-2640)."""
 
-MOST_MAIN_BYTES = 1_000_000
+MOST_MAIN_BYTES = 262_144
 """What a SKILL.md may have: more fits into no model."""
 
 MOST_ENTRIES = 2_048

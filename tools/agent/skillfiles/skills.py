@@ -19,7 +19,7 @@ from tools.core.errors import NotFoundError, ToolError
 
 __all__ = ["LeftOut", "Skills"]
 
-MOST_SKILLS = 2_000
+MOST_SKILLS = 1_000
 LONGEST_SHOWN = 200
 """Characters of an unknown name that are repeated."""
 
