@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+import anyio
 import mcp_types as types
 import pytest
+
+from storage.models import Identity
 
 GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
 
@@ -67,3 +71,78 @@ async def test_a_call_that_takes_long_is_answered_with_a_task_and_goes_on(
         done = await client.call_tool("get_task", {"task_id": task})
         assert "Chard is ripe" in text_of(done)
         assert "completed" in text_of(done)
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_task_that_is_cancelled_ends_with_what_it_began(
+    garden_of: GardenOf, era: str
+) -> None:
+    async with garden_of(SOURCE, patience=0.1) as garden, garden.client(era) as client:
+        task = task_in(await client.call_tool("grow", {}))
+        await garden.notes("sown")
+        assert "was cancelled" in text_of(await client.call_tool("cancel_task", {"task_id": task}))
+        await garden.notes("dug up")
+        looked = await client.call_tool("get_task", {"task_id": task})
+        assert "was cancelled" in text_of(looked)
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_call_whose_client_gives_up_before_it_is_a_task_is_cancelled(
+    garden_of: GardenOf, era: str
+) -> None:
+    async with garden_of(SOURCE) as garden, garden.client(era) as client:
+        async with anyio.create_task_group() as group:
+            group.start_soon(client.call_tool, "grow", {})
+            await garden.notes("sown")
+            group.cancel_scope.cancel()
+        await garden.notes("dug up")
+        assert garden.app.library.jobs.latest(Identity(), 1) == []
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_what_a_task_asks_is_put_to_whoever_looks_and_can_be_asked(
+    garden_of: GardenOf, era: str
+) -> None:
+    async def agree(_context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        assert "Prune it?" in params.message
+        return types.ElicitResult(action="accept", content={"answer": True})
+
+    async with (
+        garden_of(SOURCE, patience=0.1) as garden,
+        garden.client(era, elicitation_callback=agree) as client,
+        garden.client(era) as silent,
+    ):
+        task = task_in(await client.call_tool("prune", {}))
+        (garden.root / "ripe").touch()
+        told = text_of(await silent.call_tool("get_task", {"task_id": task}))
+        assert "It waits for an answer: 'prune' asks: Prune it?" in told
+        assert "pruned" in text_of(await client.call_tool("get_task", {"task_id": task}))
+
+
+async def test_a_task_is_recorded_once_when_it_has_ended(garden_of: GardenOf) -> None:
+    async with garden_of(SOURCE, patience=0.1) as garden, garden.client(ERAS[0]) as client:
+        call = {"name": "grow", "arguments": {"plant": "Leek"}}
+        task = task_in(await client.call_tool("call_tool", call))
+        await client.call_tool("get_task", {"task_id": task, "wait_seconds": 0})
+        assert audited(garden) == ["get_task"]
+        (garden.root / "ripe").touch()
+        await client.call_tool("get_task", {"task_id": task})
+        assert sorted(audited(garden)) == ["get_task", "get_task", "grow"]
+
+
+async def test_a_client_that_knows_the_schema_of_a_tool_is_not_answered_with_something_else(
+    garden_of: GardenOf,
+) -> None:
+    async with (
+        garden_of(SOURCE, patience=0.1, results="both") as garden,
+        garden.client(ERAS[0]) as client,
+    ):
+        listed = {each.name: each for each in (await client.list_tools()).tools}
+        assert listed["grow"].output_schema is None
+        task_in(await client.call_tool("grow", {}))
+
+
+def audited(garden: Any) -> list[str]:
+    """The tools of all calls that are written down."""
+    lines = garden.app.settings.audit_file.read_text("utf-8").splitlines()
+    return [json.loads(line)["tool"] for line in lines]
