@@ -105,7 +105,8 @@ class TaskReport(ToolModel):
             return ""
         share = "" if self.done is None else f"{self.done:g}"
         share += "" if self.total is None else f" of {self.total:g}"
-        said = ", ".join(filter(None, [share, self.message and json.dumps(self.message)]))
+        said = json.dumps(self.message, ensure_ascii=False) if self.message else ""
+        said = ", ".join(filter(None, [share, said]))
         when = f" ({self.heard_seconds_ago:g} s ago)" if self.heard_seconds_ago is not None else ""
         return f": {said}{when}"
 
@@ -116,8 +117,12 @@ def _next_actions(record: JobRecord) -> list[str]:
     if record.state is not JobState.WORKING:
         return []
     if record.awaits:
-        return ["Have the user answer, then call get_task again."]
+        return [
+            "Tell the user, who is asked when a client that shows forms calls get_task.",
+            "What is to be allowed can be allowed with `toolcrib approvals` in a terminal as well.",
+        ]
     return [
-        f"Call get_task with this task_id: it waits up to {LONGEST_WAIT} s for the end.",
+        f"Call get_task with this task_id; it waits up to {LONGEST_WAIT} s for the end.",
         "Or do something else meanwhile, or end it with cancel_task.",
+        "If these two are not listed, call them through call_tool.",
     ]

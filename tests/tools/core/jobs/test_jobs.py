@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -15,79 +13,19 @@ from storage.agent.jobs import JobRecord, JobState
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity
+from tests.tools.core.jobs.calls import ANN, begun, call_of, unheard
 from tools.core.errors import NotFoundError
-from tools.core.jobs.job import Job, Outcome, result_in
+from tools.core.jobs.job import result_in
 from tools.core.jobs.jobs import MOST, Jobs
-from tools.core.result import ToolResult
-from tools.core.spec import Effect, ToolScope, ToolSpec
 
 pytestmark = pytest.mark.anyio
 
-ANN, BEN = Identity("ann"), Identity("ben")
+BEN = Identity("ben")
 JobsOf = Callable[[], AbstractAsyncContextManager[Jobs]]
 
 
-async def _invoke(_arguments: dict[str, Any], _context: object) -> ToolResult:
-    raise AssertionError("Nobody calls it.")
-
-
-SPEC = ToolSpec(
-    name="grow",
-    title="Grow",
-    description="Grows.",
-    input_schema={"type": "object"},
-    output_schema=None,
-    scope=ToolScope.CONTEXT,
-    effects=frozenset({Effect.READ}),
-    validate=dict,
-    invoke=_invoke,
-    becomes_job=True,
-)
-
-
-class AsksNothing:
-    awaits = ""
-
-    def leave(self) -> None:
-        pass
-
-    async def put(self, _relay: object) -> bool:
-        raise AssertionError("It asks nothing.")
-
-
-@dataclass
-class Call:
-    """A call that works until it is told to end."""
-
-    job: Job
-    ripe: anyio.Event = field(default_factory=anyio.Event)
-
-    async def work(self) -> Outcome:
-        self.job.may_last(SPEC)
-        await self.job.report(1, 4, "sown")
-        await self.ripe.wait()
-        result = ToolResult({"plant": "Kale"}, "Kale is ripe.")
-        return Outcome(result, result, dict)
-
-
-async def _unheard(_done: float, _total: float | None, _message: str | None) -> None:
-    await anyio.lowlevel.checkpoint()
-
-
-def _call(identity: Identity = ANN) -> Call:
-    return Call(Job(identity, AsksNothing(), _unheard))
-
-
-async def _begun(jobs: Jobs, identity: Identity = ANN) -> tuple[Call, JobRecord]:
-    """A call that goes on alone."""
-    call = _call(identity)
-    record = await jobs.patiently(call.job, call.work, 0)
-    assert record is not None
-    return call, record
-
-
 async def _followed(jobs: Jobs, task_id: str, seconds: float = 20) -> JobRecord:
-    return await jobs.follow(ANN, task_id, seconds=seconds, report=_unheard, relay=None)
+    return await jobs.follow(ANN, task_id, seconds=seconds, report=unheard, relay=None)
 
 
 @pytest.fixture
@@ -106,7 +44,7 @@ def jobs_of(tmp_path: Path) -> JobsOf:
 
 async def test_a_call_that_ends_in_time_is_no_job(jobs_of: JobsOf) -> None:
     async with jobs_of() as jobs:
-        call = _call()
+        call = call_of()
         call.ripe.set()
         assert await jobs.patiently(call.job, call.work, 20) is None
         assert call.job.outcome is not None
@@ -116,7 +54,7 @@ async def test_a_call_that_ends_in_time_is_no_job(jobs_of: JobsOf) -> None:
 
 async def test_nobody_else_sees_a_job_or_cancels_it(jobs_of: JobsOf) -> None:
     async with jobs_of() as jobs:
-        call, record = await _begun(jobs)
+        call, record = await begun(jobs)
         for whose in (BEN, Identity("ann", agent_id="other")):
             with pytest.raises(NotFoundError) as refused:
                 await jobs.find(whose, record.id)
@@ -131,7 +69,7 @@ async def test_nobody_else_sees_a_job_or_cancels_it(jobs_of: JobsOf) -> None:
 
 async def test_another_process_sees_how_far_a_job_is_and_what_came_of_it(jobs_of: JobsOf) -> None:
     async with jobs_of() as jobs, jobs_of() as others:
-        call, record = await _begun(jobs)
+        call, record = await begun(jobs)
         await call.job.report(3, 4, "weeded")
         with anyio.fail_after(20):
             while (await _followed(others, record.id, 0.3)).progress.done != 3:  # by its record
@@ -146,7 +84,7 @@ async def test_another_process_sees_how_far_a_job_is_and_what_came_of_it(jobs_of
 
 async def test_another_process_can_cancel_a_job(jobs_of: JobsOf) -> None:
     async with jobs_of() as jobs, jobs_of() as others:
-        call, record = await _begun(jobs)
+        call, record = await begun(jobs)
         assert (await others.cancel(ANN, record.id)).state is JobState.CANCELLED
         assert call.job.ended.is_set()
 
@@ -154,17 +92,17 @@ async def test_another_process_can_cancel_a_job(jobs_of: JobsOf) -> None:
 async def test_a_job_is_cancelled_when_its_process_ends(jobs_of: JobsOf) -> None:
     async with jobs_of() as others:
         async with jobs_of() as jobs:
-            _, record = await _begun(jobs)
+            _, record = await begun(jobs)
         assert (await others.find(ANN, record.id)).state is JobState.CANCELLED
 
 
 async def test_what_is_too_much_for_one_user_is_waited_for(jobs_of: JobsOf) -> None:
     async with jobs_of() as jobs, anyio.create_task_group() as group:
         for _ in range(MOST):
-            await _begun(jobs)
-        call = _call()
+            await begun(jobs)
+        call = call_of()
         group.start_soon(jobs.patiently, call.job, call.work, 0)
-        await _begun(jobs, BEN)
+        await begun(jobs, BEN)
         assert not call.job.is_kept
         call.ripe.set()
         await call.job.ended.wait()

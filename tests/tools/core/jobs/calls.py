@@ -1,0 +1,76 @@
+"""Calls that work until they are told to end, for the tests of jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+
+from storage.agent.jobs import JobRecord
+from storage.models import Identity
+from tools.core.jobs.job import Job, Outcome
+from tools.core.jobs.jobs import Jobs
+from tools.core.result import ToolResult
+from tools.core.spec import Effect, ToolScope, ToolSpec
+
+ANN = Identity("ann")
+
+
+async def _invoke(_arguments: dict[str, Any], _context: object) -> ToolResult:
+    raise AssertionError("Nobody calls it.")
+
+
+SPEC = ToolSpec(
+    name="grow",
+    title="Grow",
+    description="Grows.",
+    input_schema={"type": "object"},
+    output_schema=None,
+    scope=ToolScope.CONTEXT,
+    effects=frozenset({Effect.READ}),
+    validate=dict,
+    invoke=_invoke,
+    becomes_job=True,
+)
+
+
+class AsksNothing:
+    awaits = ""
+
+    def leave(self) -> None:
+        pass
+
+    async def put(self, _relay: object) -> bool:
+        raise AssertionError("It asks nothing.")
+
+
+@dataclass
+class Call:
+    """A call that works until it is told to end."""
+
+    job: Job
+    ripe: anyio.Event = field(default_factory=anyio.Event)
+
+    async def work(self) -> Outcome:
+        self.job.may_last(SPEC)
+        await self.job.report(1, 4, "sown")
+        await self.ripe.wait()
+        result = ToolResult({"plant": "Kale"}, "Kale is ripe.")
+        return Outcome(result, result, dict)
+
+
+async def unheard(_done: float, _total: float | None, _message: str | None) -> None:
+    await anyio.lowlevel.checkpoint()
+
+
+def call_of(identity: Identity = ANN) -> Call:
+    return Call(Job(identity, AsksNothing(), unheard))
+
+
+async def begun(jobs: Jobs, identity: Identity = ANN) -> tuple[Call, JobRecord]:
+    """A call that goes on alone."""
+    call = call_of(identity)
+    record = await jobs.patiently(call.job, call.work, 0)
+    assert record is not None
+    return call, record
