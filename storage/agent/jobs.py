@@ -52,7 +52,6 @@ class JobRecord:
         id: Names it; nobody guesses it.
         identity: Whose it is.
         tool: The tool that runs.
-        title: What that does, for people.
         process: Which process works on it.
         state: How far it is.
         began: Unix seconds when it was called.
@@ -65,7 +64,6 @@ class JobRecord:
     id: str
     identity: Identity
     tool: str
-    title: str
     process: str
     state: JobState
     began: float
@@ -76,7 +74,7 @@ class JobRecord:
 
 
 _COLUMNS = (
-    *("id", "user_id", "device_id", "agent_id", "tool", "title", "process", "state"),
+    *("id", "user_id", "device_id", "agent_id", "tool", "process", "state"),
     *("began", "ended", "done", "total", "message", "heard", "awaits", "result"),
 )
 
@@ -179,7 +177,7 @@ class JobStore:
 
 def _values(job: JobRecord) -> tuple[object, ...]:
     whose = (job.identity.user_id, job.identity.device_id, job.identity.agent_id)
-    head = (job.id, *whose, job.tool, job.title, job.process, job.state)
+    head = (job.id, *whose, job.tool, job.process, job.state)
     return (*head, job.began, job.ended, *_said(job.progress), job.awaits, job.result or None)
 
 
@@ -192,7 +190,6 @@ def _record(row: sqlite3.Row) -> JobRecord:
         id=row["id"],
         identity=Identity(row["user_id"], row["device_id"], row["agent_id"]),
         tool=row["tool"],
-        title=row["title"],
         process=row["process"],
         state=JobState(row["state"]),
         began=row["began"],

@@ -6,7 +6,6 @@ CREATE TABLE jobs (
     device_id TEXT NOT NULL,
     agent_id  TEXT NOT NULL,
     tool      TEXT NOT NULL,
-    title     TEXT NOT NULL,
     process   TEXT NOT NULL,  -- that works on it
     state     TEXT NOT NULL CHECK (state IN ('working', 'completed', 'failed', 'cancelled', 'lost')),
     began     REAL NOT NULL,
@@ -18,6 +17,6 @@ CREATE TABLE jobs (
     awaits    TEXT NOT NULL DEFAULT '',  -- what a person or a model has to answer first
     unwanted  INTEGER NOT NULL DEFAULT 0,  -- whether somebody wants it cancelled
     result    TEXT  -- JSON
-) WITHOUT ROWID;
+);
 
 CREATE INDEX jobs_state ON jobs (state, process);

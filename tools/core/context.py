@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # the processes of function files start without the store
     from tools.core.jobs.jobs import Jobs
     from tools.core.machine import Machine
     from tools.core.result import ToolResult
-    from tools.core.spec import ToolSpec
     from tools.retrieval.catalogue import Catalogue
     from tools.sandbox.files.sandbox import Sandbox
     from tools.sandbox.history.history import CallHistory
@@ -51,7 +50,7 @@ Work = Callable[["RequestContext"], Awaitable["ToolResult"]]
 class Carrier(Protocol):
     """Has calls go on while their client is away."""
 
-    def may_last(self, spec: ToolSpec) -> None:
+    def may_last(self, tool: str) -> None:
         """Takes note that a tool runs whose call may be answered with a job."""
 
     async def carry(

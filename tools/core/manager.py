@@ -176,7 +176,7 @@ class SandboxToolManager:
                 )
         run = partial(self._run, spec, checked, call, permission)
         if context.carrier is not None and spec.becomes_job:
-            context.carrier.may_last(spec)
+            context.carrier.may_last(spec.name)
         if context.carrier is not None and spec.once:
             result = await context.carrier.carry(context, spec.name, arguments, run)
         else:  # most of ours are made to be run again, and those of other servers go on there

@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
-from server.mcp.asking.channels import BackChannel, Channel, offers_forms, sent
+from server.mcp.asking.channels import ANSWER_SECONDS, BackChannel, Channel, offers_forms, sent
 from server.mcp.asking.known_clients import KnownClient, KnownClients
 from server.mcp.asking.rounds import Round
 from server.mcp.asking.suspended import SuspendedCall, SuspendedRequest, SuspendedRequests
@@ -27,7 +27,6 @@ from storage.models import Identity
 from tools.core.asking.deadline import PausableDeadline
 from tools.core.calling.nested import Repetition
 from tools.core.client import AnswersAwaitedError, ProgressReporter, digest_of
-from tools.core.spec import ToolSpec
 
 __all__ = ["GONE", "ClientRequest", "ClientRequests", "RootsListener"]
 
@@ -70,6 +69,7 @@ class ClientRequest:
         is_modern: Whether its client is asked by ending the call (protocol 2026-07-28).
         refusal: The error with which it is answered, where its client acts on that itself.
         may_last: Takes note that a tool runs whose call may be answered with a job.
+        asked: Questions that its client answers while it waits.
 
     Raises:
         UnavailableError: If it goes on with a call that is not there any more.
@@ -88,7 +88,8 @@ class ClientRequest:
         self.conversation = requests.sessions.of(ctx, self.principal.identity)
         self.is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         self.refusal: MCPError | None = None
-        self.may_last: Callable[[ToolSpec], None] = _notes_nothing
+        self.may_last: Callable[[str], None] = _notes_nothing
+        self.asked = 0
         self._params = params
         self._called = called
         self._requests = requests
@@ -199,12 +200,7 @@ class ClientRequest:
         if self.is_away:
             return await self._ask_later(questions)
         if not self.is_modern:
-            return {
-                key: await sent(
-                    self.ctx.session, each, related=self.ctx.request_id, seconds=seconds
-                )
-                for key, each in questions.items()
-            }
+            return {key: await self._sent(each, seconds) for key, each in questions.items()}
         if questions.keys() - self.this_round.answers.keys():
             if state is not None:
                 self.this_round.state = state
@@ -236,7 +232,19 @@ class ClientRequest:
         """What its client answers, which is asked now or when it looks at the job."""
         if self.is_away:
             return await self.suspended.ask(request)
-        return await sent(self.ctx.session, request, related=self.ctx.request_id)
+        return await self._sent(request, ANSWER_SECONDS)
+
+    async def _sent(
+        self, request: types.InputRequest, seconds: float
+    ) -> types.InputResponse | types.ErrorData:
+        """What its client answers in the middle of it."""
+        self.asked += 1
+        try:
+            return await sent(
+                self.ctx.session, request, related=self.ctx.request_id, seconds=seconds
+            )
+        finally:
+            self.asked -= 1
 
     def name_of(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """Names a call within it; the same each time that the request is made."""
@@ -368,7 +376,7 @@ class ClientRequests:
             await each.roots_changed()
 
 
-def _notes_nothing(_spec: ToolSpec) -> None:
+def _notes_nothing(_tool: str) -> None:
     pass
 
 

@@ -20,7 +20,6 @@ from server.mcp.safe_json import utf8_text
 from tools.core.client import ProgressReporter, Sampler
 from tools.core.context import RequestContext, Work
 from tools.core.result import ToolResult
-from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolSet
 
 __all__ = ["ClientCarrier", "carried", "context_of"]
@@ -63,9 +62,9 @@ class ClientCarrier:
 
     request: ClientRequest
 
-    def may_last(self, spec: ToolSpec) -> None:
+    def may_last(self, tool: str) -> None:
         """Takes note that a tool runs whose call may be answered with a job."""
-        self.request.may_last(spec)
+        self.request.may_last(tool)
 
     async def carry(
         self, context: RequestContext, name: str, arguments: Mapping[str, Any], work: Work

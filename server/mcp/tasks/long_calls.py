@@ -49,6 +49,11 @@ class ParkedQuestions:
             return ""
         return "; ".join(map(_words, self.request.suspended.open_questions.values()))
 
+    @property
+    def is_with_client(self) -> bool:
+        """Whether the client has a question that it answers while it waits."""
+        return bool(self.request.asked)
+
     def leave(self) -> None:
         """Has what is asked from now on wait for whoever looks at the job."""
         self.request.leave()
@@ -129,7 +134,7 @@ class LongCalls:
         if record is not None:
             return created(record) if as_task else tell(TaskReport.of(record))
         if job.outcome is None:
-            raise job.error or RuntimeError("A call was cancelled that nobody cancelled.")
+            raise job.error or MCPError(types.INTERNAL_ERROR, "Toolcrib is ending.")
         if isinstance(job.outcome.answer, MCPError):
             raise job.outcome.answer
         answer: Answer = job.outcome.answer

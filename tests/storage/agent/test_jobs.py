@@ -23,7 +23,7 @@ def jobs(tmp_path: Path) -> Iterator[JobStore]:
 
 def _job(name: str, began: float) -> JobRecord:
     progress = Progress(None, None, "", began)
-    return JobRecord(name, ANN, "grow", "Grow", "process", JobState.WORKING, began, progress)
+    return JobRecord(name, ANN, "grow", "process", JobState.WORKING, began, progress)
 
 
 def test_a_job_is_kept_for_a_day_after_its_end(jobs: JobStore) -> None:

@@ -54,9 +54,7 @@ async def test_a_look_at_a_task_tells_how_far_it_is_and_what_to_do(
         assert missing.structured["suggestions"] == [record.id]
 
 
-async def test_a_task_that_is_cancelled_stays_so(
-    toolbox: Toolbox, library: Library
-) -> None:
+async def test_a_task_that_is_cancelled_stays_so(toolbox: Toolbox, library: Library) -> None:
     jobs = Jobs(library)
     async with jobs.running():
         call, record = await begun(jobs)

@@ -15,7 +15,6 @@ from storage.agent.jobs import JobRecord, JobState, Progress
 from storage.models import Identity
 from tools.core.client import ProgressReporter
 from tools.core.result import ToolResult, decode_result, encode_result
-from tools.core.spec import ToolSpec
 
 __all__ = ["Asking", "Job", "Outcome", "answer_in", "result_in"]
 
@@ -44,6 +43,10 @@ class Asking(Protocol):
     @property
     def awaits(self) -> str:
         """What has to be answered first, in words; empty if nothing."""
+
+    @property
+    def is_with_client(self) -> bool:
+        """Whether the client has a question that it answers while it waits."""
 
     def leave(self) -> None:
         """Has what is asked from now on wait for whoever looks at the job."""
@@ -91,15 +94,15 @@ class Job:
         self.is_kept = False
         self._tell = tell
         self._scope = anyio.CancelScope()
-        self._tool = self._title = ""
+        self._tool = ""
         self._began = time.time()
         self._ended_at: float | None = None
         self._progress = Progress(None, None, "", self._began)
         self._result = ""
 
-    def may_last(self, spec: ToolSpec) -> None:
+    def may_last(self, tool: str) -> None:
         """Takes note of the tool that runs, which may go on alone."""
-        self._tool, self._title = spec.name, spec.title
+        self._tool = tool
         self.lasting.set()
         self.wake()
 
@@ -144,7 +147,6 @@ class Job:
             id=self.id,
             identity=self.identity,
             tool=self._tool,
-            title=self._title,
             process=process,
             state=self._state,
             began=self._began,

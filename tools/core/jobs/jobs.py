@@ -105,8 +105,9 @@ class Jobs:
         try:
             with anyio.move_on_after(patience):
                 await job.ended.wait()
-            while not (job.ended.is_set() or job.lasting.is_set()):
-                await job.changed.wait()
+            while not (job.ended.is_set() or _may_be_left(job)):
+                with anyio.move_on_after(LOOK):
+                    await job.changed.wait()
             if not job.ended.is_set() and (record := await self._keep(job)) is not None:
                 return record
             await job.ended.wait()
@@ -280,6 +281,11 @@ class Jobs:
 
     def _has_died(self, process: str) -> bool:
         return process != self._presence.name and not self._presence.is_alive(process)
+
+
+def _may_be_left(job: Job) -> bool:
+    """Whether its caller can be answered before it has ended."""
+    return job.lasting.is_set() and not job.asking.is_with_client
 
 
 async def _answered(job: Job, relay: object) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import anyio
 
@@ -12,31 +11,16 @@ from storage.models import Identity
 from tools.core.jobs.job import Job, Outcome
 from tools.core.jobs.jobs import Jobs
 from tools.core.result import ToolResult
-from tools.core.spec import Effect, ToolScope, ToolSpec
 
 ANN = Identity("ann")
 
 
-async def _invoke(_arguments: dict[str, Any], _context: object) -> ToolResult:
-    raise AssertionError("Nobody calls it.")
+@dataclass
+class Asking:
+    """What a call asks: nothing, or what its client answers while it waits."""
 
-
-SPEC = ToolSpec(
-    name="grow",
-    title="Grow",
-    description="Grows.",
-    input_schema={"type": "object"},
-    output_schema=None,
-    scope=ToolScope.CONTEXT,
-    effects=frozenset({Effect.READ}),
-    validate=dict,
-    invoke=_invoke,
-    becomes_job=True,
-)
-
-
-class AsksNothing:
-    awaits = ""
+    awaits: str = ""
+    is_with_client: bool = False
 
     def leave(self) -> None:
         pass
@@ -53,7 +37,7 @@ class Call:
     ripe: anyio.Event = field(default_factory=anyio.Event)
 
     async def work(self) -> Outcome:
-        self.job.may_last(SPEC)
+        self.job.may_last("grow")
         await self.job.report(1, 4, "sown")
         await self.ripe.wait()
         result = ToolResult({"plant": "Kale"}, "Kale is ripe.")
@@ -64,8 +48,8 @@ async def unheard(_done: float, _total: float | None, _message: str | None) -> N
     await anyio.lowlevel.checkpoint()
 
 
-def call_of(identity: Identity = ANN) -> Call:
-    return Call(Job(identity, AsksNothing(), unheard))
+def call_of(identity: Identity = ANN, *, is_with_client: bool = False) -> Call:
+    return Call(Job(identity, Asking(is_with_client=is_with_client), unheard))
 
 
 async def begun(jobs: Jobs, identity: Identity = ANN) -> tuple[Call, JobRecord]:

@@ -106,3 +106,12 @@ async def test_what_is_too_much_for_one_user_is_waited_for(jobs_of: JobsOf) -> N
         assert not call.job.is_kept
         call.ripe.set()
         await call.job.ended.wait()
+
+
+async def test_a_call_whose_client_has_a_question_is_waited_for(jobs_of: JobsOf) -> None:
+    async with jobs_of() as jobs, anyio.create_task_group() as group:
+        call = call_of(is_with_client=True)
+        group.start_soon(jobs.patiently, call.job, call.work, 0)
+        await begun(jobs)
+        assert not call.job.is_kept
+        call.ripe.set()
