@@ -158,7 +158,7 @@ def query_events(
         until=window and window.end,
         session_id=session_id,
     )
-    wanted = _wanted(context.catalogue.registry, filter_by, value)
+    wanted = _wanted(context.registry, filter_by, value)
     if filter_by == "target" and not find(**wanted, limit=1):
         wanted = {"target_part": value}
     found = find(**wanted, limit=limit + 1, offset=offset)

@@ -166,7 +166,7 @@ def search_tools(
         asked, context.identity, session_id=context.session_id, admitted=context.tool_set
     )
     if not found:
-        offers = context.catalogue.registry.offers(context.tool_set)
+        offers = context.registry.offers(context.tool_set)
         return FoundTools(tools=[], available=groups(offers, CARDS_CHARACTERS))
     return FoundTools.of(found)
 
@@ -199,23 +199,26 @@ def describe_tool(
     if form == "python":
         names = [each.strip() for each in name.split(",")]
         return ToolDescription(name=name, python="\n".join(_stubs(context, names)))
-    catalogue = context.catalogue
-    if catalogue.registry.get(name) is None:
-        record = catalogue.record(name, context.tool_set)
+    if context.registry.get(name) is None:
+        record = context.catalogue.record(name, context.tool_set)
         if record is not None:
             return ToolDescription.of_record(record)
-    spec = catalogue.find(name, context.tool_set)
+    spec = _found(context, name)
     return ToolDescription.of(spec, spec.details or _described(context, spec))
 
 
 def _stubs(context: RequestContext, names: Sequence[str]) -> Iterator[str]:
     for name in filter(None, names):
-        spec = context.catalogue.find(name, context.tool_set)
+        spec = _found(context, name)
         yield stub(spec, _described(context, spec))
 
 
+def _found(context: RequestContext, name: str) -> ToolSpec:
+    return context.catalogue.find(name, context.tool_set, context.identity.user_id)
+
+
 def _described(context: RequestContext, spec: ToolSpec) -> str:
-    return context.catalogue.registry.description_of(spec, context.tool_set)
+    return context.registry.description_of(spec, context.tool_set)
 
 
 @tool(
@@ -231,12 +234,12 @@ async def call_tool(
     context: RequestContext, name: ToolName, arguments: Arguments = None
 ) -> ToolResult:
     """Calls any tool, listed or not, and answers what it answers."""
-    spec = context.catalogue.registry.get(name)
+    spec = context.registry.get(name)
     if spec is not None and spec.passes_on:
         raise _nested_too_deep(name, call_tool.__name__)
     call = ToolCall(name, arguments or {})
     result = await context.result_of(call.name, call.arguments)
-    return advised(result, context.catalogue.registry, call)
+    return advised(result, context.registry, call)
 
 
 @tool(
@@ -258,8 +261,7 @@ async def call_tools(
 ) -> Answers:
     """Calls several tools: reads at once, what writes in order; one that fails stops no other."""
     wanted = [ToolCall(each.name, each.arguments or {}) for each in calls]
-    registry = context.catalogue.registry
-    specs = [registry.get(call.name) for call in wanted]
+    specs = [context.registry.get(call.name) for call in wanted]
     for call, spec in zip(wanted, specs, strict=True):
         if spec is not None and spec.passes_on:
             raise _nested_too_deep(call.name, call_tools.__name__)

@@ -18,7 +18,7 @@ from server.mcp.asking.client_requests import ClientRequest, ClientRequests
 from server.mcp.asking.contexts import context_of
 from server.mcp.browsing.blocks import content_block
 from server.mcp.safe_json import utf8_json, utf8_text
-from server.mcp.sessions import client_of
+from server.mcp.sessions import client_of, principal_of
 from server.mcp.surface import Surface, ToolLists
 from server.mcp.variants import Variant, variant_of
 from tools.core.client import Sampler
@@ -206,7 +206,8 @@ class _ToolHandlers:
                 utf8_text(f"Unknown cursor {params.cursor[:100]!r}: the tools are on one page."),
             )
         profile, variant = self._shown(ctx)
-        return types.ListToolsResult(tools=await self.lists.of(profile, variant))
+        user_id = principal_of(ctx, self.requests.identity).identity.user_id
+        return types.ListToolsResult(tools=await self.lists.of(profile, variant, user_id))
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Answer:
         """Runs a tool.
@@ -221,9 +222,10 @@ class _ToolHandlers:
         except UnavailableError as error:
             return _call_result(ToolResult.failure(error), "text")
         context, execute = self._context(request, profile), partial(self.manager.execute, *called)
+        user_id = context.identity.user_id
 
         def finish(result: ToolResult) -> Answer:
-            return _answer(result, request, self.lists.results(params.name, variant))
+            return _answer(result, request, self.lists.results(params.name, variant, user_id))
 
         if self.long_calls is not None and self.long_calls.may_be(params.name):
             tell = partial(self._told, params.name, variant)

@@ -156,7 +156,8 @@ class ToolLists:
     """Lists the tools of the surface; what a profile admits of them, for whom one holds.
 
     Each list is taken from the registry when it is first asked for, and stays: protocol 2026-07-28
-    wants it untouched by calls. Only what function files and other servers offer changes in it.
+    wants it untouched by calls. Only what function files and other servers offer changes in it, and
+    what agents have created.
     """
 
     def __init__(
@@ -165,66 +166,83 @@ class ToolLists:
         self._registry = registry
         self._surface = surface
         self._ready = ready
-        self._taken: dict[tuple[Profile | None, Variant], list[types.Tool]] = {}
+        self._taken: dict[tuple[Profile | None, Variant, str], list[types.Tool]] = {}
         self._own: frozenset[str] | None = None
 
-    async def of(self, profile: Profile | None, variant: Variant) -> list[types.Tool]:
-        """The definitions, in the order of their names; all of them for whom no profile holds."""
-        key = profile, variant
+    async def of(
+        self, profile: Profile | None, variant: Variant, user_id: str = ""
+    ) -> list[types.Tool]:
+        """The definitions, in the order of their names; all of them for whom no profile holds.
+
+        Args:
+            profile: What holds for the client.
+            variant: In which form it is given lists.
+            user_id: Who asks; what was created for somebody else is not listed.
+        """
+        key = profile, variant, user_id
         if key not in self._taken:
             await self._ready()
         if key not in self._taken:  # nobody else has taken it meanwhile
-            self._taken[key] = self._take(profile, variant)
+            self._taken[key] = self._take(profile, variant, self._registry.of(user_id))
         return self._taken[key]
 
-    def results(self, name: str, variant: Variant) -> Results:
+    def results(self, name: str, variant: Variant, user_id: str = "") -> Results:
         """What a call that succeeds answers with: structured content where its schema is listed."""
-        spec = self._registry.get(name)
+        spec = self._registry.of(user_id).get(name)
         return "text" if spec is None else self._results(spec, variant)
 
     def forget(self) -> None:
-        """Has the lists taken anew, because function files or another server offer other tools."""
+        """Has the lists taken anew, because there are other tools than before."""
         self._taken.clear()
 
-    def _take(self, profile: Profile | None, variant: Variant) -> list[types.Tool]:
+    def _take(
+        self, profile: Profile | None, variant: Variant, registry: ToolRegistry
+    ) -> list[types.Tool]:
         if profile is None:
-            return [self._definition(each, None, variant) for each in self._selected()]
-        shown = self._selected(profile.tool_set, profile.pinned)
+            shown = self._selected(registry)
+            return [self._definition(each, None, variant, registry) for each in shown]
+        shown = self._selected(registry, profile.tool_set, profile.pinned)
         if not profile.token_budget:
-            return [self._definition(each, profile.tool_set, variant) for each in shown]
-        fitting = {each.name: each for each in self._fitting(shown, profile, variant)}
+            return [self._definition(each, profile.tool_set, variant, registry) for each in shown]
+        fitting = {each.name: each for each in self._fitting(shown, profile, variant, registry)}
         return [fitting[each.name] for each in shown if each.name in fitting]
 
     def _selected(
-        self, tool_set: ToolSet | None = None, pinned: Sequence[str] = ()
+        self, registry: ToolRegistry, tool_set: ToolSet | None = None, pinned: Sequence[str] = ()
     ) -> list[ToolSpec]:
-        """The tools of the surface, without those that calls have created since the first list."""
+        """The tools of the surface; of ours those that there were at the first list."""
         if self._own is None:
             here = (each for each in self._registry.offers() if not _comes_and_goes(each))
             self._own = frozenset(each.name for each in here)
-        shown = self._surface.select(self._registry, tool_set, pinned)
+        shown = self._surface.select(registry, tool_set, pinned)
         return [each for each in shown if _comes_and_goes(each) or each.name in self._own]
 
     def _fitting(
-        self, shown: Sequence[ToolSpec], profile: Profile, variant: Variant
+        self,
+        shown: Sequence[ToolSpec],
+        profile: Profile,
+        variant: Variant,
+        registry: ToolRegistry,
     ) -> Iterator[types.Tool]:
         """The pinned tools, and of the others what the budget has room for, the first ones first.
 
         The tools that reach all others come before those, so that what does not fit can be found.
         """
-        pinned = {spec.name for spec in map(self._registry.get, profile.pinned) if spec}
+        pinned = {spec.name for spec in map(registry.get, profile.pinned) if spec}
         ranks = (pinned, REACHING, EVERYDAY)
         room = profile.token_budget * CHARACTERS_PER_TOKEN - ENVELOPE
         for spec in sorted(shown, key=lambda each: [each.name not in rank for rank in ranks]):
-            definition = self._definition(spec, profile.tool_set, variant)
+            definition = self._definition(spec, profile.tool_set, variant, registry)
             size = _size(definition)
             if spec.name in pinned or size <= room:
                 room -= size
                 yield definition
 
-    def _definition(self, spec: ToolSpec, tool_set: ToolSet | None, variant: Variant) -> types.Tool:
-        described = replace(spec, description=self._registry.description_of(spec, tool_set))
-        name = self._surface.name_of(spec, self._registry)
+    def _definition(
+        self, spec: ToolSpec, tool_set: ToolSet | None, variant: Variant, registry: ToolRegistry
+    ) -> types.Tool:
+        described = replace(spec, description=registry.description_of(spec, tool_set))
+        name = self._surface.name_of(spec, registry)
         listed = describe(described).model_copy(update={"name": name})
         if self._surface.shortens(spec):
             listed = lean(listed)
@@ -246,8 +264,8 @@ class ToolLists:
 
 
 def _comes_and_goes(offer: ToolOffer) -> bool:
-    """Whether it is of another server or a function file, which offer others now and then."""
-    return bool(offer.server) or offer.is_function
+    """Whether it is of another server or a function file, or created: there are others at times."""
+    return bool(offer.server or offer.owner) or offer.is_function
 
 
 def _size(definition: types.Tool) -> int:

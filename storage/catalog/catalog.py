@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from storage.catalog.analyses import Analyses
+from storage.catalog.created_tools import CreatedToolStore
 from storage.catalog.listings import Listings
 from storage.catalog.pins import Pins
 from storage.catalog.records import Records
@@ -20,6 +21,7 @@ class Catalog:
 
     Attributes:
         analyses: What was made of the tools' texts.
+        created: The tools that agents have written.
         records: The tools that files describe.
         listings: What upstream servers offered.
         uses: Which tool served which question.
@@ -28,6 +30,7 @@ class Catalog:
 
     def __init__(self, database: Database) -> None:
         self.analyses = Analyses(database)
+        self.created = CreatedToolStore(database)
         self.records = Records(database)
         self.listings = Listings(database)
         self.uses = Uses(database)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # the processes of function files start without the store
     from tools.core.collections import Collections
     from tools.core.jobs.jobs import Jobs
     from tools.core.machine import Machine
+    from tools.core.registry import ToolRegistry
     from tools.core.result import ToolResult
     from tools.retrieval.catalogue import Catalogue
     from tools.sandbox.files.sandbox import Sandbox
@@ -212,6 +213,11 @@ class RequestContext(Asker):
     def catalogue(self) -> Catalogue:
         """Every tool there is (scopes context and system)."""
         return self._granted_calls().catalogue
+
+    @property
+    def registry(self) -> ToolRegistry:
+        """The tools that there are for the caller (scope context)."""
+        return self.catalogue.registry.of(self.identity.user_id)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
         """Calls another tool for the same caller, as if the caller did.

@@ -16,7 +16,7 @@ from storage.keeping.changes.models import Caller
 from storage.library import Library
 from tools.core.audit.audit import Audit
 from tools.core.audit.recording import BegunCall, Recording
-from tools.core.audit.secret_arguments import SecretTools
+from tools.core.audit.secret_arguments import SecretArguments, SecretTools
 from tools.core.calling.nested import Made, ToolCall, run_batch
 from tools.core.calling.running import check_depth, in_time
 from tools.core.calling.turns import Turn, Turns
@@ -128,7 +128,7 @@ class SandboxToolManager:
             result = await self._take_path(call, arguments, permission, is_whole=is_whole)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a tool raises is its caller's answer
             is_final = not isinstance(only_cause(error), AnswersAwaitedError)  # else it comes again
-            secrets = self._secrets.of(call.name, call.arguments)
+            secrets = self._secrets_of(call)
             failure = as_tool_error(
                 error, name, lambda text: self._redaction.text(secrets.text(text))
             )
@@ -169,7 +169,7 @@ class SandboxToolManager:
         arguments = spec.canonical(arguments)
         checked = spec.validate(arguments)
         if self._permissions is not None:
-            secrets = self._secrets.of(call.name, call.arguments)
+            secrets = self._secrets_of(call)
             with nullcontext() if context.deadline is None else context.deadline.paused():
                 await self._permissions.obtain(
                     spec, checked, context, permission, sent=arguments, secrets=secrets
@@ -183,7 +183,7 @@ class SandboxToolManager:
             result = await run(context)
         result = self._redaction.result(result)
         if result.is_error:  # of a function file, whose process checks the arguments
-            result = self._secrets.of(call.name, call.arguments).told(result)
+            result = self._secrets_of(call).told(result)
         if is_whole:
             return result
         return result.fitted(self._text_budget, spec.input_schema.get("properties", {}))
@@ -211,11 +211,13 @@ class SandboxToolManager:
 
     async def _find(self, name: str, context: RequestContext) -> ToolSpec:
         """The tool that is called, where its caller may call it."""
-        if self._find_more is not None and self._registry.get(name) is None:
+        user_id = context.identity.user_id
+        if self._find_more is not None and self._registry.of(user_id).get(name) is None:
             await self._find_more(name)
-        spec = self._registry.get(name)
+        spec = self._registry.of(user_id).get(name)
         if spec is None:  # then why is looked up in the record
-            return await anyio.to_thread.run_sync(self._catalogue.find, name, context.tool_set)
+            find = partial(self._catalogue.find, name, context.tool_set, user_id)
+            return await anyio.to_thread.run_sync(find)
         check_admitted(spec, context.tool_set)
         return spec
 
@@ -230,13 +232,14 @@ class SandboxToolManager:
         """Uses the approval up and writes the call down, unless it will come again."""
         if self._permissions is not None:
             await self._permissions.close(permission, is_final=is_final)
-        secrets = self._secrets.of(call.name, call.arguments)
+        secrets = self._secrets_of(call)
         shown = replace(
             call,
             name=self._redaction.text(call.name),
             arguments=self._redaction.value(secrets.arguments),
         )
-        finished = shown.finished(self._registry.get(call.name), secrets.recorded(result))
+        found = self._registry.of(call.context.identity.user_id).get(call.name)
+        finished = shown.finished(found, secrets.recorded(result))
         if self._audit is not None:
             self._audit.keep(finished, permission, is_final=is_final)
         if self._recording is not None and is_final:
@@ -244,6 +247,12 @@ class SandboxToolManager:
         if finished.spec is not None and result is not None and is_final:
             identity, session = call.context.identity, call.context.session_id
             await self._catalogue.served(finished.spec, result, identity, session)
+
+    def _secrets_of(self, call: BegunCall) -> SecretArguments:
+        """The secrets among the arguments of a call."""
+        own = self._registry.of(call.context.identity.user_id)
+        known = self._secrets if own is self._registry else SecretTools(own.get)
+        return known.of(call.name, call.arguments)
 
     def _grant(
         self,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tools.core.collections import Collections
 from tools.core.errors import UnknownToolError
 from tools.core.spec import ToolSpec
-from tools.core.toolset import ToolOffer, ToolSet, folded_name
+from tools.core.toolset import CREATED, ToolOffer, ToolSet, folded_name
 
 __all__ = ["DeferredTool", "ToolRegistry"]
 
@@ -38,7 +38,8 @@ class ToolRegistry:
     """All tools by name and alias.
 
     A tool of another server is also reached by its bare name, where no other tool is called so, and
-    one of ours by what agents call it elsewhere, in any spelling.
+    one of ours by what agents call it elsewhere, in any spelling. What was created for one user is
+    found in the registry `of` that user alone.
     """
 
     def __init__(self) -> None:
@@ -49,6 +50,29 @@ class ToolRegistry:
         """The tools of which a name is spelled so, or nearly."""
         self._collections: Collections | None = None
         self._journal: list[str] = []
+        self._of_users: dict[str, _OfUser] = {}
+
+    @property
+    def has_created(self) -> bool:
+        """Whether some user has tools of their own."""
+        return bool(self._of_users)
+
+    def of(self, user_id: str) -> ToolRegistry:
+        """Everybody's tools, and those that were created for one user."""
+        return self._of_users.get(user_id, self)
+
+    def by_id(self, tool_id: str) -> ToolSpec | None:
+        """The tool that `ToolOffer.id` means, whosever it is."""
+        if not tool_id.startswith(CREATED):
+            return self.get(tool_id)
+        name, _, user_id = tool_id.removeprefix(CREATED).partition(":")
+        own = self._of_users.get(user_id)
+        return None if own is None else own.created(name)
+
+    def replace_created(self, user_id: str, specs: Sequence[ToolSpec]) -> None:
+        """Puts tools in the place of all that were created for one user."""
+        own = self._of_users.setdefault(user_id, _OfUser(self))
+        self._journal += [f"{CREATED}{name}:{user_id}" for name in own.replace(specs)]
 
     @property
     def changes(self) -> int:
@@ -56,7 +80,7 @@ class ToolRegistry:
         return len(self._journal)
 
     def changed_since(self, changes: int) -> list[str]:
-        """The names of the tools that came, went or changed since there were so many changes."""
+        """The ids of the tools that came, went or changed since there were so many changes."""
         return list(dict.fromkeys(self._journal[changes:]))
 
     def add(self, spec: ToolSpec | DeferredTool) -> None:
@@ -143,7 +167,7 @@ class ToolRegistry:
                 next_actions=["Call the one that you mean by its whole name."],
             )
         if spec is None:
-            lists = "tools/list or search_tools" if "search_tools" in self._specs else "tools/list"
+            lists = "tools/list or search_tools" if self.get("search_tools") else "tools/list"
             raise UnknownToolError(
                 f"No tool is called {name[:LONGEST_NAME]!r}.",
                 suggestions=self._similar(name[:LONGEST_NAME], tool_set),
@@ -198,7 +222,7 @@ class ToolRegistry:
     def _similar(self, name: str, tool_set: ToolSet | None) -> list[str]:
         from rapidfuzz import process, utils
 
-        known = list(self._owners.items())  # tools come and go while they are looked at
+        known = self._known()
         ranked = process.extract(
             name,
             sorted(each for each, owner in known if tool_set is None or tool_set.admits(owner)),
@@ -207,6 +231,44 @@ class ToolRegistry:
             score_cutoff=SIMILAR_ENOUGH,
         )
         return [candidate for candidate, _score, _position in ranked]
+
+    def _known(self) -> list[tuple[str, ToolSpec | DeferredTool]]:
+        return list(self._owners.items())  # tools come and go while they are looked at
+
+
+class _OfUser(ToolRegistry):
+    """Everybody's tools, and those of one user; of two that have one name, everybody's."""
+
+    def __init__(self, everybodys: ToolRegistry) -> None:
+        super().__init__()
+        self._everybodys = everybodys
+
+    def created(self, name: str) -> ToolSpec | None:
+        """The user's own tool of that very name, where it is not hidden behind another."""
+        return super().get(name) if self._everybodys.get(name) is None else None
+
+    def replace(self, specs: Sequence[ToolSpec]) -> list[str]:
+        """Puts tools in the place of the user's own; returns the names that mean another now."""
+        before = len(self._journal)
+        self.replace_source("created", specs)
+        return self._journal[before:]
+
+    def get(self, name: str) -> ToolSpec | None:
+        found = self._everybodys.get(name)
+        return super().get(name) if found is None else found
+
+    def _in_order(self) -> list[ToolSpec | DeferredTool]:
+        own = (each for each in self._specs.values() if self.created(each.name) is not None)
+        return sorted([*self._everybodys._in_order(), *own], key=lambda each: each.name)  # noqa: SLF001  # it is a registry too
+
+    def _converted(self, found: ToolSpec | DeferredTool) -> ToolSpec:
+        return self._everybodys._converted(found)  # noqa: SLF001  # it is a registry too
+
+    def _namesakes(self, bare: str, tool_set: ToolSet | None) -> list[str]:
+        return self._everybodys._namesakes(bare, tool_set)  # noqa: SLF001  # it is a registry too
+
+    def _known(self) -> list[tuple[str, ToolSpec | DeferredTool]]:
+        return [*self._everybodys._known(), *super()._known()]  # noqa: SLF001  # it is a registry too
 
 
 def _names(spec: ToolOffer) -> tuple[str, ...]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-__all__ = ["ToolOffer", "ToolSet", "folded_name"]
+__all__ = ["CREATED", "ToolOffer", "ToolSet", "folded_name"]
+
+CREATED = "created:"
+"""What the id of a tool begins with that is one user's alone; no name of a tool has a colon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +24,7 @@ class ToolOffer:
         source: "builtin", "function", "function:FILE", "created", "upstream:NAME", "openapi:NAME"
             or "file".
         bare: What it is called at its own server; reaches it where no other tool is called so.
+        owner: The user whose alone it is; empty of everybody's.
     """
 
     name: str
@@ -29,6 +33,12 @@ class ToolOffer:
     known_as: tuple[str, ...] = ()
     source: str = "builtin"
     bare: str = ""
+    owner: str = ""
+
+    @property
+    def id(self) -> str:
+        """What tells it from all others, those of other users too."""
+        return f"{CREATED}{self.name}:{self.owner}" if self.owner else self.name
 
     @property
     def server(self) -> str:

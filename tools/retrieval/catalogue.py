@@ -154,16 +154,15 @@ class Catalogue:
         learning = self._learned()
         asked = query.query_text
         unseen = self._skill_records.unseen_by(identity)
-        is_open = admitted is None and not unseen
         results = index.search(
             query,
-            admits=None if is_open else partial(self._may_find, admitted, unseen),
+            admits=self._admission(identity.user_id, admitted, unseen),
             boosts=None if learning is None else learning.boosts(identity, asked),
         )
         found = [each for each in (self._found(result, admitted) for result in results) if each]
         if learning is not None:
-            names = [each.spec.name for each in found if each.spec and not each.record.is_skill]
-            learning.shown.note(identity, session_id, asked, names)
+            ids = [each.spec.id for each in found if each.spec and not each.record.is_skill]
+            learning.shown.note(identity, session_id, asked, ids)
         return found
 
     async def served(
@@ -173,12 +172,17 @@ class Catalogue:
         learning = self._learning
         if learning is None or result.is_error or REACHING in spec.tags:
             return
-        question = learning.shown.question_for(identity, session_id, spec.name)
+        question = learning.shown.question_for(identity, session_id, spec.id)
         if question is not None:
-            await anyio.to_thread.run_sync(learning.remember, identity, question, spec.name)
+            await anyio.to_thread.run_sync(learning.remember, identity, question, spec.id)
 
-    def find(self, name: str, tool_set: ToolSet | None) -> ToolSpec:
+    def find(self, name: str, tool_set: ToolSet | None, user_id: str = "") -> ToolSpec:
         """Returns the tool of that name, alias or unique bare name; blocks where there is none.
+
+        Args:
+            name: The name.
+            tool_set: The tools that the caller may call; None means all.
+            user_id: Who calls; what was created for somebody else is not there.
 
         Raises:
             UnknownToolError: If there is none; it suggests what the caller's tool set admits.
@@ -187,7 +191,7 @@ class Catalogue:
             UnavailableError: If its server never listed its tools; it says why.
         """
         try:
-            spec = self.registry.find(name, tool_set)
+            spec = self.registry.of(user_id).find(name, tool_set)
         except UnknownToolError:
             self._check_listed(name.partition("__")[0], tool_set)
             if (record := self.record(name, tool_set)) is None:
@@ -234,9 +238,22 @@ class Catalogue:
         for judged in list(self._admitted.values()):
             judged.pop(tool_id, None)
 
+    def _admission(
+        self, user_id: str, tool_set: ToolSet | None, unseen: frozenset[str]
+    ) -> Callable[[ToolRecord], bool] | None:
+        """Which tools a user may find; None for all."""
+        if tool_set is None and not unseen and not self.registry.has_created:
+            return None
+        return partial(self._may_find, user_id, tool_set, unseen)
+
     def _may_find(
-        self, tool_set: ToolSet | None, unseen: frozenset[str], record: ToolRecord
+        self, user_id: str, tool_set: ToolSet | None, unseen: frozenset[str], record: ToolRecord
     ) -> bool:
+        if record.is_created:
+            own = self.registry.by_id(record.tool_id)
+            if own is None or own.owner != user_id:
+                return False
+            return tool_set is None or tool_set.admits(own)
         if record.tool_id in unseen:
             return False
         return tool_set is None or self._admits(tool_set, record)
@@ -256,7 +273,7 @@ class Catalogue:
         if result.tool.is_skill:
             loader = self.registry.get(LOADER)
             return None if loader is None else Found(result.tool, loader, result.score)
-        there = map(self.registry.get, (result.tool.tool_id, *result.also))
+        there = map(self.registry.by_id, (result.tool.tool_id, *result.also))
         specs = [spec for spec in there if spec and (admitted is None or admitted.admits(spec))]
         if not specs:
             # Any other is gone just now.

@@ -134,11 +134,11 @@ class IndexUpdater:
             return self._index
 
     def _take_tools(self, index: ToolIndex, names: Sequence[str]) -> None:
-        """Adds the tools of these names as they are now, and removes those that are gone."""
+        """Adds the tools of these ids as they are now, and removes those that are gone."""
         coming: list[ToolRecord] = []
         for name in names:
-            spec = self._registry.get(name)
-            if spec is not None and spec.name == name:
+            spec = self._registry.by_id(name)
+            if spec is not None and spec.id == name:
                 coming.append(_record_of(spec))
             else:
                 index.remove_tool(name)
@@ -162,7 +162,7 @@ def _record_of(spec: ToolSpec) -> ToolRecord:
     from tools.retrieval.models import ToolRecord
 
     return ToolRecord.model_construct(
-        tool_id=spec.name,
+        tool_id=spec.id,
         name=spec.name,
         description=spec.details or spec.description,
         tags=spec.tags or (spec.source.partition(":")[0],),  # the group that it is counted in

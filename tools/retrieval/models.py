@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError, to_json
 
 from tools.core.result import ToolModel
+from tools.core.toolset import CREATED
 
 __all__ = ["FROM_FILE", "SKILL", "Match", "SearchQuery", "SearchResult", "ToolRecord"]
 
@@ -68,6 +69,11 @@ class ToolRecord(ToolModel):
     def is_skill(self) -> bool:
         """Whether it is a skill, which is loaded and not called."""
         return self.tool_id.startswith(SKILL)
+
+    @property
+    def is_created(self) -> bool:
+        """Whether it was created for one user alone."""
+        return self.tool_id.startswith(CREATED)
 
     @property
     def bare_name(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import mcp_types as types
 
-from server.upstream.safety.confusables import is_mixed
+from tools.conversion.confusables import is_mixed
 from tools.core.invisible import hidden
 
 __all__ = ["LONGEST_DEFINITION", "Finding", "findings", "mentions"]

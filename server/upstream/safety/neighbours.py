@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from server.upstream.safety.confusables import skeleton
 from server.upstream.safety.deception import Finding
+from tools.conversion.confusables import skeleton
 from tools.conversion.naming import SEPARATOR, exposed_name
 
 __all__ = ["OURS", "Neighbours"]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.upstream.safety.confusables import is_mixed, skeleton
 from server.upstream.safety.deception import LONGEST_DEFINITION, findings, mentions
 from server.upstream.safety.neighbours import OURS, Neighbours
+from tools.conversion.confusables import is_mixed, skeleton
 from tools.core.invisible import hidden
 
 JSON = st.recursive(

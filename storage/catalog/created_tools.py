@@ -1,0 +1,183 @@
+"""Created tools: what agents have written, each in all its versions."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from storage.catalog.counter import Counter
+from storage.database import Database
+from storage.errors import StorageError
+from storage.models import Identity
+
+__all__ = ["CreatedTool", "CreatedToolStore"]
+
+MOST_TOOLS = 200
+"""Tools that one user may have."""
+
+_COLUMNS = (
+    "user_id, name, version, device_id, agent_id, session_id, client, source, definition, digest,"
+    " created_at"
+)
+_CURRENT = (
+    f"SELECT {_COLUMNS} FROM created_tools AS t WHERE removed_at IS NULL AND version ="
+    " (SELECT max(version) FROM created_tools AS o WHERE o.user_id = t.user_id"
+    " AND o.name = t.name)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTool:
+    """One version of a tool.
+
+    Attributes:
+        identity: Whose it is; its device and agent are where it was written.
+        name: What it is called.
+        version: Which version it is, from 1.
+        session_id: In which conversation it was written.
+        client: By which client, as that says it.
+        source: Python source with one public function.
+        definition: What callers are told of it.
+        digest: `digest_of` what a person approved.
+        created_at: When; Unix seconds.
+    """
+
+    identity: Identity
+    name: str
+    version: int
+    session_id: str
+    client: str
+    source: str
+    definition: Mapping[str, Any]
+    digest: str
+    created_at: float
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is what was stored."""
+        return self.digest == _digest(self.name, self.source, _json(self.definition))
+
+
+class CreatedToolStore:
+    """Keeps the tools of every user, each for that user alone.
+
+    Args:
+        database: The record.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._changes = Counter(database, "created_tools_changes")
+
+    def changes(self) -> int:
+        """How often a tool came, went or changed, by any process."""
+        return self._changes.value()
+
+    def everybodys(self) -> list[CreatedTool]:
+        """The current version of each tool of every user, for a server that serves them all."""
+        with self._database.read() as connection:
+            rows = connection.execute(f"{_CURRENT} ORDER BY user_id, name").fetchall()
+        return [*map(_tool, rows)]
+
+    def get(self, user_id: str, name: str) -> CreatedTool | None:
+        """The current version of a user's tool; None where there is none."""
+        with self._database.read() as connection:
+            return _current(connection, user_id, name)
+
+    def versions(self, user_id: str, name: str) -> list[CreatedTool]:
+        """Every version that there ever was of a user's tool, the first one first."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM created_tools WHERE user_id = ? AND name = ?"
+                " ORDER BY version",
+                (user_id, name),
+            ).fetchall()
+        return [*map(_tool, rows)]
+
+    def add(  # noqa: PLR0913  # what is known of a tool
+        self,
+        identity: Identity,
+        name: str,
+        source: str,
+        definition: Mapping[str, Any],
+        *,
+        session_id: str,
+        client: str,
+    ) -> CreatedTool:
+        """Stores a tool, as the next version where its name was used before.
+
+        Raises:
+            StorageError: If the user has as many as they may.
+            StorageUnavailableError: If the record cannot be written; nothing was changed.
+        """
+        said = _json(definition)
+        with self._database.write() as connection:
+            _check_room(connection, identity.user_id, name)
+            (last,) = connection.execute(
+                "SELECT coalesce(max(version), 0) FROM created_tools"
+                " WHERE user_id = ? AND name = ?",
+                (identity.user_id, name),
+            ).fetchone()
+            row = (
+                *(identity.user_id, name, last + 1, identity.device_id, identity.agent_id),
+                *(session_id, client, source, said, _digest(name, source, said), time.time()),
+            )
+            connection.execute(
+                f"INSERT INTO created_tools ({_COLUMNS}) VALUES ({', '.join('?' * len(row))})", row
+            )
+            self._changes.count_up(connection)
+        return _tool(row)
+
+    def remove(self, user_id: str, name: str) -> CreatedTool | None:
+        """Takes a user's tool out of use; returns its last version, None where there is none.
+
+        Raises:
+            StorageUnavailableError: If the record cannot be written; nothing was changed.
+        """
+        with self._database.write() as connection:
+            found = _current(connection, user_id, name)
+            if found is not None:
+                connection.execute(
+                    "UPDATE created_tools SET removed_at = ?"
+                    " WHERE user_id = ? AND name = ? AND version = ?",
+                    (time.time(), user_id, name, found.version),
+                )
+                self._changes.count_up(connection)
+        return found
+
+
+def _current(connection: sqlite3.Connection, user_id: str, name: str) -> CreatedTool | None:
+    row = connection.execute(
+        f"{_CURRENT} AND t.user_id = ? AND t.name = ?", (user_id, name)
+    ).fetchone()
+    return None if row is None else _tool(row)
+
+
+def _check_room(connection: sqlite3.Connection, user_id: str, name: str) -> None:
+    (others,) = connection.execute(
+        f"SELECT count(*) FROM ({_CURRENT} AND t.user_id = ? AND t.name <> ?)", (user_id, name)
+    ).fetchone()
+    if others >= MOST_TOOLS:
+        raise StorageError(
+            f"There are {others} created tools, and more than {MOST_TOOLS} are not kept.",
+            suggestions=("Remove those that are of no use any more with remove_tool.",),
+        )
+
+
+def _tool(row: Sequence[Any]) -> CreatedTool:
+    user_id, name, version, device_id, agent_id, session_id, client, source, said, *rest = row
+    identity = Identity(user_id, device_id, agent_id)
+    return CreatedTool(identity, name, version, session_id, client, source, json.loads(said), *rest)
+
+
+def _json(definition: Mapping[str, Any]) -> str:
+    return json.dumps(definition, sort_keys=True)
+
+
+def _digest(name: str, source: str, definition: str) -> str:
+    return sha256(json.dumps([name, source, definition]).encode()).hexdigest()
