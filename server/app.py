@@ -19,6 +19,7 @@ from server.chat import ChatSampler
 from server.composition.agents import agents_of, make_agents, own_delegation, tools_of
 from server.composition.browsing import make_browsing
 from server.composition.catalogue import make_catalogue
+from server.composition.created import make_created
 from server.composition.current_policy import CurrentPolicy
 from server.composition.function_workers import make_worker_options
 from server.composition.gateway import make_gateway
@@ -64,6 +65,7 @@ from tools.core.permission import Permissions
 from tools.core.registry import ToolRegistry
 from tools.core.toolset import ToolSet
 from tools.functions.files import FunctionFiles
+from tools.functions.programs.created import CreatedTools, created_of
 from tools.retrieval.catalogue import Catalogue
 from tools.sandbox.secrets.redaction import Redaction
 
@@ -88,6 +90,7 @@ class App:
         personal: The call path of the person at the keyboard, to whom every file is open; what it
             does is not recorded.
         machine: Processes and the web.
+        created: The tools that agents wrote, which are there while it is running.
         history: Makes what keeps the changes of files, once.
         functions: The function files, whose tools are there while it is running.
         gateway: The other servers, whose tools are there while it is running.
@@ -108,6 +111,7 @@ class App:
     manager: SandboxToolManager
     personal: SandboxToolManager
     machine: Machine
+    created: CreatedTools
     history: Callable[[], History]
     functions: FunctionFiles
     gateway: Gateway | NoGateway
@@ -138,7 +142,8 @@ class App:
         self.library.indexer.start()
         try:
             async with AsyncExitStack() as stack:
-                for part in (self.machine, self.functions, self.gateway, self.apis):
+                parts = (self.machine, self.created, self.functions, self.gateway, self.apis)
+                for part in parts:
                     if part is not None:
                         await stack.enter_async_context(part.running())
                 if self.browsing is not None:
@@ -195,7 +200,9 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
             secrets=partial(make_secrets, settings, os.environ, redaction),
             redaction=redaction,
         ),
+        created=lambda: make_created(registry, library, machine),
     )
+    created = created_of(machine)
     identity = Identity(**settings.identity.model_dump())
     sessions = Sessions()
     if delegation is not None:  # an agent's own, which is recorded as what it did
@@ -217,6 +224,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
     )
 
     async def find(name: str) -> None:
+        await created.refresh()
         await functions.refresh()
         await gateway.find(name)
         if apis is not None:
@@ -257,6 +265,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
     lists_others = partial(surface.may_list_servers, registry, pinned)
 
     async def ready() -> None:
+        await created.loaded()
         await functions.loaded()
         await gateway.ready()
         if apis is not None and lists_others():
@@ -277,6 +286,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         profiles=profiles,
         sampler=sampler,
         tools_change=lists_others,
+        created=created,
     )
     server = build_server(
         registry,
@@ -302,6 +312,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         manager=manager,
         personal=personal,
         machine=machine,
+        created=created,
         history=history,
         functions=functions,
         gateway=gateway,

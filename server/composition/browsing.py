@@ -13,6 +13,7 @@ from server.settings import Settings
 from server.upstream.no_gateway import NoGateway
 from tools.core.client import Sampler
 from tools.functions.files import LISTS, FunctionFiles
+from tools.functions.programs.created import CreatedTools
 
 if TYPE_CHECKING:
     from server.mcp.browsing.browsing import Browsing
@@ -32,6 +33,7 @@ def make_browsing(  # noqa: PLR0913  # the composition root hands over every par
     profiles: Profiles,
     sampler: Sampler | None,
     tools_change: Callable[[], bool],
+    created: CreatedTools,
 ) -> Browsing | None:
     """Puts what functions and other servers offer beside our own.
 
@@ -44,12 +46,14 @@ def make_browsing(  # noqa: PLR0913  # the composition root hands over every par
         requests: Takes what is asked to the client.
         profiles: What single clients may see.
         sampler: The way to a model for clients that offer none.
-        tools_change: Whether the list of tools changes with the other servers.
+        tools_change: Whether other tools than ours may be listed, so that the list changes.
+        created: Tells when there are other created tools.
 
     Returns:
         What answers whoever browses; None where that is our own and nothing else.
     """
-    changing = frozenset(LISTS.values() if settings.functions.paths else ())
+    lists_created = tools_change()
+    changing = frozenset(LISTS.values() if settings.functions.paths else ["tools"] * lists_created)
     if not changing and isinstance(gateway, NoGateway):
         return None
     from server.mcp.browsing.browsing import browse_functions
@@ -63,11 +67,12 @@ def make_browsing(  # noqa: PLR0913  # the composition root hands over every par
         from server.upstream.browsing.browsing import browse
 
         lists = {"prompts", "resources"} if gateway.upstreams else set()
-        if lists and tools_change():
+        if lists and lists_created:
             lists.add("tools")
         browsing = browse(
             gateway, own, requests=requests, profiles=profiles, lists=lists, changing=changing
         )
     requests.changed = browsing.changed
     functions.on_change(lambda kinds: browsing.subscriptions.changed("", kinds))
+    created.on_change(lambda: browsing.subscriptions.changed("", {"tools"}))
     return browsing

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from server.mcp.approvals import StoredApprovals
     from server.settings.safety import PolicySettings
-    from tools.agent.agents.agents import Agents
     from tools.functions.programs.cells import Cells
     from tools.policy.policy import Policy
     from tools.policy.rules import Rule
@@ -207,7 +206,7 @@ def make_machine(
     settings: Settings,
     environ: Mapping[str, str],
     redaction: Redaction,
-    **parts: Callable[[], Agents],
+    **parts: Callable[[], object],
 ) -> Machine:
     """Processes and the web, each made when it is first used; and what else it is to have."""
     secrets = partial(make_secrets, settings, environ, redaction)

@@ -58,6 +58,11 @@ class CreatedTool:
     created_at: float
 
     @property
+    def owner(self) -> str:
+        """The user whose it is."""
+        return self.identity.user_id
+
+    @property
     def is_whole(self) -> bool:
         """Whether it is what was stored."""
         return self.digest == _digest(self.name, self.source, _json(self.definition))
@@ -176,7 +181,7 @@ def _tool(row: Sequence[Any]) -> CreatedTool:
 
 
 def _json(definition: Mapping[str, Any]) -> str:
-    return json.dumps(definition, sort_keys=True)
+    return json.dumps(definition)  # the order of parameters means something
 
 
 def _digest(name: str, source: str, definition: str) -> str:

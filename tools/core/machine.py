@@ -32,6 +32,10 @@ def _no_agents() -> object:
     raise UnavailableError("Nothing can be delegated here.")
 
 
+def _none_created() -> object:
+    raise UnavailableError("No tools can be created here.")
+
+
 class Machine:
     """Processes, the web and its search engines; each part is made when it is first used.
 
@@ -43,6 +47,8 @@ class Machine:
             `tools.functions.programs.cells.cells_of`.
         agents: Makes what gives work to agents, of which nothing is known here; see
             `tools.agent.agents.agents.agents_of`.
+        created: Makes what keeps the tools that agents wrote, of which nothing is known here; see
+            `tools.functions.programs.created.created_of`.
     """
 
     def __init__(
@@ -53,12 +59,14 @@ class Machine:
         search: Callable[[], WebSearch],
         cells: Callable[[], Closeable],
         agents: Callable[[], object] = _no_agents,
+        created: Callable[[], object] = _none_created,
     ) -> None:
         self._make_processes = processes
         self._make_web = web
         self._make_search = search
         self._make_cells = cells
         self._make_agents = agents
+        self._make_created = created
 
     @made_once
     def processes(self) -> Processes:
@@ -76,6 +84,15 @@ class Machine:
     def cells(self) -> Closeable:
         """Runs programs over tools, and tools that agents wrote, each in a process of its own."""
         return self._make_cells()
+
+    @made_once
+    def created(self) -> object:
+        """The tools that agents wrote.
+
+        Raises:
+            UnavailableError: If none are kept here.
+        """
+        return self._make_created()
 
     @made_once
     def file_search(self) -> FileSearch:

@@ -168,11 +168,22 @@ class SandboxToolManager:
         spec = await self._find(call.name, context)
         arguments = spec.canonical(arguments)
         checked = spec.validate(arguments)
+        shown = ""
+        if spec.prepare is not None:
+            granted = context.granted(machine=self._machine)
+            arguments, shown = await spec.prepare(checked, granted)
+            checked = spec.validate(arguments)
         if self._permissions is not None:
             secrets = self._secrets_of(call)
             with nullcontext() if context.deadline is None else context.deadline.paused():
                 await self._permissions.obtain(
-                    spec, checked, context, permission, sent=arguments, secrets=secrets
+                    spec,
+                    checked,
+                    context,
+                    permission,
+                    sent=arguments,
+                    secrets=secrets,
+                    shown=shown,
                 )
         run = partial(self._run, spec, checked, call, permission)
         if context.carrier is not None and spec.becomes_job:

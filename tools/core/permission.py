@@ -62,6 +62,7 @@ class _Judged:
         secrets: What of them a question does not show.
         context: Whose call it is, and the way to the person.
         containment: How far what it runs is held back.
+        shown: What a question shows in the place of the arguments; empty for these.
     """
 
     spec: ToolSpec
@@ -70,6 +71,7 @@ class _Judged:
     secrets: SecretArguments
     context: RequestContext
     containment: Containment
+    shown: str
 
 
 class Permissions:
@@ -113,6 +115,7 @@ class Permissions:
         *,
         sent: Mapping[str, Any],
         secrets: SecretArguments,
+        shown: str = "",
     ) -> None:
         """Fills in the permission of a call.
 
@@ -124,6 +127,7 @@ class Permissions:
             sent: The arguments as the caller sent them. An approval is bound to these: what
                 validation makes of them may hide a part of itself, such as a secret.
             secrets: What of them the question does not show.
+            shown: What it shows in the place of the arguments; empty for these.
 
         Raises:
             PermissionDeniedError: If a rule or a person refuses.
@@ -131,7 +135,8 @@ class Permissions:
             AnswersAwaitedError: If the client must answer first.
         """
         await first_use(self, "_first_policy")
-        call = _Judged(spec, arguments, sent, secrets, context, await self._containment(spec))
+        contained = await self._containment(spec)
+        call = _Judged(spec, arguments, sent, secrets, context, contained, shown)
         policy, decision = await self._judge(call, permission)
         if decision.verdict is Verdict.ASK:
             permission.approval = await self._approval(policy, call, decision, permission)
@@ -238,7 +243,7 @@ class Permissions:
     async def _containment(self, spec: ToolSpec) -> Containment:
         """How far what the tool runs is held back; only tools that run something are looked at."""
         runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
-        if not runs or self._machine is None:
+        if self._machine is None or not (runs or spec.owner):
             return Containment.NONE
         return await containment_of(await first_use(self._machine, "processes"))
 
@@ -252,6 +257,7 @@ class Permissions:
             sent = cast("Mapping[str, Any]", secrets.arguments)
             digest = hmac.digest(self._key, digest.encode(), "sha256").hex()
         request = secrets.text(_request(spec, arguments))
+        shown = secrets.text(call.shown) or _shown(secrets.shown(arguments), sent)
         grant = grant_for(policy, spec, arguments)
         offers = offers_for(policy, spec, arguments, decision, call.containment)
         return Question(
@@ -259,7 +265,7 @@ class Permissions:
             identity=context.identity,
             client=context.client,
             digest=digest,
-            shown="\n".join(filter(None, [request, _shown(secrets.shown(arguments), sent)])),
+            shown="\n".join(filter(None, [request, shown])),
             reason=secrets.text(decision.reason),
             grant=grant if secrets.text(grant) == grant else "",
             offers=tuple(each for each in offers if tuple(map(secrets.text, each)) == each),

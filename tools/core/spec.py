@@ -26,6 +26,7 @@ __all__ = [
     "Alias",
     "Confirmation",
     "Effect",
+    "Prepared",
     "Subject",
     "SubjectKind",
     "ToolOptions",
@@ -99,6 +100,18 @@ class Subject(NamedTuple):
     read: Callable[[Mapping[str, Any]], str] | None = None
 
 
+class Prepared(NamedTuple):
+    """A call as it is judged, of a tool whose arguments do not say all that it does.
+
+    Attributes:
+        arguments: Raw arguments that do.
+        shown: What a person who is asked about it sees of it, in the place of the arguments.
+    """
+
+    arguments: Mapping[str, Any]
+    shown: str
+
+
 class Alias:
     """Other names of a parameter, in its `Annotated`: they are understood, and listed nowhere.
 
@@ -164,6 +177,8 @@ class ToolSpec(ToolOffer):
         becomes_job: Whether a call that takes long is answered with a job, and goes on.
         listed: Its definition as its own server lists it.
         barred: Why it may not be called until a person has looked at it; empty where it may.
+        prepare: Completes a call before it is judged, of arguments that `validate` returned and a
+            RequestContext of the scope system; None where nothing is to be completed.
         canonical: Gives raw arguments the names that the schema has; what it cannot read it leaves.
         validate: Checks and converts raw arguments; raises InvalidArgumentsError.
         invoke: Runs the tool with arguments that `validate` returned, and a RequestContext.
@@ -193,6 +208,7 @@ class ToolSpec(ToolOffer):
     becomes_job: bool = False
     listed: object | None = None
     barred: str = ""
+    prepare: Callable[[Mapping[str, Any], Any], Awaitable[Prepared]] | None = None
     canonical: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _as_given
 
     @property
@@ -253,6 +269,7 @@ class ToolOptions(TypedDict, total=False):
     subject: Subject
     confirm_if: str
     passes_on: bool
+    prepare: Callable[..., Any]
     once: bool
     becomes_job: bool
     hidden: AbstractSet[str]

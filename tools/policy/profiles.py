@@ -40,6 +40,11 @@ _AGENTS = _rule(
     _ASK, f"{_PROGRAMS}+effect:external", "It runs a program that reaches hosts on the network."
 )
 _UNCONFINED = _rule(_ASK, _PROGRAMS, "What it runs is not confined.")
+_CREATED = "source:created"
+_CREATED_CONFINED = _rule(
+    _ALLOW, _CREATED, "Its source was approved, and it runs confined.", Containment.CONFINED
+)
+_CREATED_FREE = _rule(_ASK, _CREATED, "An agent wrote what it runs, and that is not confined.")
 _OWN = (
     _rule(_ALLOW, "scope:sandboxed", "It stays beneath the root."),
     _rule(_ALLOW, "scope:context", "It works on stored context."),
@@ -59,8 +64,15 @@ PROFILES: dict[str, tuple[ProfileRule, ...]] = {
         _rule(_ASK, "only:read,external", "It only reads, but not only what is stored here."),
         _rule(_DENY, "*", "The profile read-only allows no changes."),
     ),
-    "cautious": (*_OWN, _rule(_ASK, _PROGRAMS, "It runs programs."), *_BEYOND),
+    "cautious": (
+        _rule(_ASK, _CREATED, "It runs what an agent wrote."),
+        *_OWN,
+        _rule(_ASK, _PROGRAMS, "It runs programs."),
+        *_BEYOND,
+    ),
     "standard": (
+        _CREATED_CONFINED,
+        _CREATED_FREE,
         *_OWN,
         _AGENTS,
         _rule(
@@ -74,6 +86,8 @@ PROFILES: dict[str, tuple[ProfileRule, ...]] = {
         *_BEYOND,
     ),
     "trusting": (
+        _CREATED_CONFINED,
+        _CREATED_FREE,
         _rule(_ALLOW, _PROGRAMS, "What it runs is confined.", Containment.CONFINED),
         _UNCONFINED,
         _rule(_ALLOW, "*", "The profile trusting allows it."),

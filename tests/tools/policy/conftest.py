@@ -110,7 +110,7 @@ ALL = (
     spec("github_push", MCP, {WRITE, EXTERNAL}, source="upstream:github", bare="push"),
     spec("drop", MCP, {EXTERNAL}, destructive=True, properties={"a": {}, "b": {}, "n": {}}),
     spec("roll_dice", SANDBOXED, {EXECUTE, EXTERNAL}, source="function:dice.py", destructive=True),
-    spec("made_up", SANDBOXED, {READ}, source="created"),
+    spec("made_up", SANDBOXED, {EXECUTE}, source="created"),
 )
 
 

@@ -50,7 +50,7 @@ PROFILED = [
     ("github_search", {}, "ask allow allow allow"),
     ("github_push", {}, "deny ask allow allow"),
     ("roll_dice", {}, "deny allow allow allow"),
-    ("made_up", {}, "allow allow allow allow"),
+    ("made_up", {}, "deny ask ask allow"),
     ("call_tool", {}, "allow allow allow allow"),
 ]
 

@@ -16,6 +16,6 @@ def main(channel: Channel) -> None:
     if load.kind == "program":
         serve_program(channel, load)
     else:
-        from tools.functions.workers.host import serve  # half a second, and kept afterwards
+        from tools.functions.programs import functions  # half a second, and kept afterwards
 
-        serve(channel, load)
+        functions.serve(channel, load)

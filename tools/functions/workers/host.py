@@ -47,7 +47,7 @@ from tools.functions.workers.offers import (
     encode_offer,
     key_of,
 )
-from tools.functions.workers.peer import ServerPeer
+from tools.functions.workers.peer import CURRENT, ServerPeer
 from tools.functions.workers.questions import Questions
 from tools.sandbox.files.sandbox import Sandbox
 
@@ -75,11 +75,17 @@ def main(channel: Channel) -> None:
     serve(channel, order)
 
 
-def serve(channel: Channel, order: Load) -> None:
-    """Loads a file of functions and serves what is called, until the server hangs up."""
+def serve(channel: Channel, order: Load, given: Mapping[str, object] | None = None) -> None:
+    """Loads a file of functions and serves what is called, until the server hangs up.
+
+    Args:
+        channel: The way to the server.
+        order: The file.
+        given: Names that the file has without an import.
+    """
     anyio.run(anyio.lowlevel.checkpoint)  # imports what the author may have modules named like
     # Outside the event loop: the file may run its own.
-    found = load(Path(order.path), order.source, order.no_store)
+    found = load(Path(order.path), order.source, order.no_store, given)
     offers = None if found.offers is None else list(map(encode_offer, found.offers))
     channel.send({"loaded": asdict(Loaded(offers, found.problems, found.files))})
     if found.offers is not None:
@@ -171,6 +177,7 @@ class _Calls:
         kind, name = message["key"]
         offer = self._offers[kind, name]
         peer = ServerPeer(self._questions, message["call"])
+        CURRENT.set(peer)
         context = RequestContext(
             Identity(**message["identity"]),
             report,

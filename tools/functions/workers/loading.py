@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -56,8 +56,13 @@ class FileImport:
         """Returns what the file imports from beside it, found or not."""
         return sorted(self._finder.sought)
 
-    def run(self, source: str) -> ModuleType:
-        """Imports the file from its text, which may be older than the file."""
+    def run(self, source: str, given: Mapping[str, object]) -> ModuleType:
+        """Imports the file from its text, which may be older than the file.
+
+        Args:
+            source: The text.
+            given: Names that it has without an import.
+        """
         sys.argv = [str(self._path)]
         sys.path.insert(0, str(self._beside))
         _give_way(self._beside, self._path)
@@ -74,6 +79,7 @@ class FileImport:
         code = compile(source, self._path, "exec", dont_inherit=True)
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
+        vars(module).update(given)
         exec(code, vars(module))  # noqa: S102  # this process is there to run it
         return module
 
@@ -175,17 +181,20 @@ class Found:
     files: list[str]
 
 
-def load(path: Path, source: str, no_store: str = "") -> Found:
+def load(
+    path: Path, source: str, no_store: str = "", given: Mapping[str, object] | None = None
+) -> Found:
     """Imports a file from a text that may be older than it, and converts its functions.
 
     Args:
         path: The file.
         source: The text.
         no_store: Why its functions may not have the stored context; else empty.
+        given: Names that it has without an import.
     """
     importing = FileImport(path)
     try:
-        module = importing.run(source)
+        module = importing.run(source, given or {})
         offers, problems = _offers(module, path, no_store or _why_out_of_reach())
     except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever the author's code raises
         return Found(None, [_failure(error, path)], importing.files)

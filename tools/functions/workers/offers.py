@@ -43,7 +43,7 @@ KINDS: Mapping[str, type[Offer]] = {
     "prompt": PromptSpec,
 }
 IN_PROCESS = {
-    *("validate", "canonical", "invoke", "describe", "customize"),
+    *("validate", "canonical", "prepare", "invoke", "describe", "customize"),
     *("read", "render", "complete"),
 }
 """What of a specification cannot leave its process."""

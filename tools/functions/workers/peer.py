@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import asdict
 from typing import Any
 
@@ -14,7 +15,10 @@ from tools.core.result import ToolResult, decode_result
 from tools.functions.workers.messages import LONGEST_TOLD, Message
 from tools.functions.workers.questions import Questions, ended
 
-__all__ = ["ServerPeer"]
+__all__ = ["CURRENT", "ServerPeer"]
+
+CURRENT: ContextVar[ServerPeer] = ContextVar("CURRENT")
+"""That of the call which runs here."""
 
 
 class ServerPeer(Peer):

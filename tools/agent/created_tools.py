@@ -1,0 +1,187 @@
+"""Created tools: an agent's own, from Python source, kept when a person has seen that."""
+
+from __future__ import annotations
+
+import json
+import keyword
+from collections.abc import Mapping
+from difflib import unified_diff
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from tools.answers.tool_cards import parameters as parameters_of
+from tools.conversion.naming import SEPARATOR
+from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError, NotFoundError
+from tools.core.result import ToolModel
+from tools.core.spec import Confirmation, Effect, Prepared, ToolScope, tool
+from tools.functions.programs.created import created_of
+
+__all__ = ["create_tool", "remove_tool"]
+
+MOST_TEXT = 2_000
+"""Characters of a description, and of why a tool is wanted."""
+
+WHOLE = 1_000_000
+"""Lines around a change that are shown: all there are."""
+
+ToolName = Annotated[
+    str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$", description="What it is to be called")
+]
+
+
+class KeptTool(ToolModel):
+    """A tool that can be called now.
+
+    Attributes:
+        name: What it is called.
+        version: Which version it is, from 1.
+        description: What it does, as those read it who find it.
+        signature: What it takes.
+    """
+
+    name: str
+    version: int
+    description: str
+    signature: str
+
+    def to_text(self) -> str:
+        """How it is called."""
+        return (
+            f"{self.name} is there, version {self.version}. Its parameters are {self.signature}."
+            f" Call it with call_tool, or as `await tools.{self.name}(…)` in a program."
+        )
+
+
+class RemovedTool(ToolModel):
+    """A tool that is gone.
+
+    Attributes:
+        name: What it was called.
+        version: Its last version, which stays in the record.
+    """
+
+    name: str
+    version: int
+
+    def to_text(self) -> str:
+        """That it is gone."""
+        return f"{self.name} is gone. Its {self.version} versions stay in the record."
+
+
+async def _prepared(arguments: Mapping[str, Any], context: RequestContext) -> Prepared:
+    """The whole of what is to be kept, checked, and as a person is shown it."""
+    from tools.functions.programs.drafts import check_text, read_draft
+
+    created = created_of(context.machine)
+    given = {name: value for name, value in arguments.items() if value is not None}
+    name = given["tool_name"]
+    if SEPARATOR in name or keyword.iskeyword(name):
+        raise InvalidArgumentsError(
+            f"tool_name: {name!r} cannot be one: it is a word of Python, or has {SEPARATOR!r}, as"
+            " the tools of other servers have."
+        )
+    created.check_name(name)
+    if "implementation" not in given:
+        raise InvalidArgumentsError("implementation: the source is missing.")
+    draft = read_draft(given["implementation"])
+    for text in ("description", "reasoning"):
+        check_text(text, given.get(text, ""))
+    if not (given.get("description") or draft.said.description):
+        raise InvalidArgumentsError(
+            f"description: {draft.function} has no docstring, so say what it does."
+        )
+    earlier = await created.current(context.identity, name)
+    kept = {**given, "implementation": draft.source}
+    lines = [f"tool_name: {name}" + (f", version {earlier.version + 1}" if earlier else "")]
+    lines += [f"{each}: {_indented(given[each])}" for each in SHOWN if each in given]
+    if earlier is None:
+        lines.append(f"implementation:\n    {_indented(draft.source)}")
+    else:
+        changes = unified_diff(
+            earlier.source.splitlines(), draft.source.splitlines(), n=WHOLE, lineterm=""
+        )
+        whole = [*changes][3:] or [f" {each}" for each in draft.source.splitlines()]
+        lines.append("implementation, with what changes:\n    " + "\n    ".join(whole))
+    return Prepared(kept, "\n".join(lines))
+
+
+SHOWN = ("description", "parameters", "reasoning")
+"""What a person reads beside the source."""
+
+
+def _indented(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.replace("\n", "\n    ").rstrip()  # no line of it passes for another argument
+
+
+@tool(
+    scope=ToolScope.SYSTEM,
+    effects={Effect.WRITE, Effect.EXECUTE},
+    confirmation=Confirmation.REQUIRED,
+    tags=("agent",),
+    capabilities=("make a new tool from Python source", "save a program as a tool"),
+    prepare=_prepared,
+)
+async def create_tool(
+    context: RequestContext,
+    tool_name: ToolName,
+    implementation: Annotated[
+        str | None,
+        Field(
+            max_length=50_000,
+            description="Python: one public function with types and a docstring, helpers with an"
+            " underscore, imports of the standard library; in an async one `await tools.NAME(…)`"
+            " calls other tools",
+        ),
+    ] = None,
+    description: Annotated[
+        str | None, Field(max_length=MOST_TEXT, description="What it does; default: its docstring")
+    ] = None,
+    parameters: Annotated[
+        dict[str, Any] | None,
+        Field(description="JSON Schema of its arguments, as its signature has them, with texts"),
+    ] = None,
+    reasoning: Annotated[
+        str | None, Field(max_length=MOST_TEXT, description="Why; the user reads it")
+    ] = None,
+) -> KeptTool:
+    """Makes a tool of Python source, for this user, from now on; the user approves the source.
+
+    It runs confined: no files, no network, and other tools only as its caller may call them. The
+    same name again makes a new version.
+    """
+    from tools.functions.programs.drafts import read_draft
+
+    del reasoning  # it was for the user
+    created = created_of(context.machine)
+    created.check_name(tool_name)
+    draft = read_draft(implementation or "")
+    kept, spec = await created.create(
+        tool_name, draft, context, told=description or "", parameters=parameters
+    )
+    return KeptTool(
+        name=kept.name,
+        version=kept.version,
+        description=spec.description,
+        signature=parameters_of(spec),
+    )
+
+
+@tool(
+    scope=ToolScope.SYSTEM,
+    effects={Effect.WRITE},
+    destructive=True,
+    tags=("agent",),
+    capabilities=("remove a tool that was created",),
+)
+async def remove_tool(context: RequestContext, tool_name: ToolName) -> RemovedTool:
+    """Removes a tool that was made with create_tool."""
+    removed = await created_of(context.machine).remove(context.identity, tool_name)
+    if removed is None:
+        raise NotFoundError(
+            f"tool_name: no created tool is called {tool_name!r}.",
+            next_actions=["See search_tools, with the tag created."],
+        )
+    return RemovedTool(name=removed.name, version=removed.version)

@@ -1,0 +1,263 @@
+"""Created tools: those that agents have written, kept in the registry as the record has them."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+import anyio.to_thread
+
+from storage.errors import StorageError
+from storage.locks import made_once
+from tools.core.errors import ConflictError, UnknownToolError
+from tools.core.machine import Machine
+from tools.core.registry import ToolRegistry
+from tools.core.spec import Effect, ToolScope, ToolSpec
+from tools.core.toolset import folded_name
+
+if TYPE_CHECKING:  # loaded where a tool was created
+    from storage.catalog.created_tools import CreatedTool, CreatedToolStore
+    from storage.models import Identity
+    from tools.core.context import RequestContext
+    from tools.core.result import ToolResult
+    from tools.functions.programs.drafts import Draft
+    from tools.functions.programs.warm import WarmTools
+
+__all__ = ["CreatedTools", "created_of"]
+
+MOST_CLIENT = 60
+"""Characters of what a client calls itself."""
+
+WATCH_SECONDS = 0.5
+"""How often the record is looked at, to which other servers write too."""
+
+_logger = logging.getLogger("toolcrib")
+
+Invoke = Callable[[dict[str, Any], Any], Awaitable["ToolResult"]]
+
+
+class CreatedTools:
+    """Keeps each user's tools in the registry of that user, and has them run.
+
+    Args:
+        store: Gives what keeps them.
+        registry: Where they are called.
+        make_warm: Makes what runs them, when the first one is run.
+    """
+
+    def __init__(
+        self,
+        store: Callable[[], CreatedToolStore],
+        registry: ToolRegistry,
+        make_warm: Callable[[], WarmTools],
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._make_warm = make_warm
+        self._changes = 0
+        self._current: dict[tuple[str, str], tuple[CreatedTool, ToolSpec]] = {}
+        self._hidden: set[str] = set()
+        self._first = anyio.Event()
+        self._listeners: list[Callable[[], None]] = []
+
+    @made_once
+    def _warm(self) -> WarmTools:
+        return self._make_warm()
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Has somebody told when there are other tools than before."""
+        self._listeners.append(listener)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Follows what other servers on the same data create and remove."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._watch)
+            yield
+            group.cancel_scope.cancel()
+
+    async def loaded(self) -> None:
+        """Waits until the tools have been read once; they must be `running`."""
+        await self._first.wait()
+
+    def load(self) -> None:
+        """Takes in what has changed; blocks."""
+        self._take(self._read())
+
+    async def refresh(self) -> None:
+        """Takes in what has changed."""
+        self._take(await anyio.to_thread.run_sync(self._read))
+
+    async def create(
+        self,
+        name: str,
+        draft: Draft,
+        context: RequestContext,
+        *,
+        told: str = "",
+        parameters: Mapping[str, Any] | None = None,
+    ) -> tuple[CreatedTool, ToolSpec]:
+        """Converts a draft in a process of its own, and keeps what comes of it.
+
+        Args:
+            name: What the tool is to be called.
+            draft: Its source.
+            context: Whose it is, and where it was written.
+            told: The description that was given; empty for that of the docstring.
+            parameters: The JSON Schema of the arguments that was given, if any.
+
+        Raises:
+            InvalidArgumentsError: If it cannot be converted; it says why.
+            UnavailableError: If no process can be started for that.
+            StorageError: If it cannot be kept.
+        """
+        from tools.functions.programs.definitions import definition_of
+
+        sent = await self._warm.converted(name, draft)
+        definition = definition_of(draft, sent, told, parameters)
+        add = partial(
+            self._store().add,
+            context.identity,
+            name,
+            draft.source,
+            definition,
+            session_id=context.session_id,
+            client=context.client,
+        )
+        tool = await anyio.to_thread.run_sync(add)
+        await self.refresh()
+        return tool, self._specified(tool)
+
+    def check_name(self, name: str) -> None:
+        """Refuses a name that belongs to another tool than a created one, or looks like its name.
+
+        Raises:
+            ConflictError: If it does; it says whose it is.
+        """
+        from tools.conversion.confusables import skeleton
+
+        looks = skeleton(folded_name(name))
+        for offer in self._registry.offers():
+            for other in (offer.name, offer.bare, *offer.aliases, *offer.known_as):
+                if other and skeleton(folded_name(other)) == looks:
+                    raise ConflictError(
+                        f"tool_name: {name!r} is, or looks like, the name of {offer.name}"
+                        f" ({offer.source.partition(':')[0]}).",
+                        next_actions=["Choose a name that cannot be taken for another tool's."],
+                    )
+
+    async def current(self, identity: Identity, name: str) -> CreatedTool | None:
+        """A user's tool as it is now; None where there is none."""
+        await self.refresh()
+        found = self._current.get((identity.user_id, name))
+        return None if found is None else found[0]
+
+    async def remove(self, identity: Identity, name: str) -> CreatedTool | None:
+        """Takes a user's tool out of use; returns its last version, None where there is none."""
+        removed = await anyio.to_thread.run_sync(self._store().remove, identity.user_id, name)
+        await self.refresh()
+        return removed
+
+    async def _watch(self) -> None:
+        while True:
+            try:
+                await self.refresh()
+            except StorageError as error:
+                _logger.warning("Created tools cannot be read: %s", error)
+            self._first.set()
+            self._tell_hidden()
+            if "_warm" in vars(self):
+                await self._warm.sweep()
+            await anyio.sleep(WATCH_SECONDS)
+
+    def _read(self) -> tuple[int, list[CreatedTool]] | None:
+        """How often the record was changed, and what is in it; None where nothing is new."""
+        store = self._store()
+        changes = store.changes()
+        return None if changes == self._changes else (changes, store.everybodys())
+
+    def _take(self, found: tuple[int, list[CreatedTool]] | None) -> None:
+        if found is None or found[0] <= self._changes:
+            return
+        self._changes, tools = found
+        before, self._current = self._current, {}
+        by_user: defaultdict[str, list[ToolSpec]] = defaultdict(list)
+        for user_id, _ in before:
+            by_user[user_id] = []
+        for tool in tools:
+            if not tool.is_whole:
+                _logger.error("The created tool %s is not what was approved: left out", tool.name)
+                continue
+            key = tool.owner, tool.name
+            known, spec = before.get(key, (None, None))
+            if spec is None or known != tool:
+                spec = self._specified(tool)
+            self._current[key] = tool, spec
+            by_user[tool.owner].append(spec)
+        for user_id, specs in by_user.items():
+            self._registry.replace_created(user_id, specs)
+        for listener in self._listeners:
+            listener()
+
+    def _specified(self, tool: CreatedTool) -> ToolSpec:
+        return _spec_of(tool, partial(self._run, tool))
+
+    def _tell_hidden(self) -> None:
+        """Warns of tools whose names others have got since."""
+        names = {name for _, name in self._current}
+        taken = {name for name in names if self._registry.get(name) is not None}
+        for name in taken - self._hidden:
+            _logger.warning("The created tool %s is hidden: another is called so too", name)
+        self._hidden = taken
+
+    async def _run(
+        self, tool: CreatedTool, arguments: dict[str, Any], context: RequestContext
+    ) -> ToolResult:
+        await self.refresh()  # another server may have removed it just now
+        now, _ = self._current.get((tool.owner, tool.name), (None, None))
+        if now is None:
+            raise UnknownToolError(f"{tool.name} was removed.")
+        if now != tool:
+            raise ConflictError(
+                f"{tool.name} has become another: it is of version {now.version} now.",
+                next_actions=["See describe_tool for what it takes now, and call it again."],
+            )
+        return await self._warm.call(tool, arguments, context)
+
+
+def created_of(machine: Machine) -> CreatedTools:
+    """Returns the tools that agents wrote.
+
+    Raises:
+        UnavailableError: If none are kept here.
+    """
+    return cast("CreatedTools", machine.created)
+
+
+def _spec_of(tool: CreatedTool, invoke: Invoke) -> ToolSpec:
+    """The tool as it is listed and called."""
+    from tools.conversion.callables.callables import title_of
+
+    said = tool.definition
+    client = " ".join(tool.client.split())[:MOST_CLIENT] or "an agent"
+    return ToolSpec(
+        name=tool.name,
+        title=title_of(tool.name),
+        description=f"[created by {client}] {said['description']}",
+        input_schema=said["input_schema"],
+        output_schema=said["output_schema"],
+        scope=ToolScope.SANDBOXED,
+        effects=frozenset({Effect.EXECUTE}),
+        destructive=True,  # whatever it calls may be
+        tags=("created",),
+        source="created",
+        owner=tool.owner,
+        once=True,
+        validate=dict,  # its process does
+        invoke=invoke,
+    )

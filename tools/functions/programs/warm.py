@@ -1,0 +1,177 @@
+"""Warm tools: the processes of created tools, each kept for a while after a call."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from pydantic import ValidationError
+
+from storage.catalog.created_tools import CreatedTool
+from storage.models import Identity
+from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError, ToolFailedError
+from tools.core.result import ToolFailure, ToolResult
+from tools.functions.programs.cells import Cells
+from tools.functions.programs.drafts import Draft
+from tools.functions.workers.messages import Load
+from tools.functions.workers.offers import decode_result
+from tools.functions.workers.worker import Worker, WorkerEndedError
+
+__all__ = ["WarmTools"]
+
+IDLE_SECONDS = 180.0
+"""How long a process waits for its next call."""
+
+BUSY_SECONDS = 300.0
+"""How long one may work in all: what it may use of a processor is counted from its start."""
+
+MOST_WARM = 8
+"""Processes that wait at once; the one that has waited longest gives way."""
+
+LOAD_SECONDS = 20.0
+"""How long the source may take to be loaded."""
+
+_logger = logging.getLogger("toolcrib")
+
+Key = tuple[str, str, Identity]
+
+
+@dataclass(slots=True)
+class _Warm:
+    """One process.
+
+    Attributes:
+        worker: The process; None until it is there.
+        users: How many calls are using it.
+        busy: Seconds that calls have taken.
+        used: When the last of them ended.
+        starting: Held while it is started.
+    """
+
+    worker: Worker | None = None
+    users: int = 0
+    busy: float = 0.0
+    used: float = field(default_factory=time.monotonic)
+    starting: anyio.Lock = field(default_factory=anyio.Lock)
+
+
+class WarmTools:
+    """Runs created tools: each version for each identity in a confined process of its own.
+
+    Args:
+        cells: Gives the processes.
+    """
+
+    def __init__(self, cells: Callable[[], Awaitable[Cells]]) -> None:
+        self._cells = cells
+        self._warm: dict[Key, _Warm] = {}
+
+    async def converted(self, name: str, draft: Draft) -> Mapping[str, Any]:
+        """Loads a draft and returns what its process says of the tool that it is.
+
+        Raises:
+            InvalidArgumentsError: If it cannot be loaded, or is not one tool.
+            UnavailableError: If no process can be started.
+        """
+        worker = await self._load(name, draft.source)
+        try:
+            loaded = worker.loaded
+        finally:
+            await worker.aclose()
+        offers = [] if loaded is None else loaded.offers or []
+        problems = [] if loaded is None else [_at(each.line, each.text) for each in loaded.problems]
+        kinds = [(each.get("kind"), each.get("name")) for each in offers]
+        if not problems and kinds != [("tool", draft.function)]:
+            problems = [f"it loaded as {len(offers)} tools, and not as {draft.function} alone"]
+        if problems:
+            raise InvalidArgumentsError(
+                f"implementation: {'; '.join(problems)}",
+                next_actions=["Send the source with that changed."],
+            )
+        return offers[0]
+
+    async def call(
+        self, tool: CreatedTool, arguments: Mapping[str, Any], context: RequestContext
+    ) -> ToolResult:
+        """Runs a tool.
+
+        Raises:
+            ToolFailedError: If its process ended, or said what no tool says.
+            UnavailableError: If no process can be started.
+        """
+        asked = {"key": ("tool", tool.definition["function"]), "arguments": arguments}
+        async with self._worker(tool, context.identity) as worker:
+            try:
+                result = decode_result(await worker.call(asked, context))
+                if result.is_error:
+                    ToolFailure.model_validate(result.structured)
+            except WorkerEndedError as error:
+                raise ToolFailedError(
+                    f"{tool.name} did not finish: its process {error}.",
+                    next_actions=["Ask for less in one call, or create it anew without that."],
+                ) from None  # it is in the log
+            except (KeyError, TypeError, ValueError, ValidationError) as error:
+                worker.retire()
+                raise ToolFailedError(f"{tool.name} answered what no tool does.") from error
+            return result
+
+    async def sweep(self) -> None:
+        """Ends the processes that nobody has used for a while."""
+        limit = time.monotonic() - IDLE_SECONDS
+        for key, warm in list(self._warm.items()):
+            if not warm.users and warm.used < limit:
+                await self._drop(key)
+
+    @asynccontextmanager
+    async def _worker(self, tool: CreatedTool, identity: Identity) -> AsyncIterator[Worker]:
+        key = tool.owner, tool.digest, identity
+        warm = self._warm.setdefault(key, _Warm())
+        warm.users += 1
+        began = time.monotonic()
+        try:
+            async with warm.starting:
+                if warm.worker is None or warm.worker.retired:
+                    warm.worker, warm.busy = await self._load(tool.name, tool.source), 0.0
+            yield warm.worker
+        finally:
+            warm.users -= 1
+            warm.used = time.monotonic()
+            warm.busy += warm.used - began
+            with anyio.CancelScope(shield=True):
+                await self._tidy(key, warm)
+
+    async def _tidy(self, key: Key, warm: _Warm) -> None:
+        """Ends what has worked for long, and what has waited longest where too many wait."""
+        if not warm.users and (warm.worker is None or warm.busy > BUSY_SECONDS):
+            await self._drop(key)
+        waiting = [key for key, each in self._warm.items() if not each.users]
+        for oldest in sorted(waiting, key=lambda each: self._warm[each].used)[:-MOST_WARM]:
+            await self._drop(oldest)
+
+    async def _drop(self, key: Key) -> None:
+        warm = self._warm.pop(key, None)
+        if warm is not None and warm.worker is not None and not warm.worker.retired:
+            await warm.worker.aclose()
+
+    async def _load(self, name: str, source: str) -> Worker:
+        cells = await self._cells()
+        try:
+            with anyio.fail_after(LOAD_SECONDS):
+                return await cells.take(Load(f"{name}.py", source))
+        except TimeoutError:
+            raise ToolFailedError(
+                f"{name} was not loaded within {LOAD_SECONDS:g} seconds.",
+                next_actions=["Do the work in the function, and nothing where it is defined."],
+            ) from None
+        except WorkerEndedError as error:
+            raise ToolFailedError(f"{name} was not loaded: its process {error}.") from None
+
+
+def _at(line: int | None, text: str) -> str:
+    return text if line is None else f"line {line}: {text}"
