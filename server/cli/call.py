@@ -64,12 +64,14 @@ async def _result(app: App, name: str, given: dict[str, Any], *, as_json: bool) 
         app.gateway.running(eager=False),
         app.catalogue.running(),
     ):
-        if app.registry.get(name) is None:
+        await app.created.refresh()
+        registry = app.registry.of(app.identity.user_id)
+        if registry.get(name) is None:
             await app.functions.load()  # a person waits for an installation, clients do not
             await app.gateway.find(name)
         if app.apis is not None:
             await app.apis.load()
-        spec = app.registry.get(name)
+        spec = registry.get(name)
         if spec is not None and REACHING in spec.tags:
             await app.gateway.ready()  # with what other servers listed last
         is_typed = spec is not None and not spec.source.startswith(("openapi:", "upstream:"))

@@ -14,10 +14,12 @@ import typer
 
 from server.app import App, apis_of, build, discover_tools, function_files
 from server.cli.invocation import invocation, invocation_elsewhere
+from server.composition.created import list_created
 from server.composition.safety import make_machine
 from server.settings import Settings
 from server.settings.collections import collections_of
 from server.settings.sources import load
+from storage.catalog.created_tools import CreatedToolStore
 from storage.database import RECORD, Database
 from storage.errors import BackupError
 from tools.core.registry import ToolRegistry
@@ -87,7 +89,7 @@ def record(data_dir: Path | None, config_file: Path | None) -> Iterator[Database
 
 
 def tools_of(settings: Settings, name: str | None = None) -> ToolRegistry:
-    """Every tool that there is, to be looked at, not called.
+    """Every tool that there is for the user of the settings, to be looked at, not called.
 
     Those of other servers are as these told when they were last connected to.
 
@@ -118,7 +120,10 @@ def _of_this_machine(settings: Settings) -> ToolRegistry:
     machine = make_machine(settings, os.environ, Redaction())
     apis = apis_of(settings, registry, machine)
     anyio.run(load_own, function_files(settings, registry), apis)
-    return registry
+    if (settings.data_dir / RECORD).exists():
+        with closing(Database(settings.data_dir / RECORD)) as database:
+            list_created(registry, CreatedToolStore(database))
+    return registry.of(settings.identity.user_id)
 
 
 async def load_own(functions: FunctionFiles, apis: Apis | None) -> None:
@@ -142,6 +147,7 @@ def _with_servers(settings: Settings, name: str | None) -> ToolRegistry:
 
     try:
         anyio.run(load)
+        app.created.load()
     finally:
         app.library.close()
-    return app.registry
+    return app.registry.of(settings.identity.user_id)

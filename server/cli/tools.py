@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
 from server.cli.terminal.screen import print_json, say
-from server.mcp.visible import visible
+from server.mcp.visible import visible, visible_lines
+from tools.core.errors import NotFoundError
 from tools.core.spec import ToolSpec
+
+if TYPE_CHECKING:
+    from storage.database import Database
 
 __all__ = ["tools"]
 
@@ -22,6 +27,12 @@ DESCRIPTION_CHARACTERS = 300
 def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
     name: Annotated[str | None, typer.Argument(help="Show this tool's schemas.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    source: Annotated[
+        bool, typer.Option("--source", help="Print the source of a tool that an agent created.")
+    ] = False,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove a tool that an agent created.")
+    ] = False,
     functions: FunctionsOption = None,
     root: RootOption = None,
     data_dir: DataDirOption = None,
@@ -32,12 +43,16 @@ def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
     Tools of other servers are listed as they were at the last connection.
     """
     from server import logs
-    from server.cli.opened import tools_of
+    from server.cli.opened import record, tools_of
     from server.settings.sources import load
 
     logs.show()
     flags = {"root": root, "data_dir": data_dir, "functions.paths": functions or None}
     settings = load(flags, config_file=config)
+    if source or remove:
+        with record(data_dir, config) as database:
+            _look_at_created(database, settings.identity.user_id, name, remove=remove)
+        return
     registry = tools_of(settings, name)
     found = registry.specs() if name is None else (registry.find(name),)
     specs = [replace(spec, description=registry.description_of(spec)) for spec in found]
@@ -46,6 +61,27 @@ def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
         print_json(shown if name is None else shown[0])
     else:
         _print(specs)
+
+
+def _look_at_created(database: Database, user_id: str, name: str | None, *, remove: bool) -> None:
+    """Prints the source of a created tool, or removes it."""
+    from storage.catalog.created_tools import CreatedToolStore
+
+    if name is None:
+        raise typer.BadParameter("name the tool")
+    store = CreatedToolStore(database)
+    found = store.remove(user_id, name) if remove else store.get(user_id, name)
+    if found is None:
+        raise NotFoundError(
+            f"No agent has created a tool {name!r}.",
+            next_actions=["`toolcrib tools` lists all."],
+        )
+    if remove:
+        say(f"Removed {found.name}. Its source stays in the record.")
+        return
+    made = datetime.fromtimestamp(found.created_at).astimezone().isoformat(" ", "minutes")
+    say((f"# {found.name}, version {found.version}, by {found.client}, {made}", "dim"))
+    typer.echo(visible_lines(found.source), nl=False)
 
 
 def _described(spec: ToolSpec) -> dict[str, object]:

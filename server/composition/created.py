@@ -6,14 +6,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from storage.library import Library
+from tools.core.errors import UnavailableError
 from tools.core.machine import Machine
 from tools.core.registry import ToolRegistry
 from tools.functions.programs.created import CreatedTools
 
-if TYPE_CHECKING:  # loaded where one is called
+if TYPE_CHECKING:  # loaded where there are some
+    from storage.catalog.created_tools import CreatedToolStore
     from tools.functions.programs.warm import WarmTools
 
-__all__ = ["make_created"]
+__all__ = ["list_created", "make_created"]
 
 
 def make_created(registry: ToolRegistry, library: Library, machine: Machine) -> CreatedTools:
@@ -25,6 +27,15 @@ def make_created(registry: ToolRegistry, library: Library, machine: Machine) -> 
         machine: Gives the processes that they run in.
     """
     return CreatedTools(lambda: library.catalog.created, registry, partial(_make_warm, machine))
+
+
+def list_created(registry: ToolRegistry, store: CreatedToolStore) -> None:
+    """Puts created tools into a registry, to be looked at, not called."""
+    CreatedTools(lambda: store, registry, _none_warm).load()
+
+
+def _none_warm() -> WarmTools:
+    raise UnavailableError("Nothing is called here.")
 
 
 def _make_warm(machine: Machine) -> WarmTools:
