@@ -267,6 +267,7 @@ async def call_tools(
             raise _nested_too_deep(call.name, call_tools.__name__)
     with _together(context, wanted) as together:
         results = await together.call_all(wanted)
+    registry = context.registry
     results = [advised(each, registry, call) for call, each in zip(wanted, results, strict=True)]
     return Answers.of(wanted, results, context.text_budget)
 

@@ -288,7 +288,12 @@ class SandboxToolManager:
         calls = Calls(self._catalogue, batch, self._text_budget, self._jobs)
         match spec.scope:
             case ToolScope.SANDBOXED:
-                return context.granted(sandbox=sandbox, searching=self._machine, call=nested)
+                return context.granted(
+                    sandbox=sandbox,
+                    searching=self._machine,
+                    call=nested,
+                    calls=calls if spec.owner else None,  # what was created is a program
+                )
             case ToolScope.CONTEXT:
                 return context.granted(
                     sandbox=sandbox,

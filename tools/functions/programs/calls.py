@@ -101,7 +101,7 @@ class ProgramCalls:
     async def _call(
         self, context: RequestContext, name: str, arguments: Mapping[str, Any]
     ) -> ToolResult:
-        registry = context.catalogue.registry
+        registry = context.registry
         spec = registry.get(name)
         if spec is not None and _may_know(spec, context):
             arguments = _named(spec, dict(arguments))

@@ -118,18 +118,19 @@ class CreatedTools:
         """
         from tools.functions.programs.definitions import definition_of
 
-        sent = await self._warm.converted(name, draft)
-        definition = definition_of(draft, sent, told, parameters)
-        add = partial(
-            self._store().add,
-            context.identity,
-            name,
-            draft.source,
-            definition,
-            session_id=context.session_id,
-            client=context.client,
-        )
-        tool = await anyio.to_thread.run_sync(add)
+        async with self._warm.converted(name, draft) as converted:
+            definition = definition_of(draft, converted.sent, told, parameters)
+            add = partial(
+                self._store().add,
+                context.identity,
+                name,
+                draft.source,
+                definition,
+                session_id=context.session_id,
+                client=context.client,
+            )
+            tool = await anyio.to_thread.run_sync(add)
+            converted.keep(tool)
         await self.refresh()
         return tool, self._specified(tool)
 

@@ -1,24 +1,38 @@
-"""A created tool in its cell: a function that is called as often as the server wants."""
+"""A created tool in its cell: a function that knows the tools, and is called again and again."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from tools.functions.programs.program import Tools
+from tools.functions.programs.namespace import NAME, POSITIONAL, Namespace, ToolError
 from tools.functions.workers.channel import Channel
 from tools.functions.workers.host import serve as serve_file
-from tools.functions.workers.messages import Load
-from tools.functions.workers.peer import CURRENT
+from tools.functions.workers.messages import MOST_OPEN, Load
+from tools.functions.workers.peer import CURRENT, ServerPeer
 
 __all__ = ["serve"]
 
 
 def serve(channel: Channel, load: Load) -> None:
     """Loads functions that know the tools as programs do, and runs what is called."""
-    serve_file(channel, load, {"tools": Tools(_ask)})
+    namespace = Namespace(_Calls().ask, set())
+    serve_file(channel, load, {NAME: namespace, "ToolError": ToolError})
 
 
-async def _ask(name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  # a result
-    result = await CURRENT.get().call(None, name, arguments)
-    return result.structured
+class _Calls:
+    """The calls that functions make; of one of theirs, what there is no place for waits."""
+
+    def __init__(self) -> None:
+        self._places: WeakKeyDictionary[ServerPeer, asyncio.Semaphore] = WeakKeyDictionary()
+
+    async def ask(
+        self, tool: str, values: tuple[Any, ...], arguments: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Has the server call a tool for the call that runs here."""
+        peer = CURRENT.get()
+        given = {**arguments, POSITIONAL: values} if values else arguments
+        async with self._places.setdefault(peer, asyncio.Semaphore(MOST_OPEN)):
+            return await peer.answer(tool, given)

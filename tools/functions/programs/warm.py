@@ -16,11 +16,11 @@ from storage.catalog.created_tools import CreatedTool
 from storage.models import Identity
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError, ToolFailedError
-from tools.core.result import ToolFailure, ToolResult
+from tools.core.result import ToolFailure, ToolResult, decode_result
+from tools.functions.programs.calls import ProgramCalls
 from tools.functions.programs.cells import Cells
 from tools.functions.programs.drafts import Draft
-from tools.functions.workers.messages import Load
-from tools.functions.workers.offers import decode_result
+from tools.functions.workers.messages import Load, Loaded, Message
 from tools.functions.workers.worker import Worker, WorkerEndedError
 
 __all__ = ["WarmTools"]
@@ -33,6 +33,9 @@ BUSY_SECONDS = 300.0
 
 MOST_WARM = 8
 """Processes that wait at once; the one that has waited longest gives way."""
+
+MOST_CALLS = 100
+"""Calls of other tools that one call may make."""
 
 LOAD_SECONDS = 20.0
 """How long the source may take to be loaded."""
@@ -61,6 +64,26 @@ class _Warm:
     starting: anyio.Lock = field(default_factory=anyio.Lock)
 
 
+class Converted:
+    """A draft that is loaded.
+
+    Attributes:
+        sent: What its process says of the tool that it is.
+        is_kept: Whether its process waits for calls of that tool.
+    """
+
+    def __init__(self, warm: WarmTools, worker: Worker, sent: Mapping[str, Any]) -> None:
+        self.sent = sent
+        self.is_kept = False
+        self._warm = warm
+        self._worker = worker
+
+    def keep(self, tool: CreatedTool) -> None:
+        """Has the process wait for calls of the tool that was made of the draft."""
+        self._warm.put(tool, self._worker)
+        self.is_kept = True
+
+
 class WarmTools:
     """Runs created tools: each version for each identity in a confined process of its own.
 
@@ -72,29 +95,21 @@ class WarmTools:
         self._cells = cells
         self._warm: dict[Key, _Warm] = {}
 
-    async def converted(self, name: str, draft: Draft) -> Mapping[str, Any]:
-        """Loads a draft and returns what its process says of the tool that it is.
+    @asynccontextmanager
+    async def converted(self, name: str, draft: Draft) -> AsyncIterator[Converted]:
+        """Loads a draft; its process ends with the block, unless it is kept for the tool.
 
         Raises:
             InvalidArgumentsError: If it cannot be loaded, or is not one tool.
             UnavailableError: If no process can be started.
         """
         worker = await self._load(name, draft.source)
+        made = Converted(self, worker, _offer_of(draft, worker.loaded))
         try:
-            loaded = worker.loaded
+            yield made
         finally:
-            await worker.aclose()
-        offers = [] if loaded is None else loaded.offers or []
-        problems = [] if loaded is None else [_at(each.line, each.text) for each in loaded.problems]
-        kinds = [(each.get("kind"), each.get("name")) for each in offers]
-        if not problems and kinds != [("tool", draft.function)]:
-            problems = [f"it loaded as {len(offers)} tools, and not as {draft.function} alone"]
-        if problems:
-            raise InvalidArgumentsError(
-                f"implementation: {'; '.join(problems)}",
-                next_actions=["Send the source with that changed."],
-            )
-        return offers[0]
+            if not made.is_kept:
+                await worker.aclose()
 
     async def call(
         self, tool: CreatedTool, arguments: Mapping[str, Any], context: RequestContext
@@ -106,9 +121,11 @@ class WarmTools:
             UnavailableError: If no process can be started.
         """
         asked = {"key": ("tool", tool.definition["function"]), "arguments": arguments}
+        calls = ProgramCalls(MOST_CALLS)
         async with self._worker(tool, context.identity) as worker:
             try:
-                result = decode_result(await worker.call(asked, context))
+                with context.looping(tool.digest, calls.remaining) as (looping, _):
+                    result = decode_result(await worker.call(asked, calls.within(looping)))
                 if result.is_error:
                     ToolFailure.model_validate(result.structured)
             except WorkerEndedError as error:
@@ -120,6 +137,10 @@ class WarmTools:
                 worker.retire()
                 raise ToolFailedError(f"{tool.name} answered what no tool does.") from error
             return result
+
+    def put(self, tool: CreatedTool, worker: Worker) -> None:
+        """Has a process that has loaded a tool wait for its calls."""
+        self._warm.setdefault((tool.owner, tool.digest, tool.identity), _Warm(worker))
 
     async def sweep(self) -> None:
         """Ends the processes that nobody has used for a while."""
@@ -171,6 +192,20 @@ class WarmTools:
             ) from None
         except WorkerEndedError as error:
             raise ToolFailedError(f"{name} was not loaded: its process {error}.") from None
+
+
+def _offer_of(draft: Draft, loaded: Loaded | None) -> Message:
+    offers = [] if loaded is None else loaded.offers or []
+    problems = [] if loaded is None else [_at(each.line, each.text) for each in loaded.problems]
+    found = [(each.get("kind"), each.get("name")) for each in offers]
+    if not problems and found != [("tool", draft.function)]:
+        problems = [f"it loaded as {len(offers)} tools, and not as {draft.function} alone"]
+    if problems:
+        raise InvalidArgumentsError(
+            f"implementation: {'; '.join(problems)}",
+            next_actions=["Send the source with that changed."],
+        )
+    return offers[0]
 
 
 def _at(line: int | None, text: str) -> str:

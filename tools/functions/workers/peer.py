@@ -73,5 +73,9 @@ class ServerPeer(Peer):
 
     async def call(self, _context: object, name: str, arguments: Mapping[str, Any]) -> ToolResult:
         """Calls another tool; the server knows in which context."""
-        made = {"tool": name, "arguments": arguments}
-        return decode_result(await self._ask(made))
+        return decode_result(await self.answer(name, arguments))
+
+    async def answer(self, name: str, arguments: Mapping[str, Any]) -> Message:
+        """What another tool answers, as the server sends it."""
+        answer: Message = await self._ask({"tool": name, "arguments": arguments})
+        return answer
