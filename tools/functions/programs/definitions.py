@@ -7,8 +7,10 @@ else is taken from there, and of the schemas only what shows what it holds.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+
+from pydantic import BaseModel, ValidationError
 
 from tools.conversion.callables.docstrings import description
 from tools.core.errors import InvalidArgumentsError
@@ -17,16 +19,28 @@ from tools.functions.programs.drafts import Draft, check_text
 __all__ = ["definition_of"]
 
 LONGEST = 20_000
-"""Characters of both schemas together."""
+"""Characters of a definition."""
 
 TEXTS = frozenset({"title", "description", "examples"})
 """What a schema says to its reader alone."""
 
-Schema = Mapping[str, Any]
+
+class _Arguments(BaseModel, extra="allow"):
+    """The JSON Schema of a tool's arguments."""
+
+    properties: dict[str, dict[str, Any]] = {}
+    required: list[str] | None = None
+
+
+class _Sent(BaseModel):
+    """What a process says of a tool."""
+
+    input_schema: _Arguments
+    output_schema: dict[str, Any] | None
 
 
 def definition_of(
-    draft: Draft, sent: Mapping[str, Any], told: str, parameters: Schema | None
+    draft: Draft, sent: Mapping[str, Any], told: str, parameters: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Returns the description and the schemas of a tool.
 
@@ -39,62 +53,74 @@ def definition_of(
     Raises:
         InvalidArgumentsError: If the parts do not fit each other.
     """
-    schema, output = sent.get("input_schema"), sent.get("output_schema")
-    if not isinstance(schema, Mapping) or not isinstance(output, Mapping | None):
-        raise _unfit(["what it loaded as is no tool"])
-    properties = schema.get("properties", {})
-    if sorted(properties) != sorted(draft.parameters):
-        raise _unfit([f"it takes {_named(draft.parameters)}, and loaded as {_named(properties)}"])
-    texts = dict(draft.said.parameters)
-    if parameters is not None:
-        if problems := [*_misfits(parameters, schema)]:
-            raise InvalidArgumentsError(
-                f"parameters: {'; '.join(problems)}.",
-                next_actions=["Make it say what the signature says, or leave it out."],
-            )
-        for name, each in parameters.get("properties", {}).items():
-            texts[name] = str(each.get("description", texts.get(name, "")))
-    described = {
-        name: {**each, "description": texts[name]} if texts.get(name) else each
-        for name, each in properties.items()
-    }
+    try:
+        found = _Sent.model_validate(sent)
+    except ValidationError:
+        raise _unfit("what it loaded as is no tool") from None
+    schema = found.input_schema
+    if sorted(schema.properties) != sorted(draft.parameters):
+        takes, loaded = _named(draft.parameters), _named(schema.properties)
+        raise _unfit(f"it takes {takes}, and loaded as {loaded}")
+    texts = {**draft.said.parameters, **_texts(parameters, schema)}
+    for name, text in texts.items():
+        if text and name in schema.properties:
+            schema.properties[name]["description"] = text
     definition = {
         "function": draft.function,
         "description": told or description(draft.said),
-        "input_schema": {**schema, "properties": described},
-        "output_schema": output,
+        "input_schema": schema.model_dump(exclude_none=True),
+        "output_schema": found.output_schema,
     }
-    said = json.dumps(definition, ensure_ascii=False)
+    try:
+        said = json.dumps(definition, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        raise _unfit("its schemas have numbers that JSON cannot say") from None
     check_text("implementation", said)
     if len(said) > LONGEST:
-        raise _unfit([f"its definition has {len(said):,} characters, {LONGEST:,} are allowed"])
+        raise _unfit(f"its definition has {len(said):,} characters, {LONGEST:,} are allowed")
     return definition
 
 
-def _unfit(problems: list[str]) -> InvalidArgumentsError:
+def _texts(given: Mapping[str, Any] | None, schema: _Arguments) -> dict[str, str]:
+    """What a schema that was given says of each parameter.
+
+    Raises:
+        InvalidArgumentsError: If it says something else than the signature.
+    """
+    if given is None:
+        return {}
+    try:
+        wanted = _Arguments.model_validate(given)
+        problems = [*_misfits(wanted, schema)]
+    except ValidationError:
+        problems = ["it is no JSON Schema of an object"]
+    if problems:
+        raise InvalidArgumentsError(
+            f"parameters: {'; '.join(problems)}.",
+            next_actions=["Make it say what the signature says, or leave it out."],
+        )
+    return {name: str(each.get("description", "")) for name, each in wanted.properties.items()}
+
+
+def _misfits(wanted: _Arguments, schema: _Arguments) -> Iterator[str]:
+    if wanted.properties.keys() != schema.properties.keys():
+        yield f"it has {_named(wanted.properties)}, and the function {_named(schema.properties)}"
+        return
+    required = schema.required or []
+    if wanted.required is not None and sorted(wanted.required) != sorted(required):
+        yield f"it requires {_named(wanted.required)}, and the function {_named(required)}"
+    for name, each in wanted.properties.items():
+        for key in sorted(each.keys() - TEXTS):
+            if schema.properties[name].get(key) != each[key]:
+                yield f"{name} has {key} {json.dumps(each[key])}, and in the signature not"
+
+
+def _unfit(problem: str) -> InvalidArgumentsError:
     return InvalidArgumentsError(
-        f"implementation: {'; '.join(problems)}.",
+        f"implementation: {problem}.",
         next_actions=["Change the function so that its signature says what it takes."],
     )
 
 
-def _misfits(given: Schema, schema: Schema) -> Iterator[str]:
-    """Where a schema that was given says something else than the signature."""
-    wanted, there = given.get("properties", {}), schema.get("properties", {})
-    if not isinstance(wanted, Mapping) or wanted.keys() != there.keys():
-        yield f"it has {_named(wanted)}, and the function {_named(there)}"
-        return
-    needed, required = given.get("required"), schema.get("required", [])
-    if needed is not None and sorted(map(str, needed)) != sorted(required):
-        yield f"it requires {_named(needed)}, and the function {_named(required)}"
-    for name, each in wanted.items():
-        if not isinstance(each, Mapping):
-            yield f"{name} is no schema"
-            continue
-        for key in each.keys() - TEXTS:
-            if there[name].get(key) != each[key]:
-                yield f"{name} has {key} {json.dumps(each[key])}, and in the signature not"
-
-
-def _named(names: Any) -> str:  # noqa: ANN401  # any collection of names
-    return ", ".join(map(str, names)) or "none"
+def _named(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"

@@ -80,8 +80,7 @@ class Converted:
 
     def keep(self, tool: CreatedTool) -> None:
         """Has the process wait for calls of the tool that was made of the draft."""
-        self._warm.put(tool, self._worker)
-        self.is_kept = True
+        self.is_kept = self._warm.put(tool, self._worker)
 
 
 class WarmTools:
@@ -104,11 +103,13 @@ class WarmTools:
             UnavailableError: If no process can be started.
         """
         worker = await self._load(name, draft.source)
-        made = Converted(self, worker, _offer_of(draft, worker.loaded))
+        is_kept = False
         try:
+            made = Converted(self, worker, _offer_of(draft, worker.loaded))
             yield made
+            is_kept = made.is_kept
         finally:
-            if not made.is_kept:
+            if not is_kept:
                 await worker.aclose()
 
     async def call(
@@ -138,9 +139,13 @@ class WarmTools:
                 raise ToolFailedError(f"{tool.name} answered what no tool does.") from error
             return result
 
-    def put(self, tool: CreatedTool, worker: Worker) -> None:
-        """Has a process that has loaded a tool wait for its calls."""
-        self._warm.setdefault((tool.owner, tool.digest, tool.identity), _Warm(worker))
+    def put(self, tool: CreatedTool, worker: Worker) -> bool:
+        """Has a process that has loaded a tool wait for its calls; False where another does."""
+        warm = self._warm.setdefault((tool.owner, tool.digest, tool.identity), _Warm())
+        if warm.worker is not None:
+            return False
+        warm.worker = worker
+        return True
 
     async def sweep(self) -> None:
         """Ends the processes that nobody has used for a while."""
