@@ -77,20 +77,19 @@ async def _prepared(arguments: Mapping[str, Any], context: RequestContext) -> Pr
     created = created_of(context.machine)
     given = {name: value for name, value in arguments.items() if value is not None}
     name = given["tool_name"]
-    if SEPARATOR in name or keyword.iskeyword(name):
-        raise InvalidArgumentsError(
-            f"tool_name: {name!r} cannot be one: it is a word of Python, or has {SEPARATOR!r}, as"
-            " the tools of other servers have."
-        )
+    _check_spelling(name)
     created.check_name(name)
     if "implementation" not in given:
-        raise InvalidArgumentsError("implementation: the source is missing.")
+        raise InvalidArgumentsError(
+            "implementation: the source is missing.", next_actions=["Send Python source."]
+        )
     draft = read_draft(given["implementation"])
     for text in ("description", "reasoning"):
         check_text(text, given.get(text, ""))
     if not (given.get("description") or draft.said.description):
         raise InvalidArgumentsError(
-            f"description: {draft.function} has no docstring, so say what it does."
+            f"description: {draft.function} has no docstring.",
+            next_actions=["Give it one, or a description, that says what it does."],
         )
     earlier = await created.current(context.identity, name)
     kept = {**given, "implementation": draft.source}
@@ -105,6 +104,17 @@ async def _prepared(arguments: Mapping[str, Any], context: RequestContext) -> Pr
         whole = [*changes][3:] or [f" {each}" for each in draft.source.splitlines()]
         lines.append("implementation, with what changes:\n    " + "\n    ".join(whole))
     return Prepared(kept, "\n".join(lines))
+
+
+def _check_spelling(name: str) -> None:
+    if SEPARATOR in name or keyword.iskeyword(name):
+        is_word = keyword.iskeyword(name)
+        why = (
+            "is a word of Python" if is_word else f"has {SEPARATOR!r}, as other servers' tools have"
+        )
+        raise InvalidArgumentsError(
+            f"tool_name: {name!r} {why}.", next_actions=["Choose another name."]
+        )
 
 
 SHOWN = ("description", "parameters", "reasoning")

@@ -1,0 +1,316 @@
+"""Tools that agents create: approved whole, kept, found, called and removed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+import anyio
+import pytest
+from mcp import Client
+from mcp_types import ElicitResult
+
+from server.app import App, build
+from server.settings.sources import load
+from storage.approvals import ApprovalStore
+from storage.models import Identity
+from tests.conftest import told
+from tools.core.context import RequestContext
+
+pytestmark = pytest.mark.anyio
+
+COUNT = '''
+import re
+
+_WORD = re.compile(r"\\w+")
+
+
+async def count_words(file_path: str, least: int = 1) -> dict[str, int]:
+    """Counts the long words of a file.
+
+    Args:
+        file_path: Which file.
+        least: Letters that a word has.
+    """
+    read = await tools.read_file(file_path=file_path)
+    words = _WORD.findall(read.content)
+    return {"words": sum(len(each) >= least for each in words)}
+'''
+SHOUT = '''
+def shout(text: str) -> str:
+    """Says it louder."""
+    return text.upper()
+'''
+
+
+class Crib(Protocol):
+    """What these tests use of the product in memory."""
+
+    app: App
+    client: Client
+    root: Path
+
+    async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]: ...
+    async def text(self, name: str, /, **arguments: Any) -> str: ...
+    async def failure(self, name: str, /, **arguments: Any) -> tuple[str, str]: ...
+
+
+class Person:
+    """Allows each call once, and remembers what they were asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def __call__(self, context: Any, params: Any) -> Any:  # noqa: ARG002  # the protocol has it
+        self.asked.append(params.message)
+        return ElicitResult(action="accept", content={"answer": "once"})
+
+
+Open = Callable[..., AbstractAsyncContextManager[Crib]]
+
+
+@pytest.fixture(scope="module")
+async def crib(open_shared: Open) -> AsyncIterator[Crib]:
+    async with open_shared() as crib:
+        (crib.root / "a.txt").write_text("one two three\n")
+        await crib.call("create_tool", tool_name="count_words", implementation=COUNT)
+        yield crib
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_a_tool_is_approved_whole_and_callable_at_once(open_crib: Open, mode: str) -> None:
+    person = Person()
+    async with (
+        open_crib(mode) as crib,
+        Client(crib.app.server, mode=mode, elicitation_callback=person) as client,
+    ):
+        (crib.root / "a.txt").write_text("one two three\n")
+        given = {"tool_name": "count_words", "implementation": COUNT, "reasoning": "I count."}
+        made = told(await client.call_tool("create_tool", given))
+        assert made.startswith("count_words is there, version 1.")
+        assert len(person.asked) == 1
+        lines = [line.strip() for line in person.asked[0].splitlines()]
+        assert "reasoning: I count." in lines
+        assert all(line.strip() in lines for line in COUNT.strip().splitlines())
+        called = await client.call_tool("count_words", {"file_path": "a.txt", "least": 4})
+        assert called.structured_content == {"words": 1}
+        assert len(person.asked) == 1
+
+
+async def test_it_is_found_described_and_called_as_any_tool(crib: Crib) -> None:
+    found = await crib.text("search_tools", query="count the long words of a file", top_k=1)
+    assert found.startswith("count_words(file_path: str, least?): [created by mcp] Counts the long")
+    described = await crib.call("describe_tool", name="count_words")
+    assert described["source"] == "created"
+    assert described["input_schema"]["properties"]["least"] == {
+        "type": "integer",
+        "default": 1,
+        "description": "Letters that a word has.",
+    }
+    arguments = {"file_path": "a.txt"}
+    assert "3" in await crib.text("call_tool", name="count_words", arguments=arguments)
+    batch = await crib.call("call_tools", calls=[{"name": "count_words", "arguments": arguments}])
+    assert batch["answers"][0]["result"] == {"words": 3}
+    program = await crib.call("run_code", code="(await tools.count_words('a.txt', least=4)).words")
+    assert program["value"] == 1
+
+
+async def test_wrong_arguments_and_failures_are_told_as_of_any_tool(crib: Crib) -> None:
+    kind, text = await crib.failure("count_words", file_path="a.txt", lest=4)
+    assert kind == "invalid_arguments"
+    assert "lest" in text
+    kind, text = await crib.failure("count_words", file_path="gone.txt")
+    assert kind == "tool_failed"
+    assert "gone.txt" in text
+
+
+async def test_an_update_is_shown_as_what_changes_and_takes_the_place(open_crib: Open) -> None:
+    person = Person()
+    async with open_crib() as crib, Client(crib.app.server, elicitation_callback=person) as client:
+        for source in (SHOUT, SHOUT.replace("upper()", "upper() + '!'")):
+            given = {"tool_name": "shout", "implementation": source}
+            assert not (await client.call_tool("create_tool", given)).is_error
+        assert "shout, version 2" in person.asked[1]
+        changed = [line for line in person.asked[1].splitlines() if line.lstrip()[:1] in {"-", "+"}]
+        assert changed == [
+            "-    return text.upper()",
+            "+    return text.upper() + '!'",
+        ]
+        assert told(await client.call_tool("shout", {"text": "hi"})) == "HI!"
+        versions = crib.app.library.catalog.created.versions("local", "shout")
+        assert [each.version for each in versions] == [1, 2]
+
+
+async def test_where_nobody_can_be_asked_nothing_is_kept(open_crib: Open) -> None:
+    async with open_crib() as crib, Client(crib.app.server) as client:
+        given = {"tool_name": "shout", "implementation": SHOUT}
+        refused = await client.call_tool("create_tool", given)
+        assert told(refused).startswith("approval_required: ")
+        assert "approvals approve" in told(refused)
+        assert (await crib.failure("shout", text="hi"))[0] == "unknown_tool"
+
+
+async def test_an_approval_is_of_that_source_alone(open_crib: Open) -> None:
+    async with open_crib() as crib, Client(crib.app.server) as client:
+        given = {"tool_name": "shout", "implementation": SHOUT}
+        await client.call_tool("create_tool", given)
+        store = ApprovalStore(crib.app.library.database)
+        (asked,) = store.waiting()
+        assert SHOUT.strip().splitlines()[-1] in asked.asked.shown
+        store.answer(asked.ticket, approved=True, by="command line")
+        other = {**given, "implementation": SHOUT.replace("upper", "lower")}
+        assert told(await client.call_tool("create_tool", other)).startswith("approval_required")
+        assert not (await client.call_tool("create_tool", given)).is_error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"tool_name": "read_file"}, "the name of read_file"),
+        ({"tool_name": "view_text_file"}, "the name of read_file"),
+        ({"tool_name": "read_fi1e"}, "looks like, the name of read_file"),
+        ({"tool_name": "readfile"}, "looks like, the name of read_file"),
+        ({"tool_name": "todowrite"}, "looks like, the name of todo"),
+        ({"tool_name": "github__push"}, "'__'"),
+        ({"tool_name": "class"}, "a word of Python"),
+        ({"tool_name": "Shout"}, "tool_name"),
+        ({"tool_name": "sh\u043eut"}, "tool_name"),
+        ({"tool_name": "shout\n"}, "tool_name"),
+        ({"implementation": "import requests\n" + SHOUT}, "requests is not of the standard"),
+        ({"implementation": None}, "the source is missing"),
+        ({"implementation": "def shout(text: str) -> str:\n    return text"}, "no docstring"),
+        ({"description": "Shouts.\u202e"}, "description: line 1 has characters"),
+        ({"parameters": {"properties": {"words": {}}}}, "it has words, and the function text"),
+        ({"implementation": SHOUT + "_x = 1 / 0"}, "ZeroDivisionError: division by zero"),
+        ({"implementation": SHOUT + "other = lambda x: x\n"}, "implementation: "),
+        ({"implementation": SHOUT.replace("str)", "Missing)")}, "line 1: NameError"),
+    ],
+)
+async def test_what_cannot_be_a_tool_is_refused_with_what_to_change(
+    arguments: dict[str, Any], said: str, crib: Crib
+) -> None:
+    given = {"tool_name": "shout", "implementation": SHOUT, **arguments}
+    kind, text = await crib.failure("create_tool", **given)
+    assert kind in {"invalid_arguments", "conflict"}
+    assert said in text
+    assert crib.app.library.catalog.created.get("local", "shout") is None
+
+
+async def test_a_removed_tool_is_gone_at_once(open_crib: Open) -> None:
+    async with open_crib() as crib:
+        await crib.call("create_tool", tool_name="shout", implementation=SHOUT)
+        assert await crib.text("shout", text="hi") == "HI"
+        assert await crib.call("remove_tool", tool_name="shout") == {"name": "shout", "version": 1}
+        assert (await crib.failure("shout", text="hi"))[0] == "unknown_tool"
+        assert "shout" not in await crib.text("search_tools", query="say it louder")
+        assert (await crib.failure("remove_tool", tool_name="shout"))[0] == "not_found"
+        assert (await crib.failure("remove_tool", tool_name="read_file"))[0] == "not_found"
+
+
+async def test_it_outlives_the_server_and_is_listed_where_everything_is(open_crib: Open) -> None:
+    async with open_crib() as crib:
+        assert "shout" not in await names(crib.client)
+        await crib.call("create_tool", tool_name="shout", implementation=SHOUT)
+    async with open_crib() as crib:
+        assert "shout" in await names(crib.client)
+        assert await crib.text("shout", text="hi") == "HI"
+    async with open_crib(surface="lean") as crib:
+        assert "shout" not in await names(crib.client)
+        assert await crib.text("shout", text="hi") == "HI"
+    async with open_crib(surface=["lean", "tag:created"]) as crib:
+        assert "shout" in await names(crib.client)
+
+
+async def names(client: Client) -> set[str]:
+    return {each.name for each in (await client.list_tools()).tools}
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_clients_are_told_that_the_list_changed(open_crib: Open, mode: str) -> None:
+    changed = anyio.Event()
+
+    async def hear(message: Any) -> None:
+        if type(message).__name__ == "ToolListChangedNotification":
+            changed.set()
+
+    async with open_crib(mode) as crib:
+        if mode == "legacy":
+            async with Client(crib.app.server, mode=mode, message_handler=hear) as client:
+                await names(client)
+                await crib.call("create_tool", tool_name="shout", implementation=SHOUT)
+                with anyio.fail_after(5):
+                    await changed.wait()
+                assert "shout" in await names(client)
+            return
+        async with crib.client.listen(tools_list_changed=True) as events:
+            await names(crib.client)
+            await crib.call("create_tool", tool_name="shout", implementation=SHOUT)
+            with anyio.fail_after(5):
+                event = await anext(aiter(events))
+        assert type(event).__name__ == "ToolsListChanged"
+        assert "shout" in await names(crib.client)
+
+
+async def test_another_server_on_the_same_data_has_it_within_a_second(
+    open_crib: Open, tmp_path: Path
+) -> None:
+    async with open_crib() as crib:
+        flags = {"data_dir": tmp_path / "data", "root": tmp_path / "root", "surface": "full"}
+        other = build(load(flags, environ={"TOOLCRIB_CONFIG": ""}))
+        async with other.running(), Client(other.server) as client:
+            assert "shout" not in await names(client)
+            await crib.call("create_tool", tool_name="shout", implementation=SHOUT)
+            with anyio.fail_after(1):
+                while other.registry.of("local").get("shout") is None:
+                    await anyio.lowlevel.checkpoint()
+            assert told(await client.call_tool("shout", {"text": "hi"})) == "HI"
+            changed = SHOUT.replace("upper", "title")
+            await crib.call("create_tool", tool_name="shout", implementation=changed)
+            assert "of version 2 now" in told(await client.call_tool("shout", {"text": "hi"}))
+            assert told(await client.call_tool("shout", {"text": "hi"})) == "Hi"
+            await crib.call("remove_tool", tool_name="shout")
+            assert "unknown_tool" in told(await client.call_tool("shout", {"text": "hi"}))
+
+
+async def test_a_tool_is_one_users_alone(open_crib: Open) -> None:
+    async with open_crib(policy__allow=["create_tool"]) as crib:
+        manager = crib.app.manager
+        ann, bob = (RequestContext(Identity(user_id=each)) for each in ("ann", "bob"))
+        given = {"tool_name": "shout", "implementation": SHOUT}
+
+        async def found(context: RequestContext) -> str:
+            asked = {"query": "say it louder", "top_k": 3}
+            return (await manager.execute("search_tools", asked, context)).text
+
+        assert not (await manager.execute("create_tool", given, ann)).is_error
+        assert "shout" in await found(ann)
+        assert "shout" not in await found(bob)
+        for name, arguments in (
+            ("shout", {"text": "hi"}),
+            ("call_tool", {"name": "shout", "arguments": {"text": "hi"}}),
+            ("created:shout:ann", {"text": "hi"}),
+            ("describe_tool", {"name": "shout"}),
+            ("describe_tool", {"name": "created:shout:ann"}),
+        ):
+            result = await manager.execute(name, arguments, bob)
+            assert result.structured["error_type"] == "unknown_tool"
+            assert "shout" not in result.structured["suggestions"]
+        removed = await manager.execute("remove_tool", {"tool_name": "shout"}, bob)
+        assert removed.structured["error_type"] == "not_found"
+        whisper = {**given, "implementation": SHOUT.replace("upper", "lower")}
+        assert not (await manager.execute("create_tool", whisper, bob)).is_error
+        said = [await manager.execute("shout", {"text": "Hi"}, each) for each in (ann, bob)]
+        assert [each.text for each in said] == ["HI", "hi"]
+
+
+async def test_a_tool_of_everybodys_that_comes_later_wins(open_crib: Open, tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    async with open_crib() as crib:
+        await crib.call("create_tool", tool_name="shout", implementation=SHOUT)
+    file.write_text('def shout(text: str) -> str:\n    """Own."""\n    return "own"\n')
+    async with open_crib(functions__paths=[file]) as crib:
+        await names(crib.client)  # waits for the file
+        assert await crib.text("shout", text="hi") == "own"
+        assert (await crib.call("describe_tool", name="shout"))["source"].startswith("function:")
