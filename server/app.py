@@ -261,8 +261,11 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         sandbox=make_sandbox(settings, Path(settings.root.anchor)), permissions=None
     )
 
-    pinned = [name for profile in settings.profiles.values() for name in profile.pinned]
-    lists_others = partial(surface.may_list_servers, registry, pinned)
+    lists_others = partial(
+        surface.may_list_servers,
+        registry,
+        [name for profile in settings.profiles.values() for name in profile.pinned],
+    )
 
     async def ready() -> None:
         await created.loaded()

@@ -228,20 +228,22 @@ class _ToolHandlers:
             return _answer(result, request, self.lists.results(params.name, variant, user_id))
 
         if self.long_calls is not None and self.long_calls.may_be(params.name):
-            tell = partial(self._told, params.name, variant)
+            tell = partial(self._told, params.name, variant, user_id)
             return await self.long_calls.make(request, context, execute, finish, tell)
         try:
             return finish(await execute(context))
         finally:
             request.end()
 
-    def _told(self, name: str, variant: Variant, report: TaskReport) -> types.CallToolResult:
+    def _told(
+        self, name: str, variant: Variant, user_id: str, report: TaskReport
+    ) -> types.CallToolResult:
         """What is answered to a call that goes on.
 
         Clients that know the schema of its results accept nothing else in their place but failures.
         """
-        spec = self.registry.get(name)
-        shows = self.lists.results(name, variant) != "text"
+        spec = self.registry.of(user_id).get(name)
+        shows = self.lists.results(name, variant, user_id) != "text"
         has_schema = shows and spec is not None and spec.output_schema is not None
         told = ToolResult(report.model_dump(mode="json"), report.to_text(), is_error=has_schema)
         return _call_result(told, "text")

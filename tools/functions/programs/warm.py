@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import anyio
@@ -165,6 +166,10 @@ class WarmTools:
                 if warm.worker is None or warm.worker.retired:
                     warm.worker, warm.busy = await self._load(tool.name, tool.source), 0.0
             yield warm.worker
+        except BaseException:  # what a call has left behind that was given up is not for the next
+            if self._warm.get(key) is warm:
+                del self._warm[key]
+            raise
         finally:
             warm.users -= 1
             warm.used = time.monotonic()
@@ -173,17 +178,17 @@ class WarmTools:
                 await self._tidy(key, warm)
 
     async def _tidy(self, key: Key, warm: _Warm) -> None:
-        """Ends what has worked for long, and what has waited longest where too many wait."""
-        if not warm.users and (warm.worker is None or warm.busy > BUSY_SECONDS):
-            await self._drop(key)
-        waiting = [key for key, each in self._warm.items() if not each.users]
-        for oldest in sorted(waiting, key=lambda each: self._warm[each].used)[:-MOST_WARM]:
+        """Ends what is of no more use, and what has waited longest where too many wait."""
+        if not warm.users and (self._warm.get(key) is not warm or warm.busy > BUSY_SECONDS):
+            self._warm = {at: each for at, each in self._warm.items() if each is not warm}
+            await _end(warm)
+        waiting = [(each.used, at) for at, each in self._warm.items() if not each.users]
+        for _, oldest in sorted(waiting, key=itemgetter(0))[:-MOST_WARM]:
             await self._drop(oldest)
 
     async def _drop(self, key: Key) -> None:
-        warm = self._warm.pop(key, None)
-        if warm is not None and warm.worker is not None and not warm.worker.retired:
-            await warm.worker.aclose()
+        if (warm := self._warm.pop(key, None)) is not None:
+            await _end(warm)
 
     async def _load(self, name: str, source: str) -> Worker:
         cells = await self._cells()
@@ -197,6 +202,11 @@ class WarmTools:
             ) from None
         except WorkerEndedError as error:
             raise ToolFailedError(f"{name} was not loaded: its process {error}.") from None
+
+
+async def _end(warm: _Warm) -> None:
+    if warm.worker is not None and not warm.worker.retired:
+        await warm.worker.aclose()
 
 
 def _offer_of(draft: Draft, loaded: Loaded | None) -> Message:
