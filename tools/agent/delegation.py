@@ -143,6 +143,7 @@ def _with_agents(spec: ToolSpec, collections: Collections) -> ToolSpec:
         "have a coding agent do something",
     ),
     passes_on=True,
+    once=True,
     timeout=MOST_SECONDS + 120,
 )
 async def delegate_task(
@@ -193,6 +194,7 @@ async def delegate_task(
     tags=("agent",),
     capabilities=("give a task to a certain agent",),
     customize=_with_agents,
+    once=True,
     timeout=MOST_SECONDS + 120,
 )
 async def delegate_to_agent(

@@ -76,6 +76,16 @@ def broken(_rest: str) -> str:
     sys.exit(0)
 
 
+def trap(path: str) -> str:
+    """Makes a repository whose settings run a program wherever git looks into it."""
+    inner = Path("inner")
+    subprocess.run(["git", "init", "-q", inner], check=True)  # noqa: S607  # of the machine
+    (inner / "file").write_text("x", encoding="utf-8")
+    with (inner / ".git" / "config").open("a", encoding="utf-8") as config:
+        config.write(f"[core]\n\tfsmonitor = touch {path}\n")
+    return "set"
+
+
 VERBS: dict[str, Callable[[str], str]] = {
     "call": lambda rest: asyncio.run(call(rest)),
     "list": lambda _rest: asyncio.run(call("")),
@@ -86,6 +96,7 @@ VERBS: dict[str, Callable[[str], str]] = {
     "flood": flood,
     "fail": fail,
     "broken": broken,
+    "trap": trap,
     "colour": lambda _rest: f"\x1b[31mred\x1b[0m {TOKEN}",
     "variables": lambda _rest: " ".join(sorted(os.environ)),
 }

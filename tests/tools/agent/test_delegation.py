@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from mcp import Client
+from mcp_types import ElicitResult
 
 pytestmark = [pytest.mark.anyio, pytest.mark.boundary]
 
 AGENT = Path(__file__).with_name("small_agent.py")
 ALLOWED = {"policy__allow": ("delegate_to_agent",)}
+Open = Callable[..., AbstractAsyncContextManager[Any]]
 
 
-def agent(**more: Any) -> dict[str, Any]:
+def small(**more: Any) -> dict[str, Any]:
     """The settings of the small agent."""
     return {
         "command": [sys.executable, str(AGENT)],
@@ -28,15 +36,42 @@ def agent(**more: Any) -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-async def crib(open_crib: Callable[..., Any]) -> AsyncIterator[Any]:
-    async with open_crib(agents={"small": agent()}, **ALLOWED) as crib:
+@pytest.fixture(scope="module")
+async def crib(open_shared: Open) -> AsyncIterator[Any]:
+    agents = {"small": small(), "other": small(capabilities=["translate texts into French"])}
+    async with open_shared(agents=agents, **ALLOWED) as crib:
         yield crib
 
 
-async def delegated(crib: Any, task: str, to: str = "small") -> dict[str, Any]:
-    found: dict[str, Any] = await crib.call("delegate_to_agent", target_agent=to, subtask=task)
+@pytest.fixture
+def mark(tmp_path: Path) -> Iterator[str]:
+    """Names the processes that an agent leaves, should it."""
+    mark = f"left-by-{os.getpid()}-{tmp_path.name}"
+    yield mark
+    for pid in survivors(mark):  # of a test that fails
+        os.kill(pid, 9)
+
+
+def survivors(mark: str) -> list[int]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (process / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if line.endswith(f"{mark}\0".encode()):
+            found.append(int(process.name))
     return found
+
+
+async def delegated(crib: Any, task: str, to: str = "small") -> dict[str, Any]:
+    report: dict[str, Any] = await crib.call("delegate_to_agent", target_agent=to, subtask=task)
+    return report
+
+
+async def answer(crib: Any, task: str, to: str = "small") -> str:
+    said: str = (await delegated(crib, task, to))["answer"]
+    return said
 
 
 async def test_an_agent_does_a_task_with_the_toolcrib_that_it_is_given(crib: Any) -> None:
@@ -45,3 +80,259 @@ async def test_an_agent_does_a_task_with_the_toolcrib_that_it_is_given(crib: Any
     assert "hello from the root" in report["answer"]
     assert (report["cost"], report["agent_session"]) == (0.25, "s-1")
     assert report["sandbox"] == "bubblewrap"
+    assert report["worktree"] is None if "worktree" in report else True
+
+
+async def test_what_an_agent_did_is_found_by_query_and_in_its_own_session(crib: Any) -> None:
+    task = 'call remember {"content": "The kingfisher nests in the bank"}'
+    report = await delegated(crib, task)
+    found = await crib.call("query", query="who was told to remember the kingfisher")
+    [event] = [each for each in found["results"] if each["id"] == report["event_id"]]
+    assert "Task: call remember" in event["content"]
+    recorded = await crib.call("query_events", session=report["session_id"])
+    assert [each["action"] for each in recorded["entries"]] == ["remember"]
+
+
+async def test_the_answer_of_an_agent_is_marked_as_its_words(crib: Any) -> None:
+    told = await crib.text("delegate_to_agent", target_agent="small", subtask="say this")
+    first, _, rest = told.partition("--- words of small, ")
+    assert first.startswith("[small answered after")
+    mark = rest[:8]
+    assert rest.endswith(f"--- end of the words of small, {mark} ---")
+
+
+async def test_a_task_that_begins_like_an_option_is_a_task(open_crib: Open) -> None:
+    by_argument = small(command=[sys.executable, str(AGENT), "{prompt}"])
+    async with open_crib(agents={"small": small(), "by_argument": by_argument}, **ALLOWED) as crib:
+        for name in ("small", "by_argument"):
+            said = await answer(crib, "--help; $(touch pwned) {url}", name)
+            assert said == "was told: --help; $(touch pwned) {url}"
+    assert not (crib.root / "pwned").exists()
+
+
+async def test_an_agent_is_given_no_variable_that_the_settings_do_not_name(
+    open_crib: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMALL_KEY", "key-of-the-small-agent")
+    monkeypatch.setenv("OTHER_KEY", "key-of-another")
+    async with open_crib(agents={"small": small(environment=["SMALL_KEY"])}, **ALLOWED) as crib:
+        names = (await answer(crib, "variables")).split()
+    assert "SMALL_KEY" in names
+    assert "OTHER_KEY" not in names
+    assert not [name for name in names if name.startswith("TOOLCRIB")]
+
+
+async def test_neither_control_characters_nor_its_token_come_back_from_an_agent(crib: Any) -> None:
+    assert await answer(crib, "colour") == "␛[31mred␛[0m [token]"
+
+
+async def test_a_failing_agent_fails_with_its_explanation(crib: Any) -> None:
+    kind, told = await crib.failure(
+        "delegate_to_agent", target_agent="small", subtask="fail the door is locked"
+    )
+    assert kind == "upstream_failed"
+    assert "small failed (exit code 1). It said: I could not: the door is locked" in told
+
+
+async def test_broken_json_is_told_as_it_is(crib: Any) -> None:
+    report = await delegated(crib, "broken")
+    assert report["answer"].startswith('{"said": {"answer": [[[')
+    assert "No answer was found at 'said.answer'" in report["notes"][0]
+
+
+async def test_a_flood_of_output_is_bounded(crib: Any) -> None:
+    report = await delegated(crib, "flood")
+    assert report["answer"] == "after the flood"
+    assert len(report["log"]) < 20_000
+    assert "left out here" in report["log"]
+
+
+async def test_nothing_of_an_agent_lingers(crib: Any, mark: str) -> None:
+    assert await answer(crib, f"linger {mark}") == "left something behind"
+    assert not survivors(mark)
+
+
+async def test_an_agent_that_hangs_is_ended_with_all_that_it_started(
+    open_crib: Open, mark: str
+) -> None:
+    async with open_crib(agents={"small": small(timeout=4)}, **ALLOWED) as crib:
+        kind, told = await crib.failure(
+            "delegate_to_agent", target_agent="small", subtask=f"hang {mark}"
+        )
+    assert kind == "timeout"
+    assert "still thinking" in told
+    assert not survivors(mark)
+
+
+async def test_a_cancelled_delegation_leaves_nothing_and_is_kept(
+    open_crib: Open, mark: str
+) -> None:
+    async with open_crib(agents={"small": small()}, **ALLOWED) as crib:
+        async with anyio.create_task_group() as group:
+            group.start_soon(delegated, crib, f"hang {mark}")
+            with anyio.fail_after(60):
+                while not survivors(mark):
+                    await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
+        with anyio.fail_after(60):
+            found: list[Any] = []
+            while not found:
+                events = await crib.call("retrieve_event_context", query="")
+                found = [each for each in events["events"] if "small cancelled" in each["content"]]
+        assert not survivors(mark)
+
+
+async def test_a_token_opens_nothing_but_its_own_and_only_while_its_agent_works(crib: Any) -> None:
+    assert await answer(crib, "forge made-up") == "refused"
+
+
+async def test_an_agent_is_shown_no_more_than_its_caller_may_and_it_may(open_crib: Open) -> None:
+    profile = {"clients": ["*"], "deny": ["write_file"]}
+    agents = {"small": small(allow=["read_file", "write_file", "grep"], deny=["grep"])}
+    async with open_crib(agents=agents, profiles={"all": profile}, **ALLOWED) as crib:
+        assert await answer(crib, "list") == "read_file"
+        told = await answer(crib, 'call write_file {"file_path": "a", "content": "b"}')
+    assert "write_file is not among the tools of the profile" in told
+    assert not (crib.root / "a").exists()
+
+
+async def test_an_agent_may_delegate_once_more_and_no_deeper(open_crib: Open) -> None:
+    async with open_crib(agents={"small": small()}, **ALLOWED) as crib:
+        inner = json.dumps({"target_agent": "small", "subtask": "list"})
+        names = await answer(crib, f"call delegate_to_agent {inner}")
+        assert "read_file" in names
+        assert "delegate_to_agent" not in names
+        deeper = {"target_agent": "small", "subtask": "x"}
+        inner = json.dumps(
+            {"target_agent": "small", "subtask": f"call delegate_to_agent {json.dumps(deeper)}"}
+        )
+        told = await answer(crib, f"call delegate_to_agent {inner}")
+    assert "delegate_to_agent is not among the tools of the profile 'agent small'" in told
+
+
+async def test_what_an_agent_delegates_counts_to_its_callers_ceilings(open_crib: Open) -> None:
+    inner = json.dumps({"target_agent": "small", "subtask": "x"})
+    async with open_crib(agents={"small": small()}, delegation__count=1, **ALLOWED) as crib:
+        told = await answer(crib, f"call delegate_to_agent {inner}")
+        assert "1 are allowed (delegation.count)" in told
+        assert await answer(crib, "x") == "was told: x"  # of a root of its own
+
+
+async def test_the_person_is_told_which_agent_and_within_which_limits(open_crib: Open) -> None:
+    asked: list[str] = []
+
+    async def refuse(context: Any, params: Any) -> ElicitResult:
+        asked.append(params.message)
+        return ElicitResult(action="accept", content={"answer": "no"})
+
+    agents = {"small": small(hosts=["api.example.com:443"], max_cost=2)}
+    async with (
+        open_crib(agents=agents) as crib,
+        Client(crib.app.server, elicitation_callback=refuse) as client,
+    ):
+        refused = await client.call_tool("delegate_task", {"subtask_description": "Paint the wall"})
+    assert refused.is_error
+    [question] = asked
+    assert "Paint the wall" in question
+    assert "at most 600 s and $2" in question
+    assert "reaches api.example.com:443" in question
+
+
+async def test_a_task_goes_to_the_agent_that_can_do_it(crib: Any) -> None:
+    done = await crib.call(
+        "delegate_task",
+        subtask_description="list",
+        required_capabilities=["translate a letter into French"],
+        context_hints=["The letter is short"],
+    )
+    assert done["chosen"].startswith("other: it fits best")
+    assert done["results"][0]["report"]["agent"] == "other"
+
+
+async def test_several_agents_get_the_same_task_for_comparison(crib: Any) -> None:
+    done = await crib.call(
+        "delegate_task", subtask_description="fail for both", agents=["small", "other"]
+    )
+    failures = {each["agent"]: each["failure"] for each in done["results"]}
+    assert failures.keys() == {"small", "other"}
+    assert all("I could not: for both" in each for each in failures.values())
+
+
+async def test_an_unknown_agent_is_answered_with_those_that_there_are(crib: Any) -> None:
+    kind, told = await crib.failure("delegate_to_agent", target_agent="smal", subtask="x")
+    assert kind == "invalid_arguments"
+    assert "Did you mean: small" in told
+
+
+async def test_available_agents_says_what_each_may(crib: Any) -> None:
+    told = await crib.text("available_agents")
+    assert "small: Does small things" in told
+    assert "at most 600 s; is confined, reaches no host, may write beneath the root." in told
+    assert "at most 20, 2 deep, 3600 s and $10 together" in told
+
+
+async def test_without_an_agent_it_is_said_what_to_configure(
+    open_crib: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "codex"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    async with open_crib() as crib:
+        kind, told = await crib.failure("delegate_task", subtask_description="x")
+    assert kind == "unavailable"
+    assert '[agents.NAME] to the settings, with preset = "codex" (installed here: codex)' in told
+
+
+async def test_no_agent_runs_unconfined_where_confinement_is_required(open_crib: Open) -> None:
+    async with open_crib(agents={"small": small(sandbox="off")}, **ALLOWED) as crib:
+        assert (await delegated(crib, "x"))["sandbox"] == "none"
+    agents = {"small": small(readable=[])}  # it does not even see its own program
+    async with open_crib(agents=agents, **ALLOWED) as crib:
+        kind, _ = await crib.failure("delegate_to_agent", target_agent="small", subtask="x")
+    assert kind == "upstream_failed"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "kept.txt").write_text("kept\n")
+    for command in (
+        ["init", "-q"],
+        ["add", "."],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first"],
+    ):
+        subprocess.run(["git", *command], cwd=root, check=True)  # noqa: S607  # of the machine
+    return root
+
+
+async def test_an_agent_works_in_a_worktree_which_stays_where_it_changed_something(
+    open_crib: Open, repository: Path
+) -> None:
+    agents = {"small": small(worktree=True)}
+    async with open_crib(agents=agents, **ALLOWED) as crib:
+        unchanged = await delegated(crib, "say nothing")
+        changed = await delegated(crib, "write new.txt")
+        names = await answer(crib, "list")
+    assert "worktree" not in unchanged
+    worktree = changed["worktree"]
+    assert "+by the agent" in worktree["diff"]
+    assert (Path(worktree["path"]) / "new.txt").read_text() == "by the agent\n"
+    assert not (repository / "new.txt").exists()
+    assert [each.name for each in Path(worktree["path"]).parent.iterdir()] == [
+        Path(worktree["path"]).name
+    ]
+    assert "write_file" not in names.split()  # which would write to the root
+
+
+async def test_a_repository_that_an_agent_makes_runs_nothing_outside_of_its_confinement(
+    open_crib: Open, repository: Path, tmp_path: Path
+) -> None:
+    agents = {"small": small(worktree=True)}
+    pwned = tmp_path / "pwned"
+    async with open_crib(agents=agents, **ALLOWED) as crib:
+        report = await delegated(crib, f"trap {pwned}")
+    assert report["answer"] == "set"
+    assert not pwned.exists()
