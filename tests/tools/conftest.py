@@ -25,6 +25,7 @@ from server.settings.sources import load
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from tools.conversion.function_to_mcp import FunctionToMCP
+from tools.core.jobs.jobs import PATIENCE
 from tools.core.manager import SandboxToolManager
 from tools.core.registry import ToolRegistry
 from tools.sandbox.files.sandbox import Sandbox
@@ -79,12 +80,14 @@ def _text(result: CallToolResult) -> str:
 
 
 @asynccontextmanager
-async def _opened(place: Path, mode: str = "2026-07-28", **flags: Any) -> AsyncIterator[Crib]:
+async def _opened(
+    place: Path, mode: str = "2026-07-28", patience: float = PATIENCE, **flags: Any
+) -> AsyncIterator[Crib]:
     (place / "root").mkdir(exist_ok=True)
     named = {key.replace("__", "."): value for key, value in flags.items()}
     places = {"data_dir": place / "data", "root": place / "root"}
     defaults = places | {"surface": "full", "skills.discover": False}
-    app = build(load(defaults | named, environ={"TOOLCRIB_CONFIG": ""}))
+    app = build(load(defaults | named, environ={"TOOLCRIB_CONFIG": ""}), patience=patience)
     async with (
         app.running(),
         Client(app.server, mode=mode, elicitation_callback=agree) as client,

@@ -144,6 +144,7 @@ def _with_agents(spec: ToolSpec, collections: Collections) -> ToolSpec:
     ),
     passes_on=True,
     once=True,
+    becomes_job=True,
     timeout=MOST_SECONDS + 120,
 )
 async def delegate_task(
@@ -195,6 +196,7 @@ async def delegate_task(
     capabilities=("give a task to a certain agent",),
     customize=_with_agents,
     once=True,
+    becomes_job=True,
     timeout=MOST_SECONDS + 120,
 )
 async def delegate_to_agent(

@@ -12,9 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
-from mcp import Client
+from mcp import Client, StdioServerParameters
 from mcp_types import ElicitResult
+
+from server.clients.locations import command_path
+from server.own_server import OwnServer
+from server.transport.endpoint import serve_one
+from server.transport.middleware import Caller
+from storage.agent.delegations import Ceilings, NewDelegation
 
 pytestmark = [pytest.mark.anyio, pytest.mark.boundary]
 
@@ -64,9 +71,16 @@ def survivors(mark: str) -> list[int]:
     return found
 
 
+async def called(crib: Any, name: str, **arguments: Any) -> dict[str, Any]:
+    """The structured result of a call; what may become a task is answered with text alone."""
+    result = await crib.app.manager.execute(name, arguments, crib.app.context)
+    assert not result.is_error, result.text
+    found: dict[str, Any] = result.structured
+    return found
+
+
 async def delegated(crib: Any, task: str, to: str = "small") -> dict[str, Any]:
-    report: dict[str, Any] = await crib.call("delegate_to_agent", target_agent=to, subtask=task)
-    return report
+    return await called(crib, "delegate_to_agent", target_agent=to, subtask=task)
 
 
 async def answer(crib: Any, task: str, to: str = "small") -> str:
@@ -80,17 +94,16 @@ async def test_an_agent_does_a_task_with_the_toolcrib_that_it_is_given(crib: Any
     assert "hello from the root" in report["answer"]
     assert (report["cost"], report["agent_session"]) == (0.25, "s-1")
     assert report["sandbox"] == "bubblewrap"
-    assert report["worktree"] is None if "worktree" in report else True
 
 
 async def test_what_an_agent_did_is_found_by_query_and_in_its_own_session(crib: Any) -> None:
     task = 'call remember {"content": "The kingfisher nests in the bank"}'
     report = await delegated(crib, task)
     found = await crib.call("query", query="who was told to remember the kingfisher")
-    [event] = [each for each in found["results"] if each["id"] == report["event_id"]]
+    [event] = [each for each in found["hits"] if each["id"] == report["event_id"]]
     assert "Task: call remember" in event["content"]
     recorded = await crib.call("query_events", session=report["session_id"])
-    assert [each["action"] for each in recorded["entries"]] == ["remember"]
+    assert [each["action"] for each in recorded["events"]] == ["remember"]
 
 
 async def test_the_answer_of_an_agent_is_marked_as_its_words(crib: Any) -> None:
@@ -239,7 +252,8 @@ async def test_the_person_is_told_which_agent_and_within_which_limits(open_crib:
 
 
 async def test_a_task_goes_to_the_agent_that_can_do_it(crib: Any) -> None:
-    done = await crib.call(
+    done = await called(
+        crib,
         "delegate_task",
         subtask_description="list",
         required_capabilities=["translate a letter into French"],
@@ -250,8 +264,8 @@ async def test_a_task_goes_to_the_agent_that_can_do_it(crib: Any) -> None:
 
 
 async def test_several_agents_get_the_same_task_for_comparison(crib: Any) -> None:
-    done = await crib.call(
-        "delegate_task", subtask_description="fail for both", agents=["small", "other"]
+    done = await called(
+        crib, "delegate_task", subtask_description="fail for both", agents=["small", "other"]
     )
     failures = {each["agent"]: each["failure"] for each in done["results"]}
     assert failures.keys() == {"small", "other"}
@@ -285,13 +299,12 @@ async def test_without_an_agent_it_is_said_what_to_configure(
     assert '[agents.NAME] to the settings, with preset = "codex" (installed here: codex)' in told
 
 
-async def test_no_agent_runs_unconfined_where_confinement_is_required(open_crib: Open) -> None:
-    async with open_crib(agents={"small": small(sandbox="off")}, **ALLOWED) as crib:
-        assert (await delegated(crib, "x"))["sandbox"] == "none"
-    agents = {"small": small(readable=[])}  # it does not even see its own program
+async def test_an_agent_is_confined_as_its_own_settings_say(open_crib: Open) -> None:
+    agents = {"free": small(sandbox="off"), "blind": small(readable=[], sandbox="required")}
     async with open_crib(agents=agents, **ALLOWED) as crib:
-        kind, _ = await crib.failure("delegate_to_agent", target_agent="small", subtask="x")
-    assert kind == "upstream_failed"
+        assert (await delegated(crib, "x", "free"))["sandbox"] == "none"
+        _, told = await crib.failure("delegate_to_agent", target_agent="blind", subtask="x")
+    assert "No such file" in told  # it does not even see its own program
 
 
 @pytest.fixture
@@ -336,3 +349,96 @@ async def test_a_repository_that_an_agent_makes_runs_nothing_outside_of_its_conf
         report = await delegated(crib, f"trap {pwned}")
     assert report["answer"] == "set"
     assert not pwned.exists()
+
+
+def review(prompt: str) -> str:
+    """Reviews what it is given."""
+    if "impossible" in prompt:
+        raise ValueError("Nobody can review that.")
+    return f"Looks fine: {prompt.splitlines()[0]}"
+
+
+async def test_a_tool_of_another_server_can_be_an_agent(open_crib: Open) -> None:
+    own = OwnServer([review], name="reviewer", version="1", instructions="")
+    caller = Caller("crib", None)
+    async with own.running(), serve_one(own.mcp, caller, "a-token") as address:
+        server = {"url": f"http://{address}/mcp", "token": "a-token", "transport": "http"}
+        settings = {
+            "servers": {"remote": server},
+            "agents": {"reviewer": {"server": "remote", "tool": "review"}},
+            "policy__allow": ("delegate_to_agent", "remote__review"),
+        }
+        async with open_crib(**settings) as crib:
+            report = await delegated(crib, "look at this", "reviewer")
+            assert report["answer"].endswith("Looks fine: Task: look at this")
+            kind, told = await crib.failure(
+                "delegate_to_agent", target_agent="reviewer", subtask="impossible"
+            )
+    assert kind == "upstream_failed"
+    assert "Nobody can review that." in told
+
+
+async def test_an_endpoint_answers_nobody_without_its_token() -> None:
+    own = OwnServer([review], name="reviewer", version="1", instructions="")
+    async with (
+        own.running(),
+        serve_one(own.mcp, Caller("crib", None), "a-token") as address,
+        httpx2.AsyncClient() as http,
+    ):
+        for token in ("a-toke", "another"):
+            headers = {"Authorization": f"Bearer {token}"}
+            answered = await http.post(f"http://{address}/mcp", headers=headers, json={})
+            assert answered.status_code == 401
+    with pytest.raises(httpx2.ConnectError):
+        async with httpx2.AsyncClient() as http:
+            await http.post(f"http://{address}/mcp")
+
+
+async def test_a_toolcrib_that_an_agent_starts_itself_is_held_to_its_token(tmp_path: Path) -> None:
+    from server.app import build
+    from server.settings.sources import load
+
+    (tmp_path / "root").mkdir()
+    app = build(
+        load(
+            {"data_dir": tmp_path / "data", "root": tmp_path / "root"},
+            environ={"TOOLCRIB_CONFIG": ""},
+        )
+    )
+    new = NewDelegation(
+        agent="small",
+        identity=app.identity,
+        session_id="home",
+        tools=(("agent small", ("remember", "bash"), ("bash",)),),
+        seconds=300,
+    )
+    begun, token = app.library.delegations.begin(new, Ceilings())
+    command = StdioServerParameters(
+        command=str(command_path()),
+        args=["serve", "--root", f"{tmp_path}/root", "--data-dir", f"{tmp_path}/data"],
+        env={"_TOOLCRIB_DELEGATION": token, "TOOLCRIB_SURFACE": "full"},
+    )
+    async with Client(command) as client:
+        assert [each.name for each in (await client.list_tools()).tools] == ["remember"]
+        refused = await client.call_tool("delegate_task", {"subtask_description": "x"})
+        assert "not among the tools of the profile 'agent small'" in str(refused.content)
+        await client.call_tool("remember", {"content": "Otters hold hands"})
+    shelf = app.library.shelf(app.identity)
+    assert shelf.entries
+    app.library.delegations.finish(begun.id, cost=0, outcome="answered")
+    app.library.close()
+    for wrong in (token, begun.id, ""):
+        env = {**os.environ, "_TOOLCRIB_DELEGATION": wrong}
+        ended = await anyio.run_process(
+            [command.command, *command.args], env=env, check=False, input=b""
+        )
+        assert ended.returncode
+        assert b"is not the token of an agent that works now" in ended.stderr
+
+
+async def test_a_delegation_that_takes_long_goes_on_as_a_task(open_crib: Open) -> None:
+    async with open_crib(patience=0.1, agents={"small": small()}, **ALLOWED) as crib:
+        told = await crib.text("delegate_task", subtask_description="say this")
+        task = told.partition("as task ")[2][:32]
+        done = await crib.text("get_task", task_id=task)
+    assert "was told: say this" in done

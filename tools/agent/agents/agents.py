@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -98,6 +99,8 @@ class Agents:
         self._processes = processes
         self._worktrees = worktrees
         self._root = root
+        self._inner: defaultdict[str, set[anyio.CancelScope]] = defaultdict(set)
+        """What the agent of each delegation delegated, as long as that works."""
 
     def find(self, name: str) -> Agent:
         """The agent of that name.
@@ -167,12 +170,26 @@ class Agents:
         begun, token = await anyio.to_thread.run_sync(ledger.begin, new, self.ceilings)
         outcome = Outcome()
         try:
-            async with context.aside():
-                outcome = await self._outcome(agent, task, begun, token, tools, context)
+            with self._within(begun):
+                async with context.aside():
+                    outcome = await self._outcome(agent, task, begun, token, tools, context)
         finally:
             with anyio.CancelScope(shield=True):
                 ended, event_id = await anyio.to_thread.run_sync(self._keep, begun, task, outcome)
         return _report(ended, outcome, event_id)
+
+    @contextmanager
+    def _within(self, begun: Delegation) -> Iterator[None]:
+        """Ends with the delegation whose agent asked for it, even where it goes on as a task."""
+        with anyio.CancelScope() as scope:
+            siblings = self._inner[begun.parent]
+            siblings.add(scope)
+            try:
+                yield
+            finally:
+                siblings.discard(scope)
+                for inner in self._inner.pop(begun.id, ()):
+                    inner.cancel()
 
     async def _is_deepest(self, session_id: str) -> bool:
         """Whether what is delegated in this conversation may delegate nothing."""
@@ -339,6 +356,8 @@ def _failure(ended: Delegation, outcome: Outcome) -> UpstreamError | DeadlineErr
             f"{ended.agent} was ended after {ended.seconds:.0f} s with all it started. {told}",
             next_actions=["Delegate less at once, or do it yourself."],
         )
+    if outcome.state == "cancelled":
+        return UpstreamError(f"{ended.agent} was ended with the agent that it worked for.")
     code = "" if outcome.exit_code is None else f" (exit code {outcome.exit_code})"
     return UpstreamError(
         f"{ended.agent} failed{code}. {told}",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tools.core.client import ProgressReporter
     from tools.sandbox.processes.processes import Processes
 
-__all__ = ["Errand", "Ran", "run_program"]
+__all__ = ["Errand", "Ran", "mcp_config", "run_program"]
 
 PRINTED_BYTES = 4_000_000
 """Of what an agent prints: what it does is in it, beside its answer."""
@@ -120,7 +120,7 @@ def _command(errand: Errand, level: Level) -> Command:
     values = {
         "prompt": errand.prompt,
         "url": errand.url,
-        "mcp_config": _mcp_config(errand.url),
+        "mcp_config": mcp_config(errand.url),
         "cost": f"{errand.cost:g}",
     }
     held = agent.free if level is Level.NONE else agent.confined
@@ -155,7 +155,7 @@ def _credentials(agent: Agent) -> Mapping[str, bytes]:
     return found
 
 
-def _mcp_config(url: str) -> str:
+def mcp_config(url: str) -> str:
     """Names the agent's Toolcrib, as most clients read it; the token is in its environment."""
     headers = {"Authorization": f"Bearer ${{{TOKEN_VARIABLE}}}"}
     return json.dumps(
