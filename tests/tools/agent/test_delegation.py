@@ -203,8 +203,11 @@ async def test_an_agent_is_shown_no_more_than_its_caller_may_and_it_may(open_cri
     profile = {"clients": ["*"], "deny": ["write_file"]}
     agents = {"small": small(allow=["read_file", "write_file", "grep"], deny=["grep"])}
     async with open_crib(agents=agents, profiles={"all": profile}, **ALLOWED) as crib:
-        assert await answer(crib, "list") == "read_file"
-        told = await answer(crib, 'call write_file {"file_path": "a", "content": "b"}')
+        to = {"target_agent": "small"}
+        listed = await crib.text("delegate_to_agent", subtask="list", **to)
+        writing = 'call write_file {"file_path": "a", "content": "b"}'
+        told = await crib.text("delegate_to_agent", subtask=writing, **to)
+    assert "\nread_file\n" in listed
     assert "write_file is not among the tools of the profile" in told
     assert not (crib.root / "a").exists()
 

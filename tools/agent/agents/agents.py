@@ -221,6 +221,7 @@ class Agents:
                 cwd="." if worktree is None else worktree.prefix,
                 seconds=begun.reserved_seconds,
                 cost=begun.reserved_cost,
+                watch=context.watch() if worktree is None else None,
             )
             ran = await run_program(processes, errand, context.report_progress)
         answer = read_answer(ran.printed, agent.reply)

@@ -15,7 +15,7 @@ from tools.agent.agents.agent import TOKEN_VARIABLE, URL_VARIABLE, Agent, filled
 from tools.core.errors import UnavailableError
 from tools.core.invisible import visible_controls
 from tools.sandbox.processes.launching.program import communicate
-from tools.sandbox.processes.models import Command, Level
+from tools.sandbox.processes.models import Command, Level, Watch
 from tools.sandbox.processes.output import Capture
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Errand:
         cwd: Where it starts, relative to the root.
         seconds: How long it may take.
         cost: US dollars that it may cost; 0 says nothing.
+        watch: Sees what it does to files; None where nobody does.
     """
 
     agent: Agent
@@ -57,6 +58,7 @@ class Errand:
     cwd: str
     seconds: float
     cost: float
+    watch: Watch | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +135,7 @@ def _command(errand: Errand, level: Level) -> Command:
         environment={TOKEN_VARIABLE: errand.token, URL_VARIABLE: errand.url},
         stdin=b"" if takes_argument else errand.prompt.encode(),
         session=errand.session,
+        watch=errand.watch,
         home={**_credentials(agent), **texts},
     )
 
