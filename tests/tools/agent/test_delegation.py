@@ -144,7 +144,7 @@ async def test_a_failing_agent_fails_with_its_explanation(crib: Any) -> None:
         "delegate_to_agent", target_agent="small", subtask="fail the door is locked"
     )
     assert kind == "upstream_failed"
-    assert "small failed (exit code 1). It said: I could not: the door is locked" in told
+    assert "small failed (exit code 1). Its words:\n> I could not: the door is locked" in told
 
 
 async def test_broken_json_is_told_as_it_is(crib: Any) -> None:

@@ -348,10 +348,11 @@ def _failure(ended: Delegation, outcome: Outcome) -> UpstreamError | DeadlineErr
     said = outcome.answer or outcome.log
     if len(said) > FAILURE_CHARACTERS:
         said = f"…{said[-FAILURE_CHARACTERS:]}"
-    parts = [f"It said: {said}" if said else "It said nothing.", *outcome.notes]
+    parts = list(outcome.notes)
     if outcome.worktree is not None:
         parts.append(f"What it changed is in {outcome.worktree.path}.")
-    told = " ".join(parts)
+    parts.append("Its words:" if said else "It said nothing.")
+    told = "\n> ".join([" ".join(parts), *said.splitlines()])
     if outcome.state == "timed_out":
         return DeadlineError(
             f"{ended.agent} was ended after {ended.seconds:.0f} s with all it started. {told}",

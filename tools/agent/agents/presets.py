@@ -100,7 +100,10 @@ OPENCODE = Agent(
     },
     reply=Reply(answer="part.text", cost="part.cost", session="sessionID"),
     environment=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"),
-    hosts=("models.dev:443", "api.anthropic.com:443", "api.openai.com:443", "openrouter.ai:443"),
+    hosts=(
+        *("models.opencode.ai:443", "models.dev:443", "api.anthropic.com:443"),
+        *("api.openai.com:443", "openrouter.ai:443"),
+    ),
 )
 
 PRESETS: Mapping[str, Agent] = {each.name: each for each in (CLAUDE_CODE, CODEX, GEMINI, OPENCODE)}

@@ -112,8 +112,15 @@ async def run_program(processes: Processes, errand: Errand, report: ProgressRepo
         exit_code=done.exit_code,
         timed_out=done.timed_out,
         level=running.level,
-        notes=notes,
+        notes=tuple(_with_own_settings(each, errand.agent.name) for each in notes),
     )
+
+
+def _with_own_settings(note: str, name: str) -> str:
+    """A note that names an agent's own settings in place of those of all programs."""
+    for general, own in (("system.network", "hosts"), ("system.readable", "readable")):
+        note = note.replace(general, f"agents.{name}.{own}")
+    return note
 
 
 def _command(errand: Errand, level: Level) -> Command:

@@ -92,24 +92,23 @@ class Report(ToolModel):
     notes: list[str]
 
     def to_text(self) -> str:
-        """How it went, then the answer between two lines that the agent cannot know."""
+        """How it went, then what is the agent's, between lines that it cannot know."""
         cost = "" if self.cost is None else f", ${self.cost:.4g}"
         held = "" if self.sandbox is None else f"; sandbox: {self.sandbox}"
         lines = [f"[{self.agent} answered after {self.seconds:g} s{cost}{held}]"]
         lines += [f"[{note}]" for note in self.notes]
-        mark = f"words of {self.agent}, {self.delegation_id[:8]}"
-        lines += [f"--- {mark} ---", self.answer, f"--- end of the {mark} ---"]
+        lines += self._marked("words", self.answer)
         if self.worktree is not None:
-            lines += [
-                (
-                    f"It changed files in its worktree {self.worktree.path} (from commit"
-                    f" {self.worktree.base[:12]}), which stays until you remove it:"
-                ),
-                self.worktree.diff,
-            ]
+            base = self.worktree.base[:12]
+            lines.append(f"[It changed its worktree {self.worktree.path}, from commit {base}]")
+            lines += self._marked("changes", self.worktree.diff)
         if self.log:
-            lines += ["[log]", self.log]
+            lines += self._marked("log", self.log)
         return "\n".join(lines)
+
+    def _marked(self, what: str, text: str) -> tuple[str, str, str]:
+        mark = f"{what} of {self.agent}, {self.delegation_id[:8]}"
+        return f"--- {mark} ---", text, f"--- end of the {mark} ---"
 
 
 def event_of(delegation: Delegation, task: str, outcome: Outcome) -> NewContext:
