@@ -79,11 +79,7 @@ async def _prepared(arguments: Mapping[str, Any], context: RequestContext) -> Pr
     name = given["tool_name"]
     _check_spelling(name)
     created.check_name(name)
-    if "implementation" not in given:
-        raise InvalidArgumentsError(
-            "implementation: the source is missing.", next_actions=["Send Python source."]
-        )
-    draft = read_draft(given["implementation"])
+    draft = read_draft(_source(given, context))
     for text in ("description", "reasoning"):
         check_text(text, given.get(text, ""))
     if not (given.get("description") or draft.said.description):
@@ -92,18 +88,42 @@ async def _prepared(arguments: Mapping[str, Any], context: RequestContext) -> Pr
             next_actions=["Give it one, or a description, that says what it does."],
         )
     earlier = await created.current(context.identity, name)
-    kept = {**given, "implementation": draft.source}
     lines = [f"tool_name: {name}" + (f", version {earlier.version + 1}" if earlier else "")]
     lines += [f"{each}: {_indented(given[each])}" for each in SHOWN if each in given]
-    if earlier is None:
-        lines.append(f"implementation:\n    {_indented(draft.source)}")
-    else:
-        changes = unified_diff(
-            earlier.source.splitlines(), draft.source.splitlines(), n=WHOLE, lineterm=""
-        )
-        whole = [*changes][3:] or [f" {each}" for each in draft.source.splitlines()]
-        lines.append("implementation, with what changes:\n    " + "\n    ".join(whole))
+    lines.append(_shown(draft.source, None if earlier is None else earlier.source))
+    kept = {**given, "implementation": draft.source, "from_run": False}
     return Prepared(kept, "\n".join(lines))
+
+
+def _source(given: Mapping[str, Any], context: RequestContext) -> str:
+    """The source that is given, or that of the last program as a function."""
+    from tools.functions.programs.from_runs import function_of
+
+    source: str | None = given.get("implementation")
+    if bool(source) is given["from_run"]:
+        raise InvalidArgumentsError(
+            "implementation: give either the source, or from_run for the last program.",
+            next_actions=["Send Python source, or run a program with run_code first."],
+        )
+    if source:
+        return source
+    program = context.machine.last_programs.get(context.identity, context.session_id)
+    if program is None:
+        raise NotFoundError(
+            "from_run: no program of this session has ended well.",
+            next_actions=["Run it with run_code first, or send the source as implementation."],
+        )
+    return function_of(program, given["tool_name"], given.get("parameters"))
+
+
+def _shown(source: str, earlier: str | None) -> str:
+    """All of a source; of a new version with what it changes."""
+    lines = source.splitlines()
+    if earlier is None:
+        return _indented("\n".join(["implementation:", *lines]))
+    changes = unified_diff(earlier.splitlines(), lines, n=WHOLE, lineterm="")
+    marked = [*changes][3:] or [f" {each}" for each in lines]
+    return _indented("\n".join(["implementation, with what changes:", *marked]))
 
 
 def _check_spelling(name: str) -> None:
@@ -146,6 +166,13 @@ async def create_tool(
             " calls other tools",
         ),
     ] = None,
+    from_run: Annotated[
+        bool,
+        Field(
+            description="Instead: the last program of run_code that ended well, as a function;"
+            " parameters names which of its variables are to be given"
+        ),
+    ] = False,
     description: Annotated[
         str | None, Field(max_length=MOST_TEXT, description="What it does; default: its docstring")
     ] = None,
@@ -164,7 +191,7 @@ async def create_tool(
     """
     from tools.functions.programs.drafts import read_draft
 
-    del reasoning  # it was for the user
+    del from_run, reasoning  # what it ran is the source by now, and why was for the user
     created = created_of(context.machine)
     created.check_name(tool_name)
     draft = read_draft(implementation or "")

@@ -137,6 +137,7 @@ async def run_code(
     notes += needed
     if outcome.error is not None:
         raise ToolFailedError(_failed(outcome.error, printed, calls, notes))
+    context.machine.last_programs.keep(context.identity, context.session_id, code)
     return _result(outcome.value, printed, calls, notes, context.text_budget - BESIDES)
 
 

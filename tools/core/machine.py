@@ -12,6 +12,7 @@ from storage.locks import made_once
 from tools.core.errors import UnavailableError
 
 if TYPE_CHECKING:  # the processes of function files start without these
+    from tools.functions.programs.last_programs import LastPrograms
     from tools.sandbox.processes.jobs import Jobs
     from tools.sandbox.processes.processes import Processes
     from tools.sandbox.search.search import FileSearch
@@ -93,6 +94,13 @@ class Machine:
             UnavailableError: If none are kept here.
         """
         return self._make_created()
+
+    @made_once
+    def last_programs(self) -> LastPrograms:
+        """What each session ran well last."""
+        from tools.functions.programs.last_programs import LastPrograms
+
+        return LastPrograms()
 
     @made_once
     def file_search(self) -> FileSearch:

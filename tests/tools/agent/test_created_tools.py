@@ -113,8 +113,8 @@ async def test_it_is_found_described_and_called_as_any_tool(crib: Crib) -> None:
     assert "3" in await crib.text("call_tool", name="count_words", arguments=arguments)
     batch = await crib.call("call_tools", calls=[{"name": "count_words", "arguments": arguments}])
     assert batch["answers"][0]["result"] == {"words": 3}
-    program = await crib.call("run_code", code="(await tools.count_words('a.txt', least=4)).words")
-    assert program["value"] == 1
+    program = await crib.text("run_code", code="(await tools.count_words('a.txt', least=4)).words")
+    assert program.startswith("1\n")
 
 
 async def test_wrong_arguments_and_failures_are_told_as_of_any_tool(crib: Crib) -> None:
@@ -126,6 +126,44 @@ async def test_wrong_arguments_and_failures_are_told_as_of_any_tool(crib: Crib) 
     assert "gone.txt" in text
 
 
+PROGRAM = """
+from tools import read_file
+path = "a.txt"
+least = 4
+text = (await read_file(file_path=path)).content
+about = '''Words
+  of it'''
+found = [each for each in text.split() if len(each) >= least]
+print({"about": about,
+       "words": len(found)})
+"""
+
+
+async def test_a_program_that_worked_is_a_tool_with_its_variables_as_parameters(
+    open_crib: Open,
+) -> None:
+    async with open_crib() as crib:
+        (crib.root / "a.txt").write_text("one two three\n")
+        given: dict[str, Any] = {"tool_name": "long_words", "from_run": True}
+        given["description"] = "Counts long words."
+        assert (await crib.failure("create_tool", **given))[0] == "not_found"
+        assert "'words': 1" in await crib.text("run_code", code=PROGRAM)
+        await crib.text("run_code", code="1 / 0")  # one that failed is not the last that worked
+        properties = {
+            "path": {"type": "string", "description": "Which file"},
+            "least": {"type": "integer"},
+        }
+        made = await crib.call("create_tool", **given, parameters={"properties": properties})
+        assert made["signature"] == "long_words(path?: string, least?: integer)"
+        said = {"about": "Words\n  of it", "words": 3}
+        assert await crib.call("long_words", least=3) == said
+        kind, text = await crib.failure(
+            "create_tool", **given, parameters={"properties": {"text": {"type": "string"}}}
+        )
+        assert kind == "invalid_arguments"
+        assert "sets text to no plain value" in text
+
+
 async def test_an_update_is_shown_as_what_changes_and_takes_the_place(open_crib: Open) -> None:
     person = Person()
     async with open_crib() as crib, Client(crib.app.server, elicitation_callback=person) as client:
@@ -133,7 +171,8 @@ async def test_an_update_is_shown_as_what_changes_and_takes_the_place(open_crib:
             given = {"tool_name": "shout", "implementation": source}
             assert not (await client.call_tool("create_tool", given)).is_error
         assert "shout, version 2" in person.asked[1]
-        changed = [line for line in person.asked[1].splitlines() if line.lstrip()[:1] in {"-", "+"}]
+        lines = [line.strip() for line in person.asked[1].splitlines()]
+        changed = [line for line in lines if line[:1] in {"-", "+"}]
         assert changed == [
             "-    return text.upper()",
             "+    return text.upper() + '!'",
@@ -179,7 +218,7 @@ async def test_an_approval_is_of_that_source_alone(open_crib: Open) -> None:
         ({"tool_name": "sh\u043eut"}, "tool_name"),
         ({"tool_name": "shout\n"}, "tool_name"),
         ({"implementation": "import requests\n" + SHOUT}, "requests is not of the standard"),
-        ({"implementation": None}, "the source is missing"),
+        ({"implementation": None}, "give either the source, or from_run"),
         ({"implementation": "def shout(text: str) -> str:\n    return text"}, "no docstring"),
         ({"description": "Shouts.\u202e"}, "description: line 1 has characters"),
         ({"parameters": {"properties": {"words": {}}}}, "it has words, and the function text"),

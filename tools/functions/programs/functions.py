@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,7 +20,8 @@ __all__ = ["serve"]
 def serve(channel: Channel, load: Load) -> None:
     """Loads functions that know the tools as programs do, and runs what is called."""
     namespace = Namespace(_Calls().ask, set())
-    serve_file(channel, load, {NAME: namespace, "ToolError": ToolError})
+    given = {NAME: namespace, "ToolError": ToolError, "asyncio": asyncio, "json": json}
+    serve_file(channel, load, given)
 
 
 class _Calls:

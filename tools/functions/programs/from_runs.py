@@ -1,0 +1,141 @@
+"""Functions made of programs: what ran once, to be called again, maybe about something else."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tools.core.errors import InvalidArgumentsError
+
+__all__ = ["function_of"]
+
+TYPES = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "array": "list",
+    "object": "dict",
+}
+"""What Python calls each type of JSON."""
+
+
+def function_of(program: str, name: str, parameters: Mapping[str, Any] | None) -> str:
+    """Returns the source of an async function that does what a program did.
+
+    What the program sets a parameter to is its default.
+
+    Args:
+        program: Its source, which ran.
+        name: What the function is called.
+        parameters: JSON Schema of its parameters; None for none.
+
+    Raises:
+        InvalidArgumentsError: If it does not end with what it returns, or a parameter is nowhere.
+    """
+    tree = ast.parse(program)
+    lines = program.split("\n")
+    in_strings = set(_begun_in_strings(tree))
+    _return_last(tree, lines, program)
+    _drop_imports(tree, lines)
+    properties = (parameters or {}).get("properties")
+    if not isinstance(properties, Mapping):  # what is wrong with that is told of any tool
+        properties = {}
+    signature = ["*"] if properties else []
+    for parameter, schema in properties.items():
+        found = _assignment(tree, parameter)
+        _replace(lines, found)
+        signature.append(f"{parameter}: {_type(parameter, schema)} = {ast.unparse(found.value)}")
+    body = (
+        line if number in in_strings or not line.strip() else f"    {line}"
+        for number, line in enumerate(lines, start=1)
+    )
+    return f"async def {name}({', '.join(signature)}):\n" + "\n".join(body) + "\n"
+
+
+def _return_last(tree: ast.Module, lines: list[str], program: str) -> None:
+    """Has a program return its last expression, or what that prints."""
+    last = tree.body[-1] if tree.body else None
+    if isinstance(last, ast.Return):
+        return
+    before, after = "return (", ")"
+    match last:
+        case ast.Expr(ast.Call(ast.Name("print"), [only], [])):
+            answer: ast.expr = only
+        case ast.Expr(ast.Call(ast.Attribute(ast.Name("asyncio"), "run"), [only], [])):
+            answer, before = only, "return (await "
+        case ast.Expr():
+            answer = last.value
+        case _:
+            raise InvalidArgumentsError(
+                "from_run: the program does not end with an expression.",
+                next_actions=["Run it with its answer as the last line, then create the tool."],
+            )
+    head = lines[last.lineno - 1].encode()[: last.col_offset].decode()
+    said = (ast.get_source_segment(program, answer) or "").split("\n")
+    said[0] = f"{head}{before}{said[0]}"
+    said[-1] += after
+    _replace(lines, last)
+    lines[answer.lineno - 1 : answer.lineno - 1 + len(said)] = said
+
+
+def _drop_imports(tree: ast.Module, lines: list[str]) -> None:
+    """Names the tools that a program imports: as a function it has their namespace without that."""
+    for node in tree.body:
+        match node:
+            case ast.Import(names=[ast.alias(name="tools", asname=None)]):
+                _replace(lines, node)
+            case ast.ImportFrom(module="tools", level=0):
+                named = (each for each in node.names if each.name != "ToolError")
+                said = (f"{each.asname or each.name} = tools.{each.name}" for each in named)
+                _replace(lines, node, "; ".join(said))
+
+
+def _replace(lines: list[str], node: ast.stmt, text: str = "") -> None:
+    """Puts a text in the place of the lines of a statement, of which the number stays."""
+    end = node.end_lineno or node.lineno
+    lines[node.lineno - 1 : end] = [text, *[""] * (end - node.lineno)]
+
+
+def _assignment(tree: ast.Module, name: str) -> ast.Assign:
+    """Where a program sets a name to a value that stands there.
+
+    Raises:
+        InvalidArgumentsError: If that is nowhere.
+    """
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=found)]) if found == name:
+                others = (each.lineno for each in tree.body if each is not node)
+                if _is_plain(node.value) and node.lineno not in others:
+                    return node
+    raise InvalidArgumentsError(
+        f"parameters: the program sets {name} to no plain value on a line of its own.",
+        next_actions=[f"Run it with a line such as `{name} = …` first, then create the tool."],
+    )
+
+
+def _is_plain(value: ast.expr) -> bool:
+    try:
+        ast.literal_eval(value)
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return True
+
+
+def _type(name: str, schema: object) -> str:
+    found = schema.get("type") if isinstance(schema, Mapping) else None
+    if found not in TYPES:
+        raise InvalidArgumentsError(
+            f"parameters: {name} has the type {found!r}.",
+            next_actions=[f"Use one of {', '.join(TYPES)}."],
+        )
+    return TYPES[found]
+
+
+def _begun_in_strings(tree: ast.Module) -> Iterator[int]:
+    """The lines that begin within a string: what is put before them would be a part of it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant | ast.JoinedStr):
+            yield from range(node.lineno + 1, (node.end_lineno or node.lineno) + 1)
