@@ -48,6 +48,7 @@ from server.mcp.tasks.tasks import Tasks
 from server.opening.first_reply import INSTRUCTIONS, NAME
 from server.settings import Settings
 from server.settings.collections import collections_of
+from server.settings_error import SettingsError
 from server.upstream.no_gateway import NoGateway
 from storage.index.embedders.making import find_embedder, make_embedder
 from storage.library import Library
@@ -177,8 +178,6 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
     agents = agents_of(settings)
     registry = discover_tools(replace(collections, agents=agents))
     surface = Surface(settings.surface, settings.servers)
-    if not (settings.functions.paths or settings.servers or settings.openapi):  # known later
-        surface.check(registry)
     library = _open_library(settings)
     delegation = own_delegation(library, os.environ)
     own_tools = tools_of(delegation)
@@ -203,6 +202,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         created=lambda: make_created(registry, library, machine),
     )
     created = created_of(machine)
+    _check_surface(settings, surface, registry, created)
     identity = Identity(**settings.identity.model_dump())
     sessions = Sessions()
     if delegation is not None:  # an agent's own, which is recorded as what it did
@@ -329,6 +329,23 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         sessions=sessions,
         server=server,
     )
+
+
+def _check_surface(
+    settings: Settings, surface: Surface, registry: ToolRegistry, created: CreatedTools
+) -> None:
+    """Refuses names in the surface that no tool has, where all tools are known by now.
+
+    Raises:
+        SettingsError: If there are some.
+    """
+    if settings.functions.paths or settings.servers or settings.openapi:
+        return
+    try:
+        surface.check(registry)
+    except SettingsError:
+        created.load()  # which takes time, and few name one of these
+        surface.check(registry.of(settings.identity.user_id))
 
 
 def discover_tools(collections: Collections) -> ToolRegistry:

@@ -258,8 +258,9 @@ async def test_it_outlives_the_server_and_is_listed_where_everything_is(open_cri
     async with open_crib(surface="lean") as crib:
         assert "shout" not in await names(crib.client)
         assert await crib.text("shout", text="hi") == "HI"
-    async with open_crib(surface=["lean", "tag:created"]) as crib:
-        assert "shout" in await names(crib.client)
+    for named in ("tag:created", "shout"):
+        async with open_crib(surface=["lean", named]) as crib:
+            assert "shout" in await names(crib.client)
 
 
 async def names(client: Client) -> set[str]:
