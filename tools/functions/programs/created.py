@@ -62,7 +62,6 @@ class CreatedTools:
         self._changes = 0
         self._current: dict[tuple[str, str], tuple[CreatedTool, ToolSpec]] = {}
         self._hidden: set[str] = set()
-        self._first = anyio.Event()
         self._listeners: list[Callable[[], None]] = []
 
     @made_once
@@ -82,8 +81,11 @@ class CreatedTools:
             group.cancel_scope.cancel()
 
     async def loaded(self) -> None:
-        """Waits until the tools have been read once; they must be `running`."""
-        await self._first.wait()
+        """Takes in what has changed, as far as it can be read."""
+        try:
+            await self.refresh()
+        except StorageError as error:
+            _logger.warning("Created tools cannot be read: %s", error)
 
     def load(self) -> None:
         """Takes in what has changed; blocks."""
@@ -166,11 +168,7 @@ class CreatedTools:
 
     async def _watch(self) -> None:
         while True:
-            try:
-                await self.refresh()
-            except StorageError as error:
-                _logger.warning("Created tools cannot be read: %s", error)
-            self._first.set()
+            await self.loaded()
             self._tell_hidden()
             if "_warm" in vars(self):
                 await self._warm.sweep()
