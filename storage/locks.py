@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any, Generic, TypeVar
 
 __all__ = ["Presence", "locked", "made_once"]
@@ -59,15 +59,20 @@ class Presence:
         self.name = uuid.uuid4().hex
         self._directory = directory
         self._held = ExitStack()
+        self._begun = False
+        self._turn = Lock()
 
     def begin(self) -> None:
-        """Holds this process's lock until `end`, or until it dies.
+        """Holds this process's lock until `end`, or until it dies; once, however often it is asked.
 
         Raises:
             OSError: If it cannot be held.
         """
-        self._directory.mkdir(mode=0o700, exist_ok=True)
-        self._held.enter_context(locked(self._path(self.name), wait=True))
+        with self._turn:
+            if not self._begun:
+                self._directory.mkdir(mode=0o700, exist_ok=True)
+                self._held.enter_context(locked(self._path(self.name), wait=True))
+                self._begun = True
 
     def end(self) -> None:
         """Lets go of it."""

@@ -118,7 +118,9 @@ class Job:
         """Does the work; what comes of it is kept for whoever looks."""
         try:
             with self._scope:
-                self.outcome = await work()
+                outcome = await work()
+                self._result = _written(outcome) if self.is_kept else ""
+                self.outcome = outcome
         except Exception as error:  # noqa: BLE001  # it is raised where the call is awaited
             self.error = error
         finally:
@@ -141,8 +143,6 @@ class Job:
         Args:
             process: The name of this one.
         """
-        if self.outcome is not None and not self._result:
-            self._result = _written(self.outcome)
         return JobRecord(
             id=self.id,
             identity=self.identity,

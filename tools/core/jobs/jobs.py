@@ -59,7 +59,6 @@ class Jobs:
         self.patience = patience
         self._library = library
         self._presence = Presence(library.directory / "processes")
-        self._is_present = False
         self._group: TaskGroup | None = None
         self._kept: dict[str, Job] = {}
         self._any = anyio.Event()
@@ -215,9 +214,7 @@ class Jobs:
         return record
 
     def _add(self, record: JobRecord) -> None:
-        if not self._is_present:
-            self._presence.begin()
-            self._is_present = True
+        self._presence.begin()
         self._library.jobs.add(record)
 
     async def _run(self, job: Job, work: Callable[[], Awaitable[Outcome]]) -> None:

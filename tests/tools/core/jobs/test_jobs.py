@@ -115,3 +115,17 @@ async def test_a_call_whose_client_has_a_question_is_waited_for(jobs_of: JobsOf)
         await begun(jobs)
         assert not call.job.is_kept
         call.ripe.set()
+
+
+async def test_calls_become_jobs_at_the_same_time(jobs_of: JobsOf) -> None:
+    ids: list[str] = []
+
+    async def begin(jobs: Jobs) -> None:
+        ids.append((await begun(jobs))[1].id)
+
+    async with jobs_of() as jobs, jobs_of() as others:
+        async with anyio.create_task_group() as group:
+            for _ in range(4):
+                group.start_soon(begin, jobs)
+        states = {(await others.find(ANN, each)).state for each in ids}
+        assert (len(ids), states) == (4, {JobState.WORKING})
