@@ -14,15 +14,19 @@ from typing import TYPE_CHECKING, Any
 import anyio.to_thread
 from mcp.server.lowlevel import Server
 
-import tools
 from server.chat import ChatSampler
 from server.composition.agents import agents_of, make_agents, own_delegation, tools_of
 from server.composition.browsing import make_browsing
 from server.composition.catalogue import make_catalogue
 from server.composition.created import make_created
 from server.composition.current_policy import CurrentPolicy
-from server.composition.function_workers import make_worker_options
 from server.composition.gateway import make_gateway
+from server.composition.registered import (
+    apis_of,
+    check_surface,
+    discover_tools,
+    function_files,
+)
 from server.composition.safety import (
     endpoint_client,
     let_through,
@@ -38,7 +42,7 @@ from server.composition.skills import may_load_skills
 from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.browsing.skill_resources import SkillResources
 from server.mcp.profiles import Profiles
-from server.mcp.prompts import PROMPTS, Prompts
+from server.mcp.prompts import Prompts
 from server.mcp.protocol import build_server
 from server.mcp.resources import ContextResources
 from server.mcp.sessions import Sessions
@@ -48,17 +52,13 @@ from server.mcp.tasks.tasks import Tasks
 from server.opening.first_reply import INSTRUCTIONS, NAME
 from server.settings import Settings
 from server.settings.collections import collections_of
-from server.settings_error import SettingsError
 from server.upstream.no_gateway import NoGateway
 from storage.index.embedders.making import find_embedder, make_embedder
 from storage.library import Library
 from storage.models import Identity
 from tools.core.audit.recording import Recording
-from tools.core.browsing.offered import Offered, Spec
 from tools.core.client import Sampler
-from tools.core.collections import Collections
 from tools.core.context import RequestContext
-from tools.core.discovery import discover, discover_installed
 from tools.core.jobs.jobs import PATIENCE, Jobs
 from tools.core.machine import Machine
 from tools.core.manager import SandboxToolManager
@@ -73,10 +73,11 @@ from tools.sandbox.secrets.redaction import Redaction
 if TYPE_CHECKING:
     from server.mcp.browsing.browsing import Browsing
     from server.upstream.gateway import Gateway
+    from storage.agent.delegations import Delegation
     from tools.openapi.apis import Apis
     from tools.sandbox.history.history import History
 
-__all__ = ["App", "apis_of", "build", "discover_tools", "function_files"]
+__all__ = ["App", "build"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +203,8 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         created=lambda: make_created(registry, library, machine),
     )
     created = created_of(machine)
-    _check_surface(settings, surface, registry, created)
-    identity = Identity(**settings.identity.model_dump())
-    sessions = Sessions()
-    if delegation is not None:  # an agent's own, which is recorded as what it did
-        identity, sessions = delegation.identity, Sessions(own=delegation.session_id)
+    check_surface(settings, surface, registry, created)
+    identity, sessions = _whose(settings, delegation)
     requests = ClientRequests(sessions, identity)
     gateway = make_gateway(
         settings,
@@ -331,51 +329,11 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
     )
 
 
-def _check_surface(
-    settings: Settings, surface: Surface, registry: ToolRegistry, created: CreatedTools
-) -> None:
-    """Refuses names in the surface that no tool has, where all tools are known by now.
-
-    Raises:
-        SettingsError: If there are some.
-    """
-    if settings.functions.paths or settings.servers or settings.openapi:
-        return
-    try:
-        surface.check(registry)
-    except SettingsError:
-        created.load()  # which takes time, and few name one of these
-        surface.check(registry.of(settings.identity.user_id))
-
-
-def discover_tools(collections: Collections) -> ToolRegistry:
-    """Every tool, the project's own and those of installed packages, fitted to the collections."""
-    registry = ToolRegistry()
-    discover(registry, tools)
-    discover_installed(registry)
-    registry.customize(collections)
-    return registry
-
-
-def apis_of(settings: Settings, registry: ToolRegistry, machine: Machine) -> Apis | None:
-    """The HTTP APIs of the settings, which put their tools into a registry; None without any."""
-    if not settings.openapi:
-        return None
-    from server.composition.apis import make_apis
-
-    return make_apis(settings, registry, machine)
-
-
-def function_files(settings: Settings, registry: ToolRegistry) -> FunctionFiles:
-    """The function files of the settings, which put their tools into a registry while running."""
-    options = partial(make_worker_options, settings, os.environ)
-    return FunctionFiles(settings.functions.paths, registry, options, Offered(_objection_to))
-
-
-def _objection_to(spec: Spec) -> str:
-    from server.mcp.browsing.objections import objection_to
-
-    return objection_to(PROMPTS, spec)
+def _whose(settings: Settings, delegation: Delegation | None) -> tuple[Identity, Sessions]:
+    """Whose calls these are, and the sessions that they belong to."""
+    if delegation is not None:  # an agent's own, which is recorded as what it did
+        return delegation.identity, Sessions(own=delegation.session_id)
+    return Identity(**settings.identity.model_dump()), Sessions()
 
 
 def _open_library(settings: Settings) -> Library:

@@ -41,7 +41,7 @@ def convert(
 ) -> None:
     """Print what a Python file's functions become; exits with 1 if one cannot be converted."""
     from server import logs
-    from server.app import function_files
+    from server.composition.registered import function_files
     from server.settings.sources import load
     from tools.core.registry import ToolRegistry
 

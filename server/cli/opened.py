@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import anyio
 import typer
 
-from server.app import App, apis_of, build, discover_tools, function_files
+from server.app import App, build
 from server.cli.invocation import invocation, invocation_elsewhere
 from server.composition.created import list_created
+from server.composition.registered import apis_of, discover_tools, function_files
 from server.composition.safety import make_machine
 from server.settings import Settings
 from server.settings.collections import collections_of

@@ -26,7 +26,7 @@ def functions(settings: Settings) -> str:
     """
     import anyio
 
-    from server.app import function_files
+    from server.composition.registered import function_files
     from tools.answers.directory import counted
     from tools.core.registry import ToolRegistry
 

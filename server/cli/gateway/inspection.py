@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from server.app import discover_tools, function_files
+from server.composition.registered import discover_tools, function_files
 from server.settings import Settings
 from server.settings.collections import collections_of
 from server.upstream.connections.cached import Cached

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from server.app import discover_tools
 from server.cli.safety.project import look_at
 from server.cli.safety.suggested import suggested
+from server.composition.registered import discover_tools
 from tools.core.collections import Collections
 from tools.policy.policy import Policy
 from tools.policy.verdict import Containment, Verdict
