@@ -155,10 +155,10 @@ class ApprovalStore:
             connection.execute("DELETE FROM grants WHERE expires < ?", (now - KEPT,))
             if state is ApprovalState.PENDING:
                 row = connection.execute(
-                    "UPDATE approvals SET state = ?, expires = ? "
+                    "UPDATE approvals SET state = ?, program = ?, expires = ? "
                     f"WHERE ticket = (SELECT max(ticket) FROM approvals WHERE {_SAME} "
-                    "AND program = ? AND state IN (?, ?) AND expires > ?) RETURNING ticket",
-                    (state, now + seconds, *_same(asked), _packed(asked.program), *OPEN, now),
+                    "AND state IN (?, ?) AND expires > ?) RETURNING ticket",
+                    (state, _packed(asked.program), now + seconds, *_same(asked), *OPEN, now),
                 ).fetchone()
                 if row is not None:
                     return str(row["ticket"])
@@ -207,7 +207,15 @@ class ApprovalStore:
         found = self._select("ticket = ? AND expires > ?", (ticket, time.time()))
         return found[0].state if found else None
 
-    def answer(self, ticket: str, *, approved: bool, by: str, said: str = "") -> bool:
+    def answer(
+        self,
+        ticket: str,
+        *,
+        approved: bool,
+        by: str,
+        said: str = "",
+        program: ProgramOffer | None = None,
+    ) -> bool:
         """Answers an open question; whether it was still open.
 
         Args:
@@ -215,13 +223,15 @@ class ApprovalStore:
             approved: Whether the call may run.
             by: Who answers.
             said: What they say, where that is more than yes or no.
+            program: What was offered to them then: by now it may be to another run.
         """
         state = ApprovalState.APPROVED if approved else ApprovalState.DENIED
         with self._database.write() as connection:
             changed = connection.execute(
-                "UPDATE approvals SET state = ?, decided_by = ?, said = ? "
-                f"WHERE ticket = ? AND state IN ({', '.join('?' * len(OPEN))}) AND expires > ?",
-                (state, by, said, ticket, *OPEN, time.time()),
+                "UPDATE approvals SET state = ?, decided_by = ?, said = ? WHERE ticket = ? "
+                f"AND state IN ({', '.join('?' * len(OPEN))}) AND expires > ? "
+                "AND (? = '' OR program = ?)",
+                (state, by, said, ticket, *OPEN, time.time(), said, _packed(program)),
             )
             return changed.rowcount == 1
 
@@ -261,20 +271,11 @@ class ApprovalStore:
         """Allows the rule of a question for a while."""
         now = time.time()
         own = asked.identity
+        whose = (own.user_id, own.device_id, own.agent_id, asked.root)
         with self._database.write() as connection:
             connection.execute(
                 "INSERT INTO grants VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    secrets.token_hex(8),
-                    own.user_id,
-                    own.device_id,
-                    own.agent_id,
-                    asked.root,
-                    asked.rule,
-                    by,
-                    now,
-                    now + seconds,
-                ),
+                (secrets.token_hex(8), *whose, asked.rule, by, now, now + seconds),
             )
 
     def grants(self, identity: Identity | None = None, root: str = "") -> list[Grant]:

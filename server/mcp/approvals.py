@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from server.settings_error import SettingsError
 from storage.approvals import Approval as Answered
-from storage.approvals import ApprovalState, ApprovalStore, Asked
+from storage.approvals import ApprovalState, ApprovalStore, Asked, ProgramOffer
 from storage.errors import StorageUnavailableError
 from storage.models import Identity
 from tools.core.client import Approval, Approver, Consent, Offer, Question, RefusedError
@@ -157,7 +157,9 @@ class StoredApprovals:
         # Shielded: a call that is cancelled here leaves no approval that another could take.
         found: Approval | None = None
         with anyio.CancelScope(shield=True):
-            answer = partial(self._store.answer, ticket, by=CLIENT, **answered(consent))
+            answer = partial(
+                self._store.answer, ticket, by=CLIENT, **answered(consent, asked.program)
+            )
             is_first = await anyio.to_thread.run_sync(answer)
             if is_first and consent is Consent.FOR_A_WHILE and question.grant:
                 await anyio.to_thread.run_sync(
@@ -246,10 +248,10 @@ class StoredApprovals:
         )
 
 
-def answered(consent: Consent) -> dict[str, Any]:
-    """What is written down of an answer."""
+def answered(consent: Consent, program: ProgramOffer | None) -> dict[str, Any]:
+    """What is written down of an answer to a question, with what that offered to a program."""
     said = str(consent) if consent in TO_PROGRAMS else ""
-    return {"approved": consent not in REFUSALS, "said": said}
+    return {"approved": consent not in REFUSALS, "said": said, "program": program}
 
 
 def _said(found: Answered, asked: Asked, otherwise: Consent) -> Consent:

@@ -141,7 +141,10 @@ class Permissions:
         if decision.verdict is Verdict.ASK:
             permission.approval = await self._approval(policy, call, decision, permission)
             policy = self._current_policy()  # an answer may have taken its time
-            self._check(spec, policy.judge(spec, arguments, containment=call.containment))
+            decision = policy.judge(spec, arguments, containment=call.containment)
+            if decision.verdict is Verdict.DENY:
+                permission.decision = decision
+            self._check(spec, decision)
         permission.places = policy.places(spec, arguments)
         if spec.subject is not None and spec.subject.kind is SubjectKind.URL:
             permission.reach = partial(_reaches, policy, spec, arguments, spec.subject.parameter)

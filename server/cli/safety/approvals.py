@@ -228,7 +228,8 @@ def _answer(store: ApprovalStore, question: Approval, settings: Settings, consen
     """Answers a question; whether all of the answer counts."""
     from server.mcp.approvals import ALWAYS, COMMAND_LINE, REFUSALS, TO_PROGRAMS, answered
 
-    if not store.answer(question.ticket, by=COMMAND_LINE, **answered(consent)):
+    said = answered(consent, question.asked.program)
+    if not store.answer(question.ticket, by=COMMAND_LINE, **said):
         typer.echo(f"{question.ticket[:8]} is answered already, or has expired.", err=True)
         return False
     if consent in ALWAYS:

@@ -7,7 +7,7 @@ and nothing but the calls of this very run is judged with it.
 from __future__ import annotations
 
 import secrets
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -22,6 +22,12 @@ __all__ = ["Loop", "Needed"]
 
 MOST_RULES = 3
 """Of one tool that are told: the user sees from them what others would look like."""
+
+MOST_OPEN = 20
+"""Questions about one tool that wait on the command line: nobody answers more, one by one."""
+
+PRESENCE_SECONDS = 1.0
+"""A question that takes longer was shown to somebody."""
 
 
 @dataclass(slots=True)
@@ -83,7 +89,7 @@ class _Run:
         remaining: How many calls it may still make.
         denied: The rules of the calls of each tool that were denied; empty for all.
         refused: The digests of the calls that were.
-        unanswered: Tools that were asked about, and nobody answered.
+        unanswered: Questions about each tool that nobody answered; enough for all if it was shown.
         turns: Held while somebody is asked about a tool.
         is_over: Whether it has ended.
     """
@@ -91,7 +97,7 @@ class _Run:
     remaining: Callable[[], int]
     denied: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     refused: set[str] = field(default_factory=set)
-    unanswered: set[str] = field(default_factory=set)
+    unanswered: Counter[str] = field(default_factory=Counter)
     turns: defaultdict[str, anyio.Lock] = field(default_factory=lambda: defaultdict(anyio.Lock))
     is_over: bool = False
 
@@ -207,6 +213,7 @@ class Loop:
         tool, program = question.tool, question.program
         if question.digest in self._run.refused:
             raise _refused(tool)
+        began = anyio.current_time()
         try:
             found = await self._answer(approvals, question, approver)
         except RefusedError as error:
@@ -217,7 +224,8 @@ class Loop:
                 self._run.denied[tool].add(program.same)
             raise
         except ApprovalRequiredError:
-            self._run.unanswered.add(tool)
+            is_shown = approver is not None or anyio.current_time() - began > PRESENCE_SECONDS
+            self._run.unanswered[tool] += MOST_OPEN if is_shown else 1
             self.need(tool, question.reason, rule)
             raise
         rules = {Consent.FOR_PROGRAM: "same", Consent.FOR_PROGRAM_WIDER: "whole"}
@@ -231,14 +239,14 @@ class Loop:
     async def _answer(
         self, approvals: Approvals, question: Question, approver: Approver | None
     ) -> Approval:
-        if question.tool not in self._run.unanswered:
+        if self._run.unanswered[question.tool] < MOST_OPEN:
             return await approvals.obtain(question, approver)
         found = await approvals.given(question)
         if found is None:
             raise ApprovalRequiredError(
-                f"{question.tool} was not run: the user has to approve it first, and did not answer"
-                f" when this program asked before. {question.reason}",
-                next_actions=["Tell the user what the result of the program lists as needed."],
+                f"{question.tool} was not run: the user has to approve it first, and has not"
+                f" answered what this program asked before. {question.reason}",
+                next_actions=["Tell the user what needed approval, and ask them how to go on."],
             )
         return found
 
