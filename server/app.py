@@ -184,7 +184,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
     own_tools = tools_of(delegation)
     profiles = Profiles(settings.profiles, own_tools)
     profiles.check(settings)
-    functions = function_files(settings, registry)
+    functions = function_files(settings, os.environ, registry)
     recording = Recording(library.recorder) if settings.memory.record else None
     redaction = Redaction()
     machine = make_machine(

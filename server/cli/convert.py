@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -49,7 +50,7 @@ def convert(
     flags = {"root": root, "data_dir": data_dir, "functions.paths": [path]}
     registry = ToolRegistry()
     logs.show()  # how far an installation is, and what is wrong
-    files = function_files(load(flags, config_file=config), registry)
+    files = function_files(load(flags, config_file=config), os.environ, registry)
     anyio.run(files.load_once)
     if name is not None:
         print_json(_definition(_found(registry, name, path), form))

@@ -120,7 +120,7 @@ def _of_this_machine(settings: Settings) -> ToolRegistry:
     registry = discover_tools(collections)
     machine = make_machine(settings, os.environ, Redaction())
     apis = apis_of(settings, registry, machine)
-    anyio.run(load_own, function_files(settings, registry), apis)
+    anyio.run(load_own, function_files(settings, os.environ, registry), apis)
     if (settings.data_dir / RECORD).exists():
         with closing(Database(settings.data_dir / RECORD)) as database:
             list_created(registry, CreatedToolStore(database))

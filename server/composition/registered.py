@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -61,9 +61,11 @@ def apis_of(settings: Settings, registry: ToolRegistry, machine: Machine) -> Api
     return make_apis(settings, registry, machine)
 
 
-def function_files(settings: Settings, registry: ToolRegistry) -> FunctionFiles:
+def function_files(
+    settings: Settings, environ: Mapping[str, str], registry: ToolRegistry
+) -> FunctionFiles:
     """The function files of the settings, which put their tools into a registry while running."""
-    options = partial(make_worker_options, settings, os.environ)
+    options = partial(make_worker_options, settings, environ)
     return FunctionFiles(settings.functions.paths, registry, options, Offered(_objection_to))
 
 

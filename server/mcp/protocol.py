@@ -240,13 +240,13 @@ class _ToolHandlers:
     ) -> types.CallToolResult:
         """What is answered to a call that goes on.
 
-        Clients that know the schema of its results accept nothing else in their place but failures.
+        Clients that know the schema of its results, which is listed of other servers' tools alone,
+        accept nothing else in their place but failures.
         """
         spec = self.registry.of(user_id).get(name)
-        shows = self.lists.results(name, variant, user_id) != "text"
-        has_schema = shows and spec is not None and spec.output_schema is not None
-        told = ToolResult(report.model_dump(mode="json"), report.to_text(), is_error=has_schema)
-        return _call_result(told, "text")
+        is_listed = spec is not None and bool(spec.server) and spec.output_schema is not None
+        told = ToolResult(report.model_dump(mode="json"), report.to_text(), is_error=is_listed)
+        return _call_result(told, self.lists.results(name, variant, user_id))
 
     def _shown(self, ctx: Context) -> tuple[Profile | None, Variant]:
         """Which profile a request has, and in which form it is given lists and results."""

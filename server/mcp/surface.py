@@ -247,7 +247,8 @@ class ToolLists:
         if self._surface.shortens(spec):
             listed = lean(listed)
         changed: dict[str, Any] = {}
-        if self._results(spec, variant) == "text":
+        is_kept = bool(spec.becomes_job and not spec.server)  # then the first answer may be a task
+        if is_kept or self._results(spec, variant) == "text":
             changed["output_schema"] = None
         if not variant.nulls:
             changed["input_schema"] = without_null_unions(listed.input_schema)
@@ -256,8 +257,6 @@ class ToolLists:
     def _results(self, spec: ToolSpec, variant: Variant) -> Results:
         if spec.server:  # what another server lists and answers is passed on
             return "both"
-        if spec.becomes_job:  # what answers first is no result of it
-            return "text"
         if variant.results != "auto":
             return variant.results
         return "text" if self._surface.shortens(spec) else "both"

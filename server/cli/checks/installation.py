@@ -33,7 +33,7 @@ def functions(settings: Settings) -> str:
     if not settings.functions.paths:
         return "none: the setting functions.paths names no file"
     registry = ToolRegistry()
-    files = function_files(settings, registry)
+    files = function_files(settings, os.environ, registry)
     anyio.run(files.load_once)
     if files.problems:
         raise RuntimeError("\n".join(files.problems))

@@ -91,7 +91,7 @@ class Inspection:
         registry = discover_tools(
             collections_of(self._settings.sources, self._settings.directories, self._settings.root)
         )
-        await function_files(self._settings, registry).load_once()
+        await function_files(self._settings, os.environ, registry).load_once()
         ours = [each.name for each in registry.offers()]
         vetting = Vetting(named, self.pins)
         for name, settings in named.items():
