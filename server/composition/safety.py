@@ -266,7 +266,7 @@ def make_cells(settings: Settings) -> Cells:
     """What runs what agents wrote, in processes that see nothing of the user's."""
     from tools.functions.programs.cells import Cells
 
-    return Cells(partial(_make_bare_processes, settings))
+    return Cells(partial(_make_bare_processes, settings), _limits(settings).memory_bytes)
 
 
 def _make_bare_processes(settings: Settings, root: Path) -> Processes:

@@ -13,6 +13,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -55,9 +56,11 @@ class Cells:
 
     Args:
         make: Makes what starts programs that see nothing of the user's, with an empty root.
+        memory_bytes: Memory that one may have; 0 sets no limit.
     """
 
-    def __init__(self, make: Callable[[Path], Processes]) -> None:
+    def __init__(self, make: Callable[[Path], Processes], memory_bytes: int) -> None:
+        self._memory_bytes = memory_bytes
         self._root = PrivateDirectory()
         self._processes = make(Path(self._root.path))
         self._group: TaskGroup | None = None
@@ -89,7 +92,8 @@ class Cells:
         """
         group = await self._running()
         sink = output or OutputLog(Path(load.path).name).feed
-        worker: Worker = await group.start(Worker.run, self._next, load, sink)
+        limited = replace(load, memory_bytes=self._memory_bytes)
+        worker: Worker = await group.start(Worker.run, self._next, limited, sink)
         return worker
 
     async def aclose(self) -> None:

@@ -7,7 +7,8 @@ Toolcrib installed; with the argument `confined` it is a cell's, whose stdin is 
 from __future__ import annotations
 
 import sys
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
 from pathlib import Path
 
 __all__ = ["OURS", "OUR_PACKAGES", "OurFinder"]
@@ -25,8 +26,12 @@ class OurFinder:
     @staticmethod
     def find_spec(name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
         """As `importlib.abc.MetaPathFinder`; submodules are found by their package's path."""
-        is_ours = name in OUR_PACKAGES
-        return PathFinder.find_spec(name, [str(OURS)]) if is_ours else None
+        if name not in OUR_PACKAGES:
+            return None
+        package = OURS / name  # by its path: a cell may not list what is above it
+        return spec_from_file_location(
+            name, package / "__init__.py", submodule_search_locations=[str(package)]
+        )
 
 
 if __name__ == "__main__":

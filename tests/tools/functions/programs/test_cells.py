@@ -1,0 +1,278 @@
+"""Cells: a process for each program, one that waits for the next, and nothing that is left."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+
+from tests.tools.functions.programs.conftest import ask, program, run
+from tools.core.context import RequestContext
+from tools.core.errors import UnavailableError
+from tools.core.result import decode_result
+from tools.functions.programs import cells as module
+from tools.functions.workers.messages import Load
+from tools.functions.workers.worker import WorkerEndedError
+from tools.sandbox.processes.models import Level
+
+if TYPE_CHECKING:
+    from tests.tools.functions.programs.conftest import OpenCells
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform != "linux", reason="its levels are Linux's"),
+]
+
+LEVELS = pytest.mark.parametrize("level", [Level.BUBBLEWRAP, Level.LANDLOCK, Level.NONE])
+
+
+@LEVELS
+async def test_a_program_calls_prints_and_answers(open_cells: OpenCells, level: Level) -> None:
+    async with open_cells(level) as cells:
+        assert await cells.level() is level
+        outcome, printed = await run(
+            cells,
+            """
+            import sys
+            print("to stdout")
+            print("to stderr", file=sys.stderr)
+            (await tools.query(query="x")).called
+            """,
+        )
+    assert outcome["value"] == "query"
+    assert printed == "to stdout\nto stderr\n"
+
+
+async def test_each_program_has_a_process_of_its_own(open_cells: OpenCells) -> None:
+    leave = """
+        import os, pathlib, tempfile
+        left = pathlib.Path(tempfile.gettempdir(), "left")
+        before = left.exists()
+        left.write_text("x")
+        before, globals().get("kept"), os.stat("/proc/self").st_ctime_ns
+        """
+    async with open_cells() as cells:
+        found = [(await run(cells, leave))[0]["value"] for _ in range(3)]
+    assert [each[:2] for each in found] == [[False, None]] * 3
+    assert len({each[2] for each in found}) == 3
+
+
+async def test_a_process_waits_for_the_next_program(open_cells: OpenCells) -> None:
+    async with open_cells() as cells:
+        await run(cells, "1")
+        waiting = cells._spare
+        assert waiting is not None
+        await waiting._started.wait()
+        assert waiting._cell is not None
+        pid = waiting._cell._program.pid
+        worker = await cells.take(program("1"))
+        assert worker._process._program.pid == pid  # type: ignore[attr-defined]  # it is a cell
+        await worker.aclose()
+
+
+async def test_a_process_that_waits_in_vain_is_given_up(
+    open_cells: OpenCells, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "IDLE_SECONDS", 0.0)
+    async with open_cells() as cells:
+        await run(cells, "1")
+        waiting = cells._spare
+        assert waiting is not None
+        await waiting._started.wait()
+        with anyio.fail_after(20):
+            while waiting._cell is not None:
+                await anyio.wait_all_tasks_blocked()
+        assert (await run(cells, "2"))[0]["value"] == 2
+
+
+async def test_a_process_that_was_killed_while_it_waited_is_replaced(
+    open_cells: OpenCells,
+) -> None:
+    async with open_cells() as cells:
+        await run(cells, "1")
+        waiting = cells._spare
+        assert waiting is not None
+        await waiting._started.wait()
+        assert waiting._cell is not None
+        await waiting._cell.kill()
+        assert (await run(cells, "2"))[0]["value"] == 2
+
+
+async def test_functions_are_loaded_once_and_called_often(open_cells: OpenCells) -> None:
+    source = '''
+        calls = 0
+
+        def add(a: int, b: int = 1) -> int:
+            """Adds."""
+            global calls
+            calls += 1
+            return a + b + 100 * calls
+        '''
+    async with open_cells() as cells:
+        worker = await cells.take(Load("adding.py", dedent(source)))
+        assert worker.loaded is not None
+        assert [each["name"] for each in worker.loaded.offers or ()] == ["add"]
+        results = [
+            decode_result(
+                await worker.call({"key": ["tool", "add"], "arguments": {"a": a}}, RequestContext())
+            )
+            for a in (1, 2)
+        ]
+        await worker.aclose()
+    assert [each.structured for each in results] == [{"result": 102}, {"result": 203}]
+
+
+async def test_nothing_is_run_where_confinement_is_required_and_none_works(
+    open_cells: OpenCells,
+) -> None:
+    async with open_cells() as cells:
+        cells._processes._levels._confinements.clear()
+        with pytest.raises(UnavailableError, match="no confinement works"):
+            await cells.take(program("1"))
+
+
+IMMORTAL = """
+    import ctypes, os, signal, time
+    ctypes.CDLL(None).prctl(15, b"immortal")  # PR_SET_NAME
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    done, ready = os.pipe()
+    if not os.fork():
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        os.write(ready, b"x")
+        while True:
+            time.sleep(60)
+    os.read(done, 1)
+    await tools.started()
+    while True:
+        try:
+            time.sleep(60)
+        except BaseException:
+            pass
+    """
+
+
+@LEVELS
+async def test_a_program_that_ignores_its_cancellation_ends_with_its_children(
+    open_cells: OpenCells, level: Level
+) -> None:
+    async with open_cells(level) as cells, anyio.create_task_group() as group:
+        worker = await cells.take(program(IMMORTAL))
+        running = 0
+
+        async def started(*_call: object) -> None:
+            nonlocal running
+            running = _immortal()
+            group.cancel_scope.cancel()
+            await anyio.sleep_forever()
+
+        try:
+            with anyio.fail_after(30):
+                group.start_soon(ask, worker, started)
+                await anyio.sleep_forever()
+        finally:
+            await worker.aclose()
+    assert running >= 2  # the one between may just be ending
+    assert _immortal() == 0
+
+
+def _immortal() -> int:
+    """How many processes below this one call themselves so."""
+    above: dict[str, str] = {}
+    named = set()
+    for each in Path("/proc").iterdir():
+        with suppress(OSError):
+            name, _, rest = (each / "stat").read_text().rpartition(")")
+            above[each.name] = rest.split()[1]
+            if "(immortal" in name:
+                named.add(each.name)
+    return sum(_is_below(each, above) for each in named)
+
+
+def _is_below(pid: str, above: dict[str, str]) -> bool:
+    while pid in above and pid != str(os.getpid()):
+        pid = above[pid]
+    return pid in above
+
+
+KILLED = """
+    import sys, anyio
+    from pathlib import Path
+    from server.composition.safety import make_cells
+    from server.settings import Settings
+    from tools.functions.workers.messages import Load
+
+    async def main():
+        cells = make_cells(Settings(root=Path(sys.argv[1]), data_dir=Path(sys.argv[1], "data")))
+        worker = await cells.take(Load("<program>", "1", "program"))
+        await cells._spare._started.wait()
+        print(worker._process._program.pid, cells._spare._cell._program.pid, flush=True)
+        await anyio.sleep_forever()
+
+    anyio.run(main)
+    """
+
+
+def test_a_server_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", dedent(KILLED), str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        pids = [int(each) for each in server.stdout.readline().split()]
+        assert len(pids) == 2
+        watched = [os.pidfd_open(pid) for pid in pids]
+        server.send_signal(signal.SIGKILL)
+        try:
+            for each in watched:
+                assert select.select([each], [], [], 20)[0]
+        finally:
+            for each in watched:
+                os.close(each)
+
+
+CHILDREN = """
+    import os, time
+    for _ in range(4):
+        if not os.fork():
+            kept = bytearray(150 * 10**6)
+            time.sleep(60)
+    time.sleep(60)
+    """
+
+
+@pytest.mark.parametrize(
+    ("limit", "source", "error"),
+    [
+        ({"memory_mb": 300}, "kept = []\nwhile True: kept.append(bytearray(10**7))", "MemoryError"),
+        (
+            {"memory_mb": 300},
+            CHILDREN,
+            "more than 300 MB of memory",
+        ),
+        ({"cpu_seconds": 1}, "while True: pass", "SIGXCPU"),
+        ({"file_mb": 1}, "open('/tmp/x', 'wb').write(bytes(2 * 10**6))", "File too large"),
+    ],
+)
+async def test_what_a_program_uses_is_limited(
+    open_cells: OpenCells, limit: dict[str, int], source: str, error: str
+) -> None:
+    async with open_cells(**limit) as cells:
+        with anyio.fail_after(60):
+            try:
+                outcome, _ = await run(cells, source)
+                told = outcome["error"]
+            except WorkerEndedError as ended:
+                told = str(ended)
+        assert error in told
+        assert (await run(cells, "2"))[0]["value"] == 2
