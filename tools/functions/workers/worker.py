@@ -70,7 +70,14 @@ class Worker:
         retired: Whether it is not to be called any more.
     """
 
-    def __init__(self, name: str, process: WorkerProcess, sink: Sink, group: TaskGroup) -> None:
+    def __init__(
+        self,
+        name: str,
+        process: WorkerProcess,
+        sink: Sink,
+        group: TaskGroup,
+        ended: anyio.Event,
+    ) -> None:
         self.loaded: Loaded | None = None
         self.retired = False
         self._name = name
@@ -82,7 +89,7 @@ class Worker:
         self._answering: dict[int, anyio.CancelScope] = {}
         self._stuck: set[int] = set()
         self._output_scope = anyio.CancelScope(shield=True)  # the last words count too
-        self._ended = anyio.Event()
+        self._ended = ended
         self._is_over = False
         self._fault = ""
         self._asked: dict[tuple[int, int], int] = {}
@@ -108,14 +115,15 @@ class Worker:
             WorkerEndedError: If it ended before it had loaded that.
         """
         process = await start()
+        ended = anyio.Event()
         try:
             async with anyio.create_task_group() as group:
-                worker = Worker(Path(load.path).name, process, sink, group)
+                worker = Worker(Path(load.path).name, process, sink, group, ended)
                 await worker._serve(load, task_status)
         finally:
             with anyio.CancelScope(shield=True):
                 await process.aclose()
-        worker._ended.set()
+            ended.set()
         if worker.loaded is None:
             raise WorkerEndedError(worker._ending())
 
@@ -237,7 +245,9 @@ class Worker:
 
     def _take(self, message: Message) -> None:
         if "result" not in message:
-            kind = next(key for key in DURING_A_CALL if key in message)
+            kind = next((key for key in DURING_A_CALL if key in message), "")
+            if not kind:
+                raise ValueError("It says nothing about a call.")
             call = self._calls.get(message[kind])  # a function may go on after its end
             waiting = call.statistics().current_buffer_used if call else 0
             is_asked = kind in {"ask", "withdraw"}

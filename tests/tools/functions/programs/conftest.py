@@ -34,7 +34,7 @@ def open_cells(tmp_path: Path) -> OpenCells:
         settings = Settings(
             root=tmp_path / "root",
             data_dir=tmp_path / "data",
-            system={"sandbox": mode, **system},  # type: ignore[arg-type]  # as a file has it
+            system={"sandbox": mode, **system},
         )
         cells = make_cells(settings)
         known = cells._processes._levels._confinements
