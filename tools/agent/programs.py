@@ -163,9 +163,9 @@ def _result(
     room: int,
 ) -> ProgramResult:
     """What is told of a program that ended well, within a number of characters."""
-    excerpt = printed.excerpt(min(room // 2, PRINTED_BYTES))
-    shown = visible_controls(excerpt.text)
     said = value if isinstance(value, str) else _json(value)
+    excerpt = printed.excerpt(min(max(room - len(said), room // 2), PRINTED_BYTES))
+    shown = visible_controls(excerpt.text)
     left = room - len(shown)
     is_cut = len(said) > left
     if is_cut:
