@@ -79,20 +79,12 @@ def load_skill(
     name: SkillName,
     file: Annotated[
         str,
-        Field(
-            min_length=1,
-            max_length=4_096,
-            description="One of its files",
-        ),
+        Field(min_length=1, max_length=4_096, description="One of its files"),
         Alias("path", "file_path"),
     ] = MAIN,
     ranges: Annotated[
         list[int] | None,
-        Field(
-            min_length=2,
-            max_length=2,
-            description="[first, last] line, as of read_file",
-        ),
+        Field(min_length=2, max_length=2, description="[first, last] line, as of read_file"),
     ] = None,
 ) -> LoadedSkill:
     """Loads a skill's instructions, then what they refer to, file by file. Follow what fits."""

@@ -41,6 +41,8 @@ class SkillRecords:
 
     def unseen_by(self, identity: Identity) -> frozenset[str]:
         """The ids of those that somebody may not see; blocks."""
+        if self._skills.shows_all(identity):
+            return frozenset()
         seen = {SKILL + each.path for each in self._skills.seen_by(identity)}
         return frozenset(self.current().keys() - seen)
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tools.sandbox.files.sandbox import Sandbox
 
@@ -93,21 +93,28 @@ class SkillPlaces:
     variables: Mapping[str, str]
 
     def __iter__(self) -> Iterator[SkillPlace]:
-        """The places of the settings, our own, the user's, those of plugins, the project's."""
+        """The places of the settings, our own, the user's, those of plugins, the project's.
+
+        Most are not there; that they are not is no more than a saving.
+        """
+        root = os.path.realpath(self.files.root)
         for path in self.directories:
             label = slug(path.name if path.name != "skills" else path.parent.name)
-            yield self._place(label, path, is_named=True)
+            yield self._elsewhere(_Wanted(label, path, _tilde(path, self.home)), root, named=True)
         # In an installation beneath the root, too, nobody else wrote these.
         yield SkillPlace("toolcrib", OWN, "toolcrib", self.machine)
         if not self.discover:
             return
-        if self.home is not None:
-            yield from self._of_user(self.home)
+        for wanted in () if self.home is None else self._of_user(self.home):
+            if wanted.path.is_dir():
+                yield self._elsewhere(wanted, root)
         for relative in OF_PROJECTS:
-            agent = relative.partition("/")[0].removeprefix(".")
-            yield self._place(f"project-{agent}", self.files.root / relative)
+            path = self.files.root / relative
+            if path.is_dir():
+                agent = relative.partition("/")[0].removeprefix(".")
+                yield self._in_root(f"project-{agent}", relative)
 
-    def _of_user(self, home: Path) -> Iterator[SkillPlace]:
+    def _of_user(self, home: Path) -> Iterator[_Wanted]:
         claude = self._given("CLAUDE_CONFIG_DIR", home / ".claude")
         named = {
             "home": home,
@@ -116,34 +123,46 @@ class SkillPlaces:
             "config": self._given("XDG_CONFIG_HOME", home / ".config"),
         }
         for label, written in OF_USERS:
-            yield self._place(label, Path(written.format_map(named)))
-        for name, path in _claude_plugins(claude):
-            yield self._place(slug(name), path / "skills", f"plugin {slug(name)} of Claude Code")
+            path = Path(written.format_map(named))
+            yield _Wanted(label, path, _tilde(path, home))
+        for plugin, path in _claude_plugins(claude):
+            name = slug(plugin)
+            yield _Wanted(name, path / "skills", f"plugin {name} of Claude Code")
         for path in _subdirectories(home / ".gemini" / "extensions"):
             name = slug(path.name)
-            yield self._place(name, path / "skills", f"extension {name} of Gemini CLI")
+            yield _Wanted(name, path / "skills", f"extension {name} of Gemini CLI")
 
     def _given(self, variable: str, usual: Path) -> Path:
         given = Path(self.variables.get(variable, ""))
         return given if given.is_absolute() else usual
 
-    def _place(
-        self, label: str, path: Path, shown: str = "", *, is_named: bool = False
-    ) -> SkillPlace:
-        """A place, which is of the project wherever it lies beneath the root."""
-        root, real = Path(os.path.realpath(self.files.root)), Path(os.path.realpath(path))
-        if real.is_relative_to(root):
-            path = self.files.root / real.relative_to(root)
-            shown = f"project {real.relative_to(root)}"
-            return SkillPlace(label, path, shown, self.files, is_project=True, is_named=is_named)
+    def _elsewhere(self, wanted: _Wanted, root: str, *, named: bool = False) -> SkillPlace:
+        """A place that may lie anywhere; where it is beneath the root, it is of the project."""
+        real = os.path.realpath(wanted.path)
+        if f"{real}/".startswith(f"{root}/"):
+            return self._in_root(wanted.label, os.path.relpath(real, root), named=named)
         return SkillPlace(
-            label,
-            path,
-            shown or _tilde(path, self.home),
+            wanted.label,
+            wanted.path,
+            wanted.shown,
             self.machine,
-            is_personal=not is_named,
-            is_named=is_named,
+            is_personal=not named,
+            is_named=named,
         )
+
+    def _in_root(self, label: str, relative: str, *, named: bool = False) -> SkillPlace:
+        """A place of the project, from which no link leads out of the root."""
+        path = self.files.root / relative
+        shown = f"project {relative}"
+        return SkillPlace(label, path, shown, self.files, is_project=True, is_named=named)
+
+
+class _Wanted(NamedTuple):
+    """A directory to look into, by what its skills are told apart and what it is called."""
+
+    label: str
+    path: Path
+    shown: str
 
 
 def slug(text: str) -> str:

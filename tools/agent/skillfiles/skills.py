@@ -78,9 +78,13 @@ class Skills:
     def seen_by(self, identity: Identity) -> tuple[Skill, ...]:
         """The skills that somebody may see; blocks."""
         found = self.all()
-        if identity.user_id == self._owner:
+        if self.shows_all(identity):
             return found
         return tuple(each for each in found if not each.place.is_personal)
+
+    def shows_all(self, identity: Identity) -> bool:
+        """Whether it is whose machine it is who asks."""
+        return identity.user_id == self._owner
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """What has a SKILL.md and is no skill here, and why; blocks."""

@@ -209,10 +209,23 @@ def test_a_link_of_a_project_leads_out_of_the_root_to_no_skill(
     (root / ".claude" / "skills").mkdir(parents=True)
     (root / ".claude" / "skills" / "secret").symlink_to(outside)
     (root / ".claude" / "skills" / "inside").symlink_to(inside)
-    (root / ".agents").symlink_to(tmp_path / "outside")
     skills = skills_of()
     assert _paths(skills) == {"inside"}
     assert "Secret." not in repr([each.why for each in skills.left_out()])
+
+
+def test_a_place_of_a_project_leads_out_of_the_root_to_no_skill(
+    skills_of: Make, root: Path, tmp_path: Path, skill_at: Write
+) -> None:
+    skill_at(tmp_path / "outside" / "skills" / "secret", "Secret.")
+    (root / ".agents").mkdir()
+    (root / ".agents" / "skills").symlink_to(tmp_path / "outside" / "skills")
+    (root / ".codex").symlink_to(tmp_path / "outside")
+    (root / ".gemini").mkdir()
+    (root / ".gemini" / "skills").symlink_to("../../outside/skills")
+    skills = skills_of()
+    assert _paths(skills) == set()
+    assert skills.left_out() == ()
 
 
 def test_a_place_that_becomes_a_link_out_of_the_root_has_no_skills(
