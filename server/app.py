@@ -273,9 +273,15 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
             await anyio.to_thread.run_sync(apis.settle)  # they may be listed
 
     resources = ContextResources(library, identity, collections.sources)
-    may_load = partial(may_load_skills, registry, profiles)
-    prompts = Prompts(resources, registry, sessions, recording, catalogue.skills, may_load)
-    browsed = SkillResources(resources, catalogue.skills, identity, may_load)
+    prompts = Prompts(
+        resources,
+        registry,
+        sessions,
+        recording,
+        catalogue.skills,
+        partial(may_load_skills, registry, profiles),
+    )
+    browsed = SkillResources(resources, catalogue.skills, identity, prompts.may_load)
     sampler = _sampler(settings)
     browsing = make_browsing(
         settings,

@@ -99,6 +99,9 @@ class Prompts:
         recording: Writes down what a person said; None for nothing.
         skills: The skills; by default none.
         may_load: Whether whoever asks may load them.
+
+    Attributes:
+        may_load: The same.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917  # the composition root hands over every part
@@ -115,7 +118,7 @@ class Prompts:
         self._sessions = sessions
         self._recording = recording
         self._skills = skills or Skills()
-        self._may_load = may_load
+        self.may_load = may_load
 
     async def list_prompts(
         self,
@@ -137,7 +140,7 @@ class Prompts:
         if prompt is None:
             raise _invalid(f"No prompt is called {params.name[:100]!r}; {_listed(PROMPTS)}.")
         given = _checked(prompt, params.arguments or {})
-        if prompt.name == "skill" and not self._may_load(ctx):
+        if prompt.name == "skill" and not self.may_load(ctx):
             raise _invalid("The profile of this client leaves skills out.")
         shelf = self._resources.shelf_of(ctx)
         try:
@@ -157,7 +160,7 @@ class Prompts:
         """Values that an argument of a prompt, or a variable of a resource, may have."""
         asked = _called(params.ref), params.argument.name
         find = _COMPLETED.get(asked)
-        if asked == ("skill", "name") and self._may_load(ctx):
+        if asked == ("skill", "name") and self.may_load(ctx):
             find = self._skill_names
         shelf = self._resources.shelf_of(ctx)
         begun = params.argument.value
