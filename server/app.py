@@ -136,6 +136,7 @@ class App:
             session_id=self.sessions.own,
             client="toolcrib",
             tool_set=self.tool_set,
+            bound=self.requests.bound,
         )
 
     @asynccontextmanager
@@ -205,7 +206,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
     created = created_of(machine)
     check_surface(settings, surface, registry, created)
     identity, sessions = _whose(settings, delegation)
-    requests = ClientRequests(sessions, identity)
+    requests = ClientRequests(sessions, identity, bound=delegation is not None)
     gateway = make_gateway(
         settings,
         os.environ,
@@ -338,7 +339,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
 def _whose(settings: Settings, delegation: Delegation | None) -> tuple[Identity, Sessions]:
     """Whose calls these are, and the sessions that they belong to."""
     if delegation is not None:  # an agent's own, which is recorded as what it did
-        return delegation.identity, Sessions(own=delegation.session_id)
+        return delegation.identity, Sessions(only=delegation.session_id)
     return Identity(**settings.identity.model_dump()), Sessions()
 
 

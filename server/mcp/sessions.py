@@ -85,21 +85,22 @@ class Sessions:
 
     Args:
         clock: Seconds that only grow.
-        own: The one of this process, where there is but one; by default a new one.
+        only: The one that every request here belongs to, whoever makes it; empty where several may.
 
     Attributes:
-        own: The same.
+        own: The one of this process, where there is but one.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, *, own: str = "") -> None:
-        self.own = own or uuid.uuid4().hex
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, only: str = "") -> None:
+        self.own = only or uuid.uuid4().hex
+        self._is_only = bool(only)
         self._clock = clock
         self._open: OrderedDict[tuple[Identity, str], tuple[str, float]] = OrderedDict()
 
     def of(self, ctx: ServerRequestContext[Any, Any], identity: Identity) -> Conversation:
         """The conversation of a request that is answered as this identity."""
         client = client_of(ctx)
-        if not isinstance(ctx.request, Request):
+        if self._is_only or not isinstance(ctx.request, Request):
             return Conversation(self.own, client)
         caller = caller_of(ctx)
         if caller is not None and caller.session_id:

@@ -134,7 +134,7 @@ def _with_agents(spec: ToolSpec, collections: Collections) -> ToolSpec:
 
 @tool(
     scope=ToolScope.SYSTEM,
-    effects={Effect.EXECUTE, Effect.EXTERNAL},
+    effects={Effect.WRITE},  # the rest is done, and judged, by its call of delegate_to_agent
     destructive=True,
     tags=("agent",),
     capabilities=(
@@ -142,7 +142,6 @@ def _with_agents(spec: ToolSpec, collections: Collections) -> ToolSpec:
         "ask several agents for comparison",
         "have a coding agent do something",
     ),
-    passes_on=True,
     once=True,
     becomes_job=True,
     timeout=MOST_SECONDS + 120,

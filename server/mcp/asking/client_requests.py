@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
@@ -22,7 +23,7 @@ from server.mcp.asking.rounds import Round
 from server.mcp.asking.suspended import SuspendedCall, SuspendedRequest, SuspendedRequests
 from server.mcp.forwarding import asks_for_progress, forwarded, opted_level
 from server.mcp.safe_json import utf8_text
-from server.mcp.sessions import Sessions, principal_of
+from server.mcp.sessions import Principal, Sessions, principal_of
 from storage.models import Identity
 from tools.core.asking.deadline import PausableDeadline
 from tools.core.calling.nested import Repetition
@@ -84,7 +85,7 @@ class ClientRequest:
         requests: ClientRequests,
     ) -> None:
         self.ctx = ctx
-        self.principal = principal_of(ctx, requests.identity)
+        self.principal = requests.principal_of(ctx)
         self.conversation = requests.sessions.of(ctx, self.principal.identity)
         self.is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         self.refusal: MCPError | None = None
@@ -324,14 +325,16 @@ class ClientRequests:
     Attributes:
         sessions: Tells which conversation a request belongs to.
         identity: Whose requests these are where no token says it.
+        bound: Whether none of them may be about anybody else.
         suspended: Those that wait for their clients to come back; entered while calls may go on.
         clients: What is known of the client of each conversation.
         changed: Tells whoever listens that a resource changed.
     """
 
-    def __init__(self, sessions: Sessions, identity: Identity) -> None:
+    def __init__(self, sessions: Sessions, identity: Identity, *, bound: bool = False) -> None:
         self.sessions = sessions
         self.identity = identity
+        self.bound = bound
         self.suspended = SuspendedRequests()
         self.clients = KnownClients()
         self.changed: Changed = _heard_by_nobody
@@ -339,7 +342,12 @@ class ClientRequests:
 
     def session_of(self, ctx: Context) -> str:
         """The conversation of a request."""
-        return self.sessions.of(ctx, principal_of(ctx, self.identity).identity).session_id
+        return self.sessions.of(ctx, self.principal_of(ctx).identity).session_id
+
+    def principal_of(self, ctx: Context) -> Principal:
+        """As whom a request is answered."""
+        found = principal_of(ctx, self.identity)
+        return replace(found, bound=True) if self.bound else found
 
     def client_of(self, ctx: Context) -> KnownClient:
         """The client of a request, which is known from now on."""

@@ -15,13 +15,16 @@ import anyio
 import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
 from server.clients.locations import command_path
+from server.mcp.sessions import Sessions
 from server.own_server import OwnServer
 from server.transport.endpoint import serve_one
 from server.transport.middleware import Caller
 from storage.agent.delegations import Ceilings, NewDelegation
+from storage.models import Identity
 
 pytestmark = [pytest.mark.anyio, pytest.mark.boundary]
 
@@ -266,6 +269,12 @@ async def test_a_task_goes_to_the_agent_that_can_do_it(crib: Any) -> None:
     assert done["results"][0]["report"]["agent"] == "other"
 
 
+async def test_a_task_can_be_given_through_call_tool(crib: Any) -> None:
+    arguments = {"subtask_description": "say this", "agents": ["small"]}
+    told = await crib.text("call_tool", name="delegate_task", arguments=arguments)
+    assert "\nwas told: say this\n" in told
+
+
 async def test_several_agents_get_the_same_task_for_comparison(crib: Any) -> None:
     done = await called(
         crib, "delegate_task", subtask_description="fail for both", agents=["small", "other"]
@@ -425,9 +434,9 @@ async def test_a_toolcrib_that_an_agent_starts_itself_is_held_to_its_token(tmp_p
         assert [each.name for each in (await client.list_tools()).tools] == ["remember"]
         refused = await client.call_tool("delegate_task", {"subtask_description": "x"})
         assert "not among the tools of the profile 'agent small'" in str(refused.content)
-        await client.call_tool("remember", {"content": "Otters hold hands"})
-    shelf = app.library.shelf(app.identity)
-    assert shelf.entries
+        other = {"content": "Otters hold hands", "user_id": "bob"}
+        refused = await client.call_tool("remember", other)
+        assert "is not yours" in str(refused.content)
     app.library.delegations.finish(begun.id, cost=0, outcome="answered")
     app.library.close()
     for wrong in (token, begun.id, ""):
@@ -445,3 +454,23 @@ async def test_a_delegation_that_takes_long_goes_on_as_a_task(open_crib: Open) -
         task = told.partition("as task ")[2][:32]
         done = await crib.text("get_task", task_id=task)
     assert "was told: say this" in done
+
+
+async def test_a_toolcrib_of_an_agent_has_one_conversation_over_http_too() -> None:
+    sessions = Sessions(only="of-the-agent")
+    own = OwnServer([review], name="reviewer", version="1", instructions="")
+    seen: list[str] = []
+
+    async def note(ctx: Any, call_next: Any) -> Any:
+        seen.append(sessions.of(ctx, Identity()).session_id)
+        return await call_next(ctx)
+
+    own.mcp.middleware.append(note)
+    async with own.running(), serve_one(own.mcp, Caller("crib", None), "a-token") as address:
+        headers = {"Authorization": "Bearer a-token"}
+        async with (
+            httpx2.AsyncClient(headers=headers) as http,
+            Client(streamable_http_client(f"http://{address}/mcp", http_client=http)) as client,
+        ):
+            await client.list_tools()
+    assert set(seen) == {"of-the-agent"}

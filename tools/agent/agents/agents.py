@@ -21,7 +21,13 @@ from tools.agent.agents.reports import Outcome, Report, WorktreeReport, event_of
 from tools.conversion.arguments.validation_errors import nearest
 from tools.conversion.naming import SEPARATOR
 from tools.core.audit.redact import redacted_text
-from tools.core.errors import DeadlineError, InvalidArgumentsError, UnavailableError, UpstreamError
+from tools.core.errors import (
+    DeadlineError,
+    InvalidArgumentsError,
+    ToolError,
+    UnavailableError,
+    UpstreamError,
+)
 from tools.core.invisible import visible_controls
 from tools.core.machine import first_use
 from tools.core.toolset import ToolSet
@@ -173,6 +179,9 @@ class Agents:
             with self._within(begun):
                 async with context.aside():
                     outcome = await self._outcome(agent, task, begun, token, tools, context)
+        except ToolError as error:
+            outcome = Outcome(state="failed", notes=(error.message,))
+            raise
         finally:
             with anyio.CancelScope(shield=True):
                 ended, event_id = await anyio.to_thread.run_sync(self._keep, begun, task, outcome)

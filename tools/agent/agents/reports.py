@@ -115,7 +115,7 @@ def event_of(delegation: Delegation, task: str, outcome: Outcome) -> NewContext:
     """The event that keeps a delegation: what was asked, of whom, and what came of it."""
     first = " ".join(task.split())[:TITLE_CHARACTERS]
     parts = [f"Task: {task}", f"{delegation.agent} {outcome.state.replace('_', ' ')}:"]
-    parts += [outcome.answer[:EVENT_CHARACTERS] or "(no answer)"]
+    parts += [outcome.answer[:EVENT_CHARACTERS] or "(no answer)", *outcome.notes]
     if outcome.worktree is not None:
         parts.append(f"Changes are in {outcome.worktree.path}.")
     metadata: dict[str, Any] = {
