@@ -36,7 +36,6 @@ from server.composition.safety import (
     make_machine,
     make_policy,
     make_sandbox,
-    make_secrets,
 )
 from server.composition.skills import may_load_skills
 from server.mcp.asking.client_requests import ClientRequests
@@ -182,8 +181,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
     surface = Surface(settings.surface, settings.servers)
     library = _open_library(settings)
     delegation = own_delegation(library, os.environ)
-    own_tools = tools_of(delegation)
-    profiles = Profiles(settings.profiles, own_tools)
+    profiles = Profiles(settings.profiles, tools_of(delegation))
     profiles.check(settings)
     functions = function_files(settings, os.environ, registry)
     recording = Recording(library.recorder) if settings.memory.record else None
@@ -192,15 +190,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         settings,
         os.environ,
         redaction,
-        agents=lambda: make_agents(
-            settings,
-            agents,
-            os.environ,
-            library=library,
-            server=lambda: server,
-            secrets=partial(make_secrets, settings, os.environ, redaction),
-            redaction=redaction,
-        ),
+        agents=lambda: make_agents(settings, agents, os.environ, library, server, redaction),
         created=lambda: make_created(registry, library, machine),
     )
     created = created_of(machine)
@@ -330,7 +320,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         requests=requests,
         jobs=jobs,
         identity=identity,
-        tool_set=own_tools,
+        tool_set=tools_of(delegation),
         sessions=sessions,
         server=server,
     )

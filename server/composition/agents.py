@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from server.composition.safety import make_processes
+from server.composition.safety import make_processes, make_secrets
 from server.settings import Settings
 from server.settings_error import SettingsError
 from storage.library import Library
@@ -45,14 +45,12 @@ def agents_of(settings: Settings) -> dict[str, Agent]:
     }
 
 
-def make_agents(  # noqa: PLR0913  # the composition root hands over every part by name
+def make_agents(  # noqa: PLR0913, PLR0917  # the composition root hands over every part by name
     settings: Settings,
     agents: Mapping[str, Agent],
     environ: Mapping[str, str],
-    *,
     library: Library,
-    server: Callable[[], Server[Any]],
-    secrets: Callable[[], Secrets],
+    server: Server[Any],
     redaction: Redaction,
 ) -> Agents:
     """Makes what gives work to them.
@@ -63,7 +61,6 @@ def make_agents(  # noqa: PLR0913  # the composition root hands over every part 
         environ: The environment of this process.
         library: Keeps the delegations.
         server: What each of them is served.
-        secrets: Those of the settings.
         redaction: Takes their keys out of what is shown.
     """
     from storage.agent.delegations import Ceilings
@@ -82,7 +79,9 @@ def make_agents(  # noqa: PLR0913  # the composition root hands over every part 
         library=library,
         ceilings=Ceilings(depth=most.depth, count=most.count, seconds=most.seconds, cost=most.cost),
         serve=partial(_serve, server),
-        processes=partial(_processes, settings, environ, secrets),
+        processes=partial(
+            _processes, settings, environ, partial(make_secrets, settings, environ, redaction)
+        ),
         worktrees=partial(_worktrees, settings, search_path),
         root=settings.root,
         installed=lambda: list(installed(search_path)),
@@ -147,7 +146,7 @@ def _agent(name: str, given: AgentSettings, settings: Settings) -> Agent:
 
 
 def _serve(
-    server: Callable[[], Server[Any]], delegation: Delegation, token: str, tools: ToolSet
+    server: Server[Any], delegation: Delegation, token: str, tools: ToolSet
 ) -> AbstractAsyncContextManager[str]:
     from server.transport.endpoint import serve_one
     from server.transport.middleware import Caller
@@ -158,7 +157,7 @@ def _serve(
         session_id=delegation.session_id,
         tool_set=tools,
     )
-    return serve_one(server(), caller, token)
+    return serve_one(server, caller, token)
 
 
 def _processes(
