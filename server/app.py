@@ -37,8 +37,9 @@ from server.composition.safety import (
     make_policy,
     make_sandbox,
 )
-from server.composition.skills import may_load_skills
+from server.composition.skills import view_skills
 from server.mcp.asking.client_requests import ClientRequests
+from server.mcp.browsing.skill_methods import SkillMethods
 from server.mcp.browsing.skill_resources import SkillResources
 from server.mcp.profiles import Profiles
 from server.mcp.prompts import Prompts
@@ -265,14 +266,9 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
 
     resources = ContextResources(library, identity, collections.sources)
     prompts = Prompts(
-        resources,
-        registry,
-        sessions,
-        recording,
-        catalogue.skills,
-        partial(may_load_skills, registry, profiles),
+        resources, registry, sessions, recording, view_skills(catalogue, identity, profiles)
     )
-    browsed = SkillResources(resources, catalogue.skills, identity, prompts.may_load)
+    browsed = SkillResources(resources, prompts.skills)
     sampler = _sampler(settings)
     browsing = make_browsing(
         settings,
@@ -302,6 +298,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         results=settings.results,
         subscriptions=browsing.subscriptions if browsing and browsing.subscriptions.lists else None,
         tasks=Tasks(LongCalls(jobs, registry), requests),
+        skills=SkillMethods(prompts.skills),
     )
     return App(
         settings=settings,

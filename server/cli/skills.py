@@ -52,7 +52,7 @@ def _described(skill: Skill) -> dict[str, object]:
         "name": skill.path,
         "description": skill.description,
         "source": skill.place.shown,
-        "directory": str(skill.directory),
+        "directory": skill.where,
         "problems": list(skill.problems),
         "frontmatter": skill.frontmatter,
     }
@@ -75,7 +75,7 @@ def _show(skill: Skill, *, as_json: bool) -> None:
         listed = [{"path": each.path, "size": each.size} for each in files]
         print_json({**_described(skill), "files": listed})
         return
-    say((visible(skill.path), "bold"), (f"  {visible(str(skill.directory))}", "dim"))
+    say((visible(skill.path), "bold"), (f"  {visible(skill.where)}", "dim"))
     for each in files:
         say(f"      {visible(each.path)}", (f"  {each.size:,} bytes", "dim"))
     if too_many:
@@ -90,5 +90,5 @@ def _complain(found: Sequence[Skill], left_out: Sequence[LeftOut]) -> None:
         for each in skill.problems:
             typer.echo(f"{visible(skill.path)}: {visible(each)}", err=True)
     for out in left_out:
-        where = visible(str(out.directory))
+        where = visible(out.where)
         typer.echo(f"{where} is left out: {visible(out.why)}", err=True)

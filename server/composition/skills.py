@@ -9,14 +9,16 @@ from typing import Any
 from mcp.server.context import ServerRequestContext
 
 from server.composition.safety import make_sandbox
+from server.mcp.browsing.skill_view import SkillView
 from server.mcp.profiles import Profiles
 from server.settings.settings import Settings
+from storage.models import Identity
 from tools.agent.skillfiles.places import SkillPlaces
 from tools.agent.skillfiles.skills import Skills
-from tools.core.registry import ToolRegistry
-from tools.retrieval.catalogue import LOADER
+from tools.core.toolset import ToolSet
+from tools.retrieval.catalogue import LOADER, Catalogue
 
-__all__ = ["make_skills", "may_load_skills"]
+__all__ = ["make_skills", "view_skills"]
 
 
 def make_skills(settings: Settings, environ: Mapping[str, str]) -> Skills:
@@ -32,12 +34,18 @@ def make_skills(settings: Settings, environ: Mapping[str, str]) -> Skills:
     return Skills(places, owner=settings.identity.user_id)
 
 
-def may_load_skills(
-    registry: ToolRegistry, profiles: Profiles, ctx: ServerRequestContext[Any, Any]
-) -> bool:
-    """Whether the profile of a request has the tool that loads skills."""
-    loader, profile = registry.get(LOADER), profiles.of(ctx)
-    return loader is not None and (profile is None or profile.tool_set.admits(loader))
+def view_skills(catalogue: Catalogue, identity: Identity, profiles: Profiles) -> SkillView:
+    """What clients see of the skills: those may that may load them."""
+
+    def tool_set_of(ctx: ServerRequestContext[Any, Any]) -> ToolSet | None:
+        profile = profiles.of(ctx)
+        return None if profile is None else profile.tool_set
+
+    def may_load(tool_set: ToolSet | None) -> bool:
+        loader = catalogue.registry.get(LOADER)
+        return loader is not None and (tool_set is None or tool_set.admits(loader))
+
+    return SkillView(catalogue.skills, identity, tool_set_of, may_load)
 
 
 def _home() -> Path | None:

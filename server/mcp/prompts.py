@@ -13,6 +13,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from server.mcp.browsing.answers import completion_of
+from server.mcp.browsing.skill_view import SkillView
 from server.mcp.resources import ContextResources, answered
 from server.mcp.safe_json import utf8_text
 from server.mcp.sessions import Sessions
@@ -97,28 +98,25 @@ class Prompts:
         registry: The tools.
         sessions: Tells which conversation a request belongs to.
         recording: Writes down what a person said; None for nothing.
-        skills: The skills; by default none.
-        may_load: Whether whoever asks may load them.
+        skills: The skills that whoever asks may see; by default none.
 
     Attributes:
-        may_load: The same.
+        skills: The same.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  # the composition root hands over every part
+    def __init__(
         self,
         resources: ContextResources,
         registry: ToolRegistry,
         sessions: Sessions,
         recording: Recording | None = None,
-        skills: Skills | None = None,
-        may_load: Callable[[RequestContext], bool] = lambda _ctx: True,
+        skills: SkillView | None = None,
     ) -> None:
         self._resources = resources
         self._registry = registry
         self._sessions = sessions
         self._recording = recording
-        self._skills = skills or Skills()
-        self.may_load = may_load
+        self.skills = skills or SkillView(Skills(), Identity())
 
     async def list_prompts(
         self,
@@ -140,11 +138,10 @@ class Prompts:
         if prompt is None:
             raise _invalid(f"No prompt is called {params.name[:100]!r}; {_listed(PROMPTS)}.")
         given = _checked(prompt, params.arguments or {})
-        if prompt.name == "skill" and not self.may_load(ctx):
-            raise _invalid("The profile of this client leaves skills out.")
         shelf = self._resources.shelf_of(ctx)
         try:
-            told = await answered("prompts/get", partial(self._told, shelf, prompt.name, given))
+            tell = partial(self._told, ctx, shelf, prompt.name, given)
+            told = await answered("prompts/get", tell)
         except NotFoundError as error:
             raise _invalid(" ".join([error.message, *error.next_actions])) from error
         await self._hear(ctx, shelf.identity, prompt, given, told)
@@ -159,9 +156,8 @@ class Prompts:
     ) -> types.CompleteResult:
         """Values that an argument of a prompt, or a variable of a resource, may have."""
         asked = _called(params.ref), params.argument.name
-        find = _COMPLETED.get(asked)
-        if asked == ("skill", "name") and self.may_load(ctx):
-            find = self._skill_names
+        names = partial(self._skill_names, ctx)
+        find = names if asked == ("skill", "name") else _COMPLETED.get(asked)
         shelf = self._resources.shelf_of(ctx)
         begun = params.argument.value
         found = [] if find is None else await answered("completion/complete", partial(find, shelf))
@@ -191,23 +187,25 @@ class Prompts:
             context_ids=told.context_ids,
         )
 
-    def _told(self, shelf: Shelf, name: str, given: Mapping[str, str]) -> Relevant:
+    def _told(
+        self, ctx: RequestContext, shelf: Shelf, name: str, given: Mapping[str, str]
+    ) -> Relevant:
         match name:
             case "recall":
                 return _recall(self._resources, shelf, given.get("topic", ""))
             case "remember":
                 return Relevant(self._remember(given["content"]))
             case "skill":
-                return Relevant(self._skill(shelf.identity, given["name"], given.get("task", "")))
+                return Relevant(self._skill(ctx, given["name"], given.get("task", "")))
             case _:
                 zone = given.get("timezone") or "UTC"
                 return Relevant(_what_happened(shelf, given["when"], zone))
 
-    def _skill_names(self, shelf: Shelf) -> list[str]:
-        return [each.path for each in self._skills.seen_by(shelf.identity)]
+    def _skill_names(self, ctx: RequestContext, _shelf: Shelf) -> list[str]:
+        return [each.path for each in self.skills.seen(ctx)]
 
-    def _skill(self, identity: Identity, name: str, task: str) -> str:
-        skill = self._skills.find(name, identity)
+    def _skill(self, ctx: RequestContext, name: str, task: str) -> str:
+        skill = self.skills.named(ctx, name)
         body = FrontMatter.of(skill.text(MAIN)).body
         files = [each.path for each in skill.listed()[0] if each.path != MAIN]
         others = f" `load_skill` loads its other files: {', '.join(files)}." if files else ""

@@ -29,6 +29,7 @@ from tools.core.result import ToolResult
 
 if TYPE_CHECKING:  # servers of one's own have none of these
     from server.mcp.browsing.handlers import PromptHandlers, ResourceHandlers
+    from server.mcp.browsing.skill_methods import SkillMethods
     from server.mcp.browsing.subscriptions import Subscriptions
     from server.mcp.profiles import Profile, Profiles
     from server.mcp.tasks.long_calls import Answer, LongCalls
@@ -73,6 +74,7 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     results: Results = "auto",
     subscriptions: Subscriptions | None = None,
     tasks: Tasks | None = None,
+    skills: SkillMethods | None = None,
 ) -> Server[Any]:
     """Makes the server that every transport runs.
 
@@ -94,6 +96,7 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
         results: What calls answer with where no profile says it.
         subscriptions: Tells of changes; None where nothing changes but by what clients do.
         tasks: What becomes of calls that take long; None where they are waited for.
+        skills: The skills as the extension of the protocol has them; None where there are none.
     """
     lists = ToolLists(registry, surface, ready)
     long_calls = None if tasks is None else tasks.long_calls
@@ -125,6 +128,8 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     requests.register(server)
     if tasks is not None:
         tasks.register(server)
+    if skills is not None:
+        skills.register(server)
     if subscriptions is not None:
         subscriptions.register(server, lists.forget)
     return server

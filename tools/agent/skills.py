@@ -100,7 +100,7 @@ def load_skill(
     loaded = LoadedSkill(
         name=skill.path,
         source=skill.place.shown,
-        directory=unicode_name(str(skill.directory)),
+        directory=unicode_name(skill.where),
         file=file,
         total_lines=count_lines(text),
         problems=list(skill.problems) if is_main else [],

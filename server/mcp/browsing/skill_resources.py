@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import mimetypes
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,13 +11,10 @@ from mcp.server.context import ServerRequestContext
 
 from server.mcp.browsing.answers import no_resource_at
 from server.mcp.browsing.handlers import ResourceHandlers
+from server.mcp.browsing.skill_view import SkillView
+from server.mcp.browsing.skill_wire import main_of, media_type
 from server.mcp.resources import answered
-from server.mcp.safe_json import utf8_text
-from server.mcp.sessions import principal_of
-from storage.models import Identity
-from storage.reading.formats import MARKDOWN
-from tools.agent.skillfiles.skill import SCHEME, Skill
-from tools.agent.skillfiles.skills import Skills
+from tools.agent.skillfiles.skill import SCHEME
 from tools.core.errors import (
     InvalidArgumentsError,
     NotFoundError,
@@ -45,22 +40,12 @@ class SkillResources:
 
     Args:
         own: What is stored here.
-        skills: The skills.
-        identity: Who asks where no token says it.
-        may_load: Whether whoever asks may load skills.
+        view: The skills that whoever asks may see.
     """
 
-    def __init__(
-        self,
-        own: ResourceHandlers,
-        skills: Skills,
-        identity: Identity,
-        may_load: Callable[[Context], bool],
-    ) -> None:
+    def __init__(self, own: ResourceHandlers, view: SkillView) -> None:
         self._own = own
-        self._skills = skills
-        self._identity = identity
-        self._may_load = may_load
+        self._view = view
 
     async def list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
@@ -71,10 +56,10 @@ class SkillResources:
             MCPError: Invalid params, if the cursor is none of ours.
         """
         stored = await self._own.list_resources(ctx, params)
-        if (params is not None and params.cursor is not None) or not self._may_load(ctx):
+        if params is not None and params.cursor is not None:
             return stored
-        skills = await answered("resources/list", partial(self._skills.seen_by, self._who(ctx)))
-        return stored.model_copy(update={"resources": [*stored.resources, *map(_listed, skills)]})
+        skills = await answered("resources/list", partial(self._view.seen, ctx))
+        return stored.model_copy(update={"resources": [*stored.resources, *map(main_of, skills)]})
 
     async def list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
@@ -94,40 +79,25 @@ class SkillResources:
         uri = params.uri
         if not uri.startswith(SCHEME):
             return await self._own.read_resource(ctx, params)
-        if not self._may_load(ctx):
-            raise no_resource_at(uri, ctx)
         try:
-            path, data = await answered("resources/read", partial(self._read, self._who(ctx), uri))
+            path, data = await answered("resources/read", partial(self._read, ctx, uri))
         except NotFoundError as error:
             raise no_resource_at(uri, ctx) from error
         return types.ReadResourceResult(contents=[_contents(uri, path, data)])
 
-    def _who(self, ctx: Context) -> Identity:
-        return principal_of(ctx, self._identity).identity
-
-    def _read(self, identity: Identity, uri: str) -> tuple[str, bytes]:
-        skill, path = self._skills.at(uri, identity)
+    def _read(self, ctx: Context, uri: str) -> tuple[str, bytes]:
+        skill, path = self._view.at(ctx, uri)
         try:
             return path, skill.data(path)
         except (InvalidArgumentsError, OutsideSandboxError, PermissionDeniedError) as error:
             raise NotFoundError(error.message) from error
 
 
-def _listed(skill: Skill) -> types.Resource:
-    return types.Resource(
-        uri=skill.uri(),
-        name=skill.name,
-        title=f"{skill.path} (skill, {utf8_text(skill.place.shown)})",
-        description=utf8_text(skill.description),
-        mime_type=MARKDOWN.media_type,
-    )
-
-
 def _contents(
     uri: str, path: str, data: bytes
 ) -> types.TextResourceContents | types.BlobResourceContents:
     """The content of a file, byte by byte: what is no UTF-8 is sent as it is."""
-    kind = MARKDOWN.media_type if path.endswith(".md") else mimetypes.guess_type(path)[0]
+    kind = media_type(path)
     try:
         text = data.decode()
     except UnicodeDecodeError:

@@ -6,13 +6,13 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["SkillPlace", "SkillPlaces", "slug"]
+__all__ = ["Origin", "SkillPlace", "SkillPlaces", "slug"]
 
 OWN = Path(__file__).with_name("own")
 """The skills that come with the product."""
@@ -45,26 +45,42 @@ _OTHERS = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
-class SkillPlace:
-    """A directory that may have skills in it.
+class Origin:
+    """Where skills are from.
 
     Attributes:
         label: Tells its skills from others of the same name.
-        path: The directory, absolute.
         shown: What it is called to people and models.
-        sandbox: The files that it is among; whatever leads out of them is not opened.
         is_project: Whether it is in the root, so that whoever writes there wrote its skills.
         is_personal: Whether only the person whose machine it is may see its skills.
-        is_named: Whether the settings name it.
+        server: The other server that it is; empty where the skills are files here.
     """
 
     label: str
-    path: Path
     shown: str
+    is_project: bool = field(default=False, kw_only=True)
+    is_personal: bool = field(default=False, kw_only=True)
+    server: str = field(default="", kw_only=True)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether its skills come with the product."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class SkillPlace(Origin):
+    """A directory that may have skills in it.
+
+    Attributes:
+        path: The directory, absolute.
+        sandbox: The files that it is among; whatever leads out of them is not opened.
+        is_named: Whether the settings name it.
+    """
+
+    path: Path
     sandbox: Sandbox
-    is_project: bool = False
-    is_personal: bool = False
-    is_named: bool = False
+    is_named: bool = field(default=False, kw_only=True)
 
     @property
     def is_own(self) -> bool:
@@ -102,7 +118,7 @@ class SkillPlaces:
             label = slug(path.name if path.name != "skills" else path.parent.name)
             yield self._elsewhere(_Wanted(label, path, _tilde(path, self.home)), root, named=True)
         # In an installation beneath the root, too, nobody else wrote these.
-        yield SkillPlace("toolcrib", OWN, "toolcrib", self.machine)
+        yield SkillPlace("toolcrib", "toolcrib", OWN, self.machine)
         if not self.discover:
             return
         for wanted in () if self.home is None else self._of_user(self.home):
@@ -143,8 +159,8 @@ class SkillPlaces:
             return self._in_root(wanted.label, os.path.relpath(real, root), named=named)
         return SkillPlace(
             wanted.label,
-            wanted.path,
             wanted.shown,
+            wanted.path,
             self.machine,
             is_personal=not named,
             is_named=named,
@@ -154,7 +170,7 @@ class SkillPlaces:
         """A place of the project, from which no link leads out of the root."""
         path = self.files.root / relative
         shown = f"project {relative}"
-        return SkillPlace(label, path, shown, self.files, is_project=True, is_named=named)
+        return SkillPlace(label, shown, path, self.files, is_project=True, is_named=named)
 
 
 class _Wanted(NamedTuple):

@@ -1,46 +1,37 @@
-"""One skill: what its SKILL.md says, and the files beside it, opened when they are read."""
+"""One skill: what its SKILL.md says, and the files beside it."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from storage.errors import UnreadableDocumentError
 from storage.reading.decode import decode
-from tools.agent.skillfiles.frontmatter import DESCRIPTION_CHARACTERS, FrontMatter, names_of
-from tools.agent.skillfiles.places import SkillPlace, slug
-from tools.core.errors import InvalidArgumentsError, NotFoundError, UnavailableError
-from tools.core.invisible import hidden, revealed
-from tools.sandbox.files.listing import list_entries
-from tools.sandbox.files.openat import identity
-from tools.sandbox.files.sandbox import Sandbox
+from tools.agent.skillfiles.frontmatter import names_of
+from tools.agent.skillfiles.places import Origin
+from tools.core.errors import InvalidArgumentsError
 
-__all__ = ["MAIN", "MOST_BYTES", "MOST_FILES", "SCHEME", "Skill", "SkillFile"]
+__all__ = [
+    "MAIN",
+    "MOST_BYTES",
+    "MOST_FILES",
+    "SCHEME",
+    "ManifestFile",
+    "Skill",
+    "SkillFile",
+    "text_of",
+]
 
 MAIN = "SKILL.md"
 SCHEME = "skill://"
 MOST_FILES = 512
 MOST_BYTES = 16 * 1024 * 1024
 """What a skill may have, all its files together (SEP-2640)."""
-
-MOST_MAIN_BYTES = 262_144
-"""What a SKILL.md may have: more fits into no model."""
-
-MOST_ENTRIES = 2_048
-"""Names that are looked at to find the files; directories count."""
-
-MOST_DEPTH = 10
-
-_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-LONGEST_NAME = 64
-_PASSED_OVER = frozenset({"__pycache__", "node_modules"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +47,19 @@ class SkillFile:
     size: int
 
 
-@dataclass(frozen=True)
-class Skill:
+@dataclass(frozen=True, slots=True)
+class ManifestFile(SkillFile):
+    """A file of a skill whose content is known.
+
+    Attributes:
+        digest: SHA-256 of its bytes: `sha256:` and hexadecimal digits.
+    """
+
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skill(ABC):
     """A skill, as its SKILL.md was when it was looked at.
 
     Attributes:
@@ -65,9 +67,7 @@ class Skill:
         name: Its own name, `[a-z0-9-]{1,64}`.
         description: What it does and when it helps, in one line.
         frontmatter: All that its SKILL.md says of it, verbatim, as JSON has it.
-        place: Where it was found.
-        directory: Where it lies, absolute.
-        main_digest: Tells its SKILL.md from every other text.
+        place: Where it is from.
         problems: What is wrong with it, each as a sentence.
     """
 
@@ -75,46 +75,8 @@ class Skill:
     name: str
     description: str
     frontmatter: Mapping[str, Any]
-    place: SkillPlace
-    directory: Path
-    main_digest: str = ""
+    place: Origin
     problems: tuple[str, ...] = ()
-
-    @classmethod
-    def read(cls, place: SkillPlace, directory: Path) -> Skill:
-        """Reads a SKILL.md.
-
-        Raises:
-            ToolError: If it is not to be opened, or no text of a bearable length.
-        """
-        data = _read(place.sandbox.within(str(directory)), MAIN, MOST_MAIN_BYTES)
-        text = _text_of(data, MAIN)
-        found = FrontMatter.of(text)
-        given = found.fields.get("name")
-        named = given if isinstance(given, str) else directory.name
-        name = named if _is_name(named) else slug(named)
-        said = found.description
-        problems = [*found.problems]
-        if found.fields and not isinstance(given, str):
-            problems.append("It has no name.")
-        if name != named:
-            problems.append(f"Its name is {revealed(repr(named))[:100]}, not a-z, 0-9 and hyphens.")
-        if found.fields and not found.text("description"):
-            problems.append("It has no description.")
-        if len(found.text("description")) > DESCRIPTION_CHARACTERS:
-            problems.append(f"Its description has more than {DESCRIPTION_CHARACTERS} characters.")
-        if odd := hidden(said):
-            problems.append(f"Its description hides characters ({_codes(odd)}).")
-        return cls(
-            path=name,
-            name=name,
-            description=revealed(said),
-            frontmatter=found.fields,
-            place=place,
-            directory=directory,
-            main_digest=hashlib.sha256(data).hexdigest(),
-            problems=tuple(problems),
-        )
 
     def uri(self, path: str = MAIN) -> str:
         """The address of one of its files (SEP-2640)."""
@@ -147,36 +109,50 @@ class Skill:
         texts = found if isinstance(found, list) else str(found or "").split(",")
         return tuple(each.strip() for each in texts if isinstance(each, str) and each.strip())
 
-    @cached_property
-    def files(self) -> Sandbox:
-        """The files beneath its directory, which no link in there leads out of."""
-        return self.place.sandbox.within(str(self.directory))
+    @property
+    def where(self) -> str:
+        """The directory on this machine that its files are in; empty where they are elsewhere."""
+        return ""
 
+    @abstractmethod
     def listed(self) -> tuple[list[SkillFile], bool]:
         """Its files, SKILL.md first, and whether there are more than a skill may have.
 
-        Links are none, nor names that begin with a dot and what programs generate.
+        Raises:
+            ToolError: If they cannot be listed.
+        """
+
+    @abstractmethod
+    def directories(self) -> frozenset[str]:
+        """Its subdirectories, relative to it.
 
         Raises:
-            ToolError: If its directory is not to be opened.
+            ToolError: If they cannot be listed.
         """
-        closed = self.files.closed()
-        fd = self.files.open_directory()
-        try:
-            listing = list_entries(
-                fd,
-                ".",
-                depth=MOST_DEPTH,
-                limit=MOST_ENTRIES,
-                hides=lambda status: identity(status) in closed,
-                leaves_out=_is_passed_over,
-            )
-        finally:
-            os.close(fd)
-        found = [SkillFile(each.path, each.size) for each in listing.entries if each.type == "file"]
-        found.sort(key=lambda each: (each.path != MAIN, each.path))
-        too_many = listing.truncated or len(found) > MOST_FILES
-        return found[:MOST_FILES], too_many or sum(each.size for each in found) > MOST_BYTES
+
+    @abstractmethod
+    def manifest(self) -> tuple[ManifestFile, ...]:
+        """Each of its files, SKILL.md first.
+
+        Raises:
+            ToolError: If they are more than a skill may have, not known, or being changed.
+        """
+
+    @abstractmethod
+    def nested(self) -> tuple[Skill, ...]:
+        """The skills in its subdirectories, whose files are its own too.
+
+        Raises:
+            ToolError: If its files cannot be listed.
+        """
+
+    @abstractmethod
+    def data(self, path: str) -> bytes:
+        """The bytes of one of its files; blocks, in a worker thread.
+
+        Raises:
+            ToolError: If it is no file of the skill, not to be opened, or too large.
+        """
 
     def measured(self, path: str) -> tuple[int, str]:
         """The size of one of its files, and its SHA-256 as `sha256:` and hexadecimal digits.
@@ -187,23 +163,13 @@ class Skill:
         data = self.data(path)
         return len(data), f"sha256:{hashlib.sha256(data).hexdigest()}"
 
-    def data(self, path: str) -> bytes:
-        """The bytes of one of its files.
-
-        Raises:
-            ToolError: If it is no file of the skill, not to be opened, or too large.
-        """
-        if any(map(_is_passed_over, path.split("/"))):
-            raise NotFoundError(f"{path!r} is no file of the skill {self.path!r}.")
-        return _read(self.files, path, MOST_BYTES)
-
     def text(self, path: str) -> str:
-        r"""The text of one of its files, whose lines end with \n.
+        r"""The text of one of its files, whose lines end with \n; blocks, in a worker thread.
 
         Raises:
             ToolError: If it is no file of the skill, not to be opened, too large, or no text.
         """
-        return _text_of(self.data(path), path)
+        return text_of(self.data(path), path)
 
     def _names(self, *keys: str) -> tuple[str, ...]:
         return names_of(self._found(*keys))
@@ -215,17 +181,12 @@ class Skill:
         return next((table[key] for table in tables for key in keys if key in table), None)
 
 
-def _read(files: Sandbox, path: str, most: int) -> bytes:
-    found = files.read(path, max_bytes=most)
-    if found.truncated:
-        raise UnavailableError(
-            f"{path!r} has more than {most:,} bytes.",
-            next_actions=["Use the file where it lies, or load another one."],
-        )
-    return found.data
+def text_of(data: bytes, path: str) -> str:
+    r"""The text of a file, whose lines end with \n.
 
-
-def _text_of(data: bytes, path: str) -> str:
+    Raises:
+        InvalidArgumentsError: If it is none.
+    """
     try:
         text = decode(data).text
     except UnreadableDocumentError as error:
@@ -234,16 +195,3 @@ def _text_of(data: bytes, path: str) -> str:
             next_actions=["Use the file where it lies, or load another one."],
         ) from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _is_name(text: str) -> bool:
-    return len(text) <= LONGEST_NAME and _NAME.fullmatch(text) is not None
-
-
-def _is_passed_over(path: str) -> bool:
-    name = path.rpartition("/")[2]
-    return name.strip(".") != "" and (name.startswith(".") or name in _PASSED_OVER)
-
-
-def _codes(characters: list[str]) -> str:
-    return ", ".join(f"U+{ord(each):04X}" for each in characters[:3])

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
 from storage.models import Identity
-from tools.agent.skillfiles.places import SkillPlace, slug
+from tools.agent.skillfiles.local import LocalSkill
+from tools.agent.skillfiles.places import Origin, SkillPlace, slug
 from tools.agent.skillfiles.scan import Sighting, sightings
 from tools.agent.skillfiles.skill import MAIN, SCHEME, Skill
 from tools.conversion.arguments.validation_errors import nearest
 from tools.core.errors import NotFoundError, ToolError
+from tools.core.toolset import ToolSet
 
-__all__ = ["LeftOut", "Skills"]
+__all__ = ["LeftOut", "Skills", "path_of"]
 
 MOST_SKILLS = 1_000
 LONGEST_SHOWN = 200
@@ -26,23 +29,23 @@ LONGEST_SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A directory with a SKILL.md that is no skill here.
+    """What claims to be a skill and is none here.
 
     Attributes:
-        directory: The directory.
+        where: The directory that has a SKILL.md, or the address at another server.
         place: Where it was found.
         why: Why it is left out.
     """
 
-    directory: Path
-    place: SkillPlace
+    where: str
+    place: Origin
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
     signature: tuple[int, ...]
-    found: Skill | LeftOut
+    found: LocalSkill | LeftOut
 
 
 class Skills:
@@ -51,16 +54,26 @@ class Skills:
     Nothing is looked at before the first question, and no more than the state of each SKILL.md at
     every other one. The same skill in two places, by a link or as a copy of its SKILL.md, is one,
     that of the first place. Of several that are called the same, the first keeps the name, and the
-    others have the label of their place before it.
+    others have the label of their place before it. None of another server takes the place of one
+    that lies here.
 
     Args:
         places: Where to look, in the order in which they count; looked at anew each time.
         owner: The user whose machine it is, who alone sees what lies in the home directory.
+        others: Gives the skills of other servers; the same object until one of them changes.
     """
 
-    def __init__(self, places: Iterable[SkillPlace] = (), *, owner: str = "local") -> None:
+    def __init__(
+        self,
+        places: Iterable[SkillPlace] = (),
+        *,
+        owner: str = "local",
+        others: Callable[[], Sequence[Skill]] = tuple,
+    ) -> None:
         self._places = places
         self._owner = owner
+        self._others = others
+        self._of_others: Sequence[Skill] = ()
         self._looking = threading.Lock()
         self._kept: dict[Path, _Kept] = {}
         self._skills: tuple[Skill, ...] = ()
@@ -69,18 +82,28 @@ class Skills:
     def all(self) -> tuple[Skill, ...]:
         """Every skill; the same object until one of them changes. Blocks."""
         with self._looking:
-            kept = self._look()
-            if [*kept.values()] != [*self._kept.values()]:
-                self._kept = kept
-                self._skills, self._left_out = _named([each.found for each in kept.values()])
+            kept, others = self._look(), self._others()
+            if others is not self._of_others or [*kept.values()] != [*self._kept.values()]:
+                self._kept, self._of_others = kept, others
+                named, left_out = _named([each.found for each in kept.values()])
+                beside, clashing = _beside(named, others)
+                self._skills, self._left_out = (*named, *beside), (*left_out, *clashing)
             return self._skills
 
-    def seen_by(self, identity: Identity) -> tuple[Skill, ...]:
-        """The skills that somebody may see; blocks."""
-        found = self.all()
-        if self.shows_all(identity):
-            return found
-        return tuple(each for each in found if not each.place.is_personal)
+    def seen_by(self, identity: Identity, tool_set: ToolSet | None = None) -> tuple[Skill, ...]:
+        """The skills that somebody may see; blocks.
+
+        Args:
+            identity: Who it is.
+            tool_set: The tools that they may call; of a server of which that is none, they see no
+                skill either. None means all.
+        """
+        is_owner = self.shows_all(identity)
+        return tuple(
+            each
+            for each in self.all()
+            if (is_owner or not each.place.is_personal) and _is_admitted(each.place, tool_set)
+        )
 
     def shows_all(self, identity: Identity) -> bool:
         """Whether it is whose machine it is who asks."""
@@ -91,21 +114,22 @@ class Skills:
         self.all()
         return self._left_out
 
-    def find(self, name: str, identity: Identity) -> Skill:
+    def find(self, name: str, identity: Identity, tool_set: ToolSet | None = None) -> Skill:
         """The skill of that name; blocks.
 
         Args:
             name: Its name or its address; the label of its place may stand before it.
             identity: Who asks.
+            tool_set: The tools that they may call; None means all.
 
         Raises:
             NotFoundError: If there is none; it suggests what is called nearly so.
         """
         asked = name.removeprefix(SCHEME).removesuffix(f"/{MAIN}").replace(":", "/").casefold()
-        skills = self.seen_by(identity)
+        skills = self.seen_by(identity, tool_set)
         for called in (_path, _qualified):
             for each in skills:
-                if called(each) == asked:
+                if called(each).casefold() == asked:
                     return each
         meant = nearest(asked, [each.path for each in skills])
         raise NotFoundError(
@@ -114,18 +138,22 @@ class Skills:
             next_actions=["Call list_skills to see them."],
         )
 
-    def at(self, uri: str, identity: Identity) -> tuple[Skill, str]:
+    def at(
+        self, uri: str, identity: Identity, tool_set: ToolSet | None = None
+    ) -> tuple[Skill, str]:
         """The skill that an address is in, and the path of what is there; blocks.
 
         Args:
             uri: As `Skill.uri`, or of another file.
             identity: Who asks.
+            tool_set: The tools that they may call; None means all.
 
         Raises:
             NotFoundError: If no skill that they may see is there.
         """
-        path = os.fsdecode(unquote_to_bytes(uri.removeprefix(SCHEME)))
-        found = [each for each in self.seen_by(identity) if path.startswith(f"{each.path}/")]
+        path = path_of(uri)
+        skills = self.seen_by(identity, tool_set)
+        found = [each for each in skills if path.startswith(f"{each.path}/")]
         if not uri.startswith(SCHEME) or not found:
             raise NotFoundError(f"{uri!r} is the address of no skill.")
         skill = max(found, key=lambda each: len(each.path))
@@ -152,11 +180,20 @@ class Skills:
                 yield place, sighting
 
 
-def _read(place: SkillPlace, directory: Path) -> Skill | LeftOut:
+def path_of(uri: str) -> str:
+    """What an address names, beneath all skills."""
+    return os.fsdecode(unquote_to_bytes(uri.removeprefix(SCHEME)))
+
+
+def _is_admitted(place: Origin, tool_set: ToolSet | None) -> bool:
+    return not place.server or tool_set is None or tool_set.admits_server(place.server)
+
+
+def _read(place: SkillPlace, directory: Path) -> LocalSkill | LeftOut:
     try:
-        return Skill.read(place, directory)
+        return LocalSkill.read(place, directory)
     except ToolError as error:
-        return LeftOut(directory, place, error.message)
+        return LeftOut(str(directory), place, error.message)
 
 
 def _path(skill: Skill) -> str:
@@ -167,9 +204,30 @@ def _qualified(skill: Skill) -> str:
     return f"{skill.place.label}/{skill.name}"
 
 
-def _named(found: Sequence[Skill | LeftOut]) -> tuple[tuple[Skill, ...], tuple[LeftOut, ...]]:
-    """The skills, each by a path of its own, and what is left out."""
+def _beside(
+    named: Sequence[LocalSkill], others: Sequence[Skill]
+) -> tuple[list[Skill], list[LeftOut]]:
+    """The skills of other servers that no skill here is called like, and those that one is."""
+    taken = {called(each) for each in named for called in (_path, _qualified)}
     skills: dict[str, Skill] = {}
+    left_out = []
+    for each in others:
+        called = each.path.casefold()
+        if called not in skills and not any(map(partial(_overlap, called), taken)):
+            skills[called] = each
+        else:
+            why = f"Another skill is called {each.path!r} already, or has files there."
+            left_out.append(LeftOut(each.uri(), each.place, why))
+    return list(skills.values()), left_out
+
+
+def _overlap(one: str, other: str) -> bool:
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
+
+
+def _named(found: Sequence[LocalSkill | LeftOut]) -> tuple[list[LocalSkill], list[LeftOut]]:
+    """The skills, each by a path of its own, and what is left out."""
+    skills: dict[str, LocalSkill] = {}
     copies = set()
     left_out = [each for each in found if isinstance(each, LeftOut)]
     for each in found:
@@ -185,5 +243,5 @@ def _named(found: Sequence[Skill | LeftOut]) -> tuple[tuple[Skill, ...], tuple[L
             skills[path] = replace(each, path=path)
         else:
             why = f"Others are called {each.name!r} already."
-            left_out.append(LeftOut(each.directory, each.place, why))
-    return tuple(skills.values()), tuple(left_out)
+            left_out.append(LeftOut(str(each.directory), each.place, why))
+    return list(skills.values()), left_out

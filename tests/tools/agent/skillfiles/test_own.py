@@ -45,7 +45,7 @@ def test_they_are_as_the_specification_wants_them_and_short(
     assert tuple(each.name for each in skills) == NAMES
     for skill in skills:
         assert skill.is_conforming, skill.problems
-        assert skill.directory.name == skill.name
+        assert skill.where.endswith(f"/{skill.name}")
         assert skill.frontmatter["license"] == "Apache-2.0"
         assert len(skill.text("SKILL.md")) <= MOST_CHARACTERS, skill.name
 

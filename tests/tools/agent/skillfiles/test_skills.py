@@ -266,7 +266,7 @@ def test_what_is_no_readable_skill_md_is_left_out_and_told(
     assert _paths(skills) == {"good"}
     if kind != "endless":  # of which there is nothing
         (left,) = skills.left_out()
-        assert left.directory == directory
+        assert left.where == str(directory)
         assert left.why
 
 

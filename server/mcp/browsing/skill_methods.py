@@ -1,0 +1,217 @@
+"""Skills over MCP: the methods of the extension, by which hosts list them and check their files."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+
+from server.mcp.browsing.skill_view import SkillView
+from server.mcp.browsing.skill_wire import (
+    EXTENSION,
+    ReadParams,
+    SkillParams,
+    directory_at,
+    entry_of,
+    file_of,
+    main_of,
+)
+from server.mcp.paging import Section, page
+from server.mcp.resources import PAGE_SIZE, answered
+from server.mcp.safe_json import utf8_text
+from tools.agent.skillfiles.skill import MAIN, SCHEME, Skill
+from tools.agent.skillfiles.skills import path_of
+from tools.core.errors import NotFoundError, ToolError
+
+__all__ = ["SkillMethods"]
+
+SKILLS_PAGE = 50
+"""Skills on one page; each has up to 512 files."""
+
+TTL_MS = 10_000
+"""How long a client may keep what it is told: files change at any time."""
+
+_ANSWERED = {"ttlMs": TTL_MS, "cacheScope": "private"}
+
+Context = ServerRequestContext[Any, Any]
+
+_logger = logging.getLogger("toolcrib")
+
+
+class SkillMethods:
+    """Answers `skills/list`, `skills/get` and `resources/directory/read`.
+
+    What no host could take is left out, and told in the log: skills that are not as the
+    specification wants them, and such as have more files or bytes than it allows.
+
+    Args:
+        view: The skills that whoever asks may see.
+    """
+
+    def __init__(self, view: SkillView) -> None:
+        self._view = view
+        self._told: set[tuple[str, str]] = set()
+
+    def register(self, server: Server[Any]) -> None:
+        """Has a server answer them, and say so."""
+        server.extensions[EXTENSION] = {"directoryRead": True}
+        server.add_request_handler("skills/list", types.PaginatedRequestParams, self._list)
+        server.add_request_handler("skills/get", SkillParams, self._get)
+        server.add_request_handler("resources/directory/read", ReadParams, self._read)
+
+    async def _list(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> dict[str, Any]:
+        """One page of the skills, each whole, those in the directories of others too."""
+        cursor = None if params is None else params.cursor
+        listed = partial(self._page, ctx, cursor)
+        skills, following = await answered("skills/list", listed)
+        more = {} if following is None else {"nextCursor": following}
+        return {"skills": skills, **more, **_ANSWERED}
+
+    async def _get(self, ctx: Context, params: SkillParams) -> dict[str, Any]:
+        """One skill, by the address of its SKILL.md."""
+        try:
+            found = await answered("skills/get", partial(self._entry_at, ctx, params.uri))
+        except NotFoundError as error:
+            raise _invalid(error) from error
+        return {"skill": found, **_ANSWERED}
+
+    async def _read(self, ctx: Context, params: ReadParams) -> dict[str, Any]:
+        """One page of what is directly in a directory."""
+        read = partial(self._children, ctx, params.uri)
+        try:
+            found = await answered("resources/directory/read", read)
+        except NotFoundError as error:
+            raise _invalid(error) from error
+        sections = [Section(quote(params.uri), found, _as_it_is)]
+        listed, following = page("directory", sections, params.cursor, PAGE_SIZE)
+        more = {} if following is None else {"nextCursor": following}
+        shown = [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in listed]
+        return {"resources": shown, **more}
+
+    def _page(self, ctx: Context, cursor: str | None) -> tuple[list[dict[str, Any]], str | None]:
+        skills = self._view.seen(ctx)
+        taken = _taken(skills)
+        shown, following = page("skills", [Section("all", skills, _as_it_is)], cursor, SKILLS_PAGE)
+        entries: list[dict[str, Any]] = []
+        for skill in shown:
+            try:
+                entries += [_entry(each, taken) for each in (skill, *skill.nested())]
+            except ToolError as error:
+                self._tell(skill, error.message)
+        return entries, following
+
+    def _entry_at(self, ctx: Context, uri: str) -> dict[str, Any]:
+        """The entry of the skill whose SKILL.md has an address.
+
+        Raises:
+            ToolError: If there is none that a host could take.
+        """
+        skills = self._view.seen(ctx)
+        inside = _inside(skills, path_of(uri)) if uri.startswith(SCHEME) else None
+        for each in () if inside is None else (inside, *inside.nested()):
+            if each.uri() == uri:
+                return _entry(each, _taken(skills))
+        raise NotFoundError(f"{uri!r} is the address of no skill.")
+
+    def _children(self, ctx: Context, uri: str) -> list[types.Resource]:
+        """What is directly in a directory: of a skill, or above several.
+
+        Raises:
+            NotFoundError: If it is none.
+        """
+        skills, path = self._view.seen(ctx), path_of(uri).removesuffix("/")
+        if uri.startswith(SCHEME):
+            skill = _inside(skills, path)
+            found = {} if skill is None else _within(skill, path[len(skill.path) + 1 :])
+            found |= _above(skills, path)
+            if found or skill is not None:
+                return [*found.values()]
+        raise _no_directory(uri)
+
+    def _tell(self, skill: Skill, why: str) -> None:
+        """Says once why a skill is not served."""
+        if (skill.path, why) not in self._told:
+            self._told.add((skill.path, why))
+            _logger.warning("The skill %r is not served to hosts of skills: %s", skill.path, why)
+
+
+def _as_it_is(item: Any) -> Any:  # noqa: ANN401  # whatever is listed
+    return item
+
+
+def _taken(skills: Sequence[Skill]) -> Mapping[str, str]:
+    """The path of each skill, and its server."""
+    return {each.path: each.place.server for each in skills}
+
+
+def _entry(skill: Skill, taken: Mapping[str, str]) -> dict[str, Any]:
+    """The entry of a skill.
+
+    Raises:
+        ToolError: If no host could take it.
+    """
+    if not skill.is_conforming:
+        raise NotFoundError(" ".join(skill.problems))
+    for path, server in taken.items():
+        own = f"{path}/".removeprefix(f"{skill.path}/")
+        if own in {"", f"{path}/"} or (server and server == skill.place.server):
+            continue
+        if any(f"{each.path}/".startswith(own) for each in skill.listed()[0]):
+            raise NotFoundError(f"A directory of it has the address of the skill {path!r}.")
+    return entry_of(skill)
+
+
+def _inside(skills: Sequence[Skill], path: str) -> Skill | None:
+    """The skill that a path leads to, or into."""
+    found = (each for each in skills if f"{path}/".startswith(f"{each.path}/"))
+    return max(found, key=lambda each: len(each.path), default=None)
+
+
+def _within(skill: Skill, inner: str) -> dict[str, types.Resource]:
+    """What is directly in a directory of a skill, by names.
+
+    Raises:
+        NotFoundError: If it has none there.
+    """
+    directories = skill.directories()
+    if inner and inner not in directories:
+        raise _no_directory(skill.uri(inner))
+    found: dict[str, types.Resource] = {}
+    for file in skill.listed()[0]:
+        parent, _, name = file.path.rpartition("/")
+        if parent == inner:
+            is_main = file.path == MAIN
+            found[name] = main_of(skill) if is_main else file_of(skill, file.path, file.size)
+    for each in sorted(directories):
+        parent, _, name = each.rpartition("/")
+        if parent == inner:
+            found[name] = directory_at(skill.uri(each), name)
+    return found
+
+
+def _above(skills: Sequence[Skill], path: str) -> dict[str, types.Resource]:
+    """What is directly in a directory that has whole skills in it, by names."""
+    before = f"{path}/" if path else ""
+    names = (
+        each.path[len(before) :].partition("/")[0]
+        for each in skills
+        if each.path.startswith(before)
+    )
+    return {name: directory_at(SCHEME + quote(before + name), name) for name in names}
+
+
+def _no_directory(uri: str) -> NotFoundError:
+    return NotFoundError(f"{uri!r} is the address of no directory.")
+
+
+def _invalid(error: NotFoundError) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, utf8_text(error.message))

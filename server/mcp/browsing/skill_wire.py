@@ -1,0 +1,98 @@
+"""The wire form of skills: what the extension of the protocol calls them, and how it shows them.
+
+https://modelcontextprotocol.io/seps/2640-skills-extension
+"""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import Mapping
+from typing import Any
+
+import mcp_types as types
+
+from server.mcp.safe_json import utf8_text
+from storage.reading.formats import MARKDOWN
+from tools.agent.skillfiles.skill import Skill
+
+__all__ = [
+    "DIRECTORY",
+    "EXTENSION",
+    "ReadParams",
+    "SkillParams",
+    "directory_at",
+    "entry_of",
+    "file_of",
+    "main_of",
+    "media_type",
+]
+
+EXTENSION = "io.modelcontextprotocol/skills"
+DIRECTORY = "inode/directory"
+SERVER_KEY = "toolcrib/server"
+"""The key in `_meta` that names the server a skill is from, as in all that is browsed."""
+
+
+class SkillParams(types.RequestParams):
+    """Which skill is meant."""
+
+    uri: str
+
+
+class ReadParams(types.PaginatedRequestParams):
+    """Which directory is meant."""
+
+    uri: str
+
+
+def entry_of(skill: Skill) -> dict[str, Any]:
+    """A skill with all that tells whether what is read of it later is the same.
+
+    Raises:
+        ToolError: If its files cannot be told.
+    """
+    files = [
+        {"uri": skill.uri(each.path), "digest": each.digest, "size": each.size}
+        for each in skill.manifest()
+    ]
+    entry = {"uri": skill.uri(), "frontmatter": skill.frontmatter, "resources": files}
+    return {**entry, "_meta": {SERVER_KEY: skill.place.server}} if skill.place.server else entry
+
+
+def main_of(skill: Skill) -> types.Resource:
+    """The SKILL.md of a skill, as resources are listed."""
+    return types.Resource(
+        uri=skill.uri(),
+        name=skill.name,
+        title=f"{skill.path} (skill, {utf8_text(skill.place.shown)})",
+        description=utf8_text(skill.description),
+        mime_type=MARKDOWN.media_type,
+        _meta=_meta_of(skill),
+    )
+
+
+def file_of(skill: Skill, path: str, size: int) -> types.Resource:
+    """Another file of it."""
+    return types.Resource(
+        uri=skill.uri(path),
+        name=utf8_text(path.rpartition("/")[2]),
+        size=size,
+        mime_type=media_type(path),
+        _meta=_meta_of(skill),
+    )
+
+
+def directory_at(uri: str, name: str) -> types.Resource:
+    """A directory of one, or of several."""
+    return types.Resource(uri=uri, name=utf8_text(name), mime_type=DIRECTORY)
+
+
+def media_type(path: str) -> str | None:
+    """What a file is, by its name."""
+    if path.endswith(".md"):
+        return MARKDOWN.media_type
+    return mimetypes.guess_type(path.rpartition("/")[2])[0]
+
+
+def _meta_of(skill: Skill) -> Mapping[str, Any] | None:
+    return {SERVER_KEY: skill.place.server} if skill.place.server else None

@@ -1,0 +1,266 @@
+"""Skills that lie on this machine: directories, whose files are opened when they are read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from tools.agent.skillfiles.frontmatter import DESCRIPTION_CHARACTERS, FrontMatter
+from tools.agent.skillfiles.places import SkillPlace, slug
+from tools.agent.skillfiles.skill import (
+    MAIN,
+    MOST_BYTES,
+    MOST_FILES,
+    ManifestFile,
+    Skill,
+    SkillFile,
+    text_of,
+)
+from tools.core.errors import NotFoundError, ToolError, UnavailableError
+from tools.core.invisible import hidden, revealed
+from tools.sandbox.files.listing import list_entries
+from tools.sandbox.files.openat import identity
+from tools.sandbox.files.sandbox import Sandbox
+
+__all__ = ["LocalSkill", "is_name"]
+
+MOST_MAIN_BYTES = 262_144
+"""What a SKILL.md may have: more fits into no model."""
+
+MOST_ENTRIES = 2_048
+"""Names that are looked at to find the files; directories count."""
+
+MOST_DEPTH = 10
+
+SETTLED_SECONDS = 2.0
+"""How long after its last change the digest of a file is kept: its clock is coarse."""
+
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+LONGEST_NAME = 64
+_PASSED_OVER = frozenset({"__pycache__", "node_modules"})
+
+
+class _Found(NamedTuple):
+    """What is in the directory of a skill: files with what tells one state from another."""
+
+    files: dict[SkillFile, tuple[int, ...]]
+    directories: frozenset[str]
+    too_many: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalSkill(Skill):
+    """A skill in a directory.
+
+    Attributes:
+        place: Where it was found.
+        directory: Where it lies, absolute.
+        main_digest: Tells its SKILL.md from every other text.
+    """
+
+    place: SkillPlace
+    directory: Path
+    main_digest: str = ""
+    _measured: dict[tuple[int, ...], tuple[int, str]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    _nested: dict[str, tuple[tuple[int, ...], LocalSkill]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    @classmethod
+    def read(cls, place: SkillPlace, directory: Path) -> LocalSkill:
+        """Reads a SKILL.md.
+
+        Raises:
+            ToolError: If it is not to be opened, or no text of a bearable length.
+        """
+        data = _read(place.sandbox.within(str(directory)), MAIN, MOST_MAIN_BYTES)
+        text = text_of(data, MAIN)
+        found = FrontMatter.of(text)
+        given = found.fields.get("name")
+        named = given if isinstance(given, str) else directory.name
+        name = named if is_name(named) else slug(named)
+        said = found.description
+        problems = [*found.problems]
+        if found.fields and not isinstance(given, str):
+            problems.append("It has no name.")
+        if name != named:
+            problems.append(f"Its name is {revealed(repr(named))[:100]}, not a-z, 0-9 and hyphens.")
+        if found.fields and not found.text("description"):
+            problems.append("It has no description.")
+        if len(found.text("description")) > DESCRIPTION_CHARACTERS:
+            problems.append(f"Its description has more than {DESCRIPTION_CHARACTERS} characters.")
+        if odd := hidden(said):
+            problems.append(f"Its description hides characters ({_codes(odd)}).")
+        return cls(
+            path=name,
+            name=name,
+            description=revealed(said),
+            frontmatter=found.fields,
+            place=place,
+            directory=directory,
+            main_digest=hashlib.sha256(data).hexdigest(),
+            problems=tuple(problems),
+        )
+
+    @property
+    def where(self) -> str:
+        """Its directory."""
+        return str(self.directory)
+
+    @cached_property
+    def files(self) -> Sandbox:
+        """The files beneath its directory, which no link in there leads out of."""
+        return self.place.sandbox.within(str(self.directory))
+
+    def listed(self) -> tuple[list[SkillFile], bool]:
+        """Its files, SKILL.md first, and whether there are more than a skill may have.
+
+        Links are none, nor names that begin with a dot and what programs generate.
+
+        Raises:
+            ToolError: If its directory is not to be opened.
+        """
+        found = self._found_files()
+        return list(found.files), found.too_many
+
+    def directories(self) -> frozenset[str]:
+        """Its subdirectories, empty ones too.
+
+        Raises:
+            ToolError: If its directory is not to be opened.
+        """
+        return self._found_files().directories
+
+    def manifest(self) -> tuple[ManifestFile, ...]:
+        """Each of its files that may be read; what has not changed is not read again.
+
+        Raises:
+            ToolError: If they are more than a skill may have, or its SKILL.md is another by now.
+        """
+        found = self._found_files()
+        if found.too_many:
+            raise UnavailableError(
+                f"It has more than {MOST_FILES} files, or more than {MOST_BYTES:,} bytes."
+            )
+        known: dict[tuple[int, ...], tuple[int, str]] = {}
+        files = []
+        for each, signature in found.files.items():
+            measured = self._measured.get(signature)
+            if measured is None:
+                try:
+                    measured = self.measured(each.path)
+                except ToolError:  # nobody may read it: it is none of what is served
+                    continue
+            if time.time() - signature[-1] / 1e9 > SETTLED_SECONDS:
+                known[signature] = measured
+            files.append(ManifestFile(each.path, *measured))
+        self._measured.clear()
+        self._measured.update(known)
+        if not files or files[0] != (main := ManifestFile(MAIN, files[0].size, self._main)):
+            raise UnavailableError("Its SKILL.md is being changed.")
+        return (main, *files[1:])
+
+    def nested(self) -> tuple[LocalSkill, ...]:
+        """The skills in its subdirectories that are as the specification wants them.
+
+        Raises:
+            ToolError: If its directory is not to be opened.
+        """
+        found = []
+        for each, signature in self._found_files().files.items():
+            inner = each.path.removesuffix(f"/{MAIN}")
+            if inner == each.path:
+                continue
+            known = self._nested.get(inner)
+            if known is None or known[0] != signature:
+                try:
+                    read = LocalSkill.read(self.place, self.directory / inner)
+                except ToolError:  # it is a file as any other
+                    continue
+                known = signature, replace(read, path=f"{self.path}/{inner}")
+                self._nested[inner] = known
+            if known[1].is_conforming and known[1].name == inner.rpartition("/")[2]:
+                found.append(known[1])
+        return tuple(found)
+
+    def data(self, path: str) -> bytes:
+        """The bytes of one of its files.
+
+        Raises:
+            ToolError: If it is no file of the skill, not to be opened, or too large.
+        """
+        parts = path.split("/")
+        if len(parts) > MOST_DEPTH or any(map(_is_passed_over, parts)):
+            raise NotFoundError(f"{path!r} is no file of the skill {self.path!r}.")
+        return _read(self.files, path, MOST_BYTES)
+
+    @property
+    def _main(self) -> str:
+        return f"sha256:{self.main_digest}"
+
+    def _found_files(self) -> _Found:
+        closed = self.files.closed()
+        fd = self.files.open_directory()
+        try:
+            listing = list_entries(
+                fd,
+                ".",
+                depth=MOST_DEPTH,
+                limit=MOST_ENTRIES,
+                hides=lambda status: identity(status) in closed,
+                leaves_out=_is_passed_over,
+            )
+            files = [
+                SkillFile(each.path, each.size) for each in listing.entries if each.type == "file"
+            ]
+            files.sort(key=lambda each: (each.path != MAIN, each.path))
+            signed = {each: _signature(fd, each.path) for each in files[:MOST_FILES]}
+        finally:
+            os.close(fd)
+        too_many = listing.truncated or len(files) > MOST_FILES
+        return _Found(
+            signed,
+            frozenset(each.path for each in listing.entries if each.type == "directory"),
+            too_many or sum(each.size for each in files) > MOST_BYTES,
+        )
+
+
+def _read(files: Sandbox, path: str, most: int) -> bytes:
+    found = files.read(path, max_bytes=most)
+    if found.truncated:
+        raise UnavailableError(
+            f"{path!r} has more than {most:,} bytes.",
+            next_actions=["Use the file where it lies, or load another one."],
+        )
+    return found.data
+
+
+def _signature(top: int, path: str) -> tuple[int, ...]:
+    """Tells one state of a file from another; the last is when it changed, in nanoseconds."""
+    try:
+        found = os.stat(path, dir_fd=top, follow_symlinks=False)
+    except OSError:  # it is gone
+        return (time.time_ns(),)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def is_name(text: str) -> bool:
+    """Whether a skill may be called so."""
+    return len(text) <= LONGEST_NAME and _NAME.fullmatch(text) is not None
+
+
+def _is_passed_over(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return name.strip(".") != "" and (name.startswith(".") or name in _PASSED_OVER)
+
+
+def _codes(characters: list[str]) -> str:
+    return ", ".join(f"U+{ord(each):04X}" for each in characters[:3])
