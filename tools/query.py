@@ -82,7 +82,7 @@ def query(
 
 def _fitting_skills(context: RequestContext, query: str) -> list[FittingSkill]:
     """The skills that the query is plainly about, without our own, which are about Toolcrib."""
-    skills = context.catalogue.skills.seen_by(context.identity)
+    skills = context.catalogue.skills.seen_by(context.identity, context.tool_set)
     others = {each.path: each for each in skills if not each.place.is_own}
     if not others:
         return []

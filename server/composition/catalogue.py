@@ -47,7 +47,7 @@ def make_catalogue(  # noqa: PLR0913  # the composition root hands over every pa
         is_down=partial(_is_down, gateway),
         why_unlisted=partial(_why_unlisted, gateway),
         settle=None if apis is None else apis.settle,
-        skills=make_skills(settings, environ),
+        skills=make_skills(settings, environ, gateway.skills),
     )
     gateway.on_change(lambda _server, kinds: catalogue.notify() if "tools" in kinds else None)
     if apis is not None:

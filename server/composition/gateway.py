@@ -49,6 +49,7 @@ def make_gateway(  # noqa: PLR0913  # the composition root hands over every part
     from server.upstream.connections.transport import Transports
     from server.upstream.gateway import Gateway
     from server.upstream.safety.admission import Admission
+    from server.upstream.skills.held_skills import HeldSkills
 
     return Gateway(
         servers,
@@ -57,6 +58,7 @@ def make_gateway(  # noqa: PLR0913  # the composition root hands over every part
         admission=Admission(registry, library.catalog.pins, settings.servers),
         transports=Transports(environ, proxy=settings.requests.proxy),
         cached=Cached(library.catalog.listings),
+        skills=HeldSkills(library.catalog.pins),
         make_callbacks=partial(questions_of, requests),
         before_home=partial(requests.clients.wait_for, sessions.own),
         command=command,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from server.mcp.profiles import Profiles
 from server.settings.settings import Settings
 from storage.models import Identity
 from tools.agent.skillfiles.places import SkillPlaces
+from tools.agent.skillfiles.skill import Skill
 from tools.agent.skillfiles.skills import Skills
 from tools.core.toolset import ToolSet
 from tools.retrieval.catalogue import LOADER, Catalogue
@@ -21,8 +22,18 @@ from tools.retrieval.catalogue import LOADER, Catalogue
 __all__ = ["make_skills", "view_skills"]
 
 
-def make_skills(settings: Settings, environ: Mapping[str, str]) -> Skills:
-    """Makes the skills, of which nothing is looked at before the first question."""
+def make_skills(
+    settings: Settings,
+    environ: Mapping[str, str],
+    others: Callable[[], Sequence[Skill]] = tuple,
+) -> Skills:
+    """Makes the skills, of which nothing is looked at before the first question.
+
+    Args:
+        settings: What can be set.
+        environ: The environment, which says where agents keep skills.
+        others: Gives those of other servers; see Skills.
+    """
     places = SkillPlaces(
         files=make_sandbox(settings, settings.root),
         machine=make_sandbox(settings, Path(settings.root.anchor)),
@@ -31,7 +42,7 @@ def make_skills(settings: Settings, environ: Mapping[str, str]) -> Skills:
         home=_home(),
         variables=environ,
     )
-    return Skills(places, owner=settings.identity.user_id)
+    return Skills(places, owner=settings.identity.user_id, others=others)
 
 
 def view_skills(catalogue: Catalogue, identity: Identity, profiles: Profiles) -> SkillView:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -22,7 +22,9 @@ from server.upstream.connections.listing import Kind, Listing
 from server.upstream.connections.opening import Opener
 from server.upstream.connections.transport import Transports
 from server.upstream.safety.admission import Admission
+from server.upstream.skills.held_skills import HeldSkills
 from server.upstream.upstream import Upstream
+from tools.agent.skillfiles.skill import Skill
 from tools.conversion.naming import SEPARATOR
 from tools.core.context import RequestContext
 from tools.core.errors import UnavailableError
@@ -62,6 +64,7 @@ class Gateway:
         admission: Takes their tools into the registry.
         transports: Makes the links to them.
         cached: What they offered before; None keeps nothing.
+        skills: Keeps their skills; None keeps none.
         make_callbacks: Makes what is done with what they ask and tell.
         before_home: Awaited before they are connected to for this process itself.
         command: What the user types for `toolcrib`.
@@ -79,6 +82,7 @@ class Gateway:
         admission: Admission,
         transports: Transports,
         cached: Cached | None = None,
+        skills: HeldSkills | None = None,
         make_callbacks: MakeCallbacks = _no_callbacks,
         before_home: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint,
         command: str = "toolcrib",
@@ -98,6 +102,7 @@ class Gateway:
         self._admission = admission
         self._transports = transports
         self._cached = cached
+        self._skills = skills
         self._before_home = before_home
         self._listeners: list[OnChange] = []
         self._runs = False
@@ -129,6 +134,10 @@ class Gateway:
         finally:
             with anyio.CancelScope(shield=True):
                 await self._transports.aclose()
+
+    def skills(self) -> Sequence[Skill]:
+        """The skills of the servers; the same object until one of them changes. Blocks."""
+        return () if self._skills is None else self._skills.offered()
 
     def on_change(self, listener: OnChange) -> None:
         """Has somebody told of each change, once the new listing is there."""
@@ -248,6 +257,8 @@ class Gateway:
         if "tools" in changed:
             invoke = partial(partial, self._call, upstream)  # by the name that the server has
             await self._admission.put(upstream.name, upstream.settings, listing.tools, invoke)
+        if self._skills is not None:
+            self._skills.put(upstream, listing.skills)
         upstream.offers(listing)  # what is known of it can be found by now
         self._settled[upstream.name].set()
         if changed:

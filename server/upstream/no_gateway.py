@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import anyio.lowlevel
 if TYPE_CHECKING:
     from server.upstream.gateway import OnChange
     from server.upstream.upstream import Upstream
+    from tools.agent.skillfiles.skill import Skill
 
 __all__ = ["NoGateway"]
 
@@ -28,6 +29,10 @@ class NoGateway:
     async def running(self, *, eager: bool = True) -> AsyncIterator[None]:  # noqa: ARG002  # as of a gateway
         """Runs nothing."""
         yield
+
+    def skills(self) -> Sequence[Skill]:
+        """There are none."""
+        return ()
 
     def on_change(self, listener: OnChange) -> None:
         """Nothing changes."""

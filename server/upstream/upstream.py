@@ -217,6 +217,18 @@ class Upstream:
         async with self.using(session_id) as another:
             return await question(another)
 
+    async def ask_for_all(self, question: Callable[[Connection], Awaitable[AnswerT]]) -> AnswerT:
+        """Asks the server one thing for this process itself, whatever conversation it is for.
+
+        Args:
+            question: Asks it.
+
+        Raises:
+            UnavailableError: If the server cannot be reached.
+            UpstreamError: If the connection ends meanwhile; it says why.
+        """
+        return await self.ask(self._home, question)
+
     async def next_connection(self, *, starts: bool) -> Connection:
         """A connection to list by, as soon as there is one.
 

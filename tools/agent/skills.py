@@ -88,7 +88,7 @@ def load_skill(
     ] = None,
 ) -> LoadedSkill:
     """Loads a skill's instructions, then what they refer to, file by file. Follow what fits."""
-    skill = context.catalogue.skills.find(name, context.identity)
+    skill = context.catalogue.skills.find(name, context.identity, context.tool_set)
     if not skill.is_for_models:
         raise PermissionDeniedError(
             f"The skill {skill.path!r} is for people to start (disable-model-invocation).",
@@ -125,7 +125,7 @@ def load_skill(
 
 
 def _skills(context: RequestContext) -> Sequence[Skill]:
-    return context.catalogue.skills.seen_by(context.identity)
+    return context.catalogue.skills.seen_by(context.identity, context.tool_set)
 
 
 def _fitting(context: RequestContext, query: str, skills: Sequence[Skill]) -> list[Skill]:

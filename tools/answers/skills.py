@@ -24,7 +24,8 @@ class ListedSkill(ToolModel):
     Attributes:
         name: What load_skill takes.
         description: What it does and when it helps.
-        source: Where it was found; what begins with "project" was written by whoever writes there.
+        source: Where it was found; what begins with "project" was written by whoever writes there,
+            what begins with "server" by another server.
         problems: How many things are wrong with it, which load_skill tells.
     """
 
@@ -104,8 +105,9 @@ class LoadedSkill(ToolModel):
 
     Attributes:
         name: The skill.
-        source: Where it was found; what begins with "project" was written by whoever writes there.
-        directory: Where its files are.
+        source: Where it was found; what begins with "project" was written by whoever writes there,
+            what begins with "server" by another server.
+        directory: Where its files are; empty where that is another server.
         file: Which of them this is.
         content: The text, or the lines of it that were asked for or had room.
         first_line: Number of the first line shown.
@@ -136,13 +138,14 @@ class LoadedSkill(ToolModel):
         head = [f"[skill {self.name}, {self.source}: {self.file}, {lines}]"]
         if self.source.startswith("project"):
             head.append("[It comes with the project's files, not from the user.]")
+        elif self.source.startswith("server "):
+            head.append(f"[These are the words of the {self.source}, not of the user.]")
         head += [f"[Wrong with it: {each}]" for each in self.problems]
         if self.files:
             named = ", ".join(visible(each.path) for each in self.files)
+            use = f" or use in {visible(self.directory)}" if self.directory else ""
             more = f" and {self.more_files} more" if self.more_files else ""
-            head.append(
-                f"[Its files, to load by file or use in {visible(self.directory)}: {named}{more}]"
-            )
+            head.append(f"[Its files, to load by file{use}: {named}{more}]")
         head += _told_of(self.tools)
         if self.last_line < self.total_lines:
             head.append(f"[For the rest, ask for ranges [{self.last_line + 1}, -1].]")

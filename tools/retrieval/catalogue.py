@@ -265,6 +265,8 @@ class Catalogue:
         if found is None:
             spec = self.registry.get(LOADER if record.is_skill else record.tool_id)
             found = admits_record(tool_set, record) if spec is None else tool_set.admits(spec)
+            if record.is_skill and record.server:
+                found = found and tool_set.admits_server(record.server)
             judged[record.tool_id] = found
         return found
 

@@ -55,7 +55,7 @@ def _record_of(skill: Skill) -> ToolRecord:
         tags=(TAG, *[OF_PROJECT] * skill.place.is_project),
         capabilities=skill.domains,
         parameters=None,
-        server="",
+        server=skill.place.server,
         aliases=(),
         names_only=False,
     )

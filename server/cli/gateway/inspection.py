@@ -12,9 +12,13 @@ from server.composition.registered import discover_tools, function_files
 from server.settings import Settings
 from server.settings.collections import collections_of
 from server.upstream.connections.cached import Cached
+from server.upstream.connections.listing import Listing
 from server.upstream.connections.transport import Transports
 from server.upstream.safety.survey import Surveyed, survey
 from server.upstream.safety.vetting import Judged, Vetting
+from server.upstream.skills.held_skills import usable
+from server.upstream.skills.upstream_skill import Address
+from server.upstream.skills.vetting import JudgedSkill, judge_skills
 from storage.approvals import ApprovalStore
 from storage.catalog.catalog import Catalog
 from storage.catalog.pins import Pins
@@ -26,17 +30,19 @@ __all__ = ["Inspected", "Inspection", "Quarantined", "inspection"]
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A tool that a person has to look at.
+    """A tool or a skill that a person has to look at.
 
     Attributes:
         server: Its server.
         exposed: What it is called here.
+        name: What its server calls it: of a skill the address.
         judged: What is wrong with it.
     """
 
     server: str
     exposed: str
-    judged: Judged
+    name: str
+    judged: Judged | JudgedSkill
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,7 @@ class Inspected:
     Attributes:
         server: Its name.
         surveyed: What became known of it.
-        quarantined: Those of its tools that a person has to look at.
+        quarantined: Those of its tools and skills that a person has to look at.
     """
 
     server: str
@@ -100,7 +106,21 @@ class Inspection:
             else:
                 listing = await self._cached.get(name, settings) if settings.enabled else None
             vetting.put(name, () if listing is None else listing.tools, ours)
-        return [Inspected(name, surveyed[name], _quarantined(vetting, name)) for name in servers]
+        return [
+            Inspected(
+                name,
+                surveyed[name],
+                (*_quarantined(vetting, name), *self._skills(name, surveyed[name].listing)),
+            )
+            for name in servers
+        ]
+
+    def _skills(self, server: str, listing: Listing | None) -> Iterator[Quarantined]:
+        entries = () if listing is None else usable(server, listing.skills)
+        for judged in judge_skills(server, entries, self.pins, trusts=False):
+            if judged.findings:
+                path = Address.of(server, judged.entry).path
+                yield Quarantined(server, path, judged.entry.uri, judged)
 
 
 @contextmanager
@@ -119,7 +139,7 @@ def inspection(settings: Settings) -> Iterator[Inspection]:
 
 def _quarantined(vetting: Vetting, server: str) -> tuple[Quarantined, ...]:
     return tuple(
-        Quarantined(server, exposed_name(server, judged.tool.name), judged)
+        Quarantined(server, exposed_name(server, judged.tool.name), judged.tool.name, judged)
         for judged in vetting.judge(server, trusts=False)
         if judged.findings
     )

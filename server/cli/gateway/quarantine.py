@@ -28,7 +28,7 @@ def check_person() -> None:
 
 
 def review(seen: Inspected, pins: Pins) -> None:
-    """Shows each tool in quarantine, why it is there, and what it is or what changed."""
+    """Shows each tool and skill in quarantine, why it is there, and what it is or what changed."""
     _say_how(seen)
     for each in seen.quarantined:
         _show(each, pins)
@@ -42,7 +42,7 @@ def review(seen: Inspected, pins: Pins) -> None:
 def approve(
     seen: Inspected, pins: Pins, approvals: ApprovalStore, tools: Sequence[str], *, every: bool
 ) -> None:
-    """Shows tools in quarantine, and accepts the definitions that were shown.
+    """Shows tools and skills in quarantine, and accepts the definitions that were shown.
 
     Calls that were allowed for a while, or once, were those of the tool as it was before.
 
@@ -50,7 +50,7 @@ def approve(
         seen: The server.
         pins: What is accepted.
         approvals: What was allowed of calls.
-        tools: Names of tools.
+        tools: Names of tools and skills.
         every: Whether all that are in quarantine are meant.
     """
     _say_how(seen)
@@ -60,14 +60,14 @@ def approve(
         if typer.confirm(f"Accept this definition of {each.exposed}?"):
             definition = each.judged.definition
             approvals.forget(each.exposed)
-            pins.approve(each.server, each.judged.tool.name, definition.sha256, definition.text)
+            pins.approve(each.server, each.name, definition.sha256, definition.text)
             _say(f"{each.exposed} may be used.")
 
 
 def _chosen(seen: Inspected, tools: Sequence[str], *, every: bool) -> Sequence[Quarantined]:
     if every:
         return seen.quarantined
-    by_name = {each.judged.tool.name: each for each in seen.quarantined}
+    by_name = {each.name: each for each in seen.quarantined}
     by_name |= {each.exposed: each for each in seen.quarantined}
     unknown = [name for name in tools if name not in by_name]
     if unknown or not tools:
@@ -86,13 +86,13 @@ def _say_how(seen: Inspected) -> None:
 
 def _show(tool: Quarantined, pins: Pins) -> None:
     judged = tool.judged
-    own = json.dumps(judged.tool.name, ensure_ascii=False)
+    own = json.dumps(tool.name, ensure_ascii=False)
     _say(f"{tool.exposed}  (its server calls it {own})")
     for finding in judged.findings:
         _say(f"  {finding.reason}")
         if finding.shown:
             _say(f"      {' '.join(finding.shown.split())}")
-    accepted = pins.definition(tool.server, judged.tool.name)
+    accepted = pins.definition(tool.server, tool.name)
     content = judged.definition.content
     if judged.pin is not None and accepted is not None:
         day = datetime.fromtimestamp(judged.pin.pinned_at).astimezone().strftime("%Y-%m-%d %H:%M")

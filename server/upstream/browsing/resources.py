@@ -34,8 +34,8 @@ class GatewayResources:
 
     What other servers list is passed on as it is, with `toolcrib/server` in its `_meta`. An address
     that two servers list belongs to the first of them in the settings; the other's, and every
-    `context://` and `toolcrib://` of theirs, is listed as `toolcrib://SERVER/ADDRESS`, a form in
-    which every address of every server can be read.
+    `context://`, `skill://` and `toolcrib://` of theirs, is listed as `toolcrib://SERVER/ADDRESS`,
+    a form in which every address of every server can be read.
 
     Args:
         own: What is stored here and what functions offer.

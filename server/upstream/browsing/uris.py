@@ -8,11 +8,11 @@ SERVER_KEY = "toolcrib/server"
 """The key in `_meta` of what is listed that names the server it is from."""
 
 SCHEME = "toolcrib://"
-_OURS = ("context://", SCHEME)
+_OURS = ("context://", "skill://", SCHEME)
 
 
 def is_ours(uri: str) -> bool:
-    """Whether no other server can have this address: `context://…` and `toolcrib://…`."""
+    """Whether no other server can have this address: `context://`, `skill://`, `toolcrib://`."""
     return uri.lower().startswith(_OURS)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Literal, TypeVar
 
 import anyio
@@ -11,13 +12,21 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, ConfigDict
 
+from server.mcp.browsing.skill_wire import EXTENSION
 from server.upstream.connections.connection import Connection
+from server.upstream.connections.skill_entries import (
+    SkillEntry,
+    entries_in,
+    list_skills,
+)
+from tools.agent.skillfiles.skill import SCHEME
 
 __all__ = ["KINDS", "Kind", "Listing", "list_all"]
 
 MOST_PAGES = 1_000
 MOST_ITEMS = 30_000
 """Tools, or resources, or templates, or prompts that are taken of one server."""
+MOST_SKILLS = 1_000
 MOST_BYTES = 128 * 2**20
 """Bytes of all pages together."""
 LONGEST_NAME = 256
@@ -32,7 +41,9 @@ Kind = Literal["tools", "resources", "prompts"]
 KINDS: frozenset[Kind] = frozenset(("tools", "resources", "prompts"))
 
 PageT = TypeVar("PageT", bound=types.PaginatedResult)
-ItemT = TypeVar("ItemT", types.Tool, types.Resource, types.ResourceTemplate, types.Prompt)
+ItemT = TypeVar(
+    "ItemT", types.Tool, types.Resource, types.ResourceTemplate, types.Prompt, SkillEntry
+)
 
 _logger = logging.getLogger("toolcrib")
 
@@ -45,6 +56,7 @@ class Listing(BaseModel):
         resources: Its resources.
         templates: Its templates of resources.
         prompts: Its prompts.
+        skills: Its skills.
         instructions: What it wants models to know.
         server_info: Who it says it is.
     """
@@ -55,6 +67,7 @@ class Listing(BaseModel):
     resources: tuple[types.Resource, ...] = ()
     templates: tuple[types.ResourceTemplate, ...] = ()
     prompts: tuple[types.Prompt, ...] = ()
+    skills: tuple[SkillEntry, ...] = ()
     instructions: str = ""
     server_info: types.Implementation | None = None
 
@@ -66,6 +79,7 @@ class Listing(BaseModel):
             ("tools", self.tools, other.tools),
             ("resources", self.resources, other.resources),
             ("resources", self.templates, other.templates),
+            ("resources", self.skills, other.skills),
             ("prompts", self.prompts, other.prompts),
         )
         return frozenset(kind for kind, mine, theirs in pairs if mine != theirs)
@@ -83,10 +97,17 @@ async def list_all(connection: Connection) -> Listing:
     session = connection.session
     pages = _Pages(connection)
     with anyio.fail_after(SECONDS):
+        tools = await pages.all_of(session.list_tools, _tools, asks=bool(has.tools))
+        resources = await pages.all_of(session.list_resources, _resources, asks=bool(has.resources))
+        # The older era has no room for extensions in what a server says of itself.
+        may_have_skills = EXTENSION in (has.extensions or {}) or (
+            not connection.is_modern and any(each.uri.startswith(SCHEME) for each in resources)
+        )
         return Listing(
-            tools=await pages.all_of(session.list_tools, _tools, asks=bool(has.tools)),
-            resources=await pages.all_of(
-                session.list_resources, _resources, asks=bool(has.resources)
+            tools=tools,
+            resources=resources,
+            skills=await pages.all_of(
+                partial(list_skills, session), entries_in, asks=may_have_skills, most=MOST_SKILLS
             ),
             templates=await pages.all_of(
                 session.list_resource_templates, _templates, asks=bool(has.resources)
@@ -110,6 +131,7 @@ class _Pages:
         items_of: Callable[[PageT], Iterable[ItemT]],
         *,
         asks: bool,
+        most: int = MOST_ITEMS,
     ) -> tuple[ItemT, ...]:
         """The sound items of one list, without doubles."""
         found: dict[str, ItemT] = {}
@@ -129,11 +151,11 @@ class _Pages:
             if cursor in seen or len(seen) >= MOST_PAGES:
                 self._warn("it never ends")
                 break
-            if len(found) > MOST_ITEMS or self._connection.received > self._most:
+            if len(found) > most or self._connection.received > self._most:
                 self._warn("it is too long")
                 break
             seen.add(cursor)
-        return tuple(found.values())[:MOST_ITEMS]
+        return tuple(found.values())[:most]
 
     async def _page(
         self,
@@ -168,17 +190,19 @@ def _prompts(page: types.ListPromptsResult) -> Iterable[types.Prompt]:
 
 
 def _name(item: ItemT) -> str:
-    if isinstance(item, types.Resource):
+    if isinstance(item, types.Resource | SkillEntry):
         return str(item.uri)
     return item.uri_template if isinstance(item, types.ResourceTemplate) else item.name
 
 
 def _longest(item: ItemT) -> int:
-    is_address = isinstance(item, types.Resource | types.ResourceTemplate)
+    is_address = isinstance(item, types.Resource | types.ResourceTemplate | SkillEntry)
     return LONGEST_URI if is_address else LONGEST_NAME
 
 
 def _bounded(item: ItemT) -> ItemT:
+    if isinstance(item, SkillEntry):
+        return item
     if item.description is None or len(item.description) <= LONGEST_DESCRIPTION:
         return item
     return item.model_copy(update={"description": item.description[:LONGEST_DESCRIPTION]})
