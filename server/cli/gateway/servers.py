@@ -93,12 +93,13 @@ def _facts(seen: Inspected, settings: ServerSettings) -> dict[str, Any]:
     from server.cli.gateway.reached import reached_by
 
     listing = seen.surveyed.listing
-    counts: dict[str, Any] = {"tools": None, "resources": None, "prompts": None}
+    counts: dict[str, Any] = {"tools": None, "resources": None, "prompts": None, "skills": None}
     if listing is not None:
         counts = {
             "tools": len(listing.tools),
             "resources": len(listing.resources) + len(listing.templates),
             "prompts": len(listing.prompts),
+            "skills": len(listing.skills),
         }
     return {
         "name": seen.server,
@@ -136,7 +137,7 @@ def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
     if facts["problem"]:
         yield f"It {visible(facts['problem'])}."
     if facts["tools"] is not None:
-        nouns = ("tool", "resource", "prompt")
+        nouns = ("tool", "resource", "prompt", *["skill"] * bool(facts["skills"]))
         offers = ", ".join(counted(facts[f"{noun}s"], noun) for noun in nouns)
         yield f"{offers}{' when it was last asked' * (facts['state'] != 'up')}"
     if quarantined := facts["quarantined"]:

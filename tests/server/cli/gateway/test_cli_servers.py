@@ -26,7 +26,9 @@ pytestmark = pytest.mark.slow
 
 Command = Callable[..., Any]
 
-SERVER = Path(__file__).parents[2] / "upstream" / "changing_server.py"
+UPSTREAM = Path(__file__).parents[2] / "upstream"
+SERVER = UPSTREAM / "changing_server.py"
+SKILLED = UPSTREAM / "skills" / "skilled_server.py"
 
 
 def a_tool(name: str, description: str) -> dict[str, Any]:
@@ -151,6 +153,7 @@ def test_the_list_is_there_as_json(cli: Command, toy: Upstream) -> None:
         "tools": 2,
         "resources": 0,
         "prompts": 0,
+        "skills": 0,
         "quarantined": ["toy__sub"],
     }
     assert (second["name"], second["state"], second["tools"]) == ("gone", "down", None)
@@ -296,3 +299,36 @@ def test_the_first_search_of_a_command_goes_by_the_meaning_of_what_servers_offer
     cli("servers")
     cli("search", "--query", "make a directory")  # which has everything embedded
     assert "toy__new_folder" in cli(*words).out
+
+
+@pytest.fixture
+def skilled(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The state of a server, called `toy`, with a skill of which nothing can be pinned."""
+    file = tmp_path / "skilled.json"
+    skill = {
+        "uri": "skill://pdf/SKILL.md",
+        "frontmatter": {"name": "pdf", "description": "Fills forms."},
+        "resources": "dynamic",
+    }
+    file.write_text(json.dumps({"entries": [[skill]], "files": {}, "blobs": {}}))
+    toy = {"command": sys.executable, "args": [str(SKILLED), str(file), "both"]}
+    monkeypatch.setenv("TOOLCRIB_SERVERS", json.dumps({"toy": toy}))
+    return file
+
+
+def test_a_skill_is_looked_at_and_approved_as_tools_are(
+    cli: Command, skilled: Path, tmp_path: Path
+) -> None:
+    listed = cli("servers").out
+    assert "0 tools, 0 resources, 0 prompts, 1 skill\n" in listed
+    assert "1 in quarantine: toolcrib servers review toy" in listed
+    reviewed = cli("servers", "review", "toy").out
+    assert 'toy/pdf  (its server calls it "skill://pdf/SKILL.md")' in reviewed
+    assert "its files are dynamic" in reviewed
+    assert 'frontmatter.description: "Fills forms."' in reviewed
+    with terminal("approve", "toy", "toy/pdf", typed="y\n") as shown:
+        assert "toy/pdf may be used." in shown
+    assert Upstream(skilled, tmp_path / "data").accepted() == {"skill://pdf/SKILL.md": True}
+    assert "Nothing of toy is in quarantine." in cli("servers", "review", "toy").out
+    asked = skilled.with_suffix(".asked").read_text()
+    assert "SKILL.md" not in asked  # nobody needed the file itself
