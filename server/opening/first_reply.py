@@ -38,6 +38,10 @@ _DISCOVERED = {
     "ttlMs": 0,
     "cacheScope": "private",
 }
+_EXTENSIONS: Mapping[str, Mapping[str, bool]] = {
+    "io.modelcontextprotocol/tasks": {},
+    "io.modelcontextprotocol/skills": {"directoryRead": True},
+}
 _INFO = {"name", "title", "version", "description", "websiteUrl"}
 _PARTS = {"elicitation": {"form", "url"}, "sampling": {"context", "tools"}}
 _OPEN = {"experimental", "extensions"}
@@ -69,7 +73,10 @@ def reply_to(line: bytes, version: str, changing: Collection[str]) -> FirstReply
         case {"jsonrpc": "2.0", "id": request, "method": method, "params": params, **rest}:
             about = None if rest else _about(method, params, {"name": NAME, "version": version})
             if about is not None and _is_id(request):
-                said = {"capabilities": _capabilities(changing), "instructions": INSTRUCTIONS}
+                offered = _capabilities(changing)
+                if method == "server/discover":  # the SDK has no room for them in a handshake
+                    offered["extensions"] = _EXTENSIONS
+                said = {"capabilities": offered, "instructions": INSTRUCTIONS}
                 answer = {"jsonrpc": "2.0", "id": request, "result": {**said, **about}}
                 return FirstReply(request, json.dumps(answer).encode() + b"\n")
     return None

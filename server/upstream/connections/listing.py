@@ -131,9 +131,10 @@ class _Pages:
         items_of: Callable[[PageT], Iterable[ItemT]],
         *,
         asks: bool,
-        most: int = MOST_ITEMS,
+        most: int | None = None,
     ) -> tuple[ItemT, ...]:
         """The sound items of one list, without doubles."""
+        most = MOST_ITEMS if most is None else most
         found: dict[str, ItemT] = {}
         cursor: str | None = None
         seen: set[str] = set()

@@ -205,5 +205,14 @@ def _checked(entry: SkillEntry, uri: str, answer: types.ReadResourceResult) -> b
     return data
 
 
-def _canonical(fields: Mapping[str, object]) -> str:
-    return json.dumps(fields, sort_keys=True)
+def _canonical(fields: object) -> str:
+    return json.dumps(_plain(fields), sort_keys=True)
+
+
+def _plain(value: object) -> object:
+    """The same value, with numbers as every language writes them: 1.0 is 1."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

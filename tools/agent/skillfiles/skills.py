@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
@@ -209,11 +208,12 @@ def _beside(
 ) -> tuple[list[Skill], list[LeftOut]]:
     """The skills of other servers that no skill here is called like, and those that one is."""
     taken = {called(each) for each in named for called in (_path, _qualified)}
+    above = {each for path in taken for each in _ancestors(path)}
     skills: dict[str, Skill] = {}
     left_out = []
     for each in others:
         called = each.path.casefold()
-        if called not in skills and not any(map(partial(_overlap, called), taken)):
+        if called not in skills and called not in above and taken.isdisjoint(_ancestors(called)):
             skills[called] = each
         else:
             why = f"Another skill is called {each.path!r} already, or has files there."
@@ -221,8 +221,12 @@ def _beside(
     return list(skills.values()), left_out
 
 
-def _overlap(one: str, other: str) -> bool:
-    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
+def _ancestors(path: str) -> Iterator[str]:
+    """A path, and all directories that it is in."""
+    yield path
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
 
 
 def _named(found: Sequence[LocalSkill | LeftOut]) -> tuple[list[LocalSkill], list[LeftOut]]:
