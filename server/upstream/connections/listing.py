@@ -103,12 +103,14 @@ async def list_all(connection: Connection) -> Listing:
         may_have_skills = EXTENSION in (has.extensions or {}) or (
             not connection.is_modern and any(each.uri.startswith(SCHEME) for each in resources)
         )
+        skills = await pages.all_of(
+            partial(list_skills, session), entries_in, asks=may_have_skills, most=MOST_SKILLS
+        )
+        vetted = {each.uri for each in skills}  # and so are not listed unvetted as well
         return Listing(
             tools=tools,
-            resources=resources,
-            skills=await pages.all_of(
-                partial(list_skills, session), entries_in, asks=may_have_skills, most=MOST_SKILLS
-            ),
+            resources=tuple(each for each in resources if each.uri not in vetted),
+            skills=skills,
             templates=await pages.all_of(
                 session.list_resource_templates, _templates, asks=bool(has.resources)
             ),

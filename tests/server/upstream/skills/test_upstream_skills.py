@@ -195,6 +195,8 @@ async def test_a_client_is_served_skills_of_other_servers_with_their_own_digests
     ann.save()
     async with app_of(ann) as app, Client(app.server, mode="2026-07-28") as client:
         mine = (await _entries(client))["skill://ann/pdf/SKILL.md"]
+        browsed = [each.uri for each in (await client.list_resources()).resources]
+        assert [each for each in browsed if "pdf" in each] == ["skill://ann/pdf/SKILL.md"]
         assert mine["frontmatter"] == entry["frontmatter"]
         assert mine["_meta"] == {"toolcrib/server": "ann"}
         assert mine["resources"] == [
