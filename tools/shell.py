@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from tools.answers.params import Passable
 from tools.core.context import RequestContext
 from tools.core.invisible import visible_controls
 from tools.core.result import OmitNone, ToolModel
@@ -43,18 +44,7 @@ SURELY_SECONDS = 600
 SHELL_PATH = "/bin:/usr/bin:/usr/local/bin:/opt/homebrew/bin:/run/current-system/sw/bin"
 
 
-def _passable(text: str) -> str:
-    """Returns a text that can be passed to a program."""
-    if "\0" in text:
-        raise ValueError("send no NUL character; no program can be given one.")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("send whole characters; it holds half of a surrogate pair.") from None
-    return text
-
-
-Text = Annotated[str, Field(max_length=30_000), AfterValidator(_passable)]
+Text = Annotated[str, Field(max_length=30_000), Passable]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 JobId = Annotated[
     str,

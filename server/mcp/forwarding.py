@@ -11,6 +11,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 __all__ = [
     "MOST_AT_ONCE",
+    "SERVER_KEY",
     "asks_for_progress",
     "forwarded",
     "is_logged",
@@ -19,6 +20,9 @@ __all__ = [
     "wants_log",
     "with_forwarded_meta",
 ]
+
+SERVER_KEY = "toolcrib/server"
+"""The key in `_meta` of what is listed that names the server it is from."""
 
 MOST_AT_ONCE = 64
 """Messages of one connection on their way to a slow client; more are left out."""

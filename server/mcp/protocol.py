@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # servers of one's own have none of these
     from server.mcp.browsing.skill_methods import SkillMethods
     from server.mcp.browsing.subscriptions import Subscriptions
     from server.mcp.profiles import Profile, Profiles
-    from server.mcp.tasks.long_calls import Answer, LongCalls
+    from server.mcp.tasks.long_calls import Answer, Finished, LongCalls
     from server.mcp.tasks.tasks import Tasks
     from server.settings.gateway import Results
     from tools.answers.task_reports import TaskReport
@@ -229,7 +229,7 @@ class _ToolHandlers:
         context, execute = self._context(request, profile), partial(self.manager.execute, *called)
         user_id = context.identity.user_id
 
-        def finish(result: ToolResult) -> Answer:
+        def finish(result: ToolResult) -> Finished:
             return _answer(result, request, self.lists.results(params.name, variant, user_id))
 
         if self.long_calls is not None and self.long_calls.may_be(params.name):

@@ -5,14 +5,21 @@ from __future__ import annotations
 from types import NoneType
 from typing import Any
 
+from pydantic import BaseModel
+
 from tools.core.errors import InternalError
 
-__all__ = ["MAX_LEVELS", "utf8_json", "utf8_text"]
+__all__ = ["MAX_LEVELS", "utf8_json", "utf8_text", "wire_form"]
 
 TEXTLESS = frozenset({NoneType, bool, int, float})
 """Types of values with nothing in them to make safe; results can have a million of them."""
 MAX_LEVELS = 128
 """Levels of nesting in a result; parsers give up at 200, and the caller would wait for ever."""
+
+
+def wire_form(model: BaseModel) -> dict[str, Any]:
+    """What a model of the protocol is on the wire."""
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def utf8_text(text: str) -> str:

@@ -12,6 +12,7 @@ import mcp_types as types
 
 from server.mcp.definitions import describe, lean
 from server.mcp.profiles import Profile
+from server.mcp.safe_json import wire_form
 from server.mcp.variants import Variant
 from server.settings_error import SettingsError
 from tools.conversion.schemas.nulls import without_null_unions
@@ -269,5 +270,4 @@ def _comes_and_goes(offer: ToolOffer) -> bool:
 
 def _size(definition: types.Tool) -> int:
     """Characters of a definition in a list, as compact JSON, with the comma after it."""
-    wire = definition.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return len(json.dumps(wire, separators=(",", ":"), ensure_ascii=False)) + 1
+    return len(json.dumps(wire_form(definition), separators=(",", ":"), ensure_ascii=False)) + 1

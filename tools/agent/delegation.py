@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 import anyio.to_thread
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from tools.agent.agents.agents import agents_of
 from tools.agent.agents.reports import Report
 from tools.answers.customization import with_enum
+from tools.answers.params import Passable
+from tools.core.calling.nested import ToolCall, side_by_side
 from tools.core.collections import Collections
 from tools.core.context import RequestContext
 from tools.core.errors import NotFoundError
@@ -29,22 +31,9 @@ MOST_AGENTS = 8
 """To which one task is given at once."""
 
 
-def _passable(text: str) -> str:
-    """Returns a text that can be passed to a program."""
-    if "\0" in text:
-        raise ValueError("send no NUL character; no program can be given one.")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("send whole characters; it holds half of a surrogate pair.") from None
-    return text
-
-
-_Task = Annotated[
-    str, Field(min_length=1, max_length=30_000, pattern=r"\S"), AfterValidator(_passable)
-]
+_Task = Annotated[str, Field(min_length=1, max_length=30_000, pattern=r"\S"), Passable]
 _Name = Annotated[str, Field(min_length=1, max_length=64)]
-_Words = Annotated[str, Field(min_length=1, max_length=2_000), AfterValidator(_passable)]
+_Words = Annotated[str, Field(min_length=1, max_length=2_000), Passable]
 
 
 class AgentOffer(ToolModel):
@@ -172,11 +161,15 @@ async def delegate_task(
         wanted = required_capabilities or ()
         name, why = await anyio.to_thread.run_sync(_choose, crew.agents, task, wanted)
         names = [name]
-    calls = [{"target_agent": name, "subtask": task} for name in names]
+    calls = [
+        ToolCall("delegate_to_agent", {"target_agent": name, "subtask": task}) for name in names
+    ]
     if len(calls) == 1:
-        results = [await context.call("delegate_to_agent", calls[0])]
+        results = [await context.call(calls[0].name, calls[0].arguments)]
     else:
-        results = await _side_by_side(context, calls)
+        results = await side_by_side(
+            calls, lambda call: context.result_of(call.name, call.arguments)
+        )
     return DelegatedTask(
         chosen=f"{', '.join(names)}: {why}",
         results=[_result(name, each) for name, each in zip(names, results, strict=True)],
@@ -278,20 +271,6 @@ def _choose(agents: Mapping[str, Agent], task: str, wanted: Sequence[str]) -> tu
         return next(iter(agents)), "none fits better than another, so it is the first"
     ranked = ", ".join(f"{each.tool.name} {each.score:.2f}" for each in found)
     return found[0].tool.name, f"it fits best what is wanted ({ranked})"
-
-
-async def _side_by_side(
-    context: RequestContext, calls: Sequence[Mapping[str, Any]]
-) -> list[ToolResult]:
-    results: dict[int, ToolResult] = {}
-
-    async def run(place: int, arguments: Mapping[str, Any]) -> None:
-        results[place] = await context.result_of("delegate_to_agent", arguments)
-
-    async with anyio.create_task_group() as group:
-        for place, arguments in enumerate(calls):
-            group.start_soon(run, place, arguments)
-    return [results[place] for place in range(len(calls))]
 
 
 def _result(name: str, result: ToolResult) -> AgentResult:

@@ -23,6 +23,7 @@ __all__ = [
     "Metadata",
     "Names",
     "Numbers",
+    "Passable",
     "RawId",
     "RawType",
     "SessionId",
@@ -37,6 +38,20 @@ MAX_METADATA = 65_536
 
 METADATA_LEVELS = 32
 """Levels of nesting in metadata; clients give up on answers far deeper than that."""
+
+
+def _passable(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("send no NUL character; no program can be given one.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("send whole characters; it holds half of a surrogate pair.") from None
+    return text
+
+
+Passable = AfterValidator(_passable)
+"""Of a text that is passed to a program."""
 
 
 def _keepable(metadata: dict[str, Any]) -> dict[str, Any]:

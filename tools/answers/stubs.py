@@ -9,6 +9,7 @@ from typing import Any
 
 from tools.answers.tool_cards import clipped_line, resolved, summary
 from tools.core.spec import ToolSpec
+from tools.functions.programs.from_runs import TYPES
 from tools.functions.programs.namespace import ALONE
 
 __all__ = ["stub"]
@@ -21,15 +22,7 @@ LONGEST = 1_500
 
 SUMMARY_CHARACTERS = 160
 
-_PLAIN = {
-    "string": "str",
-    "integer": "int",
-    "number": "float",
-    "boolean": "bool",
-    "null": "None",
-    "object": "dict",
-    "array": "list",
-}
+_PLAIN = {**TYPES, "null": "None"}
 
 
 def stub(spec: ToolSpec, description: str) -> str:

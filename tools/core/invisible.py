@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 __all__ = [
     "EMOJI_SELECTOR",
     "INVISIBLE",
     "LONGEST_LINE",
+    "codes",
     "hidden",
     "log_line",
     "revealed",
@@ -75,6 +77,11 @@ def hidden(text: str) -> list[str]:
     if re.search(_RIGHT_TO_LEFT, rest):
         rest = re.sub(_MARKS, "", rest)
     return list(dict.fromkeys(re.findall(_HIDDEN, rest)))
+
+
+def codes(characters: Iterable[str]) -> str:
+    """How Unicode names characters: `U+200B, U+FEFF`."""
+    return ", ".join(f"U+{ord(each):04X}" for each in characters)
 
 
 def revealed(text: str) -> str:

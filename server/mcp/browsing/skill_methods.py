@@ -25,7 +25,7 @@ from server.mcp.browsing.skill_wire import (
 )
 from server.mcp.paging import Section, page
 from server.mcp.resources import PAGE_SIZE, answered
-from server.mcp.safe_json import utf8_text
+from server.mcp.safe_json import utf8_text, wire_form
 from tools.agent.skillfiles.skill import MAIN, SCHEME, Skill
 from tools.agent.skillfiles.skills import path_of
 from tools.core.errors import NotFoundError, ToolError
@@ -94,8 +94,7 @@ class SkillMethods:
         sections = [Section(quote(params.uri), found, _as_it_is)]
         listed, following = page("directory", sections, params.cursor, PAGE_SIZE)
         more = {} if following is None else {"nextCursor": following}
-        shown = [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in listed]
-        return {"resources": shown, **more}
+        return {"resources": [*map(wire_form, listed)], **more}
 
     def _page(self, ctx: Context, cursor: str | None) -> tuple[list[dict[str, Any]], str | None]:
         skills = self._view.seen(ctx)

@@ -11,6 +11,7 @@ from typing import Any
 
 import mcp_types as types
 
+from server.mcp.forwarding import SERVER_KEY
 from server.mcp.safe_json import utf8_text
 from storage.reading.formats import MARKDOWN
 from tools.agent.skillfiles.skill import Skill
@@ -29,8 +30,6 @@ __all__ = [
 
 EXTENSION = "io.modelcontextprotocol/skills"
 DIRECTORY = "inode/directory"
-SERVER_KEY = "toolcrib/server"
-"""The key in `_meta` that names the server a skill is from, as in all that is browsed."""
 
 
 class SkillParams(types.RequestParams):
@@ -56,7 +55,8 @@ def entry_of(skill: Skill) -> dict[str, Any]:
         for each in skill.manifest()
     ]
     entry = {"uri": skill.uri(), "frontmatter": skill.frontmatter, "resources": files}
-    return {**entry, "_meta": {SERVER_KEY: skill.place.server}} if skill.place.server else entry
+    meta = _meta_of(skill)
+    return {**entry, "_meta": meta} if meta else entry
 
 
 def main_of(skill: Skill) -> types.Resource:

@@ -12,6 +12,7 @@ from mcp.shared.exceptions import MCPError
 from server.mcp.asking.channels import ANSWER_SECONDS, can_ask
 from server.mcp.asking.client_requests import ClientRequest
 from server.mcp.asking.function_run import FunctionRun
+from server.mcp.safe_json import wire_form
 from server.mcp.tasks.wire import created, declares_tasks
 from server.mcp.visible import visible
 from tools.answers.task_reports import TaskReport
@@ -21,7 +22,7 @@ from tools.core.jobs.jobs import Jobs
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 
-__all__ = ["Answer", "LongCalls", "ParkedQuestions"]
+__all__ = ["Answer", "Finished", "LongCalls", "ParkedQuestions"]
 
 TASK_PATIENCE = 0.5
 """Seconds after which a client that knows tasks is answered with one."""
@@ -29,7 +30,8 @@ TASK_PATIENCE = 0.5
 AWAITED_CHARACTERS = 300
 """Of what a job asks, that are told to whoever cannot be asked."""
 
-Answer = types.CallToolResult | types.InputRequiredResult | dict[str, Any]
+Finished = types.CallToolResult | types.InputRequiredResult
+Answer = Finished | dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class LongCalls:
         request: ClientRequest,
         context: RequestContext,
         execute: Callable[[RequestContext], Awaitable[ToolResult]],
-        finish: Callable[[ToolResult], Answer],
+        finish: Callable[[ToolResult], Finished],
         tell: Callable[[TaskReport], Answer],
     ) -> Answer:
         """Makes a call; as long as its client waits, it is answered when it has ended.
@@ -141,17 +143,13 @@ class LongCalls:
         return answer
 
 
-def _outcome(result: ToolResult, finish: Callable[[ToolResult], Answer]) -> Outcome:
+def _outcome(result: ToolResult, finish: Callable[[ToolResult], Finished]) -> Outcome:
     try:
         answer = finish(result)
     except MCPError as refusal:
         error = refusal.error
-        return Outcome(result, refusal, lambda: {"error": _plain(error)})
-    return Outcome(result, answer, lambda: {"result": _plain(answer)})
-
-
-def _plain(model: Any) -> Any:  # noqa: ANN401  # any model of the protocol
-    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return Outcome(result, refusal, lambda: {"error": wire_form(error)})
+    return Outcome(result, answer, lambda: {"result": wire_form(answer)})
 
 
 def _words(request: types.InputRequest) -> str:

@@ -17,7 +17,7 @@ from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
-from server.mcp.safe_json import utf8_text
+from server.mcp.safe_json import utf8_text, wire_form
 from storage.agent.jobs import KEPT_SECONDS, JobRecord, JobState
 from tools.core.jobs.job import answer_in
 
@@ -98,7 +98,7 @@ def detailed(record: JobRecord, asked: Mapping[str, types.InputRequest]) -> dict
     if record.state is JobState.WORKING:
         if not asked:
             return _task(record, "working")
-        requests = {key: _plain(each) for key, each in asked.items()}
+        requests = {key: wire_form(each) for key, each in asked.items()}
         return {**_task(record, "input_required"), "inputRequests": requests}
     if record.state is JobState.CANCELLED:
         return _task(record, "cancelled")
@@ -128,7 +128,3 @@ def _internal(record: JobRecord) -> dict[str, Any]:
 
 def _instant(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
-
-
-def _plain(model: types.InputRequest) -> dict[str, Any]:
-    return model.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -8,8 +8,9 @@ from functools import partial
 import mcp_types as types
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
+from server.mcp.forwarding import SERVER_KEY
 from server.mcp.paging import Section
-from server.upstream.browsing.uris import SERVER_KEY, is_ours, namespaced
+from server.upstream.browsing.uris import is_ours, namespaced
 from server.upstream.connections.listing import Listing
 from server.upstream.upstream import Upstream
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["SERVER_KEY", "is_ours", "namespaced", "split"]
-
-SERVER_KEY = "toolcrib/server"
-"""The key in `_meta` of what is listed that names the server it is from."""
+__all__ = ["is_ours", "namespaced", "split"]
 
 SCHEME = "toolcrib://"
 _OURS = ("context://", "skill://", SCHEME)

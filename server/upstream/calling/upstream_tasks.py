@@ -15,6 +15,7 @@ from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
 from pydantic import Field, TypeAdapter
 
+from server.mcp.safe_json import wire_form
 from server.mcp.tasks.wire import EXTENSION, CancelParams, TaskParams, UpdateParams
 from tools.core.client import ProgressReporter
 from tools.core.errors import UpstreamError
@@ -152,8 +153,7 @@ class Follower:
 
     async def _answer(self, task_id: str, key: str, answer: types.InputResponse) -> None:
         self._answered.add(key)
-        given = answer.model_dump(mode="json", by_alias=True, exclude_none=True)
-        params = UpdateParams(task_id=task_id, input_responses={key: given})
+        params = UpdateParams(task_id=task_id, input_responses={key: wire_form(answer)})
         await self._session.send_request(_Update(params=params), types.EmptyResult)
 
     async def _cancel(self, task_id: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import mcp_types as types
 
 from tools.conversion.confusables import is_mixed
-from tools.core.invisible import hidden
+from tools.core.invisible import codes, hidden
 
 __all__ = ["LONGEST_DEFINITION", "Finding", "findings", "mentions"]
 
@@ -123,8 +123,8 @@ def _is_prose(part: str, text: str) -> bool:
 
 
 def _codes(characters: list[str]) -> str:
-    codes = [f"U+{ord(each[0]):04X}" for each in characters]
-    return ", ".join(codes[:3]) + ", …" * (len(codes) > 3)  # noqa: PLR2004  # as cut before
+    more = ", …" * (len(characters) > 3)  # noqa: PLR2004  # as cut here
+    return codes(each[0] for each in characters[:3]) + more
 
 
 def _around(text: str, start: int, length: int) -> str:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tools.agent.skillfiles.frontmatter import DESCRIPTION_CHARACTERS, FrontMatter
 from tools.agent.skillfiles.places import SkillPlace, slug
+from tools.agent.skillfiles.scan import signature_of
 from tools.agent.skillfiles.skill import (
     MAIN,
     MOST_BYTES,
@@ -23,7 +24,7 @@ from tools.agent.skillfiles.skill import (
     text_of,
 )
 from tools.core.errors import NotFoundError, ToolError, UnavailableError
-from tools.core.invisible import hidden, revealed
+from tools.core.invisible import codes, hidden, revealed
 from tools.sandbox.files.listing import list_entries
 from tools.sandbox.files.openat import identity
 from tools.sandbox.files.sandbox import Sandbox
@@ -98,7 +99,7 @@ class LocalSkill(Skill):
         if len(found.text("description")) > DESCRIPTION_CHARACTERS:
             problems.append(f"Its description has more than {DESCRIPTION_CHARACTERS} characters.")
         if odd := hidden(said):
-            problems.append(f"Its description hides characters ({_codes(odd)}).")
+            problems.append(f"Its description hides characters ({codes(odd[:3])}).")
         return cls(
             path=name,
             name=name,
@@ -244,12 +245,12 @@ def _read(files: Sandbox, path: str, most: int) -> bytes:
 
 
 def _signature(top: int, path: str) -> tuple[int, ...]:
-    """Tells one state of a file from another; the last is when it changed, in nanoseconds."""
+    """The state of a file, as of `signature_of`."""
     try:
         found = os.stat(path, dir_fd=top, follow_symlinks=False)
     except OSError:  # it is gone
         return (time.time_ns(),)
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return signature_of(found)
 
 
 def is_name(text: str) -> bool:
@@ -260,7 +261,3 @@ def is_name(text: str) -> bool:
 def _is_passed_over(path: str) -> bool:
     name = path.rpartition("/")[2]
     return name.strip(".") != "" and (name.startswith(".") or name in _PASSED_OVER)
-
-
-def _codes(characters: list[str]) -> str:
-    return ", ".join(f"U+{ord(each):04X}" for each in characters[:3])

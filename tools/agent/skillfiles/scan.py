@@ -14,7 +14,7 @@ from tools.agent.skillfiles.skill import MAIN
 from tools.core.errors import ToolError
 from tools.sandbox.files.nofollow import open_below
 
-__all__ = ["Sighting", "sightings"]
+__all__ = ["Sighting", "sightings", "signature_of"]
 
 MOST_LEVELS = 3
 """Directories that only sort skills, one in another."""
@@ -74,7 +74,12 @@ def _signature(top: int, parts: tuple[str, ...]) -> tuple[int, ...] | None:
         found = os.stat("/".join((*parts, MAIN)), dir_fd=top)
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return signature_of(found)
+
+
+def signature_of(status: os.stat_result) -> tuple[int, ...]:
+    """Tells one state of a file from another; the last is when it changed, in nanoseconds."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _names(top: int, parts: tuple[str, ...]) -> list[str]:

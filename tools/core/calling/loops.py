@@ -228,13 +228,12 @@ class Loop:
             self._run.unanswered[tool] += MOST_OPEN if is_shown else 1
             self.need(tool, question.reason, rule)
             raise
-        rules = {Consent.FOR_PROGRAM: "same", Consent.FOR_PROGRAM_WIDER: "whole"}
-        if program is not None and found.consent in rules:
-            allowed = getattr(program, rules[found.consent])
-            grant = _Grant(allowed, asking, program.more + 1, found.by)
-            self._grants.append(grant)
-            return replace(found, by=str(grant))
-        return found
+        if program is None or found.consent not in {Consent.FOR_PROGRAM, Consent.FOR_PROGRAM_WIDER}:
+            return found
+        allowed = program.same if found.consent is Consent.FOR_PROGRAM else program.whole
+        grant = _Grant(allowed, asking, program.more + 1, found.by)
+        self._grants.append(grant)
+        return replace(found, by=str(grant))
 
     async def _answer(
         self, approvals: Approvals, question: Question, approver: Approver | None

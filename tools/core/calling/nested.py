@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 
@@ -19,7 +19,9 @@ from tools.core.client import digest_of
 from tools.core.errors import UnavailableError
 from tools.core.result import ToolResult
 
-__all__ = ["Made", "Repetition", "ToolCall", "run_batch"]
+__all__ = ["Made", "Repetition", "ToolCall", "run_batch", "side_by_side"]
+
+MadeT = TypeVar("MadeT")
 
 Made = tuple[ToolResult, bool]
 """The result of a call, and whether it is the last word: else the call comes again."""
@@ -78,7 +80,7 @@ async def run_batch(
     """
     results: list[ToolResult] = []
     for batch in _batches(calls, writes):
-        made = await _side_by_side(batch, make)
+        made = await side_by_side(batch, make)
         results += [result for result, _ in made]
         if not all(is_final for _, is_final in made):
             return results + [_NOT_YET] * (len(calls) - len(results))
@@ -97,10 +99,11 @@ def _batches(
         yield from ([call] for call in together) if alone else [together]
 
 
-async def _side_by_side(
-    calls: Sequence[ToolCall], make: Callable[[ToolCall], Awaitable[Made]]
-) -> list[Made]:
-    results: dict[int, Made] = {}
+async def side_by_side(
+    calls: Sequence[ToolCall], make: Callable[[ToolCall], Awaitable[MadeT]]
+) -> list[MadeT]:
+    """Makes several calls at once, and returns what each came to, in their order."""
+    results: dict[int, MadeT] = {}
 
     async def run(position: int, call: ToolCall) -> None:
         results[position] = await make(call)

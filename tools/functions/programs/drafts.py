@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tools.conversion.callables.docstrings import Documentation, read_docstring
 from tools.core.errors import InvalidArgumentsError
-from tools.core.invisible import hidden
+from tools.core.invisible import codes, hidden
 
 __all__ = ["LONGEST", "Draft", "check_text", "read_draft"]
 
@@ -82,9 +82,9 @@ def check_text(parameter: str, text: str) -> None:
     """
     if odd := hidden(text):
         line = text[: text.index(odd[0])].count("\n") + 1
-        named = ", ".join(f"U+{ord(each):04X}" for each in odd[:MOST_PROBLEMS])
         raise InvalidArgumentsError(
-            f"{parameter}: line {line} has characters that nobody sees ({named}).",
+            f"{parameter}: line {line} has characters that nobody sees"
+            f" ({codes(odd[:MOST_PROBLEMS])}).",
             next_actions=["Leave them out, or write an escape such as \\u200d in a string."],
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.core.errors import InvalidArgumentsError
 
-__all__ = ["function_of"]
+__all__ = ["TYPES", "function_of"]
 
 TYPES = {
     "string": "str",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from tools.functions.programs.namespace import NAME, POSITIONAL, Namespace, ToolError
+from tools.functions.programs.namespace import NAME, Namespace, ToolError
 from tools.functions.workers.channel import Channel
 from tools.functions.workers.host import serve as serve_file
 from tools.functions.workers.messages import MOST_OPEN, Load
@@ -30,11 +30,8 @@ class _Calls:
     def __init__(self) -> None:
         self._places: WeakKeyDictionary[ServerPeer, asyncio.Semaphore] = WeakKeyDictionary()
 
-    async def ask(
-        self, tool: str, values: tuple[Any, ...], arguments: Mapping[str, Any]
-    ) -> Mapping[str, Any]:
+    async def ask(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Has the server call a tool for the call that runs here."""
         peer = CURRENT.get()
-        given = {**arguments, POSITIONAL: values} if values else arguments
         async with self._places.setdefault(peer, asyncio.Semaphore(MOST_OPEN)):
-            return await peer.answer(tool, given)
+            return await peer.answer(tool, arguments)

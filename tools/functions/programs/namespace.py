@@ -22,8 +22,9 @@ POSITIONAL = "*"
 ALONE = "result"
 """The only key of a result that is no object by itself."""
 
-Ask = Callable[[str, tuple[Any, ...], Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
-"""Calls a tool by its name, with positional and named arguments; gives its encoded result."""
+Ask = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+"""Calls a tool by its name, with arguments, the positional ones among them; gives its encoded
+result."""
 
 
 class ToolError(Exception):
@@ -133,19 +134,19 @@ class Namespace(ModuleType):
 
         def call(*values: Any, **arguments: Any) -> PendingCall:  # noqa: ANN401  # any JSON
             line = sys._getframe(1).f_lineno  # noqa: SLF001  # no other way to the caller's line
-            arguments = {_meant(each): value for each, value in arguments.items()}
-            return PendingCall(
-                name, line, lambda: self._call(name, values, arguments), self._waiting
-            )
+            given = {_meant(each): value for each, value in arguments.items()}
+            if values:
+                given[POSITIONAL] = values
+            return PendingCall(name, line, lambda: self._call(name, given), self._waiting)
 
         return call
 
     def __getitem__(self, name: str) -> Callable[..., PendingCall]:
         return self.__getattr__(name)
 
-    async def _call(self, name: str, values: tuple[Any, ...], arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  # decoded JSON
+    async def _call(self, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  # decoded JSON
         try:
-            result = await self._ask(name, values, arguments)
+            result = await self._ask(name, arguments)
         except Failure as error:  # not the tool's: nobody is there to call it
             failure = encode_error(error)
             result = {"is_error": True, "structured": failure, "text": str(error)}

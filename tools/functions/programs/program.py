@@ -15,14 +15,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from tools.core.errors import UnsendableError
-from tools.functions.programs.namespace import (
-    NAME,
-    POSITIONAL,
-    Ask,
-    Namespace,
-    PendingCall,
-    ToolError,
-)
+from tools.functions.programs.namespace import NAME, Ask, Namespace, PendingCall, ToolError
 from tools.functions.programs.source import FILE, RETURN, ReturnedError, compiled
 from tools.functions.workers.bounds import TooLongError
 from tools.functions.workers.channel import Channel
@@ -79,13 +72,12 @@ async def _ask(
     places: asyncio.Semaphore,
     call: int,
     tool: str,
-    values: tuple[Any, ...],
     arguments: Mapping[str, Any],
 ) -> Mapping[str, Any]:
     """Has the server call a tool; what there is no place for waits."""
-    given = {**arguments, POSITIONAL: values} if values else arguments
+    asked = {"tool": tool, "arguments": arguments}
     async with places:
-        result: Mapping[str, Any] = await questions.ask(call, {"tool": tool, "arguments": given})
+        result: Mapping[str, Any] = await questions.ask(call, asked)
     return result
 
 
