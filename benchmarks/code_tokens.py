@@ -26,6 +26,7 @@ import anyio
 import mcp_types as types
 from mcp import Client
 
+from benchmarks.result_tokens import agree, compact
 from benchmarks.servers import everything
 from server.app import build
 from server.settings.sources import load
@@ -123,8 +124,8 @@ class Model:
         result = await self._client.call_tool(name, arguments)
         texts = (each.text for each in result.content if isinstance(each, types.TextContent))
         read = "\n".join(texts)
-        self.passed.append(f"{name}({_compact(arguments)})\n{read}")
-        self.characters += len(name) + len(_compact(arguments)) + len(read)
+        self.passed.append(f"{name}({compact(arguments)})\n{read}")
+        self.characters += len(name) + len(compact(arguments)) + len(read)
         if result.is_error:
             return None
         found = result.structured_content
@@ -414,11 +415,11 @@ async def measured() -> tuple[dict[str, int], list[tuple[Model, ...]]]:
                 "results": "both",
             }
             app = build(load(flags, environ={"TOOLCRIB_CONFIG": ""}))
-            async with app.running(), Client(app.server, elicitation_callback=_agree) as client:
+            async with app.running(), Client(app.server, elicitation_callback=agree) as client:
                 for each in (await client.list_tools()).tools:
                     if each.name in {"describe_tool", "run_code"}:
                         wire = each.model_dump(mode="json", by_alias=True, exclude_none=True)
-                        listed[each.name] = len(_compact(wire))
+                        listed[each.name] = len(compact(wire))
                 made, found, described = await _done(client, way)
         columns.append(made)
         answers.append(found)
@@ -471,15 +472,6 @@ def _lay_out(place: Path) -> None:
 
 def _tokens(characters: int) -> int:
     return round(characters / CHARACTERS_PER_TOKEN)
-
-
-async def _agree(context: Any, params: Any) -> types.ElicitResult:  # noqa: ANN401, ARG001  # the client's
-    await anyio.lowlevel.checkpoint()
-    return types.ElicitResult(action="accept", content={"answer": "once"})
-
-
-def _compact(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 if __name__ == "__main__":

@@ -86,15 +86,15 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
 def claude_code(result: types.CallToolResult) -> str:
     """What Claude Code gives its model: github.com/anthropics/claude-code/issues/79944."""
     if result.structured_content is not None:
-        return _compact(result.structured_content)
+        return compact(result.structured_content)
     return "\n".join(each.text for each in result.content if isinstance(each, types.TextContent))
 
 
 def codex(result: types.CallToolResult) -> str:
     """What Codex gives its model: From<&CallToolResult> in codex-rs/protocol/src/models.rs."""
     if result.structured_content is not None:
-        return _compact(result.structured_content)
-    return _compact([each.model_dump(by_alias=True, exclude_none=True) for each in result.content])
+        return compact(result.structured_content)
+    return compact([each.model_dump(by_alias=True, exclude_none=True) for each in result.content])
 
 
 READERS: dict[str, Callable[[types.CallToolResult], str]] = {
@@ -149,7 +149,7 @@ async def texts(name: str, results: str) -> list[str]:
         known = types.Implementation(name=name, version="1")
         async with (
             app.running(),
-            Client(app.server, client_info=known, elicitation_callback=_agree) as client,
+            Client(app.server, client_info=known, elicitation_callback=agree) as client,
         ):
             return [READERS[name](await client.call_tool(*call)) for call in CALLS]
 
@@ -159,12 +159,14 @@ def tokens(text: str) -> int:
     return round(len(text) / CHARACTERS_PER_TOKEN)
 
 
-async def _agree(context: Any, params: Any) -> types.ElicitResult:  # noqa: ANN401, ARG001  # the client's
+async def agree(context: Any, params: Any) -> types.ElicitResult:  # noqa: ANN401, ARG001  # the client's
+    """Allows whatever is asked."""
     await anyio.lowlevel.checkpoint()
     return types.ElicitResult(action="accept", content={"answer": "once"})
 
 
-def _compact(value: object) -> str:
+def compact(value: object) -> str:
+    """A value as clients write it for their models."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 

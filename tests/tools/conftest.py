@@ -68,6 +68,9 @@ class Crib:
                 await anyio.lowlevel.checkpoint()
 
 
+Open = Callable[..., AbstractAsyncContextManager[Crib]]
+
+
 async def agree(context: Any, params: Any) -> ElicitResult:
     """A person who allows whatever they are asked about."""
     return ElicitResult(action="accept", content={"answer": "once"})
@@ -96,7 +99,7 @@ async def _opened(
 
 
 @pytest.fixture
-def open_crib(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[Crib]]:
+def open_crib(tmp_path: Path) -> Open:
     """Opens the product on a root and a data directory of its own, with the given settings."""
     return partial(_opened, tmp_path)
 
@@ -104,7 +107,7 @@ def open_crib(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[Crib]
 @pytest.fixture(scope="module")
 def open_shared(
     tmp_path_factory: pytest.TempPathFactory,
-) -> Callable[..., AbstractAsyncContextManager[Crib]]:
+) -> Open:
     """The same, once for a module, for tests that leave nothing behind."""
     return partial(_opened, tmp_path_factory.mktemp("shared"))
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 import pytest
-from mcp import Client
 from mcp_types import CallToolResult, ImageContent, TextContent
 
-from server.app import App
 from storage.catalog.records import Record
 from tests.conftest import told
+from tests.tools.conftest import Crib, Open
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.content import Media
 from tools.core.context import RequestContext
@@ -25,22 +22,6 @@ from tools.core.result import ToolFailure, ToolResult
 from tools.core.spec import Effect, ToolScope, tool
 
 pytestmark = pytest.mark.anyio
-
-
-class Crib(Protocol):
-    """What these tests use of the product in memory."""
-
-    app: App
-    client: Client
-    root: Path
-
-    async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]: ...
-    async def text(self, name: str, /, **arguments: Any) -> str: ...
-    async def failure(self, name: str, /, **arguments: Any) -> tuple[str, str]: ...
-    async def embed(self) -> None: ...
-
-
-Open = Callable[..., AbstractAsyncContextManager[Crib]]
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from server.app import App, build
 from server.settings import Settings
 from server.settings.safety import PolicySettings
 from server.settings.settings import FunctionSettings
+from server.settings.sources import load
 from tools.core.jobs.jobs import PATIENCE
 
 MODES = {"2025-11-25": "legacy", "2026-07-28": "2026-07-28"}
@@ -87,3 +88,24 @@ def garden_of(tmp_path: Path) -> Callable[..., AbstractAsyncContextManager[Garde
             yield Garden(app, root, file)
 
     return make
+
+
+@pytest.fixture
+async def client_of(tmp_path: Path, team: Path) -> AsyncIterator[Callable[..., Client]]:
+    """Makes clients of the real server, with the skills of the fixture `team` and its own."""
+    (tmp_path / "root").mkdir()
+    apps = []
+
+    def make(mode: str = "2026-07-28", **more: object) -> Client:
+        flags = {
+            "data_dir": tmp_path / "data",
+            "root": tmp_path / "root",
+            "skills.directories": [str(team)],
+            "skills.discover": False,
+        }
+        apps.append(build(load(flags | more, environ={"TOOLCRIB_CONFIG": ""})))
+        return Client(apps[-1].server, mode=mode)
+
+    yield make
+    for app in apps:
+        app.library.close()

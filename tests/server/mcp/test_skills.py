@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,9 +16,6 @@ from mcp_types import (
     TextContent,
     TextResourceContents,
 )
-
-from server.app import build
-from server.settings.sources import load
 
 pytestmark = pytest.mark.anyio
 
@@ -36,27 +33,6 @@ def team(tmp_path: Path) -> Path:
     (directory / ".env").write_text("KEY=secret")
     (directory / "key").symlink_to("/etc/passwd")
     return directory.parent
-
-
-@pytest.fixture
-async def client_of(tmp_path: Path, team: Path) -> AsyncIterator[Callable[..., Client]]:
-    (tmp_path / "root").mkdir()
-    app = None
-
-    def make(mode: str = "2026-07-28", **more: object) -> Client:
-        nonlocal app
-        flags = {
-            "data_dir": tmp_path / "data",
-            "root": tmp_path / "root",
-            "skills.directories": [str(team)],
-            "skills.discover": False,
-        }
-        app = build(load(flags | more, environ={"TOOLCRIB_CONFIG": ""}))
-        return Client(app.server, mode=mode)
-
-    yield make
-    if app is not None:
-        app.library.close()
 
 
 @BY_ERA

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 import pytest
 from mcp import Client
 from mcp_types import ElicitResult
 
-from server.app import App, build
+from server.app import build
 from server.settings.sources import load
 from storage.approvals import ApprovalStore
 from storage.models import Identity
 from tests.conftest import told
+from tests.tools.conftest import Crib, Open
 from tools.core.context import RequestContext
 
 pytestmark = pytest.mark.anyio
@@ -45,18 +45,6 @@ def shout(text: str) -> str:
 '''
 
 
-class Crib(Protocol):
-    """What these tests use of the product in memory."""
-
-    app: App
-    client: Client
-    root: Path
-
-    async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]: ...
-    async def text(self, name: str, /, **arguments: Any) -> str: ...
-    async def failure(self, name: str, /, **arguments: Any) -> tuple[str, str]: ...
-
-
 class Person:
     """Allows each call once, and remembers what they were asked."""
 
@@ -66,9 +54,6 @@ class Person:
     async def __call__(self, context: Any, params: Any) -> Any:  # noqa: ARG002  # the protocol has it
         self.asked.append(params.message)
         return ElicitResult(action="accept", content={"answer": "once"})
-
-
-Open = Callable[..., AbstractAsyncContextManager[Crib]]
 
 
 @pytest.fixture(scope="module")

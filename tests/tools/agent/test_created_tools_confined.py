@@ -6,16 +6,13 @@ One tool runs whatever it is given, so that nothing depends on which words a sou
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import AsyncIterator
+from typing import Any
 
 import anyio
 import pytest
-from mcp import Client
 
-from server.app import App
+from tests.tools.conftest import Crib, Open
 from tools.core.context import RequestContext
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.boundary]
@@ -31,21 +28,6 @@ async def probe(code: str) -> str:
         found = await found()
     return str(found)
 '''
-
-
-class Crib(Protocol):
-    """What these tests use of the product in memory."""
-
-    app: App
-    client: Client
-    root: Path
-
-    async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]: ...
-    async def text(self, name: str, /, **arguments: Any) -> str: ...
-    async def failure(self, name: str, /, **arguments: Any) -> tuple[str, str]: ...
-
-
-Open = Callable[..., AbstractAsyncContextManager[Crib]]
 
 
 @pytest.fixture(scope="module")

@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import anyio
 import pytest
-from mcp import Client
 
-from server.app import App
+from tests.tools.conftest import Crib, Open
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.context import RequestContext
 from tools.core.spec import Effect, ToolScope, tool
 
 pytestmark = pytest.mark.anyio
-
-
-class Crib(Protocol):
-    """What these tests use of the product in memory."""
-
-    app: App
-    client: Client
-    root: Path
-
-    async def text(self, name: str, /, **arguments: Any) -> str: ...
-
-
-Open = Callable[..., AbstractAsyncContextManager[Crib]]
 
 
 class Wait:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import mcp_types as types
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from pydantic import ConfigDict
 
-from server.app import build
 from server.mcp.browsing.skill_wire import EXTENSION, ReadParams, SkillParams
-from server.settings.sources import load
+from tests.server.skill_requests import Answer, DirectoryRead, SkillsGet, SkillsList
 from tools.agent.skillfiles.frontmatter import FrontMatter
 from tools.agent.skillfiles.local import LocalSkill
 
@@ -34,24 +32,6 @@ metadata: {version: 1.5, tags: [a, b]}
 # PDF
 """
 INNER = "---\nname: forms\ndescription: Fills forms.\n---\n\nFill.\n"
-
-
-class Answer(types.Result):
-    """Whatever is answered, as it is."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-class SkillsList(types.Request[types.PaginatedRequestParams, Literal["skills/list"]]):
-    method: Literal["skills/list"] = "skills/list"
-
-
-class SkillsGet(types.Request[SkillParams, Literal["skills/get"]]):
-    method: Literal["skills/get"] = "skills/get"
-
-
-class DirectoryRead(types.Request[ReadParams, Literal["resources/directory/read"]]):
-    method: Literal["resources/directory/read"] = "resources/directory/read"
 
 
 async def _asked(client: Client, request: types.Request[Any, Any]) -> dict[str, Any]:
@@ -116,26 +96,6 @@ def team(tmp_path: Path) -> Path:
     (directory / ".env").write_text("KEY=secret")
     (directory / "key").symlink_to("/etc/passwd")
     return directory.parent
-
-
-@pytest.fixture
-async def client_of(tmp_path: Path, team: Path) -> AsyncIterator[Callable[..., Client]]:
-    (tmp_path / "root").mkdir()
-    apps = []
-
-    def make(mode: str = "2026-07-28", **more: object) -> Client:
-        flags = {
-            "data_dir": tmp_path / "data",
-            "root": tmp_path / "root",
-            "skills.directories": [str(team)],
-            "skills.discover": False,
-        }
-        apps.append(build(load(flags | more, environ={"TOOLCRIB_CONFIG": ""})))
-        return Client(apps[-1].server, mode=mode)
-
-    yield make
-    for app in apps:
-        app.library.close()
 
 
 @BY_ERA

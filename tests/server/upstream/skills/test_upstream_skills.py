@@ -10,13 +10,12 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import mcp_types as types
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from pydantic import ConfigDict
 
 from server.app import App, build
 from server.mcp.browsing.skill_wire import ReadParams, SkillParams
@@ -27,30 +26,13 @@ from server.settings.skills import SkillSettings
 from server.upstream.connections.skill_entries import SkillEntry
 from server.upstream.skills.vetting import judge_skills
 from storage.models import Identity
+from tests.server.skill_requests import Answer, DirectoryRead, SkillsGet, SkillsList
 
 pytestmark = pytest.mark.anyio
 
 SERVER = Path(__file__).with_name("skilled_server.py")
 MAIN = "---\nname: pdf\ndescription: Fills forms of PDF files.\nallowed-tools: Bash\n---\n\n# PDF\n"
 Apps = Callable[..., AbstractAsyncContextManager[App]]
-
-
-class Answer(types.Result):
-    """Whatever is answered, as it is."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-class SkillsList(types.Request[types.PaginatedRequestParams, Literal["skills/list"]]):
-    method: Literal["skills/list"] = "skills/list"
-
-
-class SkillsGet(types.Request[SkillParams, Literal["skills/get"]]):
-    method: Literal["skills/get"] = "skills/get"
-
-
-class DirectoryRead(types.Request[ReadParams, Literal["resources/directory/read"]]):
-    method: Literal["resources/directory/read"] = "resources/directory/read"
 
 
 class Skilled:

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from collections.abc import AsyncIterator
+from typing import Any
 
 import anyio
 import pytest
-from mcp import Client
 
-from server.app import App
 from tests.conftest import told
+from tests.tools.conftest import Crib, Open
 from tools.core.context import RequestContext
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec
 
 pytestmark = pytest.mark.anyio
-
-
-class Crib(Protocol):
-    """What these tests use of the product in memory."""
-
-    app: App
-    client: Client
-
-
-Open = Callable[..., AbstractAsyncContextManager[Crib]]
 
 
 async def say(arguments: dict[str, Any], _context: RequestContext) -> ToolResult:
