@@ -53,6 +53,7 @@ from server.opening.first_reply import INSTRUCTIONS, NAME
 from server.settings import Settings
 from server.settings.collections import collections_of
 from server.upstream.no_gateway import NoGateway
+from storage.database import RECORD
 from storage.index.embedders.making import find_embedder, make_embedder
 from storage.library import Library
 from storage.models import Identity
@@ -180,6 +181,8 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
     agents = agents_of(settings)
     registry = discover_tools(replace(collections, agents=agents))
     surface = Surface(settings.surface, settings.servers)
+    if not (settings.data_dir / RECORD).exists():  # so that no tool was created
+        check_surface(settings, surface, registry)
     library = _open_library(settings)
     delegation = own_delegation(library, os.environ)
     profiles = Profiles(settings.profiles, tools_of(delegation))
@@ -258,7 +261,6 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
     )
 
     async def ready() -> None:
-        await created.loaded()
         await functions.loaded()
         await gateway.ready()
         if apis is not None and lists_others():
@@ -281,6 +283,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         sampler=sampler,
         tools_change=lists_others,
         created=created,
+        lists_created=surface.lists_all,
     )
     server = build_server(
         registry,

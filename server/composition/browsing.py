@@ -34,6 +34,7 @@ def make_browsing(  # noqa: PLR0913  # the composition root hands over every par
     sampler: Sampler | None,
     tools_change: Callable[[], bool],
     created: CreatedTools,
+    lists_created: bool,
 ) -> Browsing | None:
     """Puts what functions and other servers offer beside our own.
 
@@ -46,13 +47,13 @@ def make_browsing(  # noqa: PLR0913  # the composition root hands over every par
         requests: Takes what is asked to the client.
         profiles: What single clients may see.
         sampler: The way to a model for clients that offer none.
-        tools_change: Whether other tools than ours may be listed, so that the list changes.
+        tools_change: Whether the list of tools changes with the other servers.
         created: Tells when there are other created tools.
+        lists_created: Whether these are listed.
 
     Returns:
         What answers whoever browses; None where that is our own and nothing else.
     """
-    lists_created = tools_change()
     changing = frozenset(LISTS.values() if settings.functions.paths else ["tools"] * lists_created)
     if not changing and isinstance(gateway, NoGateway):
         return None
@@ -67,7 +68,7 @@ def make_browsing(  # noqa: PLR0913  # the composition root hands over every par
         from server.upstream.browsing.browsing import browse
 
         lists = {"prompts", "resources"} if gateway.upstreams else set()
-        if lists and lists_created:
+        if lists and tools_change():
             lists.add("tools")
         browsing = browse(
             gateway, own, requests=requests, profiles=profiles, lists=lists, changing=changing

@@ -27,9 +27,18 @@ __all__ = ["apis_of", "check_surface", "discover_tools", "function_files"]
 
 
 def check_surface(
-    settings: Settings, surface: Surface, registry: ToolRegistry, created: CreatedTools
+    settings: Settings,
+    surface: Surface,
+    registry: ToolRegistry,
+    created: CreatedTools | None = None,
 ) -> None:
     """Refuses names in the surface that no tool has, where all tools are known by now.
+
+    Args:
+        settings: Which tools come later.
+        surface: The surface.
+        registry: The tools.
+        created: The created ones; None where there are none.
 
     Raises:
         SettingsError: If there are some.
@@ -39,6 +48,8 @@ def check_surface(
     try:
         surface.check(registry)
     except SettingsError:
+        if created is None:
+            raise
         created.load()  # which takes time, and few name one of these
         surface.check(registry.of(settings.identity.user_id))
 

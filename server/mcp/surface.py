@@ -84,6 +84,11 @@ class Surface:
         if unknown := list(_unknown(self._named, registry, "surface")):
             raise SettingsError("\n".join(unknown))
 
+    @property
+    def lists_all(self) -> bool:
+        """Whether every tool is listed, those too that agents create meanwhile."""
+        return FULL in self._chosen
+
     def may_list_servers(self, registry: ToolRegistry, pinned: Iterable[str] = ()) -> bool:
         """Whether tools of other servers may be listed, so that the list changes with them.
 
@@ -93,7 +98,7 @@ class Surface:
         """
         names = (*self._named, *pinned)
         unknown = any(_is_pattern(each) or registry.get(each) is None for each in names)
-        return FULL in self._chosen or unknown
+        return self.lists_all or unknown
 
     def select(
         self,

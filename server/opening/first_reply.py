@@ -214,7 +214,7 @@ def changing_lists(
     if functions:
         return ("prompts", "resources", "tools")
     if "servers" not in settings:
-        return ()
+        return None if "TOOLCRIB_SURFACE" in variables else _of_surface(settings.get("surface", []))
     unclear = {"_TOOLCRIB_DEPTH", *(f"TOOLCRIB_{key.upper()}" for key in _DECIDING)} & variables
     is_clear = not (unclear or _DECIDING & settings.keys())
     return ("prompts", "resources") if is_clear and _has_enabled(settings["servers"]) else None
@@ -230,6 +230,13 @@ def _names_functions(group: object) -> bool | None:
         case {}:
             return False
     return None
+
+
+def _of_surface(surface: object) -> tuple[str, ...] | None:
+    """The lists that change with the tools that agents create; None where that is unclear."""
+    if not isinstance(surface, list):
+        return None
+    return ("tools",) if "full" in surface else ()
 
 
 def _settings(named: Path | None, environ: Mapping[str, str]) -> Mapping[str, Any] | None:

@@ -74,18 +74,12 @@ class CreatedTools:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Follows what other servers on the same data create and remove."""
+        """Has the tools that there are, and follows what other servers create and remove."""
+        await self._follow()
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch)
             yield
             group.cancel_scope.cancel()
-
-    async def loaded(self) -> None:
-        """Takes in what has changed, as far as it can be read."""
-        try:
-            await self.refresh()
-        except StorageError as error:
-            _logger.warning("Created tools cannot be read: %s", error)
 
     def load(self) -> None:
         """Takes in what has changed; blocks."""
@@ -166,9 +160,16 @@ class CreatedTools:
         await self.refresh()
         return removed
 
+    async def _follow(self) -> None:
+        """Takes in what has changed, as far as it can be read."""
+        try:
+            await self.refresh()
+        except StorageError as error:
+            _logger.warning("Created tools cannot be read: %s", error)
+
     async def _watch(self) -> None:
         while True:
-            await self.loaded()
+            await self._follow()
             self._tell_hidden()
             if "_warm" in vars(self):
                 await self._warm.sweep()
