@@ -108,7 +108,6 @@ ALL = (
     spec("call_tool", CONTEXT, {READ, EXECUTE, EXTERNAL}, passes_on=True, destructive=True),
     spec("github_search", MCP, {READ}, source="upstream:github"),
     spec("github_push", MCP, {WRITE, EXTERNAL}, source="upstream:github", bare="push"),
-    spec("drop", MCP, {EXTERNAL}, destructive=True, properties={"a": {}, "b": {}, "n": {}}),
     spec("roll_dice", SANDBOXED, {EXECUTE, EXTERNAL}, source="function:dice.py", destructive=True),
     spec("made_up", SANDBOXED, {EXECUTE}, source="created"),
 )

@@ -7,12 +7,22 @@ from typing import Any
 
 import pytest
 
-from tools.core.spec import ToolSpec
+from tests.tools.policy.conftest import spec
+from tools.core.spec import Effect, ToolScope, ToolSpec
 from tools.policy.offers import grant_in_loop, offers_for, whole_grant_for
 from tools.policy.policy import Policy
 from tools.policy.verdict import Containment, Verdict
 
 Crib = Mapping[str, ToolSpec]
+
+
+@pytest.fixture
+def crib(crib: Crib) -> Crib:
+    """The tools of all these tests, and one of another server that may destroy something."""
+    properties: dict[str, Any] = {"a": {}, "b": {}, "n": {}}
+    drop = spec("drop", ToolScope.MCP, {Effect.EXTERNAL}, destructive=True, properties=properties)
+    return {**crib, drop.name: drop}
+
 
 UNCOVERED = [
     ("npm test", "`npm test`"),
