@@ -99,12 +99,14 @@ class Cells:
     async def aclose(self) -> None:
         """Ends all of them."""
         with anyio.CancelScope(shield=True):
-            if self._serving is not None:
-                self._serving.cancel()
-                with suppress(asyncio.CancelledError):
-                    await self._serving
-            await self._processes.aclose()
-            await anyio.to_thread.run_sync(self._root.close)
+            try:
+                if self._serving is not None:
+                    self._serving.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await self._serving
+            finally:
+                await self._processes.aclose()
+                await anyio.to_thread.run_sync(self._root.close)
 
     async def _running(self) -> TaskGroup:
         """The group of their tasks, which outlives the call that needs it first."""
@@ -209,6 +211,7 @@ class _Cell:
         self._turn = anyio.Lock()
         self._exit_code = 0
         self._is_closed = False
+        self._has_hung_up = False
 
     @property
     def has_ended(self) -> bool:
@@ -237,13 +240,15 @@ class _Cell:
         return checked(message)
 
     async def send(self, line: bytes) -> None:
-        """Sends it a line; nobody takes it where it has ended."""
+        """Sends it a line; nobody takes it where it has ended, or is told that nothing comes."""
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             async with self._turn:
-                await self._stream.send(line)
+                if not self._has_hung_up:
+                    await self._stream.send(line)
 
     async def hang_up(self) -> None:
         """Lets it know that nothing more is sent."""
+        self._has_hung_up = True
         with suppress(OSError):
             await self._stream.send_eof()
 
