@@ -19,15 +19,16 @@ from typing import cast
 
 import anyio
 import anyio.to_thread
-from anyio.abc import SocketStream, TaskGroup
+from anyio.abc import SocketStream, TaskGroup, TaskStatus
 
+from tools.core.errors import ToolError
 from tools.core.machine import Machine, first_use
 from tools.functions.programs.claims import checked
 from tools.functions.workers import bootstrap
 from tools.functions.workers.bounds import OF_CELLS
 from tools.functions.workers.messages import Load, Message
 from tools.functions.workers.output_log import OutputLog
-from tools.functions.workers.worker import Sink, Worker
+from tools.functions.workers.worker import Sink, Worker, WorkerEndedError
 from tools.sandbox.processes.launching.program import Program, read_output, read_rest
 from tools.sandbox.processes.models import Command, Level
 from tools.sandbox.processes.processes import Processes
@@ -93,7 +94,7 @@ class Cells:
         group = await self._running()
         sink = output or OutputLog(Path(load.path).name).feed
         limited = replace(load, memory_bytes=self._memory_bytes)
-        worker: Worker = await group.start(Worker.run, self._next, limited, sink)
+        worker: Worker = await group.start(self._run, limited, sink)
         return worker
 
     async def aclose(self) -> None:
@@ -119,6 +120,15 @@ class Cells:
         async with anyio.create_task_group() as self._group:
             self._ready.set()
             await anyio.sleep_forever()
+
+    async def _run(self, load: Load, sink: Sink, *, task_status: TaskStatus[Worker]) -> None:
+        """Runs a worker; what goes wrong with it once it has loaded ends no other."""
+        try:
+            await Worker.run(self._next, load, sink, task_status=task_status)
+        except (WorkerEndedError, ToolError):  # it was never there: its caller is told
+            raise
+        except Exception:
+            _logger.exception("A process of %s could not be cared for and is ended", load.path)
 
     async def _next(self) -> _Cell:
         """The process that waits, or a new one; another is started to wait then."""

@@ -107,6 +107,23 @@ async def test_a_process_that_was_killed_while_it_waited_is_replaced(
         assert (await run(cells, "2"))[0]["value"] == 2
 
 
+async def test_a_defect_in_the_care_of_one_process_ends_no_other(
+    open_cells: OpenCells, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_line: bytes) -> None:
+        await anyio.lowlevel.checkpoint()
+        raise RuntimeError("a defect")
+
+    async with open_cells() as cells:
+        one, other = await cells.take(program("1")), await cells.take(program("2"))
+        monkeypatch.setattr(one._process, "send", fail)
+        with pytest.raises(RuntimeError, match="a defect"):
+            await ask(one)
+        with anyio.fail_after(20):
+            await one._ended.wait()
+        assert (await ask(other))["value"] == 2
+
+
 async def test_functions_are_loaded_once_and_called_often(open_cells: OpenCells) -> None:
     source = '''
         calls = 0
