@@ -223,8 +223,9 @@ def lists(directory: Path, *, config: str = "", **environ: str) -> object:
     return changing_lists(None, {"TOOLCRIB_CONFIG": str(file), **environ})
 
 
-def test_without_other_servers_no_list_changes(tmp_path: Path) -> None:
-    assert lists(tmp_path, config="surface = ['full']") == ()
+def test_without_other_servers_only_a_list_of_all_tools_changes(tmp_path: Path) -> None:
+    assert lists(tmp_path) == ()
+    assert lists(tmp_path, config="surface = ['full']") == ("tools",)
 
 
 def test_other_servers_change_what_they_are_listed_in(tmp_path: Path) -> None:

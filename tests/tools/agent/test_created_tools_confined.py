@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -14,6 +15,7 @@ import pytest
 
 from tests.tools.conftest import Crib, Open
 from tools.core.context import RequestContext
+from tools.core.toolset import ToolSet
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.boundary]
 
@@ -257,7 +259,7 @@ from tools.functions.workers.peer import CURRENT
 form = Form('Your password?', {'type': 'object', 'properties': {'p': {'type': 'string'}}})
 found = lambda: CURRENT.get().fill('probe', form)
 """
-    assert "nobody can be asked" in await answer(crib, asking)
+    assert "it sent an invalid message" in await answer(crib, asking)
 
 
 async def test_it_has_the_rights_of_whoever_calls(open_crib: Open) -> None:
@@ -278,6 +280,23 @@ async def found():
     async with open_crib(profiles=narrow) as crib:
         said = await answer(crib, code)
         assert "['permission_denied', 'permission_denied']" in said
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"session_id": "b"}, {"tool_set": ToolSet("narrow", deny=("todo",))}, {"bound": True}],
+    ids=lambda other: next(iter(other)),
+)
+async def test_what_a_call_leaves_behind_meets_no_call_with_other_rights(
+    other: dict[str, Any], crib: Crib
+) -> None:
+    leaving = {"code": "import sys\nfound = hasattr(sys, 'left')\nsys.left = True"}
+    caller = RequestContext(crib.app.identity, session_id=f"of {next(iter(other))}")
+    found = [
+        (await crib.app.manager.execute("probe", leaving, each)).text
+        for each in (caller, replace(caller, **other), caller)
+    ]
+    assert found == ["False", "False", "True"]
 
 
 async def test_what_it_calls_is_asked_about_anew(open_crib: Open) -> None:

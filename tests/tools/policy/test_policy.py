@@ -76,9 +76,10 @@ def test_the_standard_profile_is_the_cautious_one_except_for_programs_that_reach
     tool: str, arguments: dict[str, Any], verdicts: str, judge: Judge
 ) -> None:
     found = [judge(tool, arguments, containment=each).verdict for each in Containment]
-    runs = tool in {"bash", "execute_python_code"}
     cautious = verdicts.split()[1]
-    assert found == [cautious, cautious, "allow" if runs else cautious]
+    confined = "allow" if tool == "made_up" else cautious  # created tools have no network anyway
+    runs = tool in {"bash", "execute_python_code"}
+    assert found == [cautious, confined, "allow" if runs else confined]
 
 
 def test_every_tool_is_spoken_of_by_every_profile(crib: Crib, judge: Judge) -> None:

@@ -126,7 +126,7 @@ class CreatedTools:
                 client=context.client,
             )
             tool = await anyio.to_thread.run_sync(add)
-            converted.keep(tool)
+            await converted.keep(tool, context)
         await self.refresh()
         return tool, self._specified(tool)
 

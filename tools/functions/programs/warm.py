@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Any
 
 import anyio
 from pydantic import ValidationError
 
 from storage.catalog.created_tools import CreatedTool
-from storage.models import Identity
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError, ToolFailedError
 from tools.core.result import ToolFailure, ToolResult, decode_result
@@ -43,26 +41,24 @@ LOAD_SECONDS = 20.0
 
 _logger = logging.getLogger("toolcrib")
 
-Key = tuple[str, str, Identity]
+Key = tuple[Hashable, ...]
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class _Warm:
     """One process.
 
     Attributes:
-        worker: The process; None until it is there.
-        users: How many calls are using it.
+        key: Which tool it has loaded, and for whom.
+        worker: The process.
         busy: Seconds that calls have taken.
         used: When the last of them ended.
-        starting: Held while it is started.
     """
 
-    worker: Worker | None = None
-    users: int = 0
+    key: Key
+    worker: Worker
     busy: float = 0.0
     used: float = field(default_factory=time.monotonic)
-    starting: anyio.Lock = field(default_factory=anyio.Lock)
 
 
 class Converted:
@@ -79,13 +75,17 @@ class Converted:
         self._warm = warm
         self._worker = worker
 
-    def keep(self, tool: CreatedTool) -> None:
+    async def keep(self, tool: CreatedTool, context: RequestContext) -> None:
         """Has the process wait for calls of the tool that was made of the draft."""
-        self.is_kept = self._warm.put(tool, self._worker)
+        self.is_kept = True
+        await self._warm.keep(_Warm(_key(tool, context), self._worker))
 
 
 class WarmTools:
-    """Runs created tools: each version for each identity in a confined process of its own.
+    """Runs created tools: each call of a version in a confined process that has no other call.
+
+    What a call leaves behind in its process meets only calls with the same rights, in the same
+    session: no code can ask for anything in the name of a call that may do more.
 
     Args:
         cells: Gives the processes.
@@ -93,7 +93,8 @@ class WarmTools:
 
     def __init__(self, cells: Callable[[], Awaitable[Cells]]) -> None:
         self._cells = cells
-        self._warm: dict[Key, _Warm] = {}
+        self._idle: list[_Warm] = []
+        """Those that wait, the one that has waited longest first."""
 
     @asynccontextmanager
     async def converted(self, name: str, draft: Draft) -> AsyncIterator[Converted]:
@@ -124,7 +125,7 @@ class WarmTools:
         """
         asked = {"key": ("tool", tool.definition["function"]), "arguments": arguments}
         calls = ProgramCalls(MOST_CALLS)
-        async with self._worker(tool, context.identity) as worker:
+        async with self._worker(tool, context) as worker:
             try:
                 with context.looping(tool.digest, calls.remaining) as (looping, _):
                     result = decode_result(await worker.call(asked, calls.within(looping)))
@@ -136,59 +137,48 @@ class WarmTools:
                     next_actions=["Ask for less in one call, or create it anew without that."],
                 ) from None  # it is in the log
             except (KeyError, TypeError, ValueError, ValidationError) as error:
-                worker.retire()
                 raise ToolFailedError(f"{tool.name} answered what no tool does.") from error
             return result
 
-    def put(self, tool: CreatedTool, worker: Worker) -> bool:
-        """Has a process that has loaded a tool wait for its calls; False where another does."""
-        warm = self._warm.setdefault((tool.owner, tool.digest, tool.identity), _Warm())
-        if warm.worker is not None:
-            return False
-        warm.worker = worker
-        return True
+    async def keep(self, warm: _Warm) -> None:
+        """Has a process wait for its next call; where too many do, the first of them ends."""
+        self._idle.append(warm)
+        await self._end(self._idle[:-MOST_WARM])
 
     async def sweep(self) -> None:
         """Ends the processes that nobody has used for a while."""
         limit = time.monotonic() - IDLE_SECONDS
-        for key, warm in list(self._warm.items()):
-            if not warm.users and warm.used < limit:
-                await self._drop(key)
+        await self._end([each for each in self._idle if each.used < limit])
 
     @asynccontextmanager
-    async def _worker(self, tool: CreatedTool, identity: Identity) -> AsyncIterator[Worker]:
-        key = tool.owner, tool.digest, identity
-        warm = self._warm.setdefault(key, _Warm())
-        warm.users += 1
+    async def _worker(self, tool: CreatedTool, context: RequestContext) -> AsyncIterator[Worker]:
+        key = _key(tool, context)
+        warm = self._waiting(key) or _Warm(key, await self._load(tool.name, tool.source))
         began = time.monotonic()
         try:
-            async with warm.starting:
-                if warm.worker is None or warm.worker.retired:
-                    warm.worker, warm.busy = await self._load(tool.name, tool.source), 0.0
             yield warm.worker
         except BaseException:  # what a call has left behind that was given up is not for the next
-            if self._warm.get(key) is warm:
-                del self._warm[key]
+            await warm.worker.aclose()
             raise
-        finally:
-            warm.users -= 1
-            warm.used = time.monotonic()
-            warm.busy += warm.used - began
-            with anyio.CancelScope(shield=True):
-                await self._tidy(key, warm)
+        warm.used = time.monotonic()
+        warm.busy += warm.used - began
+        with anyio.CancelScope(shield=True):
+            if warm.busy > BUSY_SECONDS:
+                await warm.worker.aclose()
+            else:
+                await self.keep(warm)
 
-    async def _tidy(self, key: Key, warm: _Warm) -> None:
-        """Ends what is of no more use, and what has waited longest where too many wait."""
-        if not warm.users and (self._warm.get(key) is not warm or warm.busy > BUSY_SECONDS):
-            self._warm = {at: each for at, each in self._warm.items() if each is not warm}
-            await _end(warm)
-        waiting = [(each.used, at) for at, each in self._warm.items() if not each.users]
-        for _, oldest in sorted(waiting, key=itemgetter(0))[:-MOST_WARM]:
-            await self._drop(oldest)
+    def _waiting(self, key: Key) -> _Warm | None:
+        fitting = (each for each in reversed(self._idle) if each.key == key)
+        found = next((each for each in fitting if not each.worker.retired), None)
+        if found is not None:
+            self._idle.remove(found)
+        return found
 
-    async def _drop(self, key: Key) -> None:
-        if (warm := self._warm.pop(key, None)) is not None:
-            await _end(warm)
+    async def _end(self, given_up: list[_Warm]) -> None:
+        self._idle = [each for each in self._idle if each not in given_up]
+        for each in given_up:
+            await each.worker.aclose()
 
     async def _load(self, name: str, source: str) -> Worker:
         cells = await self._cells()
@@ -204,9 +194,10 @@ class WarmTools:
             raise ToolFailedError(f"{name} was not loaded: its process {error}.") from None
 
 
-async def _end(warm: _Warm) -> None:
-    if warm.worker is not None and not warm.worker.retired:
-        await warm.worker.aclose()
+def _key(tool: CreatedTool, context: RequestContext) -> Key:
+    """The tool as it is, and all that the rights of a call depend on."""
+    rights = context.identity, context.bound, context.session_id, context.tool_set
+    return tool.owner, tool.digest, *rights
 
 
 def _offer_of(draft: Draft, loaded: Loaded | None) -> Message:

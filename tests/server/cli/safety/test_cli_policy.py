@@ -97,7 +97,7 @@ def test_the_rules_are_shown_in_the_order_of_their_force(cli: Command, config: P
         "deny read(secrets/**)",
         "ask write_file(src/**)",
         "allow bash(git status *)",
-        "allow scope:sandboxed",
+        "allow source:created",
     ]
     text = cli("policy", "show", "--config", str(config)).out
     assert all(f"{each['rule']}  ({each['source']})" in text for each in shown["rules"])
