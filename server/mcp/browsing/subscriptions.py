@@ -32,6 +32,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from server.mcp.browsing.answers import no_resource_at
+from server.mcp.tasks.wire import MISSING, declares_tasks
 
 __all__ = ["Hear", "Subscriptions", "Unwatch", "Watcher"]
 
@@ -215,8 +216,10 @@ class Subscriptions:
         """One stream of changes of a client from 2026-07-28 on.
 
         Raises:
-            MCPError: If there are too many of them.
+            MCPError: If it asks for what only clients hear that know tasks, or there are too many.
         """
+        if "taskIds" in (params.notifications.model_extra or {}) and not declares_tasks(ctx):
+            raise MISSING
         if self._streams >= MOST_STREAMS:
             raise MCPError(types.INTERNAL_ERROR, f"At most {MOST_STREAMS} streams are open.")
         bus = InMemorySubscriptionBus()

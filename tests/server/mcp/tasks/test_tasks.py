@@ -126,3 +126,16 @@ async def test_a_client_that_does_not_say_that_it_knows_tasks_is_told_of_none(
         with pytest.raises(MCPError) as refused:
             await asked.ask(Get(params=TaskParams(task_id="any")))
         assert refused.value.code == code
+
+
+async def test_news_of_tasks_are_refused_to_a_client_that_does_not_know_them(
+    garden_of: GardenOf,
+) -> None:
+    params = types.SubscriptionsListenRequestParams(
+        notifications=types.SubscriptionFilter.model_validate({"taskIds": ["any"]})
+    )
+    async with garden_of(SOURCE) as garden, garden.client(ERA) as client:
+        with anyio.fail_after(20), pytest.raises(MCPError) as refused:
+            await TaskClient(client).ask(types.SubscriptionsListenRequest(params=params))
+    assert refused.value.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY
+    assert refused.value.data == {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
