@@ -41,10 +41,12 @@ class Principal:
     Attributes:
         identity: Whose context it is about when it does not say.
         bound: Whether it must not say anything else.
+        is_delegated: Whether an agent makes it that work was given to: nobody is there to be asked.
     """
 
     identity: Identity
     bound: bool
+    is_delegated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ def principal_of(ctx: ServerRequestContext[Any, Any], own: Identity) -> Principa
     caller = caller_of(ctx)
     if caller is None:
         return Principal(own, bound=False)
-    return Principal(caller.speaks_for or own, bound=True)
+    is_delegated = bool(caller.session_id)
+    return Principal(caller.speaks_for or own, bound=True, is_delegated=is_delegated)
 
 
 def caller_of(ctx: ServerRequestContext[Any, Any]) -> Caller | None:

@@ -37,7 +37,7 @@ class Caller(AuthenticatedUser):
     Args:
         name: What tells this caller from all others.
         speaks_for: Whose context its requests are about; None means the server's own.
-        session_id: The conversation that its requests belong to; empty for one of their own.
+        session_id: The conversation of an agent that work was given to; empty of anybody else.
         tool_set: The tools that it may find and call; None leaves that to the profiles.
     """
 

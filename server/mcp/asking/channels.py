@@ -58,15 +58,19 @@ class BackChannel:
 
     Args:
         ctx: The request.
+        capabilities: What its client can be asked.
         deadline: How long its server may work on it.
         send: Asks.
     """
 
     def __init__(
-        self, ctx: ServerRequestContext[Any, Any], deadline: PausableDeadline, send: Ask
+        self,
+        ctx: ServerRequestContext[Any, Any],
+        capabilities: types.ClientCapabilities | None,
+        deadline: PausableDeadline,
+        send: Ask,
     ) -> None:
-        can_ask = ctx.session.can_send_request
-        self.capabilities = ctx.session.client_capabilities if can_ask else None
+        self.capabilities = capabilities
         self.ctx: ServerRequestContext[Any, Any] | None = ctx
         self.deadline = deadline
         self._send = send

@@ -170,7 +170,12 @@ class ClientRequest:
 
     @property
     def capabilities(self) -> types.ClientCapabilities | None:
-        """What its client can be asked; None if nothing, now."""
+        """What its client can be asked; None if nothing, now.
+
+        An agent that work was given to is asked nothing: it would approve its own calls.
+        """
+        if self.principal.is_delegated:
+            return None
         can_ask = self.is_modern or self.ctx.session.can_send_request
         return self.ctx.session.client_capabilities if can_ask else None
 
@@ -225,7 +230,7 @@ class ClientRequest:
 
     def channel(self, deadline: PausableDeadline) -> Channel:
         """The channel to its client while that waits, for whoever works on it until a deadline."""
-        return BackChannel(self.ctx, deadline, self._asked)
+        return BackChannel(self.ctx, self.capabilities, deadline, self._asked)
 
     async def _asked(
         self, request: types.InputRequest
@@ -325,7 +330,8 @@ class ClientRequests:
     Attributes:
         sessions: Tells which conversation a request belongs to.
         identity: Whose requests these are where no token says it.
-        bound: Whether none of them may be about anybody else.
+        bound: Whether an agent makes them that work was given to, so that none may be about
+            anybody else.
         suspended: Those that wait for their clients to come back; entered while calls may go on.
         clients: What is known of the client of each conversation.
         changed: Tells whoever listens that a resource changed.
@@ -347,7 +353,7 @@ class ClientRequests:
     def principal_of(self, ctx: Context) -> Principal:
         """As whom a request is answered."""
         found = principal_of(ctx, self.identity)
-        return replace(found, bound=True) if self.bound else found
+        return replace(found, bound=True, is_delegated=True) if self.bound else found
 
     def client_of(self, ctx: Context) -> KnownClient:
         """The client of a request, which is known from now on."""

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from server.mcp.asking.channels import answer_type
 from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.safe_json import utf8_text
-from server.mcp.sessions import principal_of
+from server.mcp.sessions import Principal
 from server.mcp.tasks.long_calls import LongCalls, ParkedQuestions
 from server.mcp.tasks.wire import (
     EXTENSION,
@@ -26,7 +26,6 @@ from server.mcp.tasks.wire import (
     declares_tasks,
     detailed,
 )
-from storage.models import Identity
 from tools.core.errors import NotFoundError
 
 __all__ = ["Tasks"]
@@ -59,39 +58,39 @@ class Tasks:
 
     async def _get(self, ctx: Context, params: TaskParams) -> dict[str, Any]:
         """How far a task is."""
-        identity = self._admitted(ctx, params)
+        principal = self._admitted(ctx, params)
         try:
-            record = await self._jobs.find(identity, params.task_id)
+            record = await self._jobs.find(principal.identity, params.task_id)
         except NotFoundError as error:
             raise _unknown(error) from error
-        return detailed(record, self._asked(identity, params.task_id))
+        return detailed(record, self._asked(principal, params.task_id))
 
     async def _update(self, ctx: Context, params: UpdateParams) -> dict[str, Any]:
         """Answers what a task asks; what it does not ask is ignored."""
-        identity = self._admitted(ctx, params)
+        principal = self._admitted(ctx, params)
         try:
-            await self._jobs.find(identity, params.task_id)
+            await self._jobs.find(principal.identity, params.task_id)
         except NotFoundError as error:
             raise _unknown(error) from error
         answers = {
             key: _answer(request, params.input_responses[key])
-            for key, request in self._asked(identity, params.task_id).items()
+            for key, request in self._asked(principal, params.task_id).items()
             if key in params.input_responses
         }
-        if (questions := self._questions(identity, params.task_id)) is not None:
+        if (questions := self._questions(principal, params.task_id)) is not None:
             questions.request.suspended.answer(answers)
         return {}
 
     async def _cancel(self, ctx: Context, params: CancelParams) -> dict[str, Any]:
         """Cancels a task; one that has ended stays as it is."""
-        identity = self._admitted(ctx, params)
+        principal = self._admitted(ctx, params)
         try:
-            await self._jobs.cancel(identity, params.task_id)
+            await self._jobs.cancel(principal.identity, params.task_id)
         except NotFoundError as error:
             raise _unknown(error) from error
         return {}
 
-    def _admitted(self, ctx: Context, params: TaskParams) -> Identity:
+    def _admitted(self, ctx: Context, params: TaskParams) -> Principal:
         """Whose tasks a request may be about.
 
         Raises:
@@ -102,15 +101,18 @@ class Tasks:
         if not declares_tasks(ctx):
             raise MISSING
         check_header(ctx, params.task_id)
-        return principal_of(ctx, self._requests.identity).identity
+        return self._requests.principal_of(ctx)
 
-    def _questions(self, identity: Identity, task_id: str) -> ParkedQuestions | None:
-        job = self._jobs.here(identity, task_id)
+    def _questions(self, principal: Principal, task_id: str) -> ParkedQuestions | None:
+        """What a task of this process asks, if anybody is there to be asked."""
+        if principal.is_delegated:
+            return None
+        job = self._jobs.here(principal.identity, task_id)
         return job.asking if job is not None and isinstance(job.asking, ParkedQuestions) else None
 
-    def _asked(self, identity: Identity, task_id: str) -> dict[str, types.InputRequest]:
+    def _asked(self, principal: Principal, task_id: str) -> dict[str, types.InputRequest]:
         """What a task of this process asks, by keys."""
-        questions = self._questions(identity, task_id)
+        questions = self._questions(principal, task_id)
         return {} if questions is None else questions.request.suspended.open_questions
 
 

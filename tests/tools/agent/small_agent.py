@@ -9,23 +9,32 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpx2
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ElicitResult
 
 TOKEN = os.environ["_TOOLCRIB_DELEGATION"]
 URL = os.environ["_TOOLCRIB_URL"]
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
-async def call(rest: str, token: str = TOKEN) -> str:
+async def allow(context: Any, params: Any) -> ElicitResult:
+    """Answers in the place of a person."""
+    return ElicitResult(action="accept", content={"answer": "once"})
+
+
+async def call(rest: str, token: str = TOKEN, mode: Any = "auto") -> str:
     """What a tool of Toolcrib answers, or for no tool the names of all that are listed."""
     name, _, arguments = rest.partition(" ")
     headers = {"Authorization": f"Bearer {token}"}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=60) as http,
-        Client(streamable_http_client(URL, http_client=http)) as client,
+        Client(
+            streamable_http_client(URL, http_client=http), mode=mode, elicitation_callback=allow
+        ) as client,
     ):
         if not name:
             return " ".join(each.name for each in (await client.list_tools()).tools)
@@ -88,6 +97,7 @@ def trap(path: str) -> str:
 
 VERBS: dict[str, Callable[[str], str]] = {
     "call": lambda rest: asyncio.run(call(rest)),
+    "call_by_handshake": lambda rest: asyncio.run(call(rest, mode="legacy")),
     "list": lambda _rest: asyncio.run(call("")),
     "forge": forge,
     "write": write,

@@ -215,6 +215,13 @@ async def test_an_agent_is_shown_no_more_than_its_caller_may_and_it_may(open_cri
     assert not (crib.root / "a").exists()
 
 
+@pytest.mark.parametrize("verb", ["call", "call_by_handshake"])
+async def test_an_agent_approves_nothing_itself(open_crib: Open, verb: str) -> None:
+    async with open_crib(agents={"small": small()}, policy__ask=("remember",), **ALLOWED) as crib:
+        told = await answer(crib, f'{verb} remember {{"content": "Owls are deaf"}}')
+    assert "the user has to approve it first" in told
+
+
 async def test_an_agent_may_delegate_once_more_and_no_deeper(open_crib: Open) -> None:
     async with open_crib(agents={"small": small()}, **ALLOWED) as crib:
         inner = json.dumps({"target_agent": "small", "subtask": "list"})

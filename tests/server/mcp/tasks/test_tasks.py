@@ -7,12 +7,17 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal
 
 import anyio
+import httpx2
 import mcp_types as types
 import pytest
+from mcp import Client
 from mcp.client.extension import advertise
+from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from server.mcp.tasks.wire import EXTENSION, CancelParams, TaskParams, UpdateParams
+from server.transport.endpoint import serve_one
+from server.transport.middleware import Caller
 
 GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
 
@@ -37,10 +42,12 @@ class Answer(types.Result, extra="allow"):
 
 class Get(types.Request[TaskParams, Literal["tasks/get"]]):
     method: Literal["tasks/get"] = "tasks/get"
+    name_param = "taskId"
 
 
 class Update(types.Request[UpdateParams, Literal["tasks/update"]]):
     method: Literal["tasks/update"] = "tasks/update"
+    name_param = "taskId"
 
 
 class Cancel(types.Request[CancelParams, Literal["tasks/cancel"]]):
@@ -139,3 +146,30 @@ async def test_news_of_tasks_are_refused_to_a_client_that_does_not_know_them(
             await TaskClient(client).ask(types.SubscriptionsListenRequest(params=params))
     assert refused.value.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY
     assert refused.value.data == {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+
+
+async def test_an_agent_answers_nothing_that_a_task_of_its_user_asks(garden_of: GardenOf) -> None:
+    knows: Any = {"extensions": [advertise(EXTENSION)], "elicitation_callback": never}
+    headers = {"Authorization": "Bearer its-token"}
+    async with (
+        garden_of(SOURCE, patience=0.0) as garden,
+        garden.client(ERA, **knows) as client,
+        serve_one(
+            garden.app.server, Caller("agent", None, session_id="its own"), "its-token"
+        ) as address,
+        httpx2.AsyncClient(headers=headers) as http,
+        Client(
+            streamable_http_client(f"http://{address}/mcp", http_client=http), mode=ERA, **knows
+        ) as agent,
+    ):
+        asked, by_agent = TaskClient(client), TaskClient(agent)
+        task = (await asked.call("prune"))["taskId"]
+        (garden.root / "ripe").touch()
+        [key] = (await asked.reach(task, "input_required"))["inputRequests"]
+        seen = await by_agent.ask(Get(params=TaskParams(task_id=task)))
+        yes = {key: {"action": "accept", "content": {"answer": True}}}
+        await by_agent.ask(Update(params=UpdateParams(task_id=task, input_responses=yes)))
+        told = await agent.call_tool("get_task", {"task_id": task, "wait_seconds": 0})
+        assert "inputRequests" not in seen
+        assert "Prune it?" in str(told.content)
+        assert key in (await asked.reach(task, "input_required"))["inputRequests"]
