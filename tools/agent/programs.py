@@ -103,6 +103,7 @@ class ProgramResult(ToolModel):
     timeout=MOST_SECONDS + 60,
     once=True,
     becomes_job=True,
+    in_cell=True,
 )
 async def run_code(
     context: RequestContext,

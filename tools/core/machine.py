@@ -19,11 +19,17 @@ if TYPE_CHECKING:  # the processes of function files start without these
     from tools.sandbox.web.client import WebClient
     from tools.sandbox.web.search.search import WebSearch
 
-__all__ = ["Closeable", "Machine", "first_use"]
+__all__ = ["Confining", "Machine", "first_use"]
 
 
-class Closeable(Protocol):
-    """What ends all that it has started."""
+class Confining(Protocol):
+    """What starts programs, confined as far as can be."""
+
+    async def is_confined(self) -> bool:
+        """Returns whether every program that runs is confined."""
+
+    async def is_offline(self) -> bool:
+        """Returns whether every program that runs is confined, and reaches no host."""
 
     async def aclose(self) -> None:
         """Ends it."""
@@ -44,7 +50,7 @@ class Machine:
         processes: Makes what starts programs.
         web: Makes the client of every request.
         search: Makes the way to the search engines.
-        cells: Makes what runs what agents wrote, of which only `aclose` is known here; see
+        cells: Makes what runs what agents wrote, of which no more is known here; see
             `tools.functions.programs.cells.cells_of`.
         agents: Makes what gives work to agents, of which nothing is known here; see
             `tools.agent.agents.agents.agents_of`.
@@ -58,7 +64,7 @@ class Machine:
         processes: Callable[[], Processes],
         web: Callable[[], WebClient],
         search: Callable[[], WebSearch],
-        cells: Callable[[], Closeable],
+        cells: Callable[[], Confining],
         agents: Callable[[], object] = _no_agents,
         created: Callable[[], object] = _none_created,
     ) -> None:
@@ -82,7 +88,7 @@ class Machine:
         return Jobs(self.processes)
 
     @made_once
-    def cells(self) -> Closeable:
+    def cells(self) -> Confining:
         """Runs programs over tools, and tools that agents wrote, each in a process of its own."""
         return self._make_cells()
 

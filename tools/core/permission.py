@@ -24,10 +24,9 @@ from tools.policy.verdict import Containment, Decision, Verdict
 
 if TYPE_CHECKING:
     from tools.core.audit.secret_arguments import SecretArguments
-    from tools.core.machine import Machine
+    from tools.core.machine import Confining, Machine
     from tools.policy.places import PlaceRules
     from tools.policy.policy import Policy
-    from tools.sandbox.processes.processes import Processes
 
 __all__ = ["Permission", "Permissions", "containment_of"]
 
@@ -135,7 +134,7 @@ class Permissions:
             AnswersAwaitedError: If the client must answer first.
         """
         await first_use(self, "_first_policy")
-        contained = await self._containment(spec)
+        contained = await containment_of(spec, self._machine)
         call = _Judged(spec, arguments, sent, secrets, context, contained, shown)
         policy, decision = await self._judge(call, permission)
         if decision.verdict is Verdict.ASK:
@@ -243,13 +242,6 @@ class Permissions:
 
         return "" if decision.source == SETTINGS else self._advise(spec)
 
-    async def _containment(self, spec: ToolSpec) -> Containment:
-        """How far what the tool runs is held back; only tools that run something are looked at."""
-        runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
-        if self._machine is None or not (runs or spec.owner):
-            return Containment.NONE
-        return await containment_of(await first_use(self._machine, "processes"))
-
     def _question(self, policy: Policy, call: _Judged, decision: Decision) -> Question:
         from tools.policy.offers import grant_for, offers_for  # only where somebody is asked
 
@@ -282,11 +274,15 @@ def _reaches(
     return policy.judge(spec, {**arguments, parameter: url}).verdict is not Verdict.DENY
 
 
-async def containment_of(processes: Processes) -> Containment:
-    """How far programs are held back here."""
-    if await processes.is_offline():
+async def containment_of(spec: ToolSpec, machine: Machine | None) -> Containment:
+    """How far what a tool runs is held back; only tools that run something are looked at."""
+    runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
+    if machine is None or not (runs or spec.in_cell):
+        return Containment.NONE
+    held: Confining = await first_use(machine, "cells" if spec.in_cell else "processes")
+    if await held.is_offline():
         return Containment.OFFLINE
-    return Containment.CONFINED if await processes.is_confined() else Containment.NONE
+    return Containment.CONFINED if await held.is_confined() else Containment.NONE
 
 
 def _request(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:

@@ -175,6 +175,7 @@ class ToolSpec(ToolOffer):
         once: Whether a call goes on while its client is asked, rather than being run again with the
             answers.
         becomes_job: Whether a call that takes long is answered with a job, and goes on.
+        in_cell: Whether all that it runs is in a cell, which reaches no files and no network.
         listed: Its definition as its own server lists it.
         barred: Why it may not be called until a person has looked at it; empty where it may.
         prepare: Completes a call before it is judged, of arguments that `validate` returned and a
@@ -206,6 +207,7 @@ class ToolSpec(ToolOffer):
     passes_on: bool = False
     once: bool = False
     becomes_job: bool = False
+    in_cell: bool = False
     listed: object | None = None
     barred: str = ""
     prepare: Callable[[Mapping[str, Any], Any], Awaitable[Prepared]] | None = None
@@ -272,6 +274,7 @@ class ToolOptions(TypedDict, total=False):
     prepare: Callable[..., Any]
     once: bool
     becomes_job: bool
+    in_cell: bool
     hidden: AbstractSet[str]
     rename: Mapping[str, str]
     ignored: tuple[str, ...]

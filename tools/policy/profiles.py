@@ -45,6 +45,7 @@ _CREATED_CONFINED = _rule(
     _ALLOW, _CREATED, "Its source was approved, and it runs confined.", Containment.CONFINED
 )
 _CREATED_FREE = _rule(_ASK, _CREATED, "An agent wrote what it runs, and that is not confined.")
+_CHANGES_NOTHING = "It runs confined and changes nothing; each call that it makes is judged itself."
 _OWN = (
     _rule(_ALLOW, "scope:sandboxed", "It stays beneath the root."),
     _rule(_ALLOW, "scope:context", "It works on stored context."),
@@ -59,6 +60,8 @@ _BEYOND = (
 
 PROFILES: dict[str, tuple[ProfileRule, ...]] = {
     "read-only": (
+        _rule(_ALLOW, "run_code", _CHANGES_NOTHING, Containment.OFFLINE),
+        _rule(_ALLOW, _CREATED, _CHANGES_NOTHING, Containment.OFFLINE),
         _rule(_ALLOW, "scope:sandboxed+only:read", "It only reads files beneath the root."),
         _rule(_ALLOW, "scope:context+only:read", "It only reads stored context."),
         _rule(_ASK, "only:read,external", "It only reads, but not only what is stored here."),

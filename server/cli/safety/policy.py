@@ -15,7 +15,6 @@ import typer
 from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
 from server.cli.terminal.screen import print_json
 from tools.core.errors import InvalidArgumentsError
-from tools.core.spec import Effect, ToolScope
 from tools.policy.verdict import Containment, Decision, Verdict
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def _tested(
     registry: ToolRegistry,
     tool: str | None,
     arguments: str,
-    find_containment: Callable[[], Containment],
+    find_containment: Callable[[ToolSpec], Containment],
 ) -> dict[str, Any]:
     """What the policy says of a call."""
     if tool is None:
@@ -115,8 +114,7 @@ def _tested(
         )
     spec = registry.find(tool)
     checked = spec.validate(given)
-    runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
-    containment = find_containment() if runs else Containment.NONE
+    containment = find_containment(spec)
     decision = made.judge(spec, checked, containment=containment)
     return {
         "tool": spec.name,
@@ -133,24 +131,24 @@ def _tested(
     }
 
 
-def _containment(settings: Settings, confined: bool | None) -> Containment:
-    """How far programs are held back: as somebody supposes, or as a real one is."""
+def _containment(settings: Settings, confined: bool | None, spec: ToolSpec) -> Containment:
+    """How far what a tool runs is held back: as somebody supposes, or as a real one is."""
     if confined is None:
-        return anyio.run(_real_containment, settings)
+        return anyio.run(_real_containment, settings, spec)
     if not confined:
         return Containment.NONE
-    return Containment.CONFINED if settings.system.network else Containment.OFFLINE
+    reaches = settings.system.network and not spec.in_cell
+    return Containment.CONFINED if reaches else Containment.OFFLINE
 
 
-async def _real_containment(settings: Settings) -> Containment:
-    from server.composition.safety import make_processes
+async def _real_containment(settings: Settings, spec: ToolSpec) -> Containment:
+    from server.composition.safety import make_machine
     from tools.core.permission import containment_of
+    from tools.sandbox.secrets.redaction import Redaction
 
-    processes = make_processes(settings, os.environ)
-    try:
-        return await containment_of(processes)
-    finally:
-        await processes.aclose()
+    machine = make_machine(settings, os.environ, Redaction())
+    async with machine.running():
+        return await containment_of(spec, machine)
 
 
 def _answers(

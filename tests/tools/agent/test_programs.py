@@ -280,6 +280,21 @@ await tools.note(text=r.stdout.strip())
     assert runs == ["before", "done"]
 
 
+@pytest.mark.boundary
+@pytest.mark.parametrize("profile", ["read-only", "standard"])
+async def test_a_program_is_judged_by_its_own_process_and_its_calls_by_what_they_do(
+    open_crib: Open, profile: str
+) -> None:
+    async with open_crib(policy__profile=profile, system__network=["packages"]) as crib:
+        context = RequestContext(crib.app.identity)  # where nobody can be asked
+        reading = "(await tools.list_directory()).entries"
+        assert not (await crib.app.manager.execute("run_code", {"code": reading}, context)).is_error
+        running = 'await tools.bash(command="ls")'
+        result = await crib.app.manager.execute("run_code", {"code": running}, context)
+        refused = {"read-only": "permission_denied", "standard": "approval_required"}
+        assert refused[profile] in result.text
+
+
 async def test_a_program_reaches_what_its_caller_may_and_nothing_else(open_crib: Open) -> None:
     async with open_crib(policy__deny=("write_file",)) as crib:
         told = await failure(crib, "await tools.write_file('x.txt', 'x')")

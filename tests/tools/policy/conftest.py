@@ -109,6 +109,7 @@ ALL = (
     spec("github_search", MCP, {READ}, source="upstream:github"),
     spec("github_push", MCP, {WRITE, EXTERNAL}, source="upstream:github", bare="push"),
     spec("roll_dice", SANDBOXED, {EXECUTE, EXTERNAL}, source="function:dice.py", destructive=True),
+    spec("run_code", SYSTEM, {EXECUTE}, destructive=True),
     spec("made_up", SANDBOXED, {EXECUTE}, source="created"),
 )
 

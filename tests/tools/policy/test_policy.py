@@ -50,7 +50,8 @@ PROFILED = [
     ("github_search", {}, "ask allow allow allow"),
     ("github_push", {}, "deny ask allow allow"),
     ("roll_dice", {}, "deny allow allow allow"),
-    ("made_up", {}, "deny ask ask allow"),
+    ("run_code", {}, "allow ask ask allow"),
+    ("made_up", {}, "allow ask ask allow"),
     ("call_tool", {}, "allow allow allow allow"),
 ]
 
@@ -78,8 +79,17 @@ def test_the_standard_profile_is_the_cautious_one_except_for_programs_that_reach
     found = [judge(tool, arguments, containment=each).verdict for each in Containment]
     cautious = verdicts.split()[1]
     confined = "allow" if tool == "made_up" else cautious  # created tools have no network anyway
-    runs = tool in {"bash", "execute_python_code"}
+    runs = tool in {"bash", "execute_python_code", "run_code"}
     assert found == [cautious, confined, "allow" if runs else confined]
+
+
+@pytest.mark.parametrize("tool", ["run_code", "made_up"])
+@pytest.mark.parametrize("containment", [Containment.NONE, Containment.CONFINED])
+def test_the_read_only_profile_allows_no_program_that_could_change_or_reach_anything(
+    tool: str, containment: Containment, judge: Judge
+) -> None:
+    decision = judge(tool, profile="read-only", containment=containment)
+    assert decision.verdict is Verdict.DENY
 
 
 def test_every_tool_is_spoken_of_by_every_profile(crib: Crib, judge: Judge) -> None:

@@ -30,7 +30,7 @@ from tools.functions.workers.messages import Load, Message
 from tools.functions.workers.output_log import OutputLog
 from tools.functions.workers.worker import Sink, Worker, WorkerEndedError
 from tools.sandbox.processes.launching.program import Program, read_output, read_rest
-from tools.sandbox.processes.models import Command, Level
+from tools.sandbox.processes.models import Command
 from tools.sandbox.processes.processes import Processes
 from tools.sandbox.processes.temporary import PrivateDirectory
 
@@ -69,13 +69,13 @@ class Cells:
         self._serving: asyncio.Task[None] | None = None
         self._spare: _Spare | None = None
 
-    async def level(self) -> Level:
-        """Returns what confines them.
+    async def is_confined(self) -> bool:
+        """Returns whether every one that runs is confined."""
+        return await self._processes.is_confined()
 
-        Raises:
-            UnavailableError: No confinement works, and one is required.
-        """
-        return await self._processes.level()
+    async def is_offline(self) -> bool:
+        """Returns whether every one that runs is confined, and reaches no host."""
+        return await self._processes.is_offline()
 
     async def take(self, load: Load, output: Sink | None = None) -> Worker:
         """Returns a worker that has loaded a program or functions; close it with `aclose`.

@@ -258,6 +258,7 @@ def _spec_of(tool: CreatedTool, invoke: Invoke) -> ToolSpec:
         source="created",
         owner=tool.owner,
         once=True,
+        in_cell=True,
         validate=dict,  # its process does
         invoke=invoke,
     )

@@ -88,6 +88,16 @@ def test_confinement_is_as_it_is_here_when_nothing_is_said(cli: Command, monkeyp
     assert cli("policy", "test", "bash", call).out.startswith("ask: bash\n")
 
 
+@pytest.mark.parametrize("supposed", [(), ("--confined",)])
+def test_a_program_over_tools_is_judged_by_the_process_that_it_runs_in(
+    cli: Command, monkeypatch: Any, supposed: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("TOOLCRIB_SYSTEM__NETWORK", '["packages"]')
+    call = json.dumps({"code": "1"})
+    assert cli("policy", "test", "run_code", call, *supposed).out.startswith("allow: run_code\n")
+    assert cli("policy", "test", "run_code", call, "--unconfined").out.startswith("ask: run_code\n")
+
+
 def test_the_rules_are_shown_in_the_order_of_their_force(cli: Command, config: Path) -> None:
     ended = cli("policy", "show", "--json", "--config", str(config))
     shown = json.loads(ended.out)
