@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -140,14 +140,14 @@ def _named(spec: ToolSpec, arguments: dict[str, Any]) -> dict[str, Any]:
 
     The order of another server's schema may mean nothing: there it is the only one that is needed.
     """
-    values: Sequence[Any] = arguments.pop(POSITIONAL, ())
-    if not values:
+    values = arguments.pop(POSITIONAL, [])
+    if values == []:
         return arguments
     properties = list(spec.input_schema.get("properties", {}))
     if spec.server:
         required = list(spec.input_schema.get("required", ()))
         properties = required if len(required) == 1 else []
-    names = properties[: len(values)]
-    if len(names) < len(values) or not arguments.keys().isdisjoint(names):
+    names = properties[: len(values)] if isinstance(values, list) else []
+    if not names or len(names) < len(values) or not arguments.keys().isdisjoint(names):
         raise InvalidArgumentsError(f"{spec.name}: name its arguments: {parameters(spec)}.")
     return {**dict(zip(names, values, strict=True)), **arguments}

@@ -76,6 +76,12 @@ async def test_other_values_for_another_server_are_named(crib: Crib) -> None:
     assert "[calls: none]" in text
 
 
+@pytest.mark.parametrize("values", ["5", "'ab'", "{'pattern': 'x'}", "None"])
+async def test_what_is_no_list_of_values_stands_for_no_arguments(crib: Crib, values: str) -> None:
+    text = await run(crib, f"await tools.read_file(**{{'*': {values}}})")
+    assert "tools.ToolError: invalid_arguments: read_file: name its arguments" in text
+
+
 @pytest.mark.parametrize("name", ["run_code", "call_tool", "call_tools"])
 async def test_a_program_calls_nothing_that_calls(crib: Crib, name: str) -> None:
     assert f"A program cannot call {name}." in await run(crib, f"await tools.{name}(code='1')")
