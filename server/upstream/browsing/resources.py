@@ -18,7 +18,9 @@ from server.upstream.browsing.directory import Directory, Shelf, address_for
 from server.upstream.browsing.offers import Offers
 from server.upstream.browsing.uris import is_ours, split
 from server.upstream.connections.listing import Listing
+from server.upstream.connections.skill_entries import roots_of
 from server.upstream.upstream import Upstream
+from tools.agent.skillfiles.skill import SCHEME
 
 __all__ = ["GatewayResources"]
 
@@ -35,7 +37,7 @@ class GatewayResources:
     What other servers list is passed on as it is, with `toolcrib/server` in its `_meta`. An address
     that two servers list belongs to the first of them in the settings; the other's, and every
     `context://`, `skill://` and `toolcrib://` of theirs, is listed as `toolcrib://SERVER/ADDRESS`,
-    a form in which every address of every server can be read.
+    a form in which every address of every server can be read, but for those in its skills.
 
     Args:
         own: What is stored here and what functions offer.
@@ -113,14 +115,14 @@ class GatewayResources:
         server, own = split(uri)
         if server:
             named = self._offers.named(ctx, server)
-            return [] if named is None else [(named, own)]
+            return [] if named is None or _is_in_skill(own, named) else [(named, own)]
         if is_ours(uri) or await self._own.find(ctx, uri) is not None:
             return []
         found = self.directory(ctx).owners(uri)
         if not found:  # until all are listed
             await self._offers.listed()
             found = self.directory(ctx).owners(uri)
-        return [(upstream, uri) for upstream in found]
+        return [(upstream, uri) for upstream in found if not _is_in_skill(uri, upstream)]
 
     async def owner_of_template(self, ctx: Context, template: str) -> tuple[Upstream, str] | None:
         """The server that has a template, and how it writes it."""
@@ -159,6 +161,12 @@ class GatewayResources:
             for each in result.contents
         ]
         return result.model_copy(update={"contents": contents})
+
+
+def _is_in_skill(uri: str, upstream: Upstream) -> bool:
+    """Whether what is there is read as a skill alone, which may have to wait for a person."""
+    known = upstream.listing
+    return uri.lower().startswith((SCHEME,) if known is None else roots_of(known.skills))
 
 
 def _is_not_found(error: MCPError) -> bool:

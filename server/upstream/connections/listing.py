@@ -18,6 +18,7 @@ from server.upstream.connections.skill_entries import (
     SkillEntry,
     entries_in,
     list_skills,
+    roots_of,
 )
 from tools.agent.skillfiles.skill import SCHEME
 
@@ -106,13 +107,18 @@ async def list_all(connection: Connection) -> Listing:
         skills = await pages.all_of(
             partial(list_skills, session), entries_in, asks=may_have_skills, most=MOST_SKILLS
         )
-        vetted = {each.uri for each in skills}  # and so are not listed unvetted as well
+        templates = await pages.all_of(
+            session.list_resource_templates, _templates, asks=bool(has.resources)
+        )
+        in_skills = roots_of(skills)  # read as such alone, held against their digests
         return Listing(
             tools=tools,
-            resources=tuple(each for each in resources if each.uri not in vetted),
+            resources=tuple(
+                each for each in resources if not each.uri.lower().startswith(in_skills)
+            ),
             skills=skills,
-            templates=await pages.all_of(
-                session.list_resource_templates, _templates, asks=bool(has.resources)
+            templates=tuple(
+                each for each in templates if not each.uri_template.lower().startswith(in_skills)
             ),
             prompts=await pages.all_of(session.list_prompts, _prompts, asks=bool(has.prompts)),
             instructions=(connection.client.instructions or "")[:LONGEST_DESCRIPTION],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 import mcp_types as types
@@ -11,9 +11,17 @@ from mcp import ClientSession
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from server.mcp.browsing.skill_wire import SkillParams
-from tools.agent.skillfiles.skill import MOST_FILES
+from tools.agent.skillfiles.skill import MAIN, MOST_FILES, SCHEME
 
-__all__ = ["SkillEntry", "SkillResource", "SkillsPage", "entries_in", "get_skill", "list_skills"]
+__all__ = [
+    "SkillEntry",
+    "SkillResource",
+    "SkillsPage",
+    "entries_in",
+    "get_skill",
+    "list_skills",
+    "roots_of",
+]
 
 MOST_CHARACTERS = 65_536
 """Of front matter as JSON."""
@@ -95,3 +103,11 @@ def entries_in(page: SkillsPage) -> Iterable[SkillEntry]:
             continue
         if len(written) <= MOST_CHARACTERS:
             yield entry
+
+
+def roots_of(entries: Sequence[SkillEntry]) -> tuple[str, ...]:
+    """What addresses at a server begin with, in small letters, that are in one of its skills.
+
+    Where it has skills, all that has their scheme counts, however it is written.
+    """
+    return (SCHEME, *(each.uri.removesuffix(MAIN).lower() for each in entries)) if entries else ()

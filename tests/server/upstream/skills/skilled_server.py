@@ -59,8 +59,7 @@ async def list_resources(
     _ctx: Context, _params: types.PaginatedRequestParams | None
 ) -> types.ListResourcesResult:
     files = _state("resources/list")["files"]
-    mains = [uri for uri in files if uri.endswith("/SKILL.md")]
-    return types.ListResourcesResult(resources=[types.Resource(uri=uri, name=uri) for uri in mains])
+    return types.ListResourcesResult(resources=[types.Resource(uri=uri, name=uri) for uri in files])
 
 
 async def read_resource(

@@ -290,6 +290,28 @@ async def test_a_skill_that_changes_after_it_was_accepted_waits_for_the_person(
         assert "in quarantine" in await _called(app, "load_skill", name="ann/pdf")
 
 
+@pytest.mark.parametrize("root", ["skill://office/pdf", "github://o/skills/pdf"])
+async def test_no_other_address_reaches_a_skill_past_what_was_accepted(
+    app_of: Apps, ann: Skilled, root: str
+) -> None:
+    ann.add(root, forms="Forms.")
+    ann.files["skill://unlisted/SKILL.md"] = "# Unlisted"
+    ann.files["ann://notes"] = "Notes."
+    ann.save()
+    uris = [f"{root}/SKILL.md", f"{root}/forms.md", "skill://unlisted/SKILL.md"]
+    uris += [uri.replace("skill", "SKILL", 1) for uri in uris]
+    async with app_of(ann) as app, Client(app.server, mode="2026-07-28") as client:
+        listed = {each.uri for each in (await client.list_resources()).resources}
+        assert "ann://notes" in listed
+        assert not {uri for uri in listed if "toolcrib://" in uri or uri in uris}
+        for uri in uris:
+            for address in (uri, f"toolcrib://ann/{uri}"):
+                with pytest.raises(MCPError, match="Resource not found"):
+                    await client.read_resource(address)
+        assert ann.asked == []
+        await client.read_resource("toolcrib://ann/ann://notes")
+
+
 async def test_a_dynamic_skill_is_refused_until_the_person_accepts_it(
     app_of: Apps, ann: Skilled
 ) -> None:
