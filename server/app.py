@@ -99,7 +99,7 @@ class App:
         gateway: The other servers, whose tools are there while it is running.
         apis: The HTTP APIs, whose tools are there while it is running; None where there are none.
         catalogue: Finds tools, and fills its index in the background while it is running.
-        browsing: What clients browse of functions and other servers; None where there are none.
+        browsing: What clients browse, and hear of when it changes.
         requests: Takes what other servers ask to the clients.
         jobs: The calls that took long, which go on while it is running.
         identity: Whose calls these are when a call does not say.
@@ -120,7 +120,7 @@ class App:
     gateway: Gateway | NoGateway
     apis: Apis | None
     catalogue: Catalogue
-    browsing: Browsing | None
+    browsing: Browsing
     requests: ClientRequests
     jobs: Jobs
     identity: Identity
@@ -150,9 +150,7 @@ class App:
                 for part in parts:
                     if part is not None:
                         await stack.enter_async_context(part.running())
-                if self.browsing is not None:
-                    await stack.enter_async_context(self.browsing.running())
-                for after in (self.requests.suspended, self.catalogue, self.jobs):
+                for after in (self.browsing, self.requests.suspended, self.catalogue, self.jobs):
                     await stack.enter_async_context(after.running())
                 if self.gateway.upstreams:  # they may offer thousands
                     self.catalogue.notify()
@@ -270,13 +268,12 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
     prompts = Prompts(
         resources, registry, sessions, recording, view_skills(catalogue, identity, profiles)
     )
-    browsed = SkillResources(resources, prompts.skills)
     sampler = _sampler(settings)
     browsing = make_browsing(
         settings,
         gateway,
         functions,
-        resources=browsed,
+        resources=SkillResources(resources, prompts.skills),
         prompts=prompts,
         requests=requests,
         profiles=profiles,
@@ -292,14 +289,14 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         version=version("toolcrib"),
         instructions=INSTRUCTIONS,
         surface=surface,
-        resources=browsing.resources if browsing else browsed,
-        prompts=browsing.prompts if browsing else prompts,
+        resources=browsing.resources,
+        prompts=browsing.prompts,
         requests=requests,
         ready=ready,
         sampler=sampler,
         profiles=profiles if settings.profiles or agents or delegation else None,
         results=settings.results,
-        subscriptions=browsing.subscriptions if browsing and browsing.subscriptions.lists else None,
+        subscriptions=browsing.subscriptions,
         tasks=Tasks(LongCalls(jobs, registry), requests),
         skills=SkillMethods(prompts.skills),
     )

@@ -35,7 +35,7 @@ def make_browsing(  # noqa: PLR0913  # the composition root hands over every par
     tools_change: Callable[[], bool],
     created: CreatedTools,
     lists_created: bool,
-) -> Browsing | None:
+) -> Browsing:
     """Puts what functions and other servers offer beside our own.
 
     Args:
@@ -50,18 +50,17 @@ def make_browsing(  # noqa: PLR0913  # the composition root hands over every par
         tools_change: Whether the list of tools changes with the other servers.
         created: Tells when there are other created tools.
         lists_created: Whether these are listed.
-
-    Returns:
-        What answers whoever browses; None where that is our own and nothing else.
     """
-    changing = frozenset(LISTS.values() if settings.functions.paths else ["tools"] * lists_created)
-    if not changing and isinstance(gateway, NoGateway):
-        return None
+    changing = {"resources", *["tools"] * lists_created}  # skills are saved at any time
+    if settings.functions.paths:
+        changing |= set(LISTS.values())
     from server.mcp.browsing.browsing import browse_functions
     from server.mcp.browsing.offered_calls import OfferedCalls
 
     calls = OfferedCalls(requests, profiles, functions.loaded, sampler)
-    own = browse_functions(functions.offered, calls, resources=resources, prompts=prompts)
+    own = browse_functions(
+        functions.offered, calls, resources=resources, prompts=prompts, skills=prompts.skills
+    )
     if isinstance(gateway, NoGateway):
         browsing = own.browsing(changing)
     else:

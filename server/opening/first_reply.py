@@ -183,7 +183,7 @@ def _capabilities(changing: Collection[str]) -> dict[str, Any]:
     lists: dict[str, dict[str, bool]] = {
         kind: {"listChanged": kind in changing} for kind in ("prompts", "resources", "tools")
     }
-    lists["resources"]["subscribe"] = bool(changing)
+    lists["resources"]["subscribe"] = True
     return {"completions": {}, "logging": {}, **lists}
 
 
@@ -233,10 +233,10 @@ def _names_functions(group: object) -> bool | None:
 
 
 def _of_surface(surface: object) -> tuple[str, ...] | None:
-    """The lists that change with the tools that agents create; None where that is unclear."""
+    """The lists that change with skills and created tools; None where that is unclear."""
     if not isinstance(surface, list):
         return None
-    return ("tools",) if "full" in surface else ()
+    return ("resources", "tools") if "full" in surface else ("resources",)
 
 
 def _settings(named: Path | None, environ: Mapping[str, str]) -> Mapping[str, Any] | None:

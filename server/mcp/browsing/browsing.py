@@ -14,7 +14,9 @@ from server.mcp.browsing.offered_calls import OfferedCalls
 from server.mcp.browsing.offered_changes import OfferedChanges
 from server.mcp.browsing.offered_prompts import OfferedPrompts
 from server.mcp.browsing.offered_resources import OfferedResources
-from server.mcp.browsing.subscriptions import Subscriptions
+from server.mcp.browsing.skill_changes import SkillChanges
+from server.mcp.browsing.skill_view import SkillView
+from server.mcp.browsing.subscriptions import Subscriptions, Watcher
 from tools.core.browsing.offered import Offered
 
 __all__ = ["Browsing", "OwnBrowsing", "browse_functions"]
@@ -39,6 +41,7 @@ class Browsing:
         subscriptions: Tells of changes while it is running.
         changed: Is told the address of a function's resource that changed.
         parts: What works in the background.
+        skills: Has changes of skills told; None where there are none.
     """
 
     resources: ResourceHandlers
@@ -46,6 +49,7 @@ class Browsing:
     subscriptions: Subscriptions
     changed: Callable[[str], Awaitable[None]]
     parts: tuple[Running, ...]
+    skills: SkillChanges | None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -53,6 +57,8 @@ class Browsing:
         async with AsyncExitStack() as stack:
             for part in self.parts:
                 await stack.enter_async_context(part.running())
+            if self.skills is not None:
+                await stack.enter_async_context(self.skills.told_to(self.subscriptions))
             yield
 
 
@@ -64,21 +70,33 @@ class OwnBrowsing:
         resources: What functions offer and what is stored.
         prompts: Ours and those of functions.
         changes: Told of changed resources of functions.
+        skills: Knows when skills change; None where there are none.
     """
 
     resources: OfferedResources
     prompts: OfferedPrompts
     changes: OfferedChanges
+    skills: SkillChanges | None
+
+    @property
+    def watchers(self) -> tuple[Watcher, ...]:
+        """Those who know when resources of ours change."""
+        return (self.changes,) if self.skills is None else (self.changes, self.skills)
 
     def browsing(self, lists: Collection[str]) -> Browsing:
         """Puts it together without other servers; `lists` are those that change."""
-        subscriptions = Subscriptions(lists, (self.changes,), lambda _ctx, _server: True)
+        subscriptions = Subscriptions(lists, self.watchers, lambda _ctx, _server: True)
         told = subscriptions, self.changes.changed
-        return Browsing(self.resources, self.prompts, *told, (subscriptions,))
+        return Browsing(self.resources, self.prompts, *told, (subscriptions,), self.skills)
 
 
 def browse_functions(
-    offered: Offered, calls: OfferedCalls, *, resources: ResourceHandlers, prompts: PromptHandlers
+    offered: Offered,
+    calls: OfferedCalls,
+    *,
+    resources: ResourceHandlers,
+    prompts: PromptHandlers,
+    skills: SkillView | None = None,
 ) -> OwnBrowsing:
     """Puts what functions offer beside our own.
 
@@ -87,6 +105,9 @@ def browse_functions(
         calls: Runs them.
         resources: Our own.
         prompts: The same.
+        skills: The skills that whoever asks may see; None where there are none.
     """
     read = OfferedResources(resources, offered, calls)
-    return OwnBrowsing(read, OfferedPrompts(prompts, offered, calls, read), OfferedChanges(read))
+    asked = OfferedPrompts(prompts, offered, calls, read)
+    changes = None if skills is None else SkillChanges(skills)
+    return OwnBrowsing(read, asked, OfferedChanges(read), changes)

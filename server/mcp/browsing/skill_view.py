@@ -46,6 +46,11 @@ class SkillView:
         tool_set = self._tool_set_of(ctx)
         return self._skills.seen_by(self._who(ctx), tool_set) if self._may_load(tool_set) else ()
 
+    def changes(self) -> int:
+        """How often what there is was found to be other, now included."""
+        self._skills.all()
+        return self._skills.changes
+
     def at(self, ctx: Context, uri: str) -> tuple[Skill, str]:
         """The skill that an address is in, and the path of what is there.
 

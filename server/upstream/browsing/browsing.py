@@ -49,10 +49,10 @@ def browse(  # noqa: PLR0913  # the composition root hands over every part by na
     resources = GatewayResources(own.resources, offers)
     watches = Watches()
     watcher = GatewayWatcher(offers, resources, watches)
-    subscriptions = Subscriptions({*lists, *changing}, (own.changes, watcher), admits)
+    subscriptions = Subscriptions({*lists, *changing}, (*own.watchers, watcher), admits)
     gateway.on_change(
         lambda server, kinds: subscriptions.changed(server, kinds.intersection(lists))
     )
     prompts = GatewayPrompts(own.prompts, offers, resources)
     told = subscriptions, own.changes.changed
-    return Browsing(resources, prompts, *told, (watches, subscriptions))
+    return Browsing(resources, prompts, *told, (watches, subscriptions), own.skills)

@@ -82,14 +82,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server[Any]]:
 @pytest.mark.parametrize("wanted", [*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS, "1"])
 def test_a_handshake_is_answered_as_the_server_does(server: Server[Any], wanted: str) -> None:
     line = json.dumps(initialize(wanted)).encode()
-    assert early(line) == from_server(server, line)
+    assert early(line, "resources") == from_server(server, line)
 
 
 @pytest.mark.parametrize("revision", MODERN_PROTOCOL_VERSIONS)
 def test_a_discovery_is_answered_as_the_server_does(server: Server[Any], revision: str) -> None:
     message = discover(**{"io.modelcontextprotocol/protocolVersion": revision})
     line = json.dumps(message).encode()
-    assert early(line) == from_server(server, line)
+    assert early(line, "resources") == from_server(server, line)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_whatever_is_answered_early_is_answered_the_same(server: Server[Any]) ->
     lines = [line for line in openings() if early(line) is not None]
     assert len(lines) > len(OFFERS)
     for line in lines:
-        assert early(line) == from_server(server, line)
+        assert early(line, "resources") == from_server(server, line)
 
 
 @pytest.mark.parametrize(
@@ -223,9 +223,11 @@ def lists(directory: Path, *, config: str = "", **environ: str) -> object:
     return changing_lists(None, {"TOOLCRIB_CONFIG": str(file), **environ})
 
 
-def test_without_other_servers_only_a_list_of_all_tools_changes(tmp_path: Path) -> None:
-    assert lists(tmp_path) == ()
-    assert lists(tmp_path, config="surface = ['full']") == ("tools",)
+def test_without_other_servers_skills_and_created_tools_change_what_they_are_listed_in(
+    tmp_path: Path,
+) -> None:
+    assert lists(tmp_path) == ("resources",)
+    assert lists(tmp_path, config="surface = ['full']") == ("resources", "tools")
 
 
 def test_other_servers_change_what_they_are_listed_in(tmp_path: Path) -> None:
@@ -281,4 +283,4 @@ def test_a_file_that_is_named_and_missing_is_left_to_the_server(tmp_path: Path) 
 def test_the_usual_file_need_not_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert changing_lists(None, {}) == ()
+    assert changing_lists(None, {}) == ("resources",)

@@ -60,6 +60,9 @@ class Skills:
         places: Where to look, in the order in which they count; looked at anew each time.
         owner: The user whose machine it is, who alone sees what lies in the home directory.
         others: Gives the skills of other servers; the same object until one of them changes.
+
+    Attributes:
+        changes: How often another look found others, the first one among them.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Skills:
         self._places = places
         self._owner = owner
         self._others = others
+        self.changes = 0
         self._of_others: Sequence[Skill] = ()
         self._looking = threading.Lock()
         self._kept: dict[Path, _Kept] = {}
@@ -87,6 +91,7 @@ class Skills:
                 named, left_out = _named([each.found for each in kept.values()])
                 beside, clashing = _beside(named, others)
                 self._skills, self._left_out = (*named, *beside), (*left_out, *clashing)
+                self.changes += 1
             return self._skills
 
     def seen_by(self, identity: Identity, tool_set: ToolSet | None = None) -> tuple[Skill, ...]:

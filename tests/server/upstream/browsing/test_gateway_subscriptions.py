@@ -291,6 +291,6 @@ async def test_what_is_said_to_change_is_what_changes(app_before: Any, mode: str
     assert before.resources == types.ResourcesCapability(subscribe=True, list_changed=True)
     assert before.prompts == types.PromptsCapability(list_changed=True)
     assert before.tools == types.ToolsCapability(list_changed=False)
-    assert alone.resources == types.ResourcesCapability(subscribe=False, list_changed=False)
+    assert alone.resources == types.ResourcesCapability(subscribe=True, list_changed=True)
     assert alone.prompts == types.PromptsCapability(list_changed=False)
     assert alone.tools == types.ToolsCapability(list_changed=False)
