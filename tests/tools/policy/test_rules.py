@@ -86,7 +86,7 @@ SELECTED = [
     ("*_file", {"read_file", "write_file", "edit_file"}),
     ("scope:mcp", {"github_search", "github_push"}),
     ("scope:mcp+effect:write", {"github_push"}),
-    ("scope:system+effect:execute", {"bash", "execute_python_code"}),
+    ("scope:system+effect:execute", {"bash", "execute_python_code", "run_code"}),
     ("scope:system+only:read,external", {"bash_output", "read_web_page", "web_search"}),
     ("tag:system", {"bash"}),
     ("tag:files+effect:write", {"write_file", "edit_file"}),
