@@ -130,6 +130,11 @@ class Machine:
         """Gives work to the agents of the settings."""
         return self._make_agents()
 
+    async def end_session(self, user_id: str, session_id: str) -> None:
+        """Ends the programs that a session left running in the background."""
+        if "jobs" in vars(self):
+            await self.jobs.end_session((user_id, session_id))
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Ends whatever was started, when the block does."""

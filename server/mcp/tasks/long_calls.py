@@ -120,7 +120,8 @@ class LongCalls:
         Raises:
             MCPError: If the answer is an error of the protocol.
         """
-        job = Job(context.identity, ParkedQuestions(request), context.report_progress)
+        asking = ParkedQuestions(request)
+        job = Job(context.identity, context.session_id, asking, context.report_progress)
         request.may_last = job.may_last
 
         async def work() -> Outcome:

@@ -168,6 +168,28 @@ async def test_nothing_of_an_agent_lingers(crib: Any, mark: str) -> None:
     assert not survivors(mark)
 
 
+async def test_what_an_agent_has_left_running_in_the_background_ends_with_it(
+    open_crib: Open, mark: str
+) -> None:
+    line = {"command": f"sleep 600; : {mark}", "run_in_background": True}
+    allowed = {"policy__allow": ("delegate_to_agent", "bash")}
+    async with open_crib(agents={"small": small()}, **allowed) as crib:
+        own = await crib.call("bash", **line)
+        before = survivors(mark)
+        assert "[running as job" in await answer(crib, f"call bash {json.dumps(line)}")
+        assert survivors(mark) == before
+        assert (await crib.call("bash_output", job_id=own["job_id"]))["state"] == "running"
+
+
+async def test_a_call_of_an_agent_that_goes_on_as_a_task_ends_with_it(open_crib: Open) -> None:
+    allowed = {"policy__allow": ("delegate_to_agent", "run_code")}
+    code = json.dumps({"code": "import asyncio\nawait asyncio.sleep(600)"})
+    async with open_crib(agents={"small": small()}, patience=0.1, **allowed) as crib:
+        told = await answer(crib, f"call run_code {code}")
+        task = told.partition("as task ")[2][:32]
+        assert "cancelled" in await crib.text("get_task", task_id=task, wait_seconds=0)
+
+
 async def test_an_agent_that_hangs_is_ended_with_all_that_it_started(
     open_crib: Open, mark: str
 ) -> None:

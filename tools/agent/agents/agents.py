@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -105,8 +104,6 @@ class Agents:
         self._processes = processes
         self._worktrees = worktrees
         self._root = root
-        self._inner: defaultdict[str, set[anyio.CancelScope]] = defaultdict(set)
-        """What the agent of each delegation delegated, as long as that works."""
 
     def find(self, name: str) -> Agent:
         """The agent of that name.
@@ -176,29 +173,17 @@ class Agents:
         begun, token = await anyio.to_thread.run_sync(ledger.begin, new, self.ceilings)
         outcome = Outcome()
         try:
-            with self._within(begun):
-                async with context.aside():
-                    outcome = await self._outcome(agent, task, begun, token, tools, context)
+            async with context.aside():
+                outcome = await self._outcome(agent, task, begun, token, tools, context)
         except ToolError as error:
             outcome = Outcome(state="failed", notes=(error.message,))
             raise
         finally:
             with anyio.CancelScope(shield=True):
+                await context.machine.end_session(begun.identity.user_id, begun.session_id)
+                await context.jobs.end_session(begun.session_id)
                 ended, event_id = await anyio.to_thread.run_sync(self._keep, begun, task, outcome)
         return _report(ended, outcome, event_id)
-
-    @contextmanager
-    def _within(self, begun: Delegation) -> Iterator[None]:
-        """Ends with the delegation whose agent asked for it, even where it goes on as a task."""
-        with anyio.CancelScope() as scope:
-            siblings = self._inner[begun.parent]
-            siblings.add(scope)
-            try:
-                yield
-            finally:
-                siblings.discard(scope)
-                for inner in self._inner.pop(begun.id, ()):
-                    inner.cancel()
 
     async def _is_deepest(self, session_id: str) -> bool:
         """Whether what is delegated in this conversation may delegate nothing."""
@@ -367,8 +352,6 @@ def _failure(ended: Delegation, outcome: Outcome) -> UpstreamError | DeadlineErr
             f"{ended.agent} was ended after {ended.seconds:.0f} s with all it started. {told}",
             next_actions=["Delegate less at once, or do it yourself."],
         )
-    if outcome.state == "cancelled":
-        return UpstreamError(f"{ended.agent} was ended with the agent that it worked for.")
     code = "" if outcome.exit_code is None else f" (exit code {outcome.exit_code})"
     return UpstreamError(
         f"{ended.agent} failed{code}. {told}",

@@ -67,12 +67,14 @@ class Job:
 
     Args:
         identity: Whose it is.
+        session_id: In which conversation it was called.
         asking: What it asks its client.
         tell: Tells its caller how far it is, as long as that waits.
 
     Attributes:
         id: Names it; nobody guesses it.
         identity: Whose it is.
+        session_id: In which conversation it was called.
         asking: What it asks its client.
         lasting: Set once a tool runs in it that may go on alone.
         ended: Set once it has ended.
@@ -82,9 +84,12 @@ class Job:
         is_kept: Whether it goes on alone.
     """
 
-    def __init__(self, identity: Identity, asking: Asking, tell: ProgressReporter) -> None:
+    def __init__(
+        self, identity: Identity, session_id: str, asking: Asking, tell: ProgressReporter
+    ) -> None:
         self.id = secrets.token_hex(16)
         self.identity = identity
+        self.session_id = session_id
         self.asking = asking
         self.lasting = anyio.Event()
         self.ended = anyio.Event()

@@ -191,6 +191,15 @@ class Jobs:
                 await anyio.sleep(LOOK)
         return await self.find(identity, job_id)
 
+    async def end_session(self, session_id: str) -> None:
+        """Cancels what a conversation left that goes on here, and waits for its end."""
+        left = [job for job in self._kept.values() if job.session_id == session_id]
+        for job in left:
+            job.cancel()
+        with anyio.move_on_after(ENDING_SECONDS):
+            for job in left:
+                await job.ended.wait()
+
     async def _keep(self, job: Job) -> JobRecord | None:
         """Has a call go on alone; None where it has ended meanwhile, or cannot."""
         user_id = job.identity.user_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,7 @@ class Job:
 
     Args:
         user_id: Its owner.
+        session: In whose session it was started.
         program: The program.
         explain: Says why it failed, by its exit code and the end of its output.
         redaction: Takes the values of secrets out of what it writes.
@@ -49,6 +50,7 @@ class Job:
     Attributes:
         id: Its identifier, which cannot be guessed.
         user_id: Its owner.
+        session: In whose session it was started.
         output: What it wrote last, output and errors as they came.
         returned: Bytes of its output that were returned to the client already.
     """
@@ -56,12 +58,14 @@ class Job:
     def __init__(
         self,
         user_id: str,
+        session: tuple[str, ...],
         program: Program,
         explain: Callable[[int, str], tuple[str, ...]],
         redaction: Redaction,
     ) -> None:
         self.id = secrets.token_hex(8)
         self.user_id = user_id
+        self.session = session
         self.output = RecentOutput(KEPT_BYTES)
         self.returned = 0
         self._program = program
@@ -147,7 +151,8 @@ class Jobs:
         try:
             program = await self._processes.start(command)
             explain = partial(self._processes.explain, program)
-            job = Job(user_id, program, explain, self._processes.secrets.redaction)
+            redaction = self._processes.secrets.redaction
+            job = Job(user_id, command.session, program, explain, redaction)
         finally:
             self._starting[user_id] -= 1
         self._jobs[job.id] = job
@@ -172,13 +177,13 @@ class Jobs:
             )
         return job
 
+    async def end_session(self, session: tuple[str, ...]) -> None:
+        """Ends what was started in a session."""
+        await _end(job for job in self._jobs.values() if job.session == session)
+
     async def aclose(self) -> None:
         """Ends all jobs."""
-        with anyio.CancelScope(shield=True):
-            async with anyio.create_task_group() as group:
-                for job in self._jobs.values():
-                    if job.is_running:
-                        group.start_soon(job.kill)
+        await _end(self._jobs.values())
 
     async def _run(self, job: Job) -> None:
         try:
@@ -195,3 +200,11 @@ class Jobs:
         ended = [job for job in self._of(user_id) if not job.is_running]
         for job in ended[:-MOST_ENDED]:
             del self._jobs[job.id]
+
+
+async def _end(jobs: Iterable[Job]) -> None:
+    with anyio.CancelScope(shield=True):
+        async with anyio.create_task_group() as group:
+            for job in jobs:
+                if job.is_running:
+                    group.start_soon(job.kill)

@@ -49,7 +49,7 @@ async def unheard(_done: float, _total: float | None, _message: str | None) -> N
 
 
 def call_of(identity: Identity = ANN, *, is_with_client: bool = False) -> Call:
-    return Call(Job(identity, Asking(is_with_client=is_with_client), unheard))
+    return Call(Job(identity, "home", Asking(is_with_client=is_with_client), unheard))
 
 
 async def begun(jobs: Jobs, identity: Identity = ANN) -> tuple[Call, JobRecord]:
