@@ -503,3 +503,49 @@ async def test_a_toolcrib_of_an_agent_has_one_conversation_over_http_too() -> No
         ):
             await client.list_tools()
     assert set(seen) == {"of-the-agent"}
+
+
+def git(repository: Path, *arguments: str) -> str:
+    command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+    done = subprocess.run(command, cwd=repository, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+async def test_a_filter_that_a_repository_names_runs_for_no_worktree(
+    open_crib: Open, repository: Path, tmp_path: Path
+) -> None:
+    pwned = tmp_path / "pwned"
+    (repository / ".gitattributes").write_text("* filter=a.hostile\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "second")
+    git(repository, "config", "filter.a.hostile.smudge", f"touch {pwned}; cat")
+    git(repository, "config", "filter.a.hostile.clean", "cat")
+    git(repository, "config", "filter.a.hostile.required", "true")
+    async with open_crib(agents={"small": small(worktree=True)}, **ALLOWED) as crib:
+        assert "worktree" not in await delegated(crib, "say nothing")
+        git(repository, "config", "filter.a=b.smudge", f"touch {pwned}")
+        _, told = await crib.failure("delegate_to_agent", target_agent="small", subtask="x")
+    assert "No git worktree is made of a repository that sets 'filter.a=b'" in told
+    assert not pwned.exists()
+
+
+async def test_what_a_repository_lacks_is_fetched_for_no_worktree(
+    open_crib: Open, repository: Path, tmp_path: Path
+) -> None:
+    pwned = tmp_path / "pwned"
+    blob = git(repository, "rev-parse", "HEAD:kept.txt")
+    (repository / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    for key, value in {
+        "core.repositoryformatversion": "1",
+        "extensions.partialClone": "hostile",
+        "remote.hostile.url": str(tmp_path),
+        "remote.hostile.promisor": "true",
+        "remote.hostile.uploadpack": f"touch {pwned}",
+    }.items():
+        git(repository, "config", key, value)
+    async with open_crib(agents={"small": small(worktree=True)}, **ALLOWED) as crib:
+        _, told = await crib.failure("delegate_to_agent", target_agent="small", subtask="x")
+    assert "No git worktree can be made of the root" in told
+    assert not pwned.exists()
+    assert os.listdir(tmp_path / "data-worktrees") == []  # noqa: PTH208  # blocks for no time
+    assert len(git(repository, "worktree", "list").splitlines()) == 1

@@ -1,15 +1,15 @@
 """Git worktrees: a copy of the root's last commit for one agent, kept where it changed something.
 
 What the agent leaves there may be anything, a repository with settings that run programs too. So
-the server's own git looks at the root alone, and what changed is found by a git that is confined
-as the agent was, with the settings of the root's repository, which the agent cannot write.
+the server's own git looks at the root alone, and runs nothing that the settings there name. What
+changed is found by a git that is confined as the agent was.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +34,13 @@ GIT_SECONDS = 120.0
 DIFF_BYTES = 12_000
 """Of a diff that is told; the worktree itself has all of it."""
 
-_QUIET = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
+_QUIET = (
+    *("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false"),
+    *("-c", "submodule.recurse=false"),
+)
+
+_OF_REPOSITORY = frozenset({"local", "worktree"})
+"""Where settings stand that are the repository's own, as git calls it."""
 
 _DIFF = """
 set -e
@@ -119,9 +125,29 @@ class Worktrees:
         base, prefix, common = ([*told.split("\n"), "", ""])[:3]
         self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._place / name
-        self._run("worktree", "add", "--quiet", "--detach", str(path), base)
+        self._run(*self._no_filters(), "worktree", "add", "--quiet", "--detach", str(path), base)
         git_dir = Path((path / ".git").read_text(encoding="utf-8").partition(":")[2].strip())
         return Worktree(path, base, prefix or ".", Path(self._root, common).resolve(), git_dir)
+
+    def _no_filters(self) -> Iterator[str]:
+        """Yields options with which git runs no filter that the repository's own settings name.
+
+        Raises:
+            UnavailableError: One has a name that no option can have.
+        """
+        told = self._run("config", "--list", "--null", "--show-scope").split("\0")
+        keys = (
+            entry.partition("\n")[0]
+            for scope, entry in zip(told[::2], told[1::2], strict=False)
+            if scope in _OF_REPOSITORY
+        )
+        for name in {key.rpartition(".")[0] for key in keys if key.startswith("filter.")}:
+            if "=" in name:
+                raise UnavailableError(
+                    f"No git worktree is made of a repository that sets {name!r}.",
+                    next_actions=["Ask the user to look at the settings of the repository."],
+                )
+            yield from ("-c", f"{name}.process=", "-c", f"{name}.required=false")
 
     async def _look(self, worktree: Worktree, processes: Processes) -> None:
         """Finds what changed; where that cannot be found, the worktree stays."""
@@ -153,7 +179,7 @@ class Worktrees:
         self._run("worktree", "prune")
 
     def _run(self, *arguments: str) -> str:
-        """What git says of the root's repository, of which only the settings are obeyed.
+        """What git says of the root's repository, whose settings have it run nothing.
 
         Raises:
             UnavailableError: It failed.
@@ -161,7 +187,11 @@ class Worktrees:
         done = subprocess.run(  # noqa: S603  # found outside the root
             [self._git, *_QUIET, *arguments],
             cwd=self._root,
-            env={"PATH": self._search_path, "HOME": str(Path.home()), "GIT_TERMINAL_PROMPT": "0"},
+            env={
+                "PATH": self._search_path,
+                "HOME": str(Path.home()),
+                "GIT_ALLOW_PROTOCOL": "",  # a partial clone has programs fetch what it lacks
+            },
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
@@ -178,4 +208,4 @@ class Worktrees:
                     )
                 ],
             )
-        return done.stdout.decode(errors="replace").removesuffix("\n")
+        return os.fsdecode(done.stdout).removesuffix("\n")
