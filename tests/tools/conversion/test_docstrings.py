@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -199,3 +201,25 @@ def test_a_result_loses_its_type_and_keeps_its_lines() -> None:
 )
 def test_any_text_is_read(text: str, mark: str) -> None:
     assert isinstance(read_docstring(f"F.\n{mark}\n{text}"), Documentation)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Returns:\n    " + "xor" * 10_000,
+        "Returns:\n    " + "x[y]," * 6_000,
+        "Returns:\n    " + "x," * 10_000,
+        "Args:\n    x" + " " * 20_000 + "y",
+        ":a" + " " * 30_000 + "b",
+        "Parameters\n----------\nx" + " " * 40_000 + "y\n    text",
+    ],
+)
+def test_a_docstring_is_read_in_a_time_that_grows_with_its_length(text: str) -> None:
+    began = time.process_time()
+    read_docstring(text)
+    assert time.process_time() - began < 1
+
+
+def test_words_of_a_result_are_no_type_of_it() -> None:
+    said = read_docstring("Does it.\n\nReturns:\n    A dictionary with the keys: a and b.")
+    assert said.returns == "A dictionary with the keys: a and b."

@@ -47,7 +47,7 @@ SEVERAL = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
 """Between names that share a text."""
 RAISED = re.compile(r"(?P<name>[\w.]+)\s*:\s*(?P<text>.*)")
 TYPED_RESULT = re.compile(
-    r"[\w.]+(?:\[[^:]*\])?(?:\s*(?:\||,|or)\s*[\w.]+(?:\[[^:]*\])?)*\s*:\s+(?=\S)"
+    r"[\w.]++(?>\[[^:]*\])?+(?>\s*(?:\||,|or)\s*[\w.]++(?>\[[^:]*\])?+)*+\s*:\s+(?=\S)"
 )
 """The type before the text of a result: `int: How many.`"""
 FIELD = re.compile(r"[:@](?P<kind>[a-z]+)(?:\s+(?P<about>[^:]*))?:(?!`)\s*(?P<text>.*)")
@@ -110,7 +110,7 @@ def _read_block(lines: Sequence[str], place: int, said: Documentation) -> int:
     """Reads a section, a field or a line of description; returns where the next one begins."""
     line = lines[place]
     stripped = line.strip()
-    found = FIELD.fullmatch(stripped)
+    found = FIELD.fullmatch(_joined([line]))
     if found and _read_field(lines, place, found, said):
         return _end_of_field(lines, place)
     if _is_underlined(lines, place) and stripped.lower() in SECTIONS:
@@ -132,7 +132,9 @@ def _read_block(lines: Sequence[str], place: int, said: Documentation) -> int:
 def _read_google(title: str, lines: Sequence[str], said: Documentation) -> bool:
     """Reads a Google section; False where nothing in it has the form of one."""
     if title in RETURNS:
-        said.returns = TYPED_RESULT.sub("", _joined(lines), count=1)
+        text = _joined(lines)
+        typed = TYPED_RESULT.match(text)
+        said.returns = text[typed.end() :] if typed else text
         return True
     into = said.raises if title in RAISES else said.parameters
     pattern = RAISED if title in RAISES else ITEM
@@ -152,7 +154,7 @@ def _items(lines: Sequence[str], pattern: re.Pattern[str]) -> Iterator[tuple[str
     for line in lines:
         indent = len(line) - len(line.lstrip())
         depth = indent if depth is None and line.strip() else depth
-        found = pattern.fullmatch(line.strip()) if indent <= (depth or 0) else None
+        found = pattern.fullmatch(_joined([line])) if indent <= (depth or 0) else None
         if found:
             if name:
                 yield name, _joined(texts)
@@ -176,7 +178,7 @@ def _end_of_google(lines: Sequence[str], title: int) -> int:
             after_gap = True
         elif len(line) - len(line.lstrip()) <= depth:
             is_title = GOOGLE_TITLE.fullmatch(line.strip())
-            if after_gap or is_title or not ITEM.fullmatch(line.strip()):
+            if after_gap or is_title or not ITEM.fullmatch(_joined([line])):
                 return place
     return len(lines)
 
@@ -185,7 +187,7 @@ def _read_numpy(title: str, lines: Sequence[str], said: Documentation) -> None:
     entries: list[tuple[str, list[str]]] = []
     for line in lines:
         if line.strip() and not line[0].isspace():
-            entries.append((line.strip(), []))
+            entries.append((_joined([line]), []))
         elif entries:
             entries[-1][1].append(line)
     for head, texts in entries:
@@ -246,7 +248,7 @@ def _end_of_field(lines: Sequence[str], start: int) -> int:
             gap = True
             continue
         indented = len(line) - len(line.lstrip()) > depth
-        if FIELD.fullmatch(line.strip()) or (gap and not indented):
+        if FIELD.fullmatch(_joined([line])) or (gap and not indented):
             return place
     return len(lines)
 
