@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -34,7 +35,7 @@ def function_of(program: str, name: str, parameters: Mapping[str, Any] | None) -
     Raises:
         InvalidArgumentsError: If it does not end with what it returns, or a parameter is nowhere.
     """
-    tree = ast.parse(program)
+    tree = _parsed(program)
     lines = program.split("\n")
     in_strings = set(_begun_in_strings(tree))
     _return_last(tree, lines, program)
@@ -43,8 +44,15 @@ def function_of(program: str, name: str, parameters: Mapping[str, Any] | None) -
     if not isinstance(properties, Mapping):  # what is wrong with that is told of any tool
         properties = {}
     signature = ["*"] if properties else []
+    assigned = _assignments(tree)
     for parameter, schema in properties.items():
-        found = _assignment(tree, parameter)
+        if (found := assigned.get(parameter)) is None:
+            raise InvalidArgumentsError(
+                f"parameters: the program sets {parameter} to no plain value on a line of its own.",
+                next_actions=[
+                    f"Run it with a line such as `{parameter} = …` first, then create the tool."
+                ],
+            )
         _replace(lines, found)
         signature.append(f"{parameter}: {_type(parameter, schema)} = {ast.unparse(found.value)}")
     body = (
@@ -52,6 +60,21 @@ def function_of(program: str, name: str, parameters: Mapping[str, Any] | None) -
         for number, line in enumerate(lines, start=1)
     )
     return f"async def {name}({', '.join(signature)}):\n" + "\n".join(body) + "\n"
+
+
+def _parsed(program: str) -> ast.Module:
+    """The program, which its own process could parse: here its caller has used some of the stack.
+
+    Raises:
+        InvalidArgumentsError: If it cannot be parsed here.
+    """
+    try:
+        return ast.parse(program)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise InvalidArgumentsError(
+            "from_run: the program is nested too deeply.",
+            next_actions=["Send the source as implementation, in shorter expressions."],
+        ) from None
 
 
 def _return_last(tree: ast.Module, lines: list[str], program: str) -> None:
@@ -98,22 +121,16 @@ def _replace(lines: list[str], node: ast.stmt, text: str = "") -> None:
     lines[node.lineno - 1 : end] = [text, *[""] * (end - node.lineno)]
 
 
-def _assignment(tree: ast.Module, name: str) -> ast.Assign:
-    """Where a program sets a name to a value that stands there.
-
-    Raises:
-        InvalidArgumentsError: If that is nowhere.
-    """
+def _assignments(tree: ast.Module) -> dict[str, ast.Assign]:
+    """Where a program first sets each name to a value that stands there, on a line of its own."""
+    begun = Counter(each.lineno for each in tree.body)
+    found: dict[str, ast.Assign] = {}
     for node in tree.body:
         match node:
-            case ast.Assign(targets=[ast.Name(id=found)]) if found == name:
-                others = (each.lineno for each in tree.body if each is not node)
-                if _is_plain(node.value) and node.lineno not in others:
-                    return node
-    raise InvalidArgumentsError(
-        f"parameters: the program sets {name} to no plain value on a line of its own.",
-        next_actions=[f"Run it with a line such as `{name} = …` first, then create the tool."],
-    )
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                if begun[node.lineno] == 1 and _is_plain(node.value):
+                    found.setdefault(name, node)
+    return found
 
 
 def _is_plain(value: ast.expr) -> bool:

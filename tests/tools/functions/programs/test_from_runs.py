@@ -72,6 +72,8 @@ def test_a_variable_that_is_named_is_a_parameter_whose_default_is_its_value() ->
         ("for n in [1]:\n    pass\nn", NUMBER),
         ("n = 1\nn", {"properties": {"n": {}}}),
         ("n = 1\nn", {"properties": {"n": "integer"}}),
+        ("1" + "+1" * 5_000, None),
+        ("-" * 9_000 + "1", None),
     ],
 )
 def test_what_is_no_function_is_refused_with_what_to_do(
