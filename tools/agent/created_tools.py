@@ -23,8 +23,14 @@ __all__ = ["create_tool", "remove_tool"]
 MOST_TEXT = 2_000
 """Characters of a description, and of why a tool is wanted."""
 
+MOST_SCHEMA = 20_000
+"""Characters of parameters: a person reads them."""
+
 WHOLE = 1_000_000
 """Lines around a change that are shown: all there are."""
+
+MOST_COMPARED = 1_000
+"""Lines of a source that is compared with the one before: of more that could take minutes."""
 
 ToolName = Annotated[
     str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$", description="What it is to be called")
@@ -82,6 +88,11 @@ async def _prepared(arguments: Mapping[str, Any], context: RequestContext) -> Pr
     draft = read_draft(_source(given, context))
     for text in ("description", "reasoning"):
         check_text(text, given.get(text, ""))
+    if len(json.dumps(given.get("parameters"))) > MOST_SCHEMA:
+        raise InvalidArgumentsError(
+            f"parameters: more than {MOST_SCHEMA:,} characters.",
+            next_actions=["Leave out what the signature says already."],
+        )
     if not (given.get("description") or draft.said.description):
         raise InvalidArgumentsError(
             f"description: {draft.function} has no docstring.",
@@ -118,10 +129,10 @@ def _source(given: Mapping[str, Any], context: RequestContext) -> str:
 
 def _shown(source: str, earlier: str | None) -> str:
     """All of a source; of a new version with what it changes."""
-    lines = source.splitlines()
-    if earlier is None:
+    lines, before = source.splitlines(), (earlier or "").splitlines()
+    if earlier is None or max(len(lines), len(before)) > MOST_COMPARED:
         return _indented("\n".join(["implementation:", *lines]))
-    changes = unified_diff(earlier.splitlines(), lines, n=WHOLE, lineterm="")
+    changes = unified_diff(before, lines, n=WHOLE, lineterm="")
     marked = [*changes][3:] or [f" {each}" for each in lines]
     return _indented("\n".join(["implementation, with what changes:", *marked]))
 

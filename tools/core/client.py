@@ -72,6 +72,7 @@ class Question:
         advice: How the user can have it run without being asked; empty where nobody says.
         offers: What may be written into the settings, the narrowest first, two at most.
         program: What may be allowed to the program that makes the call; None where none does.
+        is_read_whole: Whether the client shows all of it, however long that is.
     """
 
     tool: str
@@ -84,6 +85,7 @@ class Question:
     advice: str = ""
     offers: tuple[Offer, ...] = ()
     program: ProgramOffer | None = None
+    is_read_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from tools.core.client import AnswersAwaitedError, Consent, Question
 __all__ = ["ClientApprover", "asking_text", "choices_of"]
 
 SHOWN_CHARACTERS = 6_000
-"""Of what a call would do; of a longer one its beginning and its end."""
+"""Of what a call would do; of a longer one its beginning and its end, unless all has to be read."""
 
 
 class ClientApprover:
@@ -55,7 +55,7 @@ def asking_text(question: Question) -> str:
     """What a person reads before they answer, with nothing in it that hides or steers."""
     who = visible(question.client) or "An agent"
     shown = visible_lines(question.shown)
-    if len(shown) > SHOWN_CHARACTERS:
+    if len(shown) > SHOWN_CHARACTERS and not question.is_read_whole:
         half = SHOWN_CHARACTERS // 2
         left_out = len(shown) - 2 * half
         shown = f"{shown[:half]}\n[… {left_out} characters are not shown here …]\n{shown[-half:]}"

@@ -167,6 +167,19 @@ async def test_an_update_is_shown_as_what_changes_and_takes_the_place(open_crib:
         assert [each.version for each in versions] == [1, 2]
 
 
+async def test_a_long_source_is_shown_whole_and_soon(open_crib: Open) -> None:
+    person = Person()
+    lines = [f"    # {number % 100}" for number in range(5_000)]
+    source = SHOUT + "\n".join(lines)
+    async with open_crib() as crib, Client(crib.app.server, elicitation_callback=person) as client:
+        for kept in (source, source.replace("# 99", "# 9")):
+            given = {"tool_name": "shout", "implementation": kept}
+            with anyio.fail_after(5):
+                assert not (await client.call_tool("create_tool", given)).is_error
+            shown = [line.strip() for line in person.asked[-1].splitlines()]
+            assert shown[-5_000:] == [line.strip() for line in kept.splitlines()[-5_000:]]
+
+
 async def test_where_nobody_can_be_asked_nothing_is_kept(open_crib: Open) -> None:
     async with open_crib() as crib, Client(crib.app.server) as client:
         given = {"tool_name": "shout", "implementation": SHOUT}
@@ -206,6 +219,7 @@ async def test_an_approval_is_of_that_source_alone(open_crib: Open) -> None:
         ({"implementation": None}, "give either the source, or from_run"),
         ({"implementation": "def shout(text: str) -> str:\n    return text"}, "no docstring"),
         ({"description": "Shouts.\u202e"}, "description: line 1 has characters"),
+        ({"parameters": {"description": "x" * 20_000}}, "parameters: more than 20,000 characters"),
         ({"parameters": {"properties": {"words": {}}}}, "it has words, and the function text"),
         ({"implementation": SHOUT + "_x = 1 / 0"}, "ZeroDivisionError: division by zero"),
         ({"implementation": SHOUT + "other = lambda x: x\n"}, "implementation: "),
