@@ -202,10 +202,12 @@ class Prompts:
                 return Relevant(_what_happened(shelf, given["when"], zone))
 
     def _skill_names(self, ctx: RequestContext, _shelf: Shelf) -> list[str]:
-        return [each.path for each in self.skills.seen(ctx)]
+        return [each.path for each in self.skills.seen(ctx) if each.is_for_people]
 
     def _skill(self, ctx: RequestContext, name: str, task: str) -> str:
         skill = self.skills.named(ctx, name)
+        if not skill.is_for_people:
+            raise NotFoundError(f"The skill {skill.path!r} is for models alone (user-invocable).")
         body = FrontMatter.of(skill.text(MAIN)).body
         files = [each.path for each in skill.listed()[0] if each.path != MAIN]
         others = f" `load_skill` loads its other files: {', '.join(files)}." if files else ""

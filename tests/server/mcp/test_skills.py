@@ -101,9 +101,12 @@ async def test_a_client_that_may_not_load_skills_browses_none(
 
 
 @BY_ERA
-async def test_a_person_starts_a_skill_by_a_prompt(
-    client_of: Callable[..., Client], mode: str
+async def test_a_person_starts_a_skill_that_is_for_people_by_a_prompt(
+    client_of: Callable[..., Client], team: Path, mode: str
 ) -> None:
+    (team / "style").mkdir()
+    style = "---\nname: style\ndescription: How we write.\nuser-invocable: false\n---\n\nBriefly.\n"
+    (team / "style" / "SKILL.md").write_text(style)
     async with client_of(mode) as client:
         given = {"name": "pdf", "task": "form 8a"}
         (message,) = (await client.get_prompt("skill", given)).messages
@@ -120,3 +123,9 @@ async def test_a_person_starts_a_skill_by_a_prompt(
         with pytest.raises(MCPError, match="No skill is called 'pfd'") as raised:
             await client.get_prompt("skill", {"name": "pfd"})
         assert raised.value.code == INVALID_PARAMS
+        with pytest.raises(MCPError, match="'style' is for models alone"):
+            await client.get_prompt("skill", {"name": "style"})
+        argument = {"name": "name", "value": "st"}
+        assert "style" not in (await client.complete(reference, argument)).completion.values
+        loaded = await client.call_tool("load_skill", {"name": "style"})
+        assert not loaded.is_error

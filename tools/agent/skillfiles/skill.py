@@ -90,7 +90,12 @@ class Skill(ABC):
     @property
     def is_for_models(self) -> bool:
         """Whether a model may load it unasked."""
-        return self.frontmatter.get("disable-model-invocation") is not True
+        return not self._says("disable-model-invocation", "true")
+
+    @property
+    def is_for_people(self) -> bool:
+        """Whether a person may start it: some are knowledge, and no task."""
+        return not self._says("user-invocable", "false")
 
     @property
     def required_tools(self) -> tuple[str, ...]:
@@ -170,6 +175,10 @@ class Skill(ABC):
             ToolError: If it is no file of the skill, not to be opened, too large, or no text.
         """
         return text_of(self.data(path), path)
+
+    def _says(self, key: str, word: str) -> bool:
+        """Whether a field is a truth value, in quotes or not."""
+        return str(self.frontmatter.get(key)).casefold() == word
 
     def _names(self, *keys: str) -> tuple[str, ...]:
         return names_of(self._found(*keys))
