@@ -48,6 +48,7 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
     from server.cli.checks.installation import chroma, confinement, embedder, functions
     from server.cli.checks.secrets import check_secrets
     from server.cli.checks.servers import check_servers
+    from server.cli.checks.skills import skills
     from server.clients.locations import CLIENTS, command_path
     from server.settings.index import EmbedderSettings
     from server.settings.sources import load
@@ -66,6 +67,7 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
         yield Finding("Root", ok=True, detail=f"{settings.root} ({settings.source_of('root')})")
         yield judged("Data directory", lambda: data_directory(settings.data_dir))
         yield judged("Function files", lambda: functions(settings))
+        yield judged("Skills", lambda: skills(settings))
         yield judged("Confinement", lambda: confinement(settings))
         yield from check_servers(settings)
         yield from check_secrets(settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -22,6 +22,7 @@ from server.mcp.browsing.skill_wire import (
     entry_of,
     file_of,
     main_of,
+    servers_of,
 )
 from server.mcp.paging import Section, page
 from server.mcp.resources import PAGE_SIZE, answered
@@ -98,12 +99,12 @@ class SkillMethods:
 
     def _page(self, ctx: Context, cursor: str | None) -> tuple[list[dict[str, Any]], str | None]:
         skills = self._view.seen(ctx)
-        taken = _taken(skills)
+        taken = servers_of(skills)
         shown, following = page("skills", [Section("all", skills, _as_it_is)], cursor, SKILLS_PAGE)
         entries: list[dict[str, Any]] = []
         for skill in shown:
             try:
-                entries += [_entry(each, taken) for each in (skill, *skill.nested())]
+                entries += [entry_of(each, taken) for each in (skill, *skill.nested())]
             except ToolError as error:
                 self._tell(skill, error.message)
         return entries, following
@@ -118,7 +119,7 @@ class SkillMethods:
         inside = _inside(skills, path_of(uri)) if uri.startswith(SCHEME) else None
         for each in () if inside is None else (inside, *inside.nested()):
             if each.uri() == uri:
-                return _entry(each, _taken(skills))
+                return entry_of(each, servers_of(skills))
         raise NotFoundError(f"{uri!r} is the address of no skill.")
 
     def _children(self, ctx: Context, uri: str) -> list[types.Resource]:
@@ -145,28 +146,6 @@ class SkillMethods:
 
 def _as_it_is(item: Any) -> Any:  # noqa: ANN401  # whatever is listed
     return item
-
-
-def _taken(skills: Sequence[Skill]) -> Mapping[str, str]:
-    """The path of each skill, and its server."""
-    return {each.path: each.place.server for each in skills}
-
-
-def _entry(skill: Skill, taken: Mapping[str, str]) -> dict[str, Any]:
-    """The entry of a skill.
-
-    Raises:
-        ToolError: If no host could take it.
-    """
-    if not skill.is_conforming:
-        raise NotFoundError(" ".join(skill.problems))
-    for path, server in taken.items():
-        own = f"{path}/".removeprefix(f"{skill.path}/")
-        if own in {"", f"{path}/"} or (server and server == skill.place.server):
-            continue
-        if any(f"{each.path}/".startswith(own) for each in skill.listed()[0]):
-            raise NotFoundError(f"A directory of it has the address of the skill {path!r}.")
-    return entry_of(skill)
 
 
 def _inside(skills: Sequence[Skill], path: str) -> Skill | None:

@@ -6,7 +6,7 @@ https://modelcontextprotocol.io/seps/2640-skills-extension
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import mcp_types as types
@@ -15,6 +15,7 @@ from server.mcp.forwarding import SERVER_KEY
 from server.mcp.safe_json import utf8_text
 from storage.reading.formats import MARKDOWN
 from tools.agent.skillfiles.skill import Skill
+from tools.core.errors import NotFoundError
 
 __all__ = [
     "DIRECTORY",
@@ -26,6 +27,7 @@ __all__ = [
     "file_of",
     "main_of",
     "media_type",
+    "servers_of",
 ]
 
 EXTENSION = "io.modelcontextprotocol/skills"
@@ -44,12 +46,29 @@ class ReadParams(types.PaginatedRequestParams):
     uri: str
 
 
-def entry_of(skill: Skill) -> dict[str, Any]:
+def servers_of(skills: Sequence[Skill]) -> Mapping[str, str]:
+    """The server of each skill, by the path of that."""
+    return {each.path: each.place.server for each in skills}
+
+
+def entry_of(skill: Skill, servers: Mapping[str, str]) -> dict[str, Any]:
     """A skill with all that tells whether what is read of it later is the same.
 
+    Args:
+        skill: The skill.
+        servers: As `servers_of` all skills.
+
     Raises:
-        ToolError: If its files cannot be told.
+        ToolError: If no host could take it; the message says why.
     """
+    if not skill.is_conforming:
+        raise NotFoundError(" ".join(skill.problems))
+    for path, server in servers.items():
+        own = f"{path}/".removeprefix(f"{skill.path}/")
+        if own in {"", f"{path}/"} or (server and server == skill.place.server):
+            continue
+        if any(f"{each.path}/".startswith(own) for each in skill.listed()[0]):
+            raise NotFoundError(f"A directory of it has the address of the skill {path!r}.")
     files = [
         {"uri": skill.uri(each.path), "digest": each.digest, "size": each.size}
         for each in skill.manifest()

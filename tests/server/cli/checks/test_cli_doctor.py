@@ -173,6 +173,33 @@ def test_an_index_that_was_lost_is_filled_again_by_the_next_deletion(
     assert cli("doctor").code == 0
 
 
+def test_skills_are_counted_and_told_where_no_client_is_shown_them(
+    cli: Command, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert findings(cli("doctor", "--json"))["Skills"] == (
+        True,
+        "3 skills, all listed by skills/list",
+    )
+    for name in ("big", "nameless", "unreadable"):
+        (work / name).mkdir()
+        (work / name / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Helps.\n---\n")
+    for number in range(512):
+        (work / "big" / f"{number}").touch()
+    (work / "nameless" / "SKILL.md").write_text("# Helps")
+    (work / "unreadable" / "SKILL.md").write_bytes(b"\0")
+    monkeypatch.setenv("TOOLCRIB_SKILLS__DIRECTORIES", str(work))
+    ok, said = findings(cli("doctor", "--json"))["Skills"]
+    assert (ok, said.splitlines()) == (
+        True,
+        [
+            "5 skills, 3 of them listed by skills/list",
+            "big is not: It has more than 512 files, or more than 16,777,216 bytes.",
+            "nameless is not: It has no front matter.",
+            f"{work / 'unreadable'} is left out: 'SKILL.md' is not text (1 bytes).",
+        ],
+    )
+
+
 def test_function_files_are_loaded_and_their_problems_told(
     cli: Command, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
