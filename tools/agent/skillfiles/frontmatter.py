@@ -21,7 +21,7 @@ MOST_CHARACTERS = 65_536
 
 MOST_LEVELS = 16
 DESCRIPTION_CHARACTERS = 1_024
-"""What a description may have; one that is made of the text has no more either."""
+"""What a description may have; of one that has more, the beginning counts."""
 
 _BLOCK = re.compile(r"---[ \t]*\n(?P<yaml>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _FIELD = re.compile(r"^(?P<key>[A-Za-z_][\w-]*):[ \t]+(?P<text>[^\s\"'|>\[{&*!#%@`].*?)[ \t]*$")
@@ -59,8 +59,10 @@ class FrontMatter:
                 found = read_yaml(_quoted(fields), plain=MOST_LEVELS)
             except ValueError:
                 found = {}
-        if not isinstance(found, dict) or not _is_json(found):
+        if not isinstance(found, dict):
             return cls(body=body, problems=("Its front matter is no table of fields.",))
+        if not _is_json(found):
+            return cls(body=body, problems=("Its front matter says what JSON cannot.",))
         return cls(found, body, tuple(problems))
 
     def text(self, key: str) -> str:
@@ -70,9 +72,9 @@ class FrontMatter:
 
     @property
     def description(self) -> str:
-        """What it says of itself, or the first paragraph of the instructions."""
+        """What it says of itself, or the first paragraph of the instructions; not all of either."""
         if said := self.text("description"):
-            return said
+            return said[:DESCRIPTION_CHARACTERS]
         paragraphs = (" ".join(each.split()) for each in self.body[:MOST_CHARACTERS].split("\n\n"))
         first = next(
             (each for each in paragraphs if each and not each.startswith(("#", "---"))), ""

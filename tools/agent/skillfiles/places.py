@@ -122,11 +122,10 @@ class SkillPlaces:
         if not self.discover:
             return
         for wanted in () if self.home is None else self._of_user(self.home):
-            if wanted.path.is_dir():
+            if os.path.isdir(wanted.path):  # noqa: PTH112  # the other raises where it may not look
                 yield self._elsewhere(wanted, root)
         for relative in OF_PROJECTS:
-            path = self.files.root / relative
-            if path.is_dir():
+            if os.path.isdir(self.files.root / relative):  # noqa: PTH112  # the same
                 agent = relative.partition("/")[0].removeprefix(".")
                 yield self._in_root(f"project-{agent}", relative)
 

@@ -31,11 +31,12 @@ class Sighting(NamedTuple):
 
     Attributes:
         directory: The directory that it is in.
-        signature: Device, inode, size and times: another is another file, or another text.
+        signature: Device, inode, size and times: another is another file, or another text. None
+            where nothing was looked at any more: there are too many directories before it.
     """
 
     directory: Path
-    signature: tuple[int, ...]
+    signature: tuple[int, ...] | None
 
 
 def sightings(place: SkillPlace) -> Iterator[Sighting]:
@@ -66,6 +67,8 @@ def _below(top: int, path: Path) -> Iterator[Sighting]:
             yield Sighting(path.joinpath(*parts), found)
         elif len(parts) < MOST_LEVELS:
             waiting.extend((*parts, name) for name in _names(top, parts))
+    if waiting:
+        yield Sighting(path.joinpath(*waiting[0]), None)
 
 
 def _signature(top: int, parts: tuple[str, ...]) -> tuple[int, ...] | None:

@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
@@ -22,6 +21,7 @@ from tools.core.toolset import ToolSet
 __all__ = ["LeftOut", "Skills", "path_of"]
 
 MOST_SKILLS = 1_000
+TOO_MANY = "There are too many before it; what comes after it is left out too."
 LONGEST_SHOWN = 200
 """Characters of an unknown name that are repeated."""
 
@@ -167,7 +167,13 @@ class Skills:
         """Every SKILL.md that is there now, each file once, read where it has changed."""
         kept: dict[Path, _Kept] = {}
         seen = set()
-        for place, sighting in islice(self._sighted(), MOST_SKILLS):
+        for number, (place, sighting) in enumerate(self._sighted()):
+            if sighting.signature is None or number >= MOST_SKILLS:
+                left = LeftOut(str(sighting.directory), place, TOO_MANY)
+                kept[sighting.directory] = _Kept((), left)
+                if number >= MOST_SKILLS:
+                    break
+                continue
             file = sighting.signature[:2]
             if file in seen:
                 continue

@@ -46,7 +46,7 @@ def test_a_colon_in_a_text_without_quotes_is_read_and_told() -> None:
         ("---\n[" + "[" * 60_000 + "\n---\nDeploys the site.\n", "Its front matter is no plain"),
         ("---\na: !!python/object/apply:os.system [id]\n---\nDeploys the site.\n", "a tag"),
         ("---\na: &a {<<: *a}\n---\nDeploys the site.\n", "an anchor or an alias"),
-        ("---\na: .inf\nb: 1e999\n---\nDeploys the site.\n", "no table of fields"),
+        ("---\na: .inf\nb: 1e999\n---\nDeploys the site.\n", "JSON cannot"),
         ("---\nx: " + "9" * 60_000 + "\n---\nDeploys the site.\n", "no plain YAML"),
     ],
 )

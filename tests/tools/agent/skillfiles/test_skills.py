@@ -51,6 +51,13 @@ def test_skills_are_found_where_agents_keep_them(
     assert _paths(skills_of(discover=False)) == set()
 
 
+def test_a_place_that_cannot_be_looked_into_takes_none_of_the_others_along(
+    skills_of: Make, home: Path, skill_at: Write
+) -> None:
+    skill_at(home / ".claude" / "skills" / "pdf")
+    assert _paths(skills_of(XDG_CONFIG_HOME="/" + "x" * 5_000)) == {"pdf"}
+
+
 def test_the_environment_says_where_agents_keep_their_files(
     skills_of: Make, tmp_path: Path, skill_at: Write
 ) -> None:
@@ -275,8 +282,23 @@ def test_ten_thousand_directories_are_looked_at_in_part(skills_of: Make, home: P
     for number in range(10_000):
         (place / f"d{number}").mkdir(parents=True)
     started = time.process_time()
-    assert _paths(skills_of()) == set()
+    skills = skills_of()
+    assert _paths(skills) == set()
     assert time.process_time() - started < 2
+    (left,) = skills.left_out()
+    assert left.why.startswith("There are too many before it")
+
+
+def test_more_skills_than_are_looked_at_are_told(
+    skills_of: Make, home: Path, root: Path, skill_at: Write
+) -> None:
+    for number in range(997):
+        skill_at(home / ".claude" / "skills" / f"s{number}")
+    skill_at(root / ".claude" / "skills" / "last")
+    skills = skills_of()
+    assert len(skills.all()) == 1_000
+    (left,) = skills.left_out()
+    assert left.where == str(root / ".claude" / "skills" / "last")
 
 
 def test_three_hundred_skills_are_listed_in_twenty_milliseconds(
