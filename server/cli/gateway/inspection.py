@@ -8,17 +8,21 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
+import mcp_types as types
+
 from server.composition.registered import discover_tools, function_files
 from server.settings import Settings
 from server.settings.collections import collections_of
 from server.upstream.connections.cached import Cached
 from server.upstream.connections.listing import Listing
+from server.upstream.connections.skill_entries import SkillEntry
 from server.upstream.connections.transport import Transports
+from server.upstream.safety.judging import Judged
 from server.upstream.safety.survey import Surveyed, survey
-from server.upstream.safety.vetting import Judged, Vetting
+from server.upstream.safety.vetting import Vetting
 from server.upstream.skills.held_skills import usable
 from server.upstream.skills.upstream_skill import Address
-from server.upstream.skills.vetting import JudgedSkill, judge_skills
+from server.upstream.skills.vetting import judge_skills
 from storage.approvals import ApprovalStore
 from storage.catalog.catalog import Catalog
 from storage.catalog.pins import Pins
@@ -42,7 +46,7 @@ class Quarantined:
     server: str
     exposed: str
     name: str
-    judged: Judged | JudgedSkill
+    judged: Judged[types.Tool] | Judged[SkillEntry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +123,8 @@ class Inspection:
         entries = () if listing is None else usable(server, listing.skills)
         for judged in judge_skills(server, entries, self.pins, trusts=False):
             if judged.findings:
-                path = Address.of(server, judged.entry).path
-                yield Quarantined(server, path, judged.entry.uri, judged)
+                path = Address.of(server, judged.item).path
+                yield Quarantined(server, path, judged.item.uri, judged)
 
 
 @contextmanager
@@ -139,7 +143,7 @@ def inspection(settings: Settings) -> Iterator[Inspection]:
 
 def _quarantined(vetting: Vetting, server: str) -> tuple[Quarantined, ...]:
     return tuple(
-        Quarantined(server, exposed_name(server, judged.tool.name), judged.tool.name, judged)
+        Quarantined(server, exposed_name(server, judged.item.name), judged.item.name, judged)
         for judged in vetting.judge(server, trusts=False)
         if judged.findings
     )

@@ -13,7 +13,8 @@ import mcp_types as types
 
 from server.settings.gateway import ServerSettings
 from server.upstream.safety.conversion import Invoke, to_barred, to_spec
-from server.upstream.safety.vetting import Judged, Vetting
+from server.upstream.safety.judging import Judged
+from server.upstream.safety.vetting import Vetting
 from storage.catalog.pins import Pins
 from storage.errors import StorageError
 from tools.conversion.naming import exposed_name
@@ -34,7 +35,7 @@ class _Offer:
 
     settings: ServerSettings
     invoke: Callable[[str], Invoke]
-    specs: dict[str, tuple[Judged, ToolSpec]] = field(default_factory=dict)
+    specs: dict[str, tuple[Judged[types.Tool], ToolSpec]] = field(default_factory=dict)
 
 
 class Admission:
@@ -121,9 +122,9 @@ class Admission:
     def _specs(self, server: str) -> list[ToolSpec]:
         """The tools that the settings let through; what is as it was is the same object."""
         offer = self._offers[server]
-        made: dict[str, tuple[Judged, ToolSpec]] = {}
+        made: dict[str, tuple[Judged[types.Tool], ToolSpec]] = {}
         for judged in self._vetting.judge(server, trusts=True):
-            name = judged.tool.name
+            name = judged.item.name
             if not _is_allowed(name, offer.settings):
                 continue
             before = offer.specs.get(name)
@@ -135,13 +136,13 @@ class Admission:
         return [spec for _, spec in made.values()]
 
 
-def _spec(server: str, offer: _Offer, judged: Judged) -> ToolSpec:
-    spec = to_spec(server, judged.tool, offer.settings, offer.invoke(judged.tool.name))
+def _spec(server: str, offer: _Offer, judged: Judged[types.Tool]) -> ToolSpec:
+    spec = to_spec(server, judged.item, offer.settings, offer.invoke(judged.item.name))
     return to_barred(spec, judged.barred) if judged.barred else spec
 
 
-def _is_same(before: Judged, now: Judged) -> bool:
-    return before.tool is now.tool and before.barred == now.barred
+def _is_same(before: Judged[types.Tool], now: Judged[types.Tool]) -> bool:
+    return before.item is now.item and before.barred == now.barred
 
 
 def _is_allowed(name: str, settings: ServerSettings) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import mcp_types as types
@@ -11,7 +11,7 @@ import mcp_types as types
 from tools.conversion.confusables import is_mixed
 from tools.core.invisible import codes, hidden
 
-__all__ = ["LONGEST_DEFINITION", "Finding", "findings", "mentions"]
+__all__ = ["LONGEST_DEFINITION", "Finding", "findings", "invisible", "mentions", "texts_in"]
 
 LONGEST_DEFINITION = 100_000
 """Characters of a definition as JSON; the longest of 15,000 public ones has 15,000."""
@@ -54,19 +54,20 @@ def findings(tool: types.Tool, definition: str) -> list[Finding]:
         tool: The tool.
         definition: Its definition as JSON.
     """
-    found = [
-        Finding(
-            f"its {part} has invisible characters ({_codes(odd)})",
-            _around(text, text.find(odd[0]), 1),
-        )
-        for part, text in _texts(tool)
-        if (odd := hidden(text))
-    ]
+    found = list(invisible(_texts(tool)))
     if is_mixed(tool.name):
         found.append(Finding("its name has letters that look like others", tool.name))
     if len(definition) > LONGEST_DEFINITION:
         found.append(Finding(f"its definition has {len(definition):,} characters", ""))
     return found
+
+
+def invisible(texts: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+    """What nobody sees in some texts, each behind the part that it is in."""
+    for part, text in texts:
+        if odd := hidden(text):
+            shown = _around(text, text.find(odd[0]), 1)
+            yield Finding(f"its {part} has invisible characters ({_codes(odd)})", shown)
 
 
 def mentions(tool: types.Tool) -> dict[str, str]:
@@ -101,21 +102,21 @@ def _texts(tool: types.Tool) -> Iterator[tuple[str, str]]:
     yield "description", tool.description or ""
     yield "annotated title", (tool.annotations and tool.annotations.title) or ""
     for part, schema in (("input", tool.input_schema), ("output", tool.output_schema)):
-        for text in _within(schema):
+        for text in texts_in(schema):
             yield f"{part} schema", text
 
 
-def _within(value: object) -> Iterator[str]:
-    """All texts in a part of a schema, names of properties too."""
+def texts_in(value: object) -> Iterator[str]:
+    """All texts in what is JSON, names of properties too."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for key, each in value.items():
             yield key
-            yield from _within(each)
+            yield from texts_in(each)
     elif isinstance(value, list):
         for each in value:
-            yield from _within(each)
+            yield from texts_in(each)
 
 
 def _is_prose(part: str, text: str) -> bool:

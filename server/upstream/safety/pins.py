@@ -22,10 +22,10 @@ one after each start."""
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A tool as its server defines it, in the one form that has one hash.
+    """A tool or a skill as its server defines it, in the one form that has one hash.
 
-    Icons, `_meta` and `execution` are no part of it: they reach no model and change no call, while
-    the addresses and versions in them change by themselves.
+    Icons, `_meta` and `execution` of a tool are no part of it: they reach no model and change no
+    call, while the addresses and versions in them change by themselves.
 
     Attributes:
         text: Canonical JSON: sorted keys, no spaces, ASCII.
@@ -43,7 +43,12 @@ class Definition:
             tool: As `conversion.readable` returned it: what is handed on is what is pinned.
         """
         dumped = tool.model_dump(mode="json", by_alias=True, include=_PINNED, exclude_none=True)
-        text = json.dumps(_ordered(dumped), sort_keys=True, separators=(",", ":"))
+        return cls.over(_ordered(dumped))
+
+    @classmethod
+    def over(cls, content: Mapping[str, Any]) -> Definition:
+        """The definition that says this."""
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return cls(text, sha256(text.encode()).hexdigest())
 
     @property

@@ -20,8 +20,9 @@ from pydantic import ValidationError
 from server.mcp.visible import visible
 from server.upstream.connections.failures import problem_of
 from server.upstream.connections.skill_entries import SkillEntry, get_skill
+from server.upstream.safety.judging import Judged
 from server.upstream.skills.upstream_skill import Address, UpstreamSkill
-from server.upstream.skills.vetting import JudgedSkill, judge_skills
+from server.upstream.skills.vetting import judge_skills
 from server.upstream.upstream import Upstream
 from storage.catalog.pins import Pins
 from storage.errors import StorageError
@@ -155,10 +156,10 @@ def usable(server: str, entries: Sequence[SkillEntry]) -> list[SkillEntry]:
 
 
 def _skill(
-    server: str, judged: JudgedSkill, fetch: Callable[[SkillEntry, str], bytes]
+    server: str, judged: Judged[SkillEntry], fetch: Callable[[SkillEntry, str], bytes]
 ) -> UpstreamSkill:
     """A skill as it may be used: one in quarantine says nothing but that, in words of ours."""
-    entry = judged.entry
+    entry = judged.item
     address = Address.of(server, entry)
     barred = judged.barred
     said = f"In quarantine: {barred}." if barred else revealed(entry.frontmatter["description"])

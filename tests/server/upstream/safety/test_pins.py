@@ -190,4 +190,4 @@ def approve(place: Path, tool: dict[str, Any]) -> None:
         vetting.put("toy", [types.Tool.model_validate(tool)], ())
         (judged,) = vetting.judge("toy", trusts=False)
         made = judged.definition
-        pins.approve("toy", judged.tool.name, made.sha256, made.text)
+        pins.approve("toy", judged.item.name, made.sha256, made.text)

@@ -11,7 +11,8 @@ from typing import Any
 import mcp_types as types
 import pytest
 
-from server.upstream.safety.vetting import CHANGED, UNKNOWN, UNPINNED, Judged, Vetting
+from server.upstream.safety.judging import CHANGED, UNKNOWN, UNPINNED, Judged
+from server.upstream.safety.vetting import Vetting
 from storage.catalog.pins import Pins
 from storage.database import Database
 
@@ -36,16 +37,16 @@ def a_tool(name: str = "add", description: str = "Adds.", **more: Any) -> types.
     )
 
 
-def vetted(pins: Pins, *tools: types.Tool, server: str = "git") -> dict[str, Judged]:
+def vetted(pins: Pins, *tools: types.Tool, server: str = "git") -> dict[str, Judged[types.Tool]]:
     """What a new process makes of what a server lists."""
     vetting = Vetting(SERVERS, pins)
     vetting.put(server, tools, OURS)
-    return {each.tool.name: each for each in vetting.judge(server, trusts=True)}
+    return {each.item.name: each for each in vetting.judge(server, trusts=True)}
 
 
-def approve(pins: Pins, judged: Judged, server: str = "git") -> None:
+def approve(pins: Pins, judged: Judged[types.Tool], server: str = "git") -> None:
     definition = judged.definition
-    pins.approve(server, judged.tool.name, definition.sha256, definition.text)
+    pins.approve(server, judged.item.name, definition.sha256, definition.text)
 
 
 def test_the_first_definition_is_accepted(pins: Pins) -> None:
@@ -134,7 +135,7 @@ def test_a_tool_that_was_away_is_compared_when_it_is_back(pins: Pins) -> None:
 
 def test_of_two_tools_with_one_name_the_first_counts(pins: Pins) -> None:
     judged = vetted(pins, a_tool(), a_tool(description="Else."))
-    assert [each.tool.description for each in judged.values()] == ["Adds."]
+    assert [each.item.description for each in judged.values()] == ["Adds."]
 
 
 def test_looking_accepts_nothing(pins: Pins) -> None:

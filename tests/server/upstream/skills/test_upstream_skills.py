@@ -140,7 +140,7 @@ def _approve(app: App, skilled: Skilled) -> None:
     entries = [SkillEntry.model_validate(each) for each in skilled.entries]
     server = skilled.file.stem
     for each in judge_skills(server, entries, pins, trusts=False):
-        pins.approve(server, each.entry.uri, each.definition.sha256, each.definition.text)
+        pins.approve(server, each.item.uri, each.definition.sha256, each.definition.text)
 
 
 @pytest.mark.parametrize("era", ["legacy", "both"])
@@ -421,7 +421,10 @@ async def test_what_a_skill_hides_is_for_a_person_to_look_at(app_of: Apps, ann: 
     ann.save()
     async with app_of(ann) as app:
         listed = await _called(app, "list_skills")
-    assert "ann/pdf: In quarantine: what it says of itself has invisible characters." in listed
+    assert (
+        "ann/pdf: In quarantine: its front matter has invisible characters (U+202E, U+200B)."
+        in listed
+    )
 
 
 async def test_a_profile_that_hides_a_server_hides_its_skills(app_of: Apps, ann: Skilled) -> None:
