@@ -15,7 +15,7 @@ from tools.conversion.naming import SEPARATOR
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError
 from tools.core.result import ToolModel
-from tools.core.spec import Confirmation, Effect, Prepared, ToolScope, tool
+from tools.core.spec import Alias, Confirmation, Effect, Prepared, ToolScope, tool
 from tools.functions.programs.created import created_of
 
 __all__ = ["create_tool", "remove_tool"]
@@ -33,7 +33,7 @@ MOST_COMPARED = 1_000
 """Lines of a source that is compared with the one before: of more that could take minutes."""
 
 ToolName = Annotated[
-    str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$", description="What it is to be called")
+    str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$", description="What it is called"), Alias("name")
 ]
 
 
@@ -55,8 +55,8 @@ class KeptTool(ToolModel):
     def to_text(self) -> str:
         """How it is called."""
         return (
-            f"{self.name} is there, version {self.version}. Its parameters are {self.signature}."
-            f" Call it with call_tool, or as `await tools.{self.name}(…)` in a program."
+            f"Created version {self.version} of {self.signature}. Call it with call_tool, or as"
+            f" `await tools.{self.name}(…)` in a program."
         )
 
 
@@ -73,7 +73,7 @@ class RemovedTool(ToolModel):
 
     def to_text(self) -> str:
         """That it is gone."""
-        return f"{self.name} is gone. Its {self.version} versions stay in the record."
+        return f"{self.name} is gone. Its source stays in the record."
 
 
 async def _prepared(arguments: Mapping[str, Any], context: RequestContext) -> Prepared:
@@ -176,6 +176,7 @@ async def create_tool(
             " underscore, imports of the standard library; in an async one `await tools.NAME(…)`"
             " calls other tools",
         ),
+        Alias("code", "source"),
     ] = None,
     from_run: Annotated[
         bool,

@@ -74,7 +74,7 @@ async def test_a_tool_is_approved_whole_and_callable_at_once(open_crib: Open, mo
         (crib.root / "a.txt").write_text("one two three\n")
         given = {"tool_name": "count_words", "implementation": COUNT, "reasoning": "I count."}
         made = told(await client.call_tool("create_tool", given))
-        assert made.startswith("count_words is there, version 1.")
+        assert made.startswith("Created version 1 of count_words(")
         assert len(person.asked) == 1
         lines = [line.strip() for line in person.asked[0].splitlines()]
         assert "reasoning: I count." in lines
@@ -142,11 +142,21 @@ async def test_a_program_that_worked_is_a_tool_with_its_variables_as_parameters(
         assert made["signature"] == "long_words(path?: string, least?: integer)"
         said = {"about": "Words\n  of it", "words": 3}
         assert await crib.call("long_words", least=3) == said
-        kind, text = await crib.failure(
-            "create_tool", **given, parameters={"properties": {"text": {"type": "string"}}}
-        )
-        assert kind == "invalid_arguments"
-        assert "sets text to no plain value" in text
+        kept = crib.app.library.catalog.created.get("local", "long_words")
+        assert kept is not None
+        assert kept.source.splitlines()[:4] == [
+            "async def long_words(*, path: str = 'a.txt', least: int = 4):",
+            "",  # as in the program
+            "    read_file = tools.read_file",
+            "    text = (await read_file(file_path=path)).content",
+        ]
+        for parameters, why in (
+            ({"properties": {"text": {"type": "string"}}}, "sets text to no plain value"),
+            (properties, "it has no properties"),
+        ):
+            kind, text = await crib.failure("create_tool", **given, parameters=parameters)
+            assert kind == "invalid_arguments"
+            assert why in text
 
 
 async def test_an_update_is_shown_as_what_changes_and_takes_the_place(open_crib: Open) -> None:

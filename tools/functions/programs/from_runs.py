@@ -36,13 +36,16 @@ def function_of(program: str, name: str, parameters: Mapping[str, Any] | None) -
         InvalidArgumentsError: If it does not end with what it returns, or a parameter is nowhere.
     """
     tree = _parsed(program)
-    lines = program.split("\n")
+    lines: list[str | None] = [*program.split("\n")]
     in_strings = set(_begun_in_strings(tree))
     _return_last(tree, lines, program)
     _drop_imports(tree, lines)
-    properties = (parameters or {}).get("properties")
-    if not isinstance(properties, Mapping):  # what is wrong with that is told of any tool
-        properties = {}
+    properties = parameters.get("properties") if parameters else {}
+    if not isinstance(properties, Mapping):
+        raise InvalidArgumentsError(
+            "parameters: it has no properties.",
+            next_actions=['Send {"properties": {"NAME": {"type": "string"}}}, or leave it out.'],
+        )
     signature = ["*"] if properties else []
     assigned = _assignments(tree)
     for parameter, schema in properties.items():
@@ -58,6 +61,7 @@ def function_of(program: str, name: str, parameters: Mapping[str, Any] | None) -
     body = (
         line if number in in_strings or not line.strip() else f"    {line}"
         for number, line in enumerate(lines, start=1)
+        if line is not None
     )
     return f"async def {name}({', '.join(signature)}):\n" + "\n".join(body) + "\n"
 
@@ -77,7 +81,7 @@ def _parsed(program: str) -> ast.Module:
         ) from None
 
 
-def _return_last(tree: ast.Module, lines: list[str], program: str) -> None:
+def _return_last(tree: ast.Module, lines: list[str | None], program: str) -> None:
     """Has a program return its last expression, or what that prints."""
     last = tree.body[-1] if tree.body else None
     if isinstance(last, ast.Return):
@@ -95,7 +99,7 @@ def _return_last(tree: ast.Module, lines: list[str], program: str) -> None:
                 "from_run: the program does not end with an expression.",
                 next_actions=["Run it with its answer as the last line, then create the tool."],
             )
-    head = lines[last.lineno - 1].encode()[: last.col_offset].decode()
+    head = program.split("\n")[last.lineno - 1].encode()[: last.col_offset].decode()
     said = (ast.get_source_segment(program, answer) or "").split("\n")
     said[0] = f"{head}{before}{said[0]}"
     said[-1] += after
@@ -103,7 +107,7 @@ def _return_last(tree: ast.Module, lines: list[str], program: str) -> None:
     lines[answer.lineno - 1 : answer.lineno - 1 + len(said)] = said
 
 
-def _drop_imports(tree: ast.Module, lines: list[str]) -> None:
+def _drop_imports(tree: ast.Module, lines: list[str | None]) -> None:
     """Names the tools that a program imports: as a function it has their namespace without that."""
     for node in tree.body:
         match node:
@@ -112,13 +116,13 @@ def _drop_imports(tree: ast.Module, lines: list[str]) -> None:
             case ast.ImportFrom(module="tools", level=0):
                 named = (each for each in node.names if each.name != "ToolError")
                 said = (f"{each.asname or each.name} = tools.{each.name}" for each in named)
-                _replace(lines, node, "; ".join(said))
+                _replace(lines, node, "; ".join(said) or None)
 
 
-def _replace(lines: list[str], node: ast.stmt, text: str = "") -> None:
+def _replace(lines: list[str | None], node: ast.stmt, text: str | None = None) -> None:
     """Puts a text in the place of the lines of a statement, of which the number stays."""
     end = node.end_lineno or node.lineno
-    lines[node.lineno - 1 : end] = [text, *[""] * (end - node.lineno)]
+    lines[node.lineno - 1 : end] = [text, *[None] * (end - node.lineno)]
 
 
 def _assignments(tree: ast.Module) -> dict[str, ast.Assign]:
