@@ -19,7 +19,7 @@ from tools.core.collections import Collections
 from tools.core.context import RequestContext
 from tools.core.errors import NotFoundError
 from tools.core.result import OmitNone, ToolModel, ToolResult
-from tools.core.spec import Effect, ToolScope, ToolSpec, tool
+from tools.core.spec import Alias, Effect, Prepared, ToolScope, ToolSpec, tool
 
 if TYPE_CHECKING:
     from tools.agent.agents.agent import Agent
@@ -138,7 +138,9 @@ def _with_agents(spec: ToolSpec, collections: Collections) -> ToolSpec:
 async def delegate_task(
     context: RequestContext,
     subtask_description: Annotated[
-        _Task, Field(description="All that the agent needs to know: it sees nothing else")
+        _Task,
+        Field(description="All that the agent needs to know: it sees nothing else"),
+        Alias("subtask", "task", "prompt"),
     ],
     required_capabilities: Annotated[
         list[_Words] | None, Field(max_length=20, description="What the agent has to be able to do")
@@ -180,6 +182,12 @@ async def delegate_task(
     )
 
 
+async def _with_agent(arguments: Mapping[str, Any], context: RequestContext) -> Prepared:
+    """The same call: nobody is asked about an agent that there is not."""
+    (await agents_of(context)).find(arguments["target_agent"])
+    return Prepared({name: each for name, each in arguments.items() if each is not None}, "")
+
+
 @tool(
     scope=ToolScope.SYSTEM,
     effects={Effect.EXECUTE, Effect.EXTERNAL},
@@ -187,15 +195,20 @@ async def delegate_task(
     tags=("agent",),
     capabilities=("give a task to a certain agent",),
     customize=_with_agents,
+    prepare=_with_agent,
     once=True,
     becomes_job=True,
     timeout=MOST_SECONDS + 120,
 )
 async def delegate_to_agent(
     context: RequestContext,
-    target_agent: Annotated[_Name, Field(description="Which agent; available_agents lists them")],
+    target_agent: Annotated[
+        _Name, Field(description="Which agent; available_agents lists them"), Alias("agent")
+    ],
     subtask: Annotated[
-        _Task, Field(description="All that the agent needs to know: it sees nothing else")
+        _Task,
+        Field(description="All that the agent needs to know: it sees nothing else"),
+        Alias("subtask_description", "task", "prompt"),
     ],
     reasoning: Annotated[  # noqa: ARG001  # for whoever approves, and for the record
         _Words | None, Field(description="Why this agent; for the record")

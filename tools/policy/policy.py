@@ -314,7 +314,7 @@ class Policy:
         if not asks or said.verdict is Verdict.DENY:
             return said, None
         word = spec.confirmation.value
-        reason = f"{spec.name} needs a person's approval first (confirmation {word})."
+        reason = f"{spec.name} asks unless a rule allows it (confirmation {word})."
         return said, Decision(Verdict.ASK, f"confirmation:{word}", "tool", reason)
 
     def _closed(self, spec: ToolSpec) -> ClosedPlaces | None:

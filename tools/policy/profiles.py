@@ -37,7 +37,7 @@ def _rule(
 _ALLOW, _ASK, _DENY = Verdict.ALLOW, Verdict.ASK, Verdict.DENY
 _PROGRAMS = "scope:system+effect:execute"
 _AGENTS = _rule(
-    _ASK, f"{_PROGRAMS}+effect:external", "It runs a program that reaches hosts on the network."
+    _ASK, f"{_PROGRAMS}+effect:external", "It gives work to another program, or to a service."
 )
 _UNCONFINED = _rule(_ASK, _PROGRAMS, "What it runs is not confined.")
 _CREATED = "source:created"

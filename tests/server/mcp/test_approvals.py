@@ -432,7 +432,7 @@ async def test_no_line_of_a_call_passes_for_one_of_the_question(open_shop: OpenS
         await client.call_tool("sell", {"thing": thing, "count": 7})
     (asked,) = person.asked
     lines = asked.message.split("\n")
-    assert lines[0] == "sell needs a person's approval first (confirmation required)."
+    assert lines[0] == "sell asks unless a rule allows it (confirmation required)."
     assert len([line for line in lines if line.endswith(" wants to call sell:")]) == 1
     assert not [line for line in lines if line.startswith("claude wants")]
     assert [line for line in lines if line.startswith("    count: ")] == ["    count: 7"]

@@ -313,10 +313,12 @@ async def test_several_agents_get_the_same_task_for_comparison(crib: Any) -> Non
     assert all("I could not: for both" in each for each in failures.values())
 
 
-async def test_an_unknown_agent_is_answered_with_those_that_there_are(crib: Any) -> None:
-    kind, told = await crib.failure("delegate_to_agent", target_agent="smal", subtask="x")
-    assert kind == "invalid_arguments"
-    assert "Did you mean: small" in told
+async def test_nobody_is_asked_about_an_agent_that_there_is_not(open_crib: Open) -> None:
+    async with open_crib(agents={"small": small()}) as crib, Client(crib.app.server) as client:
+        for name, said in (("smal", "Did you mean: small"), ("small", "approval_required: ")):
+            given = {"target_agent": name, "subtask": "x"}
+            result = await client.call_tool("delegate_to_agent", given)
+            assert said in str(result.content)
 
 
 async def test_available_agents_says_what_each_may(crib: Any) -> None:

@@ -27,7 +27,7 @@ __all__ = ["Errand", "Ran", "mcp_config", "run_program"]
 PRINTED_BYTES = 4_000_000
 """Of what an agent prints: what it does is in it, beside its answer."""
 
-LOGGED_BYTES = 16_000
+LOGGED_BYTES = 4_000
 """Of what it writes as errors."""
 
 REPORT_SECONDS = 5.0

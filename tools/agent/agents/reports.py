@@ -108,7 +108,7 @@ class Report(ToolModel):
 
     def _marked(self, what: str, text: str) -> tuple[str, str, str]:
         mark = f"{what} of {self.agent}, {self.delegation_id[:8]}"
-        return f"--- {mark} ---", text, f"--- end of the {mark} ---"
+        return f"--- {mark} ---", text.rstrip("\n"), f"--- end of the {mark} ---"
 
 
 def event_of(delegation: Delegation, task: str, outcome: Outcome) -> NewContext:
