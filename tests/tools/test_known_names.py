@@ -87,6 +87,11 @@ async def test_a_file_is_changed_as_other_agents_ask(
             "Going",
         ),
         ("save_memory", {"fact": "The crib is locked at night"}, "emember"),
+        ("delegate_task", {"task": "Paint the wall"}, "No agent is configured"),
+        ("delegate_to_agent", {"agent": "ann", "prompt": "Paint"}, "No agent is configured"),
+        ("create_tool", {"name": "x", "code": "import x"}, "x is not of the standard library"),
+        ("remove_tool", {"name": "x"}, "no created tool is called 'x'"),
+        ("get_task", {"id": "x"}, "You have no task 'x'"),
     ],
 )
 async def test_other_tools_are_called_as_other_agents_call_them(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import AliasChoices, ConfigDict, Field
 
 from storage.agent.plans import PlanStatus
 from storage.agent.steps import MOST_STEPS, Draft, Step, StepStatus, moved, replanned
@@ -16,7 +16,7 @@ from tools.answers.plans import PlanLine, PlanView
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import OmitNone, ToolModel
-from tools.core.spec import Effect, ToolScope, tool
+from tools.core.spec import Alias, Effect, ToolScope, tool
 
 if TYPE_CHECKING:  # loaded on first use
     from storage.agent.plans import Plan
@@ -57,7 +57,11 @@ class ChangedStep(ToolModel):
     title: Annotated[_Title | None, Field(description="What is done, in a line")] = None
     detail: Annotated[_Detail | None, Field(description="What else to know for it")] = None
     blocked_by: Annotated[
-        _Blockers | None, Field(description="Ids of the steps that must be over before")
+        _Blockers | None,
+        Field(
+            validation_alias=AliasChoices("blocked_by", "blockedBy", "depends_on", "dependencies"),
+            description="Ids of the steps that must be over before",
+        ),
     ] = None
 
     def to_draft(self) -> Draft:
@@ -140,7 +144,9 @@ def create_plan(
 )
 def update_plan(
     context: RequestContext,
-    step: Annotated[ItemId | None, Field(description="Whose status or note it is")] = None,
+    step: Annotated[
+        ItemId | None, Field(description="Whose status or note it is"), Alias("step_id", "id")
+    ] = None,
     status: Annotated[StepStatus | None, Field(description="How far that step is")] = None,
     note: Annotated[_Text | None, Field(description="How it goes, or why it failed")] = None,
     steps: Annotated[

@@ -87,9 +87,8 @@ class TaskReport(ToolModel):
     def to_text(self) -> str:
         """Two or three lines for the model, and what the call answers."""
         if self.state == "working":
-            head = (
-                f"{self.tool} goes on as task {self.task_id}, since {self.seconds:g} s{self._said}"
-            )
+            so_far = f"{self.seconds:g} s so far{self._said}"
+            head = f"{self.tool} goes on as task {self.task_id}, {so_far}"
         else:
             ended = _ENDED[JobState(self.state)]
             head = (
@@ -103,7 +102,8 @@ class TaskReport(ToolModel):
     def _said(self) -> str:
         if self.message is None and self.done is None:
             return ""
-        share = "" if self.done is None else f"{self.done:g}"
+        has_share = self.done is not None and (self.total is not None or not self.message)
+        share = f"{self.done:g}" if has_share else ""
         share += "" if self.total is None else f" of {self.total:g}"
         said = json.dumps(self.message, ensure_ascii=False) if self.message else ""
         said = ", ".join(filter(None, [share, said]))

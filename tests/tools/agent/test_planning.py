@@ -184,6 +184,13 @@ async def test_one_step_is_shown_with_everything(open_crib: Opener) -> None:
         assert "Did you mean: copy" in told
 
 
+async def test_steps_come_as_other_agents_send_them(open_crib: Opener) -> None:
+    async with open_crib() as crib:
+        await _plan(crib, [{"id": 1, "title": "Buy"}, {"title": "Paint", "depends_on": [1]}])
+        made = await crib.call("update_plan", step_id=1, status="completed")
+        assert [(each["id"], each["state"]) for each in made["steps"]] == [("2", "ready")]
+
+
 async def test_what_cannot_be_is_refused_with_what_can(open_crib: Opener) -> None:
     async with open_crib() as crib:
         await _plan(crib)

@@ -316,7 +316,7 @@ SHAPES = [
         {"x": 1},
         True,  # noqa: FBT003  # the result
         {"x": 1, "lock": 1},
-        "`lock` is unknown; leave it out; known are `x`.",
+        "`lock` is unknown; leave it out, or use one of `x`.",
     ),
     Shape(
         endless_default,

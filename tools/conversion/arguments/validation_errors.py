@@ -96,7 +96,8 @@ def unknown_name(path: str, name: object, known: Collection[str], meant: str | N
     if meant:
         remedy = f"did you mean `{_join(path, meant)}`?"
     elif known:
-        remedy = f"leave it out; known are {enumerate_some([f'`{each}`' for each in known])}."
+        others = enumerate_some([f"`{each}`" for each in known])
+        remedy = f"leave it out, or use one of {others}."
     else:
         remedy = "leave it out; there is nothing to give."
     return f"`{_join(path, show(str(name))[1:-1])}` is unknown; {remedy}"

@@ -280,8 +280,9 @@ class Jobs:
             found = jobs.find(identity, job_id)
         if found is None:
             raise NotFoundError(
-                f"There is no task {job_id!r} of yours: its result is kept for a day.",
+                f"You have no task {job_id!r}; results are kept for a day.",
                 suggestions=[each.id for each in jobs.latest(identity, SUGGESTED)],
+                next_actions=["Take the id that the call was answered with, or make it again."],
             )
         return found
 
