@@ -255,6 +255,20 @@ async def test_a_program_that_is_cancelled_leaves_nothing_running(crib: Crib, wa
         await wait.cancelled.wait()
 
 
+async def test_a_program_tells_the_calls_that_it_has_made_while_it_runs(crib: Crib) -> None:
+    told: list[str | None] = []
+
+    async def hear(_done: float, _total: float | None, message: str | None) -> None:
+        told.append(message)
+
+    code = "await tools.list_directory()\nawait tools.read_file('a.txt')\nNone"
+    await crib.client.call_tool("run_code", {"code": code}, progress_callback=hear)
+    assert told == [
+        "calls: 1 list_directory (1 not finished)",
+        "calls: 1 list_directory, 1 read_file (1 not finished)",
+    ]
+
+
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_a_program_is_run_once_while_a_call_of_it_asks(open_crib: Open, mode: str) -> None:
     runs: list[str] = []

@@ -115,6 +115,7 @@ class ProgramCalls:
         made = self._made.setdefault(tool, MadeCalls(tool))
         made.made += 1
         made.open += 1
+        await context.report_progress(self._most - self.remaining(), None, f"calls: {self}")
         result = await context.result_of(name, arguments)
         made.open -= 1  # what is cancelled stays open
         made.failed += result.is_error
