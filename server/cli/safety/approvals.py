@@ -29,7 +29,7 @@ __all__ = ["Action", "approvals"]
 
 POLL_SECONDS = 0.5
 LETTERS = {
-    "y": "[y]es, once",
+    "y": "[y]es once",
     "w": "similar calls for a [w]hile",
     "a": "[a]lways",
     "b": "[b] always",

@@ -258,7 +258,7 @@ async def test_a_program_that_is_cancelled_leaves_nothing_running(crib: Crib, wa
 async def test_a_program_tells_the_calls_that_it_has_made_while_it_runs(crib: Crib) -> None:
     told: list[str | None] = []
 
-    async def hear(_done: float, _total: float | None, message: str | None) -> None:
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
         told.append(message)
 
     code = "await tools.list_directory()\nawait tools.read_file('a.txt')\nNone"

@@ -144,7 +144,7 @@ def test_a_call_is_always_approved_by_a_rule_in_the_settings(
 def test_the_open_list_takes_either_rule(store: ApprovalStore, work: Path) -> None:
     config = work / "settings.toml"
     config.write_text("")
-    prompt = ": [y]es, once, similar calls for a [w]hile, [a]lways, [b] always, [n]o, [s]kip [s]: "
+    prompt = ": [y]es once, similar calls for a [w]hile, [a]lways, [b] always, [n]o, [s]kip [s]: "
     with terminal("--config", str(config)) as screen:
         store.open(OFFERED, ApprovalState.PENDING, 600)
         screen.expect("always (b): bash(make *)")
@@ -302,7 +302,7 @@ def test_the_open_list_shows_a_question_that_comes_and_takes_the_answer(
         screen.type("w\n")
         screen.expect("bash(make test) for 60 minutes")
         second = store.open(replace(ASKED, digest="d2", rule=""), ApprovalState.PENDING, 600)
-        screen.expect(f"{second[:8]} bash: [y]es, once, [n]o, [s]kip [s]: ")
+        screen.expect(f"{second[:8]} bash: [y]es once, [n]o, [s]kip [s]: ")
         screen.type("w\nn\n")
         screen.expect("denied")
     assert store.state(ticket) is ApprovalState.APPROVED
