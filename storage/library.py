@@ -120,7 +120,7 @@ class Shelf:
         """The plans."""
         from storage.agent.plans import Plans
 
-        return Plans(self.identity, self._library.database)
+        return Plans(self.identity, self._library.database, self._library.indexer.notify)
 
     @cached_property
     def todos(self) -> Todos:

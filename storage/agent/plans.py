@@ -13,7 +13,7 @@ from typing import Literal
 from storage.agent.steps import OVER, Draft, Step, replanned
 from storage.database import Database, Where, exactly
 from storage.errors import PlanConflictError, PlanNotFoundError
-from storage.models import Identity
+from storage.models import Identity, NewContext
 
 __all__ = ["ListedPlan", "Plan", "PlanStatus", "Plans", "add_steps"]
 
@@ -27,6 +27,9 @@ GOAL_CHARACTERS = 80
 
 Change = Callable[[Sequence[Step]], Sequence[Step]]
 """What becomes of the steps; it raises if it is not legal, and nothing is changed."""
+
+Tell = Callable[["Plan"], NewContext]
+"""What is kept of a plan that is closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,10 @@ class ListedPlan:
     update_time: float
 
 
+def _nothing() -> None:
+    """Nobody embeds what is added."""
+
+
 class Plans:
     """The plans of one identity; nobody else's are read or changed.
 
@@ -88,11 +95,15 @@ class Plans:
     Args:
         identity: Whose; a plan is found again under this very identity only.
         database: The record.
+        added: Called when an event was kept.
     """
 
-    def __init__(self, identity: Identity, database: Database) -> None:
+    def __init__(
+        self, identity: Identity, database: Database, added: Callable[[], None] = _nothing
+    ) -> None:
         self._identity = identity
         self._database = database
+        self._added = added
 
     def create(
         self, session_id: str, goal: str, drafts: Sequence[Draft], reasoning: str = ""
@@ -147,23 +158,37 @@ class Plans:
             )
         return replace(plan, steps=steps, update_time=now)
 
-    def close(
-        self, session_id: str, plan_id: str, message: str, output: str, *, abandon: bool = False
-    ) -> Plan:
-        """Closes an open plan.
+    def close(  # noqa: PLR0913  # what is said of it
+        self,
+        session_id: str,
+        plan_id: str,
+        message: str,
+        output: str,
+        *,
+        tell: Tell,
+        abandon: bool = False,
+    ) -> tuple[Plan, str]:
+        """Closes an open plan and keeps an event that tells of it, both or none.
 
         Args:
             session_id: Which session asks.
             plan_id: Which plan.
             message: What is said of it.
             output: What came of it.
+            tell: Makes the event of the plan as it is then.
             abandon: Whether steps may be left open.
+
+        Returns:
+            The plan, and the id of the event.
 
         Raises:
             PlanNotFoundError: If there is none.
             PlanConflictError: If it is closed, or steps are open.
             StorageUnavailableError: If the record cannot be written; nothing is changed.
         """
+        from storage.contexts.contexts import insert_whole, read_context
+        from storage.contexts.ingestion import normalized, prepare
+
         with self._database.write() as connection:
             seq, plan = self._found(connection, session_id, plan_id)
             _check_open(plan)
@@ -177,7 +202,12 @@ class Plans:
                 " update_time = ? WHERE seq = ?",
                 (status, message, output, session_id, now, seq),
             )
-        return replace(plan, status=status, message=message, output=output, update_time=now)
+            plan = replace(plan, status=status, message=message, output=output, update_time=now)
+            new = normalized(tell(plan))
+            event, _ = insert_whole(connection, self._identity, new, prepare(new), now)
+            event_id = read_context(connection, event).id
+        self._added()
+        return plan, event_id
 
     def has_open(self, session_id: str) -> bool:
         """Whether an empty id means a plan of this session."""

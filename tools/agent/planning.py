@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AliasChoices, ConfigDict, Field
@@ -220,24 +221,27 @@ def done(
     said, came = message or "", output or ""
     shelf, session = context.shelf(), context.session_id
     if not plan_id and not shelf.plans.has_open(session):
-        event_id = _record(context, f"Done: {said or came}", [said, came]) if said or came else None
+        new = _event(f"Done: {said or came}", said, came)
+        event_id = shelf.add(new).context.id if said or came else None
         return Closed(status="completed", event_id=event_id)
-    plan = shelf.plans.close(session, plan_id, said, came, abandon=abandon)
-    title = f"{plan.status.capitalize()}: {plan.goal}"
-    event_id = _record(context, title, [plan.goal, said, came, _steps_told(plan)], plan.id)
+    plan, event_id = shelf.plans.close(session, plan_id, said, came, tell=_told, abandon=abandon)
     return Closed(plan_id=plan.id, status=plan.status, event_id=event_id)
 
 
-def _record(context: RequestContext, title: str, parts: Sequence[str], plan_id: str = "") -> str:
-    """Keeps what was done as an event, and answers with its id."""
-    new = NewContext(
+def _told(plan: Plan) -> NewContext:
+    """A closed plan as an event."""
+    title = f"{plan.status.capitalize()}: {plan.goal}"
+    new = _event(title, plan.goal, plan.message, plan.output, _steps_told(plan))
+    return replace(new, raw_type="plan", raw_id=plan.id)
+
+
+def _event(title: str, *parts: str) -> NewContext:
+    """What was done, as an event."""
+    return NewContext(
         context_type=ContextType.EVENT,
         title=shortened(title, TITLE_CHARACTERS),
         text="\n\n".join(filter(None, parts)),
-        raw_type="plan" if plan_id else "",
-        raw_id=plan_id,
     )
-    return context.shelf().add(new).context.id
 
 
 def _steps_told(plan: Plan) -> str:

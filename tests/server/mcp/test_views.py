@@ -259,7 +259,9 @@ async def test_plans_are_listed_and_each_is_shown_whole(
 ) -> None:
     drafts = [Draft("dig", "Dig", "Two spades deep"), Draft("sow", "Sow", None, ("dig",))]
     plan = shelf.plans.create("monday", "A garden", drafts)
-    shelf.plans.close("monday", shelf.plans.create("monday", "Old", []).id, "", "")
+    event = NewContext(context_type=ContextType.EVENT, title="Old", text="Old")
+    old = shelf.plans.create("monday", "Old", [])
+    shelf.plans.close("monday", old.id, "", "", tell=lambda _plan: event)
     library.shelf(Identity("bob")).plans.create("monday", "Not yours", drafts)
     text = await read(server, "context://plans")
     assert text.startswith("# Plans: 2\n")

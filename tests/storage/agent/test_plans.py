@@ -19,13 +19,18 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from storage.agent.plans import Plans
+from storage.agent.plans import Plan, Plans
 from storage.agent.steps import MOVES, Draft, Step, StepStatus, moved, replanned, states_of
 from storage.database import Database
-from storage.errors import InvalidSourceError, PlanConflictError, PlanNotFoundError
+from storage.errors import (
+    InvalidSourceError,
+    PlanConflictError,
+    PlanNotFoundError,
+    StorageUnavailableError,
+)
 from storage.memory.entries import Entries
 from storage.memory.models import NewEntry
-from storage.models import Identity
+from storage.models import ContextType, Identity, NewContext
 
 ANN = Identity("ann")
 OTHERS = (Identity("bob"), Identity("Ann"), Identity("ann", "phone"), Identity("ann", "", "coder"))
@@ -68,6 +73,12 @@ def drafts(*steps: str) -> list[Draft]:
 
 def become(step: str, status: StepStatus, session: str = "s") -> Any:
     return partial(moved, step_id=step, status=status, note=None, session=session)
+
+
+def told_of(plan: Plan) -> NewContext:
+    return NewContext(
+        context_type=ContextType.EVENT, title=plan.goal, text=plan.message or plan.goal
+    )
 
 
 def statuses(steps: Sequence[Step]) -> dict[str, str]:
@@ -197,7 +208,7 @@ def test_a_plan_is_the_sessions_that_made_it_and_of_the_one_that_goes_on_with_it
     assert caught.value.candidates == (f"{second.id} (Reap)", f"{first.id} (Sow)")
     plans.change("tuesday", first.id, become("dig", "completed", "tuesday"))
     assert plans.get("tuesday") == plans.get("monday", first.id)
-    plans.close("tuesday", second.id, "Sold the field", "", abandon=True)
+    plans.close("tuesday", second.id, "Sold the field", "", tell=told_of, abandon=True)
     assert plans.get("monday").id == first.id
     assert [(each.id, each.over, each.total) for each in plans.listed(10)] == [(first.id, 1, 2)]
     assert [each.status for each in plans.listed(10, closed=True)] == ["abandoned", "open"]
@@ -214,7 +225,7 @@ def test_nobody_reads_or_changes_the_plan_of_another(database: Database, other: 
     with pytest.raises(PlanNotFoundError, match="no other"):
         others.change("s", plan.id, become("a", "completed"))
     with pytest.raises(PlanNotFoundError, match="no other"):
-        others.close("s", plan.id, "", "", abandon=True)
+        others.close("s", plan.id, "", "", tell=told_of, abandon=True)
     assert Plans(ANN, database).get("s") == plan
 
 
@@ -283,12 +294,24 @@ def test_a_plan_with_open_steps_is_closed_only_as_abandoned(database: Database) 
     plan = plans.create("s", "Get there", drafts("a", "b"))
     plans.change("s", "", become("a", "failed"))
     with pytest.raises(PlanConflictError, match=re.escape("open steps: 'a' (failed), 'b'")):
-        plans.close("s", "", "", "")
-    closed = plans.close("s", "", "No use", "", abandon=True)
+        plans.close("s", "", "", "", tell=told_of)
+    closed, _ = plans.close("s", "", "No use", "", tell=told_of, abandon=True)
     assert plans.get("s", plan.id) == closed
     assert (closed.status, closed.message) == ("abandoned", "No use")
     with pytest.raises(PlanConflictError, match="abandoned, and closed for good"):
         plans.change("s", plan.id, become("b", "skipped"))
+
+
+def test_a_plan_stays_open_where_its_event_cannot_be_kept(database: Database) -> None:
+    plans = Plans(ANN, database)
+    plans.create("s", "Get there", drafts("a"))
+
+    def tell(_plan: Plan) -> NewContext:
+        raise StorageUnavailableError("The disk is full.")
+
+    with pytest.raises(StorageUnavailableError):
+        plans.close("s", "", "", "", tell=tell, abandon=True)
+    assert plans.get("s").status == "open"
 
 
 def test_a_plan_is_forgotten_with_the_session_that_made_it(database: Database) -> None:

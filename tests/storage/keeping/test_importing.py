@@ -454,8 +454,9 @@ def test_a_plan_comes_back_as_it_was_and_its_later_version_stays(
     assert moved(library, other) == {"unchanged": 1}
     assert moved(other, library) == {"replaced": 1}
     assert here.get("s") == there.get("s") != made
-    here.close("s", "", "Enough", "A bed", abandon=True)
-    assert moved(library, other) == {"replaced": 1}
+    event = NewContext(context_type=ContextType.EVENT, title="A garden", text="Enough")
+    here.close("s", "", "Enough", "A bed", tell=lambda _plan: event, abandon=True)
+    assert moved(library, other) == {"replaced": 1, "added": 1}
     assert there.get("s", made.id) == here.get("s", made.id)
 
 
