@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from keyword import iskeyword
 from typing import Any
 
@@ -27,29 +28,29 @@ _PLAIN = {**TYPES, "null": "None"}
 
 def stub(spec: ToolSpec, description: str) -> str:
     """A tool as one line of Python: its signature, the shape of its result, and what it does."""
-    lines = (_line(spec, depth) for depth in range(MOST_DEPTH, -1, -1))
-    line = next((each for each in lines if len(each) <= LONGEST), f"async def {spec.name}(**_)")
+    lines = (_line(spec, depth) for depth in range(MOST_DEPTH + 1))
+    short = [*takewhile(lambda line: len(line) <= LONGEST, lines)]
+    line = short[-1] if short else f"async def {spec.name}(**_)"
     return f"{line}  # {clipped_line(summary(description), SUMMARY_CHARACTERS)}"
 
 
 def _line(spec: ToolSpec, depth: int) -> str:
     schema = spec.input_schema
+    types = _Types(schema)
     given = _members(schema)
     required = schema.get("required") or ()
     named = [each for each in given if _keyword(each).isidentifier()]
     ordered = sorted(named, key=lambda each: each not in required)
-    parts = [_parameter(each, given[each], schema, depth, each in required) for each in ordered]
+    parts = [_parameter(each, given[each], types, depth, each in required) for each in ordered]
     if others := [each for each in given if each not in named]:
         shown = {each: given[each] for each in others}
-        parts.append(f"**others: {_shape(shown, others, schema, depth)}")
+        parts.append(f"**others: {types.shape(shown, others, depth)}")
     listed = ", ".join(["*", *parts] if ordered else parts)
     return f"async def {spec.name}({listed}) -> {_result(spec.output_schema, depth)}"
 
 
-def _parameter(
-    name: str, schema: object, root: Mapping[str, Any], depth: int, is_required: bool
-) -> str:
-    typed = f"{_keyword(name)}: {_type(schema, root, depth)}"
+def _parameter(name: str, schema: object, types: _Types, depth: int, is_required: bool) -> str:
+    typed = f"{_keyword(name)}: {types.of(schema, depth)}"
     if is_required:
         return typed
     if isinstance(schema, Mapping) and "default" in schema:
@@ -67,50 +68,66 @@ def _result(schema: Mapping[str, Any] | None, depth: int) -> str:
         return "str"
     members = _members(schema)
     whole = members[ALONE] if members.keys() == {ALONE} else schema
-    return _type(whole, schema, depth)
+    return _Types(schema).of(whole, depth)
 
 
-def _type(schema: object, root: Mapping[str, Any], depth: int) -> str:
-    if not isinstance(schema, Mapping):
-        return "Any"
-    schema = resolved(schema, root)
-    if isinstance(choices := schema.get("enum"), list | tuple):
-        return f"Literal[{', '.join(map(_literal, choices))}]"
-    if "const" in schema:
-        return f"Literal[{_literal(schema['const'])}]"
-    union = schema.get("anyOf") or schema.get("oneOf")
-    if isinstance(union, list | tuple):
-        return _union(_type(each, root, depth) for each in union)
-    kind = schema.get("type", "object" if "properties" in schema else None)
-    kinds = kind if isinstance(kind, list | tuple) else [kind]
-    return _union(_kind(str(each), schema, root, depth) for each in kinds)
+class _Types:
+    """The types of a schema that may be anybody's: each part is written once, and cut.
 
+    Args:
+        root: What its references are within.
+    """
 
-def _kind(kind: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
-    plain = _PLAIN.get(kind, "Any")
-    if not depth:
-        return plain
-    if plain == "list" and "items" in schema:
-        return f"list[{_type(schema['items'], root, depth - 1)}]"
-    if plain != "dict":
-        return plain
-    if members := _members(schema):
-        return _shape(members, schema.get("required") or (), root, depth)
-    more = schema.get("additionalProperties")
-    return f"dict[str, {_type(more, root, depth - 1)}]" if isinstance(more, Mapping) else "dict"
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._written: dict[tuple[int, int], str] = {}
 
+    def of(self, schema: object, depth: int) -> str:
+        """The type of a part, down to some levels."""
+        if not isinstance(schema, Mapping):
+            return "Any"
+        key = id(schema), depth
+        if key not in self._written:
+            self._written[key] = "Any"  # as what consists of itself is told
+            self._written[key] = self._type(schema, depth)[: LONGEST + 1]
+        return self._written[key]
 
-def _shape(
-    members: Mapping[str, object], required: object, root: Mapping[str, Any], depth: int
-) -> str:
-    needed = required if isinstance(required, list | tuple) else ()
-    told = (
-        f"{_literal(name)}: {_type(each, root, depth - 1)}"
-        if name in needed
-        else f"{_literal(name)}: NotRequired[{_type(each, root, depth - 1)}]"
-        for name, each in members.items()
-    )
-    return f"{{{', '.join(told)}}}"
+    def _type(self, schema: Mapping[str, Any], depth: int) -> str:
+        schema = resolved(schema, self._root)
+        if isinstance(choices := schema.get("enum"), list | tuple):
+            return f"Literal[{', '.join(map(_literal, choices))}]"
+        if "const" in schema:
+            return f"Literal[{_literal(schema['const'])}]"
+        union = schema.get("anyOf") or schema.get("oneOf")
+        if isinstance(union, list | tuple):
+            return _union(self.of(each, depth) for each in union)
+        kind = schema.get("type", "object" if "properties" in schema else None)
+        kinds = kind if isinstance(kind, list | tuple) else [kind]
+        return _union(self._kind(str(each), schema, depth) for each in kinds)
+
+    def _kind(self, kind: str, schema: Mapping[str, Any], depth: int) -> str:
+        plain = _PLAIN.get(kind, "Any")
+        if not depth:
+            return plain
+        if plain == "list" and "items" in schema:
+            return f"list[{self.of(schema['items'], depth - 1)}]"
+        if plain != "dict":
+            return plain
+        if members := _members(schema):
+            return self.shape(members, schema.get("required") or (), depth)
+        more = schema.get("additionalProperties")
+        return f"dict[str, {self.of(more, depth - 1)}]" if isinstance(more, Mapping) else "dict"
+
+    def shape(self, members: Mapping[str, object], required: object, depth: int) -> str:
+        """The type of an object by its members, down to some levels."""
+        needed = required if isinstance(required, list | tuple) else ()
+        told = (
+            f"{_literal(name)}: {self.of(each, depth - 1)}"
+            if name in needed
+            else f"{_literal(name)}: NotRequired[{self.of(each, depth - 1)}]"
+            for name, each in members.items()
+        )
+        return f"{{{', '.join(told)}}}"
 
 
 def _members(schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -199,27 +199,50 @@ def _required(schema: Mapping[str, Any]) -> list[str]:
     return [clipped_line(str(name), NAME_CHARACTERS) for name in names]
 
 
-def _type(
-    schema: object, root: Mapping[str, Any], *, short: bool = False, depth: int = MOST_DEPTH
-) -> str:
-    if not isinstance(schema, Mapping) or not depth:
-        return "any"
-    schema = resolved(schema, root)
-    if isinstance(choices := schema.get("enum"), list | tuple):
-        told = "|".join(map(str, choices))
-        if not short or len(told) <= CHOICES_CHARACTERS:
-            return told
-    union = next((schema[key] for key in ("anyOf", "oneOf") if key in schema), None)
-    if isinstance(union, list | tuple):
-        said = (_type(each, root, short=short, depth=depth - 1) for each in union)
-        return "|".join(dict.fromkeys(said))
-    kind = schema.get("type", "any")
-    if kind == "array":
-        return f"[{_type(schema.get('items', {}), root, short=short, depth=depth - 1)}]"
-    if kind == "object" and not short and (names := [name for name, _ in _properties(schema)]):
-        return "{" + ", ".join(f"{name}?" for name in names) + "}"
-    kinds = kind if isinstance(kind, list | tuple) else [kind]
-    return "|".join(_SHORT.get(str(each), str(each)) if short else str(each) for each in kinds)
+def _type(schema: object, root: Mapping[str, Any], *, short: bool = False) -> str:
+    return _TypeWriter(root, is_short=short).type_of(schema)
+
+
+class _TypeWriter:
+    """Writes a type of a schema that may be anybody's: each part of it once, and cut.
+
+    Args:
+        root: What its references are within.
+        is_short: Whether it is for a card.
+    """
+
+    def __init__(self, root: Mapping[str, Any], *, is_short: bool) -> None:
+        self._root = root
+        self._is_short = is_short
+        self._written: dict[tuple[int, int], str] = {}
+
+    def type_of(self, schema: object, depth: int = MOST_DEPTH) -> str:
+        """The type of a part, down to some levels."""
+        if not isinstance(schema, Mapping) or not depth:
+            return "any"
+        key = id(schema), depth
+        if key not in self._written:
+            self._written[key] = self._type(schema, depth)[:PARAMETERS_CHARACTERS]
+        return self._written[key]
+
+    def _type(self, schema: Mapping[str, Any], depth: int) -> str:
+        schema = resolved(schema, self._root)
+        if isinstance(choices := schema.get("enum"), list | tuple):
+            told = "|".join(map(str, choices))
+            if not self._is_short or len(told) <= CHOICES_CHARACTERS:
+                return told
+        union = next((schema[key] for key in ("anyOf", "oneOf") if key in schema), None)
+        if isinstance(union, list | tuple):
+            said = (self.type_of(each, depth - 1) for each in union)
+            return "|".join(dict.fromkeys(said))
+        kind = schema.get("type", "any")
+        if kind == "array":
+            return f"[{self.type_of(schema.get('items', {}), depth - 1)}]"
+        members = [f"{name}?" for name, _ in _properties(schema)]
+        if kind == "object" and members and not self._is_short:
+            return f"{{{', '.join(members)}}}"
+        kinds = map(str, kind if isinstance(kind, list | tuple) else [kind])
+        return "|".join(_SHORT.get(each, each) if self._is_short else each for each in kinds)
 
 
 def resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:

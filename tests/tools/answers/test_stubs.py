@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -112,3 +113,21 @@ def test_a_type_without_end_is_told_so_far() -> None:
     line = foreign(schema, schema)
     assert line.startswith("async def far(*, tree: {")
     assert len(line) < 2_000
+
+
+REF = {"$ref": "#/$defs/a"}
+WIDE = {"type": "object", "properties": {f"p{number}": REF for number in range(500)}}
+HOSTILE = [
+    {"anyOf": [REF] * 600},
+    {"anyOf": [{"type": "array", "items": REF}] * 600},
+    WIDE,
+    {"type": "object", "additionalProperties": {"oneOf": [REF, *[WIDE] * 100]}},
+]
+
+
+@pytest.mark.parametrize("part", HOSTILE)
+def test_a_schema_that_grows_without_end_is_told_soon(part: dict[str, Any]) -> None:
+    schema = {"type": "object", "properties": {"x": REF}, "$defs": {"a": part}}
+    began = time.process_time()
+    assert len(foreign(schema, schema)) < 2_000
+    assert time.process_time() - began < 1
