@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
+from jsonschema import Draft202012Validator, SchemaError  # type: ignore[import-untyped]  # ships no types
 from pydantic import BaseModel, ValidationError
 
 from tools.conversion.callables.docstrings import description
+from tools.core.audit.secret_schema import subschemas
 from tools.core.errors import InvalidArgumentsError
 from tools.functions.programs.drafts import Draft, check_text
 
 __all__ = ["definition_of"]
+
+OWN = "#/$defs/"
+"""What references within a schema begin with."""
 
 LONGEST = 20_000
 """Characters of a definition."""
@@ -25,9 +30,16 @@ TEXTS = frozenset({"title", "description", "examples"})
 """What a schema says to its reader alone."""
 
 
-class _Arguments(BaseModel, extra="allow"):
+class _Object(BaseModel, extra="allow"):
+    """The JSON Schema of an object."""
+
+    type: Literal["object"]
+
+
+class _Arguments(_Object):
     """The JSON Schema of a tool's arguments."""
 
+    type: Literal["object"] = "object"  # as nobody who gives one has to say
     properties: dict[str, dict[str, Any]] = {}
     required: list[str] | None = None
 
@@ -36,7 +48,7 @@ class _Sent(BaseModel):
     """What a process says of a tool."""
 
     input_schema: _Arguments
-    output_schema: dict[str, Any] | None
+    output_schema: _Object | None
 
 
 def definition_of(
@@ -55,7 +67,9 @@ def definition_of(
     """
     try:
         found = _Sent.model_validate(sent)
-    except ValidationError:
+        for each in (sent["input_schema"], sent["output_schema"]):
+            _check_schema(each)
+    except (ValidationError, SchemaError, RecursionError):
         raise _unfit("what it loaded as is no tool") from None
     schema = found.input_schema
     if sorted(schema.properties) != sorted(draft.parameters):
@@ -69,7 +83,7 @@ def definition_of(
         "function": draft.function,
         "description": told or description(draft.said),
         "input_schema": schema.model_dump(exclude_none=True),
-        "output_schema": found.output_schema,
+        "output_schema": sent["output_schema"],
     }
     try:
         said = json.dumps(definition, ensure_ascii=False, allow_nan=False)
@@ -79,6 +93,22 @@ def definition_of(
     if len(said) > LONGEST:
         raise _unfit(f"its definition has {len(said):,} characters, {LONGEST:,} are allowed")
     return definition
+
+
+def _check_schema(schema: Mapping[str, Any] | None) -> None:
+    """Refuses what clients may refuse, and with it every tool that is listed.
+
+    Raises:
+        SchemaError: Because it is no JSON Schema, or refers to what is no part of it.
+    """
+    if schema is None:
+        return
+    if len(json.dumps(schema)) > LONGEST:  # before anything looks at its parts
+        raise SchemaError("It is too long.")
+    Draft202012Validator.check_schema(schema)
+    references = (each["$ref"] for each in subschemas(schema, schema) if "$ref" in each)
+    if not all(each.removeprefix(OWN) in schema.get("$defs", {}) for each in references):
+        raise SchemaError("A reference leads nowhere.")
 
 
 def _texts(given: Mapping[str, Any] | None, schema: _Arguments) -> dict[str, str]:
