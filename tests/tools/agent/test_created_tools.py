@@ -111,6 +111,39 @@ async def test_wrong_arguments_and_failures_are_told_as_of_any_tool(crib: Crib) 
     assert "gone.txt" in text
 
 
+COUNTING = '''
+async def count_up(least: int, is_patient: bool = True) -> int:
+    """Counts with a program."""
+    for number in range(least):
+        try:
+            await tools.bash(command=f"seq {number}")
+        except ToolError:
+            if not is_patient:
+                raise
+    return least
+'''
+
+
+async def test_what_its_calls_needed_approval_for_is_told_with_its_result(open_crib: Open) -> None:
+    needed = (
+        "[Needs approval: bash: the user can allow 'bash(seq 0)', 'bash(seq 1)'."
+        " Not covered by a rule: `seq 0`. It runs programs.]"
+    )
+    allowed = ["create_tool", "source:created", "run_code"]
+    async with open_crib(policy__profile="cautious", policy__allow=allowed) as crib:
+        await crib.call("create_tool", tool_name="count_up", implementation=COUNTING)
+        async with Client(crib.app.server) as alone:
+            counted = await alone.call_tool("count_up", {"least": 2})
+            failed = await alone.call_tool("count_up", {"least": 2, "is_patient": False})
+            code = {"code": "await tools.count_up(2)"}
+            program = await alone.call_tool("run_code", code)
+    assert told(counted) == f"{needed}\n2"
+    assert counted.structured_content == {"result": 2}
+    assert failed.is_error
+    assert needed.partition(",")[0] in told(failed)
+    assert told(program) == f"2\n{needed}\n[calls: 1 count_up]"
+
+
 PROGRAM = """
 from tools import read_file
 path = "a.txt"
@@ -302,7 +335,7 @@ async def test_clients_are_told_that_the_list_changed(open_crib: Open, mode: str
         assert "shout" in await names(crib.client)
 
 
-async def test_another_server_on_the_same_data_has_it_within_a_second(
+async def test_another_server_on_the_same_data_has_it_without_being_asked(
     open_crib: Open, tmp_path: Path
 ) -> None:
     async with open_crib() as crib:
@@ -310,10 +343,11 @@ async def test_another_server_on_the_same_data_has_it_within_a_second(
         other = build(load(flags, environ={"TOOLCRIB_CONFIG": ""}))
         async with other.running(), Client(other.server) as client:
             assert "shout" not in await names(client)
+            heard = anyio.Event()
+            other.created.on_change(heard.set)
             await crib.call("create_tool", tool_name="shout", implementation=SHOUT)
-            with anyio.fail_after(1):
-                while other.registry.of("local").get("shout") is None:
-                    await anyio.lowlevel.checkpoint()
+            with anyio.fail_after(10):
+                await heard.wait()
             assert told(await client.call_tool("shout", {"text": "hi"})) == "HI"
             changed = SHOUT.replace("upper", "title")
             await crib.call("create_tool", tool_name="shout", implementation=changed)

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
@@ -127,10 +127,10 @@ class WarmTools:
         calls = ProgramCalls(MOST_CALLS)
         async with self._worker(tool, context) as worker:
             try:
-                with context.looping(tool.digest, calls.remaining) as (looping, _):
+                with context.looping(tool.digest, calls.remaining) as (looping, loop):
                     result = decode_result(await worker.call(asked, calls.within(looping)))
-                if result.is_error:
-                    ToolFailure.model_validate(result.structured)
+                needed = loop.needed if context.loop is None else ()  # else the outer one tells
+                return _told(result, [f"[Needs approval: {each}]" for each in needed])
             except WorkerEndedError as error:
                 raise ToolFailedError(
                     f"{tool.name} did not finish: its process {error}.",
@@ -138,7 +138,6 @@ class WarmTools:
                 ) from None  # it is in the log
             except (KeyError, TypeError, ValueError, ValidationError) as error:
                 raise ToolFailedError(f"{tool.name} answered what no tool does.") from error
-            return result
 
     async def keep(self, warm: _Warm) -> None:
         """Has a process wait for its next call; where too many do, the first of them ends."""
@@ -212,6 +211,22 @@ def _offer_of(draft: Draft, loaded: Loaded | None) -> Message:
             next_actions=["Send the source with that changed."],
         )
     return offers[0]
+
+
+def _told(result: ToolResult, notes: list[str]) -> ToolResult:
+    """A result with what its caller should know besides, before a text that may be cut.
+
+    Raises:
+        ValidationError: If it is a failure and does not look like one.
+    """
+    if result.is_error:
+        failure = ToolFailure.model_validate(result.structured)
+        failure.message = "\n".join([failure.message, *notes])
+        return replace(result, structured=failure.model_dump(mode="json"), text=failure.to_text())
+    if not notes:
+        return result
+    text = "\n".join([*notes, result.text])
+    return replace(result, text=text, blocks=(*notes, *result.blocks) if result.blocks else ())
 
 
 def _at(line: int | None, text: str) -> str:
