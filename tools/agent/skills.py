@@ -35,6 +35,9 @@ CLOSE_ENOUGH = 0.4
 
 MOST_INSTEAD = 2
 
+OF_THE_BEST = 0.5
+"""What part of the best one's score a skill that fits has at least."""
+
 SkillName = Annotated[
     str,
     Field(min_length=1, max_length=256, description="As list_skills has it"),
@@ -92,7 +95,9 @@ def load_skill(
     if not skill.is_for_models:
         raise PermissionDeniedError(
             f"The skill {skill.path!r} is for people to start (disable-model-invocation).",
-            next_actions=[f"Ask the user to start it: the prompt skill, with name={skill.path}."],
+            next_actions=[
+                f"Ask the user for it: the prompt `skill` with name={skill.path}."
+            ],
         )
     is_main = file == MAIN
     read = _text(skill, file)
@@ -129,11 +134,13 @@ def _skills(context: RequestContext) -> Sequence[Skill]:
 
 
 def _fitting(context: RequestContext, query: str, skills: Sequence[Skill]) -> list[Skill]:
-    """The skills that fit a need, best first."""
+    """The skills that fit a need, best first; none that fits much worse than the best."""
     asked = SearchQuery(query_text=query, tags_filter=(TAG,), top_k=max(len(skills), 1))
     found = context.catalogue.search(asked, context.identity)
     by_path = {each.path: each for each in skills}
-    return [by_path[each.record.name] for each in found if each.record.name in by_path]
+    fitting = [each for each in found if each.record.name in by_path]
+    least = fitting[0].score * OF_THE_BEST if fitting else 0.0
+    return [by_path[each.record.name] for each in fitting if each.score >= least]
 
 
 def _text(skill: Skill, file: str) -> str:

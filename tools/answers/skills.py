@@ -143,13 +143,19 @@ class LoadedSkill(ToolModel):
         head += [f"[Wrong with it: {each}]" for each in self.problems]
         if self.files:
             named = ", ".join(visible(each.path) for each in self.files)
-            use = f" or use in {visible(self.directory)}" if self.directory else ""
             more = f" and {self.more_files} more" if self.more_files else ""
-            head.append(f"[Its files, to load by file{use}: {named}{more}]")
+            head.append(f"[Its files, to load by file: {named}{more}{self._place()}]")
         head += _told_of(self.tools)
         if self.last_line < self.total_lines:
             head.append(f"[For the rest, ask for ranges [{self.last_line + 1}, -1].]")
         return "\n".join([*head, "", self.content])
+
+    def _place(self) -> str:
+        """Where its files are, and whether that is where files and programs of tools are."""
+        if not self.directory:
+            return ""
+        beyond = "" if self.source.startswith("project") else ", outside the root"
+        return f". They are in {visible(self.directory)}{beyond}."
 
 
 def _told_of(tools: Sequence[NeededTool]) -> Iterator[str]:

@@ -117,10 +117,10 @@ async def test_skills_are_listed_in_a_line_each_and_in_pages(crib: Any) -> None:
     )
 
 
-async def test_skills_are_ranked_by_what_they_are_needed_for(crib: Any) -> None:
-    found = await crib.call("list_skills", query="extract a table from a PDF", limit=1)
+async def test_skills_are_listed_that_fit_what_they_are_needed_for(crib: Any) -> None:
+    found = await crib.call("list_skills", query="extract a table from a PDF")
     assert [each["name"] for each in found["skills"]] == ["pdf-processing"]
-    found = await crib.call("list_skills", query="VAT", limit=1)
+    found = await crib.call("list_skills", query="VAT")
     assert [each["name"] for each in found["skills"]] == ["tax-law"]
 
 
@@ -133,6 +133,8 @@ async def test_a_skill_is_loaded_in_steps(crib: Any) -> None:
         "references/FORMS.md",
         "scripts/extract.py",
     ]
+    shown = await crib.text("load_skill", name="pdf-processing")
+    assert f"They are in {loaded['directory']}, outside the root.]" in shown
     forms = await crib.call("load_skill", name="pdf-processing", file="references/FORMS.md")
     assert forms["content"].startswith("# Forms\nline\n")
     assert forms["total_lines"] == 20_001
@@ -188,7 +190,7 @@ async def test_a_skill_for_people_is_neither_listed_nor_loaded_by_a_model(crib: 
     assert "deploy" not in await crib.text("search_tools", query="deploy the site to production")
     kind, text = await crib.failure("load_skill", name="deploy")
     assert kind == "permission_denied"
-    assert "the prompt skill, with name=deploy" in text
+    assert "the prompt `skill` with name=deploy" in text
 
 
 async def test_a_wrong_name_or_file_is_told_with_the_right_one(crib: Any) -> None:

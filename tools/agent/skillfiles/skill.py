@@ -109,9 +109,10 @@ class Skill(ABC):
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """What it knows about, in words."""
+        """What it knows about and when it helps, in words."""
         found = self._found("knowledge_domains", "knowledge-domains")
         texts = found if isinstance(found, list) else str(found or "").split(",")
+        texts = [*texts, self._found("when_to_use", "when-to-use")]
         return tuple(each.strip() for each in texts if isinstance(each, str) and each.strip())
 
     @property

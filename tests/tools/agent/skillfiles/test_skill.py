@@ -138,12 +138,13 @@ def test_what_it_needs_is_read_in_every_spelling(skills_of: Make, directory: Pat
     (directory / "SKILL.md").write_text(
         "---\nname: a\ndescription: x\nrequired_tools: [query, read_file]\n"
         "allowed-tools: Read, Bash(git:*)\nknowledge_domains: law, tax law\n"
+        "when_to_use: Before taxes.\n"
         "disable-model-invocation: true\n---\n"
     )
     skill = skills_of().find("a", OWNER)
     assert skill.required_tools == ("query", "read_file")
     assert skill.allowed_tools == ("Read", "Bash(git:*)")
-    assert skill.domains == ("law", "tax law")
+    assert skill.domains == ("law", "tax law", "Before taxes.")
     assert not skill.is_for_models
     (directory / "SKILL.md").write_text(
         "---\nname: a\ndescription: x\nmetadata: {required-tools: query}\n---\n"
