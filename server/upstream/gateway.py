@@ -257,7 +257,7 @@ class Gateway:
         if "tools" in changed:
             invoke = partial(partial, self._call, upstream)  # by the name that the server has
             await self._admission.put(upstream.name, upstream.settings, listing.tools, invoke)
-        if self._skills is not None:
+        if self._skills is not None and "resources" in changed:
             self._skills.put(upstream, listing.skills)
         upstream.offers(listing)  # what is known of it can be found by now
         self._settled[upstream.name].set()

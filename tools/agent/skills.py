@@ -95,9 +95,7 @@ def load_skill(
     if not skill.is_for_models:
         raise PermissionDeniedError(
             f"The skill {skill.path!r} is for people to start (disable-model-invocation).",
-            next_actions=[
-                f"Ask the user for it: the prompt `skill` with name={skill.path}."
-            ],
+            next_actions=[f"Ask the user for it: the prompt `skill` with name={skill.path}."],
         )
     is_main = file == MAIN
     read = _text(skill, file)

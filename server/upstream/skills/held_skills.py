@@ -51,6 +51,7 @@ class HeldSkills:
     def __init__(self, pins: Pins) -> None:
         self._pins = pins
         self._held: _Held = {}
+        self._usable: dict[str, tuple[tuple[SkillEntry, ...], list[SkillEntry]]] = {}
         self._judged: _Held = {}
         self._approvals = -1
         self._skills: tuple[UpstreamSkill, ...] = ()
@@ -82,7 +83,9 @@ class HeldSkills:
         made = []
         for name, (upstream, entries) in held.items():
             fetch = partial(self._fetch_blocking, upstream)
-            judged = judge_skills(name, usable(name, entries), self._pins, trusts=True)
+            if (known := self._usable.get(name)) is None or known[0] is not entries:
+                known = self._usable[name] = entries, usable(name, entries)
+            judged = judge_skills(name, known[1], self._pins, trusts=True)
             made += [_skill(name, each, fetch) for each in judged]
         return made
 

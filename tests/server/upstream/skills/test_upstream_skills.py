@@ -415,12 +415,18 @@ async def test_ten_thousand_skills_on_pages_without_end_are_cut(
     assert any("a list is cut" in each for each in caplog.messages)
 
 
-async def test_what_a_skill_hides_is_for_a_person_to_look_at(app_of: Apps, ann: Skilled) -> None:
+async def test_what_a_skill_hides_is_for_a_person_to_look_at(
+    app_of: Apps, ann: Skilled, caplog: pytest.LogCaptureFixture
+) -> None:
     entry = ann.add("skill://pdf")
     entry["frontmatter"]["description"] = "Fills forms.\u202e\u200b"
+    _misnamed(ann.add("skill://bad", MAIN.replace("pdf", "bad"), "bad"))
     ann.save()
     async with app_of(ann) as app:
         listed = await _called(app, "list_skills")
+        app.library.catalog.pins.approve("bob", "add", "", "{}")  # so that all is judged again
+        assert await _called(app, "list_skills") == listed
+        assert len([each for each in caplog.messages if "is left out" in each]) == 1
     assert (
         "ann/pdf: In quarantine: its front matter has invisible characters (U+202E, U+200B)."
         in listed
