@@ -80,7 +80,9 @@ class PolicySettings(SettingsGroup):
         "confined and have no network) or trusting (confined programs and requests run).",
     )
     allow: _Rules = Field(
-        (), description="Rules for calls that run without asking, such as bash(git status *)."
+        (),
+        description="Rules for calls that run without asking, such as bash(git status *). In the "
+        "environment each list of rules is one rule or a JSON array.",
     )
     ask: _Rules = Field((), description="Rules for calls that a person is asked about.")
     deny: _Rules = Field(

@@ -80,6 +80,17 @@ def test_a_tool_has_a_line_in_the_docs(spec: ToolSpec) -> None:
             f"docs/tools.md has no line for {name}: add the row '| `{spec.name}` | what it does |',"
             " with its aliases beside the name as '(also `alias`)'."
         )
+    begins = (f"| `{spec.name}` |", f"| `{spec.name}` (also")  # else it is a prompt
+    rows = [line for line in lines if line.startswith(begins)]
+    assert len(rows) == 1, f"docs/tools.md has {len(rows)} rows for {spec.name}: keep one."
+
+
+def test_the_index_of_the_docs_leads_to_every_page() -> None:
+    docs = ROOT / "docs"
+    index = (docs / "README.md").read_text(encoding="utf-8")
+    pages = {each.name for each in docs.glob("*.md")} - {"README.md"}
+    missing = sorted(each for each in pages if f"({each})" not in index)
+    assert not missing, f"docs/README.md has no link to {', '.join(missing)}."
 
 
 def test_a_name_that_agents_know_reaches_one_tool() -> None:
