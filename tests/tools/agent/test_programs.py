@@ -228,6 +228,13 @@ async def test_many_calls_at_once_wait_for_their_turn(crib: Crib) -> None:
     assert text == "200\n[calls: 200 read_file]"
 
 
+@pytest.mark.parametrize(
+    "code", ["open('a.txt')", "import socket\nsocket.create_connection(('a', 1))"]
+)
+async def test_a_program_that_opens_something_itself_is_told_the_way(crib: Crib, code: str) -> None:
+    assert "by tools alone: await tools.read_file(…)" in await failure(crib, code)
+
+
 @pytest.mark.parametrize("end", ["while True: pass", "await tools.wait()"])
 async def test_a_program_out_of_time_is_ended_and_says_what_it_did(
     crib: Crib, wait: Wait, end: str

@@ -30,6 +30,9 @@ OURS = sys.modules[NAME]
 MOST_TRACE = 4_000
 """Characters of a traceback that are told: its beginning and its end."""
 
+BY_TOOLS = "A program reaches files and the network by tools alone: await tools.read_file(…)."
+"""What to do where a file could not be opened, or a host not be reached."""
+
 MOST_FORGOTTEN = 3
 """Calls without `await` that are named."""
 
@@ -96,7 +99,8 @@ async def run_program(source: str, ask: Ask) -> Message:
     try:
         value = await _run(code, Namespace(ask, waiting))
     except BaseException as error:  # noqa: BLE001  # whatever it is, the agent reads it
-        return {"error": _told(error), "notes": _forgotten(waiting)}
+        notes = [*_forgotten(waiting), *[BY_TOOLS] * isinstance(error, OSError)]
+        return {"error": _told(error), "notes": notes}
     finally:
         sys.modules[NAME] = OURS
     notes = _forgotten(waiting)
