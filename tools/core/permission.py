@@ -260,7 +260,7 @@ class Permissions:
             identity=context.identity,
             client=context.client,
             digest=digest,
-            shown="\n".join(filter(None, [request, shown])),
+            shown="\n".join(filter(None, [request, shown])) or "(no arguments)",
             reason=secrets.text(decision.reason),
             grant=grant if secrets.text(grant) == grant else "",
             offers=tuple(each for each in offers if tuple(map(secrets.text, each)) == each),
