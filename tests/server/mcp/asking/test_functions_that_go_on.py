@@ -13,9 +13,6 @@ from typing import Any
 import anyio
 import mcp_types as types
 import pytest
-from anyio.abc import SocketAttribute, SocketStream
-
-from server.settings.safety import RequestSettings
 
 GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
 Round = types.CallToolResult | types.InputRequiredResult
@@ -131,37 +128,33 @@ async def test_a_function_is_cancelled_with_the_call_that_waits_for_it(
         await garden.notes("gave up")
 
 
-async def test_a_function_that_asks_is_cancelled_with_the_call_that_another_read_holds_up(
-    garden_of: GardenOf, monkeypatch: pytest.MonkeyPatch
+async def test_a_question_waits_for_no_read_beside_it_which_ends_with_the_call(
+    garden_of: GardenOf,
 ) -> None:
-    monkeypatch.setattr("server.mcp.asking.suspended.TOGETHER", 0)
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
-    host, port = listener.extra_attributes[SocketAttribute.local_address]()
-    page = {"name": "read_web_page", "arguments": {"url": f"http://{host}:{port}"}}
-    arguments = {"calls": [{"name": "ask", "arguments": {}}, page]}
-    requested = anyio.Event()
-
-    async def request(stream: SocketStream) -> None:
-        async with stream:
-            requested.set()
-            await anyio.sleep_forever()  # without an answer
-
-    source = SOURCE.replace("async def ask", '@tool(effects={"read"})\n    async def ask')
+    looking = '''
+    @tool(effects={"read"})
+    async def look() -> None:
+        """Never ends."""
+        _note("looking")
+        try:
+            await anyio.sleep_forever()
+        finally:
+            _note("looked away")
+'''
+    source = SOURCE.replace("async def ask", '@tool(effects={"read"})\n    async def ask') + looking
+    calls = [{"name": name, "arguments": {}} for name in ("look", "ask")]
+    arguments = {"calls": calls}
     async with (
-        garden_of(source, requests=RequestSettings(private=(f"{host}:{port}",))) as garden,
+        garden_of(source) as garden,
         garden.client(ERA, elicitation_callback=never) as client,
-        listener,
-        anyio.create_task_group() as group,
     ):
-        group.start_soon(listener.serve, request)
-        async with anyio.create_task_group() as calling:
-            calling.start_soon(partial(round_of, client, "call_tools", arguments=arguments))
-            await garden.notes("asking")
-            await requested.wait()
-            await anyio.wait_all_tasks_blocked()
-            calling.cancel_scope.cancel()
-        await garden.notes("gave up")
-        group.cancel_scope.cancel()
+        asked = answered(await round_of(client, "call_tools", arguments=arguments))
+        async with anyio.create_task_group() as group:
+            group.start_soon(partial(round_of, client, "call_tools", arguments=arguments, **asked))
+            await garden.notes("asked")
+            await garden.notes("looking")
+            group.cancel_scope.cancel()
+        await garden.notes("looked away")
 
 
 async def test_answers_count_once_and_for_this_very_call_of_this_conversation(
