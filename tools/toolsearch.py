@@ -52,6 +52,7 @@ class ToolDescription(ToolModel):
         source: Where it comes from.
         input_schema: JSON Schema of its arguments.
         output_schema: JSON Schema of its structured result, where it says one.
+        code: Its source, where an agent wrote it.
         python: How a program calls it, a line of Python a tool, in the place of all else.
     """
 
@@ -67,6 +68,7 @@ class ToolDescription(ToolModel):
     source: OmitNone[str] = None
     input_schema: OmitNone[dict[str, Any]] = None
     output_schema: OmitNone[dict[str, Any]] = None
+    code: OmitNone[str] = None
     python: OmitNone[str] = None
 
     @classmethod
@@ -85,6 +87,7 @@ class ToolDescription(ToolModel):
             source=spec.source,
             input_schema=dict(spec.input_schema),
             output_schema=None if spec.output_schema is None else dict(spec.output_schema),
+            code=spec.code or None,
         )
 
     @classmethod
@@ -119,6 +122,8 @@ class ToolDescription(ToolModel):
         lines.append(f"Arguments: {_compact(self.input_schema or {})}")
         if self.output_schema is not None:
             lines.append(f"Result: {_compact(self.output_schema)}")
+        if self.code is not None:
+            lines.append(f"Source:\n{self.code}")
         return "\n".join(lines)
 
 

@@ -165,6 +165,7 @@ class ToolSpec(ToolOffer):
         capabilities: What it can do, as phrases for tool retrieval.
         timeout: Seconds that a call may take.
         details: The whole description, for describe_tool, where the listed one is cut short.
+        code: The source of a tool that an agent wrote, for describe_tool.
         describe: Makes the description of a tool whose use depends on which others there are.
         customize: Fits a tool to the sources, directories and secrets that the settings name.
         subject: What a call is about, for the rules of the policy.
@@ -199,6 +200,7 @@ class ToolSpec(ToolOffer):
     capabilities: tuple[str, ...] = ()
     timeout: float = DEFAULT_TIMEOUT
     details: str = ""
+    code: str = ""
     describe: Callable[[Sequence[ToolOffer]], str] | None = None
     customize: Callable[..., ToolSpec] | None = None  # functions run without Collections
     subject: Subject | None = None

@@ -94,6 +94,9 @@ async def test_it_is_found_described_and_called_as_any_tool(crib: Crib) -> None:
         "default": 1,
         "description": "Letters that a word has.",
     }
+    assert described["code"] == f"# version 1\n{COUNT.strip()}\n"
+    assert described["code"] in await crib.text("describe_tool", name="count_words")
+    assert "code" not in await crib.call("describe_tool", name="read_file")
     arguments = {"file_path": "a.txt"}
     assert "3" in await crib.text("call_tool", name="count_words", arguments=arguments)
     batch = await crib.call("call_tools", calls=[{"name": "count_words", "arguments": arguments}])

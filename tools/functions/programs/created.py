@@ -251,6 +251,7 @@ def _spec_of(tool: CreatedTool, invoke: Invoke) -> ToolSpec:
         description=f"[created by {client}] {said['description']}",
         input_schema=said["input_schema"],
         output_schema=said["output_schema"],
+        code=f"# version {tool.version}\n{tool.source}",
         scope=ToolScope.SANDBOXED,
         effects=frozenset({Effect.EXECUTE}),
         destructive=True,  # whatever it calls may be
