@@ -21,7 +21,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import SocketStream, TaskGroup, TaskStatus
 
-from tools.core.errors import ToolError
+from tools.core.errors import RateLimitedError, ToolError
 from tools.core.machine import Machine, first_use
 from tools.functions.programs.claims import checked
 from tools.functions.workers import bootstrap
@@ -40,6 +40,9 @@ _logger = logging.getLogger("toolcrib")
 
 IDLE_SECONDS = 300.0
 """How long a spare process waits for a program."""
+
+MOST_AT_ONCE = 64
+"""Those that run: created tools that call each other would else be as many as they like."""
 
 MOST_A_SECOND = 16_000_000
 """Bytes that are taken of one cell within a second."""
@@ -68,6 +71,7 @@ class Cells:
         self._ready = anyio.Event()
         self._serving: asyncio.Task[None] | None = None
         self._spare: _Spare | None = None
+        self._running_now = 0
 
     async def is_confined(self) -> bool:
         """Returns whether every one that runs is confined."""
@@ -89,6 +93,7 @@ class Cells:
 
         Raises:
             UnavailableError: It cannot be started, or not confined as required.
+            RateLimitedError: As many run as may.
             WorkerEndedError: It ended before it had loaded that.
         """
         group = await self._running()
@@ -123,12 +128,20 @@ class Cells:
 
     async def _run(self, load: Load, sink: Sink, *, task_status: TaskStatus[Worker]) -> None:
         """Runs a worker; what goes wrong with it once it has loaded ends no other."""
+        if self._running_now >= MOST_AT_ONCE:
+            raise RateLimitedError(
+                f"{MOST_AT_ONCE} programs and created tools run already.",
+                next_actions=["Call it again when others have ended, and fewer within each other."],
+            )
+        self._running_now += 1
         try:
             await Worker.run(self._next, load, sink, task_status=task_status)
         except (WorkerEndedError, ToolError):  # it was never there: its caller is told
             raise
         except Exception:
             _logger.exception("A process of %s could not be cared for and is ended", load.path)
+        finally:
+            self._running_now -= 1
 
     async def _next(self) -> _Cell:
         """The process that waits, or a new one; another is started to wait then."""

@@ -17,7 +17,7 @@ import pytest
 
 from tests.tools.functions.programs.conftest import ask, program, run
 from tools.core.context import RequestContext
-from tools.core.errors import UnavailableError
+from tools.core.errors import RateLimitedError, UnavailableError
 from tools.core.result import decode_result
 from tools.functions.programs import cells as module
 from tools.functions.workers.messages import Load
@@ -105,6 +105,19 @@ async def test_a_process_that_was_killed_while_it_waited_is_replaced(
         assert waiting._cell is not None
         await waiting._cell.kill()
         assert (await run(cells, "2"))[0]["value"] == 2
+
+
+async def test_no_more_run_at_once_than_the_machine_can_bear(
+    open_cells: OpenCells, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_AT_ONCE", 2)
+    async with open_cells() as cells:
+        first, second = [await cells.take(program("1")) for _ in range(2)]
+        with pytest.raises(RateLimitedError, match=r"^2 programs and created tools run already"):
+            await cells.take(program("1"))
+        await first.aclose()
+        assert (await run(cells, "3"))[0]["value"] == 3
+        await second.aclose()
 
 
 async def test_a_defect_in_the_care_of_one_process_ends_no_other(
