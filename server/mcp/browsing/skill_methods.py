@@ -141,7 +141,7 @@ class SkillMethods:
         """Says once why a skill is not served."""
         if (skill.path, why) not in self._told:
             self._told.add((skill.path, why))
-            _logger.warning("The skill %r is not served to hosts of skills: %s", skill.path, why)
+            _logger.warning("The skill %r is not listed by skills/list: %s", skill.path, why)
 
 
 def _as_it_is(item: Any) -> Any:  # noqa: ANN401  # whatever is listed

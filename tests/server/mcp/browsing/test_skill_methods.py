@@ -239,7 +239,7 @@ async def test_what_no_host_may_take_is_not_served_and_the_log_says_why(
                 assert "skill://using-toolcrib/SKILL.md" in listed
             with pytest.raises(MCPError):
                 await _got(client, "skill://pdf/SKILL.md")
-    (said,) = [each for each in caplog.messages if "is not served" in each]
+    (said,) = [each for each in caplog.messages if "is not listed" in each]
     assert "more than" in said or "name" in said or "description" in said
 
 
