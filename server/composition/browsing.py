@@ -56,10 +56,15 @@ def make_browsing(  # noqa: PLR0913  # the composition root hands over every par
         changing |= set(LISTS.values())
     from server.mcp.browsing.browsing import browse_functions
     from server.mcp.browsing.offered_calls import OfferedCalls
+    from server.mcp.browsing.skill_changes import SkillChanges
 
     calls = OfferedCalls(requests, profiles, functions.loaded, sampler)
     own = browse_functions(
-        functions.offered, calls, resources=resources, prompts=prompts, skills=prompts.skills
+        functions.offered,
+        calls,
+        resources=resources,
+        prompts=prompts,
+        skills=SkillChanges(prompts.skills),
     )
     if isinstance(gateway, NoGateway):
         browsing = own.browsing(changing)

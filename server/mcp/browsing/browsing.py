@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mcp.server.context import ServerRequestContext
 
@@ -14,10 +14,11 @@ from server.mcp.browsing.offered_calls import OfferedCalls
 from server.mcp.browsing.offered_changes import OfferedChanges
 from server.mcp.browsing.offered_prompts import OfferedPrompts
 from server.mcp.browsing.offered_resources import OfferedResources
-from server.mcp.browsing.skill_changes import SkillChanges
-from server.mcp.browsing.skill_view import SkillView
 from server.mcp.browsing.subscriptions import Subscriptions, Watcher
 from tools.core.browsing.offered import Offered
+
+if TYPE_CHECKING:  # a server of functions alone has no skills
+    from server.mcp.browsing.skill_changes import SkillChanges
 
 __all__ = ["Browsing", "OwnBrowsing", "browse_functions"]
 
@@ -96,7 +97,7 @@ def browse_functions(
     *,
     resources: ResourceHandlers,
     prompts: PromptHandlers,
-    skills: SkillView | None = None,
+    skills: SkillChanges | None = None,
 ) -> OwnBrowsing:
     """Puts what functions offer beside our own.
 
@@ -105,9 +106,8 @@ def browse_functions(
         calls: Runs them.
         resources: Our own.
         prompts: The same.
-        skills: The skills that whoever asks may see; None where there are none.
+        skills: Knows when skills change; None where there are none.
     """
     read = OfferedResources(resources, offered, calls)
     asked = OfferedPrompts(prompts, offered, calls, read)
-    changes = None if skills is None else SkillChanges(skills)
-    return OwnBrowsing(read, asked, OfferedChanges(read), changes)
+    return OwnBrowsing(read, asked, OfferedChanges(read), skills)

@@ -1,4 +1,4 @@
-"""The wire form of tasks: what the extension of the protocol calls them, and how it shows them.
+"""How tasks are shown in the protocol.
 
 https://modelcontextprotocol.io/seps/2663-tasks-extension
 """
@@ -11,76 +11,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
-from mcp.shared.exceptions import MCPError
-from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from starlette.requests import Request
 
 from server.mcp.safe_json import utf8_text, wire_form
 from storage.agent.jobs import KEPT_SECONDS, JobRecord, JobState
 from tools.core.jobs.job import answer_in
 
-__all__ = [
-    "EXTENSION",
-    "MISSING",
-    "CancelParams",
-    "TaskParams",
-    "UpdateParams",
-    "check_header",
-    "created",
-    "declares_tasks",
-    "detailed",
-]
-
-EXTENSION = "io.modelcontextprotocol/tasks"
+__all__ = ["created", "detailed"]
 
 POLL_MS = 1_000
 """How often a client should look."""
-
-MISSING = MCPError(
-    types.MISSING_REQUIRED_CLIENT_CAPABILITY,
-    f"The request does not declare the extension {EXTENSION}.",
-    {"requiredCapabilities": {"extensions": {EXTENSION: {}}}},
-)
-
-
-class TaskParams(types.RequestParams):
-    """Which task is meant."""
-
-    task_id: str
-
-
-class CancelParams(TaskParams):
-    """Which task is to be cancelled."""
-
-
-class UpdateParams(TaskParams):
-    """What a task asked, answered: by the keys of its questions."""
-
-    input_responses: dict[str, Any]
-
-
-def declares_tasks(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Whether whoever makes a request can be answered with a task."""
-    said = ctx.session.client_capabilities
-    is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-    return is_modern and said is not None and EXTENSION in (said.extensions or {})
-
-
-def check_header(ctx: ServerRequestContext[Any, Any], task_id: str) -> None:
-    """Refuses a request over HTTP that is routed by another name than that of its task.
-
-    Raises:
-        MCPError: Because it is.
-    """
-    if not isinstance(ctx.request, Request):
-        return
-    if decode_header_value(ctx.request.headers.get(MCP_NAME_HEADER)) != task_id:
-        raise MCPError(
-            types.HEADER_MISMATCH,
-            f"The header {MCP_NAME_HEADER} does not match the request's taskId.",
-        )
 
 
 def created(record: JobRecord) -> dict[str, Any]:

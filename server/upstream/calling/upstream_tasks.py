@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import Field, TypeAdapter
 
 from server.mcp.safe_json import wire_form
-from server.mcp.tasks.wire import EXTENSION, CancelParams, TaskParams, UpdateParams
+from server.mcp.tasks.extension import EXTENSION, CancelParams, TaskParams, UpdateParams
 from tools.core.client import ProgressReporter
 from tools.core.errors import UpstreamError
 

@@ -1,0 +1,71 @@
+"""The extension of the protocol for tasks: who knows it, and what is asked about a task.
+
+https://modelcontextprotocol.io/seps/2663-tasks-extension
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from starlette.requests import Request
+
+__all__ = [
+    "EXTENSION",
+    "MISSING",
+    "CancelParams",
+    "TaskParams",
+    "UpdateParams",
+    "check_header",
+    "declares_tasks",
+]
+
+EXTENSION = "io.modelcontextprotocol/tasks"
+
+MISSING = MCPError(
+    types.MISSING_REQUIRED_CLIENT_CAPABILITY,
+    f"The request does not declare the extension {EXTENSION}.",
+    {"requiredCapabilities": {"extensions": {EXTENSION: {}}}},
+)
+
+
+class TaskParams(types.RequestParams):
+    """Which task is meant."""
+
+    task_id: str
+
+
+class CancelParams(TaskParams):
+    """Which task is to be cancelled."""
+
+
+class UpdateParams(TaskParams):
+    """What a task asked, answered: by the keys of its questions."""
+
+    input_responses: dict[str, Any]
+
+
+def declares_tasks(ctx: ServerRequestContext[Any, Any]) -> bool:
+    """Whether whoever makes a request can be answered with a task."""
+    said = ctx.session.client_capabilities
+    is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+    return is_modern and said is not None and EXTENSION in (said.extensions or {})
+
+
+def check_header(ctx: ServerRequestContext[Any, Any], task_id: str) -> None:
+    """Refuses a request over HTTP that is routed by another name than that of its task.
+
+    Raises:
+        MCPError: Because it is.
+    """
+    if not isinstance(ctx.request, Request):
+        return
+    if decode_header_value(ctx.request.headers.get(MCP_NAME_HEADER)) != task_id:
+        raise MCPError(
+            types.HEADER_MISMATCH,
+            f"The header {MCP_NAME_HEADER} does not match the request's taskId.",
+        )
