@@ -13,7 +13,7 @@ import mcp_types as types
 from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
-from pydantic import Field, TypeAdapter
+from pydantic import Field, FiniteFloat, TypeAdapter
 
 from server.mcp.safe_json import wire_form
 from server.mcp.tasks.extension import EXTENSION, CancelParams, TaskParams, UpdateParams
@@ -41,7 +41,7 @@ class CreatedTask(types.Result):
     task_id: str
     status: Literal["working", "input_required", "completed", "failed", "cancelled"]
     status_message: str | None = None
-    poll_interval_ms: float | None = None
+    poll_interval_ms: FiniteFloat | None = None
     input_requests: dict[str, Any] = Field(default_factory=dict)
     result: dict[str, Any] | None = None
     error: types.ErrorData | None = None

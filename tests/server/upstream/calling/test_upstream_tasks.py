@@ -14,11 +14,13 @@ import mcp_types as types
 import pytest
 from mcp import Client
 from mcp.client._memory import InMemoryTransport
+from pydantic import ValidationError
 
 from server.app import build
 from server.settings import Settings
 from server.settings.gateway import ServerSettings
 from server.settings.safety import PolicySettings
+from server.upstream.calling.upstream_tasks import CreatedTask
 from tests.server.upstream.calling.tasked_server import ID
 from tools.core.jobs.jobs import PATIENCE
 
@@ -101,3 +103,9 @@ async def test_a_task_that_takes_long_is_one_of_ours_which_asks_whoever_looks(
         ended = text_of(await client.call_tool("cancel_task", {"task_id": found[1]}))
         assert "was cancelled" in ended
         await journal.tells(f"cancelled {ID}")
+
+
+async def test_a_task_whose_pause_is_no_number_is_none() -> None:
+    task = {"taskId": ID, "status": "working", "pollIntervalMs": float("nan")}
+    with pytest.raises(ValidationError, match="finite number"):
+        CreatedTask.model_validate(task, by_name=False)
