@@ -83,7 +83,7 @@ class RecordedEvent(ToolModel):
         given = ", ".join(
             f"{key}={value}" for key, value in self.arguments.items() if value != self.target
         )
-        said = " ".join(self.excerpt.split())[:EXCERPT_CHARACTERS]
+        said = " ".join(self.excerpt.removeprefix(f"{self.outcome}: ").split())[:EXCERPT_CHARACTERS]
         what = " ".join(f"{self.action} {self.target} {given and f'({given})'}".split())
         return f"#{self.id} {self.time} {what} -> {self.outcome}{said and f': {said}'}"
 

@@ -84,7 +84,7 @@ async def test_the_model_reads_a_line_for_each(open_crib: OpenCrib) -> None:
         await happen(crib)
         text = await crib.text("query_events", limit=2)
     failed, asked, more = text.splitlines()
-    assert "read_file missing_100%.md -> not_found: not_found:" in failed
+    assert "read_file missing_100%.md -> not_found: There is nothing at" in failed
     assert asked.endswith("query kites -> ok")
     assert "higher offset" in more
 

@@ -181,8 +181,8 @@ async def create_tool(
     from_run: Annotated[
         bool,
         Field(
-            description="Instead: the last program of run_code that ended well, as a function;"
-            " parameters names which of its variables are to be given"
+            description="Instead of implementation: the last program of run_code that ended well;"
+            " the properties of parameters name those of its variables that callers give"
         ),
     ] = False,
     description: Annotated[

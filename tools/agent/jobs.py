@@ -30,7 +30,7 @@ async def get_task(
         float, Field(ge=0, le=LONGEST_WAIT, description="How long to wait for its end; 0 looks")
     ] = 30,
 ) -> TaskReport:
-    """Tells how far a call is that goes on as a task, or its result once that is there.
+    """Waits for a call that goes on as a task, and tells its result, or how far it is.
 
     A result is kept for a day.
     """

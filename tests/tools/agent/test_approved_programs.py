@@ -91,8 +91,8 @@ for n in range(6):
     assert told.splitlines() == [
         *["approval_required"] * 6,
         (
-            "[Needs approval: bash: the user can allow 'bash(seq 0)', 'bash(seq 1)'."
-            " Not covered by a rule: `seq 0`. It runs programs.]"
+            "[Needs approval: bash: the user can allow 'bash(seq 0)', 'bash(seq 1)' in"
+            " policy.allow. Not covered by a rule: `seq 0`. It runs programs.]"
         ),
         "[calls: 6 bash (6 failed)]",
     ]

@@ -77,7 +77,8 @@ class Needed:
 
     def __str__(self) -> str:
         rules = [*map(repr, self.rules), *["others"] * self.more]
-        how = f"the user can allow {', '.join(rules)}" if rules else "the user approves each call"
+        allowing = f"the user can allow {', '.join(rules)} in policy.allow"
+        how = allowing if rules else "the user approves each call"
         return f"{self.tool}: {how}. {self.reason}"
 
 

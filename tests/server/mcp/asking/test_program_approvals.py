@@ -506,8 +506,8 @@ async def test_where_nobody_can_be_asked_the_program_lists_once_what_would_allow
     assert told["outcomes"] == ["approval_required"] * len(calls)
     reason = "It reaches beyond this machine."
     assert told["needed"] == [
-        f"publish: the user can allow 'publish(./a)', 'publish(./b)'. {reason}",
-        f"send: the user can allow 'send'. {reason}",
+        f"publish: the user can allow 'publish(./a)', 'publish(./b)' in policy.allow. {reason}",
+        f"send: the user can allow 'send' in policy.allow. {reason}",
     ]
     assert waiting == {"publish": 2, "send": 20}
 
