@@ -184,8 +184,9 @@ def _circumstances(entry: dict[str, Any]) -> str:
     decided = f"{told('verdict')} by {told('rule')}{source}" if told("verdict") else "not judged"
     sandbox = f"sandbox {told('sandbox')}" if told("sandbox") else ""
     whose = "/".join(filter(None, (told("user"), told("client"))))
+    within = f"called by {told('called_by')}" if told("called_by") else ""
     took = f"{told('milliseconds')} ms"
-    return ", ".join(filter(None, (decided, approved, took, sandbox, whose)))
+    return ", ".join(filter(None, (decided, approved, took, sandbox, within, whose)))
 
 
 def _arguments(entry: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -48,8 +48,10 @@ async def test_a_loop_over_one_file_asks_once(open_crib: Open, mode: str) -> Non
     async with open_crib(mode, **ASKING) as crib:
         await run(crib, mode, person, code, max_calls=9)
         assert (crib.root / "a.txt").read_text() == "4"
-        lines = map(json.loads, crib.app.settings.audit_file.read_text().splitlines())
+        lines = [*map(json.loads, crib.app.settings.audit_file.read_text().splitlines())]
         approved = [each["approved_by"] for each in lines if each["tool"] == "write_file"]
+    callers = {(each["tool"], each["called_by"]) for each in lines}
+    assert callers == {("run_code", None), ("write_file", "run_code")}
     assert approved == [f"client for this program, {number} of 9" for number in range(1, 6)]
     assert [asked.splitlines()[:2] for asked in person.asked] == [
         ["run_code wants to call write_file (8 more calls may follow):", "    file_path: a.txt"]

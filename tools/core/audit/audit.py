@@ -98,6 +98,7 @@ def _line(call: FinishedCall, permission: Permission, *, is_final: bool) -> dict
         "agent": context.identity.agent_id,
         "session": context.session_id,
         "client": context.client,
+        "called_by": context.tool or None,
         "tool": redacted_text(call.call.name, NAME_CHARACTERS) if spec is None else spec.name,
         "source": spec and spec.source,
         "scope": spec and spec.scope,

@@ -58,7 +58,7 @@ def commands(out: str) -> list[str]:
 
 
 def test_a_call_is_one_line_that_says_all_that_matters(cli: Command, file: AuditFile) -> None:
-    file.append(entry(3, approved_by="client", verdict="ask"))
+    file.append(entry(3, approved_by="client", verdict="ask", called_by="run_code"))
     ended = cli("log")
     assert (ended.code, ended.err) == (0, "")
     (line,) = ended.out.splitlines()
@@ -66,6 +66,7 @@ def test_a_call_is_one_line_that_says_all_that_matters(cli: Command, file: Audit
         assert part in line
     for part in ("approved by client", "12.5 ms", "sandbox landlock", "ann/Cursor"):
         assert part in line
+    assert "called by run_code" in line
 
 
 def test_real_calls_are_shown(cli: Command) -> None:

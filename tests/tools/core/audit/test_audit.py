@@ -118,6 +118,7 @@ def test_a_line_tells_all_that_is_known_of_a_call(audit: Audit, path: Path) -> N
         "agent": "coder",
         "session": "s1",
         "client": "Cursor",
+        "called_by": None,
         "tool": "shell",
         "source": "function",
         "scope": "system",
