@@ -142,7 +142,8 @@ async def test_a_question_waits_for_no_read_beside_it_which_ends_with_the_call(
             _note("looked away")
 '''
     source = SOURCE.replace("async def ask", '@tool(effects={"read"})\n    async def ask') + looking
-    arguments = {"calls": [{"name": name, "arguments": {}} for name in ("look", "ask")]}
+    names = ("look", "ask")
+    arguments: Any = {"calls": [{"name": name, "arguments": {}} for name in names]}
     async with (
         garden_of(source) as garden,
         garden.client(ERA, elicitation_callback=never) as client,
