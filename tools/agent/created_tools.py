@@ -129,7 +129,7 @@ def _source(given: Mapping[str, Any], context: RequestContext) -> str:
 
 def _shown(source: str, earlier: str | None) -> str:
     """All of a source; of a new version with what it changes."""
-    lines, before = source.splitlines(), (earlier or "").splitlines()
+    lines, before = source.split("\n"), (earlier or "").split("\n")  # as Python reads lines
     if earlier is None or max(len(lines), len(before)) > MOST_COMPARED:
         return _indented("\n".join(["implementation:", *lines]))
     changes = unified_diff(before, lines, n=WHOLE, lineterm="")

@@ -226,6 +226,14 @@ async def test_a_long_source_is_shown_whole_and_soon(open_crib: Open) -> None:
             assert shown[-5_000:] == [line.strip() for line in kept.splitlines()[-5_000:]]
 
 
+async def test_no_comment_is_shown_as_a_line_of_code(open_crib: Open) -> None:
+    person = Person()
+    source = SHOUT.replace("    return", "    # it is checked:\u2028    assert text\n    return")
+    async with open_crib() as crib, Client(crib.app.server, elicitation_callback=person) as client:
+        await client.call_tool("create_tool", {"tool_name": "shout", "implementation": source})
+    assert "# it is checked:<U+2028>    assert text" in person.asked[0]
+
+
 async def test_where_nobody_can_be_asked_nothing_is_kept(open_crib: Open) -> None:
     async with open_crib() as crib, Client(crib.app.server) as client:
         given = {"tool_name": "shout", "implementation": SHOUT}

@@ -214,7 +214,7 @@ class Worker:
                     self._take(message)
         except Exception as error:  # whatever it says, it is the worker's fault and ends no more
             logger.exception("The worker of %s sent an invalid message and is ended", self._name)
-            self._fault = f"{error}".partition("\n")[0][:LONGEST_FAULT]
+            self._fault = f"{error}".partition("\n")[0][:LONGEST_FAULT].rstrip(".")
             await self._process.kill()
         finally:
             self.retired = True
