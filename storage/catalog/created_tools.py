@@ -177,7 +177,11 @@ def _check_room(connection: sqlite3.Connection, user_id: str, name: str) -> None
 def _tool(row: Sequence[Any]) -> CreatedTool:
     user_id, name, version, device_id, agent_id, session_id, client, source, said, *rest = row
     identity = Identity(user_id, device_id, agent_id)
-    return CreatedTool(identity, name, version, session_id, client, source, json.loads(said), *rest)
+    try:
+        definition = json.loads(said)
+    except ValueError:  # damaged: then it is not whole, and no other tool suffers
+        definition = {}
+    return CreatedTool(identity, name, version, session_id, client, source, definition, *rest)
 
 
 def _json(definition: Mapping[str, Any]) -> str:

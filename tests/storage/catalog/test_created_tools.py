@@ -81,12 +81,20 @@ def test_whoever_changes_a_tool_is_noticed_by_others(
     assert other.changes() == seen[-1]
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE created_tools SET source = 'import os'",
+        "UPDATE created_tools SET definition = '{'",
+        "UPDATE created_tools SET definition = x'ff'",
+    ],
+)
 def test_a_tool_that_was_changed_in_the_record_is_not_whole(
-    store: CreatedToolStore, database: Database
+    store: CreatedToolStore, database: Database, change: str
 ) -> None:
     keep(store)
     with database.write() as connection:
-        connection.execute("UPDATE created_tools SET source = 'import os'")
+        connection.execute(change)
     (found,) = store.everybodys()
     assert not found.is_whole
 
