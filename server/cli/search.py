@@ -95,6 +95,7 @@ async def _found(app: App, asked: SearchQuery) -> list[Found]:
     async with app.gateway.running(eager=False):
         await app.gateway.ready()  # with what other servers listed last
         await load_own(app.functions, app.apis)
+        await app.created.refresh()
         return await anyio.to_thread.run_sync(_search, app, asked)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import anyio.to_thread
 import typer
 
-from server.cli.terminal.screen import forget_typed
+from server.cli.terminal.screen import forget_typed, wrapped
 from server.mcp.asking.elicitation import asking_text, choices_of
 from tools.core.client import Consent, Question
 
@@ -29,13 +29,13 @@ class TerminalApprover:
 
 
 def _ask(question: Question) -> Consent:
-    typer.echo(asking_text(question), err=True)
+    typer.echo("\n".join(map(wrapped, asking_text(question).split("\n"))), err=True)
     forget_typed()
     if question.program is None:
         return Consent.ONCE if typer.confirm("Run it?", err=True) else Consent.NO
     choices = {str(number): each for number, each in enumerate(choices_of(question).items(), 1)}
     for number, (_, text) in choices.items():
         typer.echo(f"  {number}: {text}", err=True)
-    said: str = typer.prompt("Your answer", err=True)
+    said: str = typer.prompt(f"Your answer (1 to {len(choices)})", err=True)
     consent, _ = choices.get(said.strip(), (Consent.NONE, ""))
     return consent

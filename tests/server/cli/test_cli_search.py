@@ -97,6 +97,19 @@ def test_what_was_indexed_is_found(cli: Command, indexed: Path) -> None:
     assert all(0 < score <= 1 and score == round(score, 4) for score in scores)
 
 
+def test_a_tool_that_an_agent_created_is_found(
+    cli: Command, work: Path, embedded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(embedded, work.parent / "data")
+    monkeypatch.setenv("TOOLCRIB_POLICY__ALLOW", "create_tool")
+    source = (
+        'def knots(rope: str) -> int:\n    """Counts the knots of a rope."""\n    return len(rope)'
+    )
+    made = cli("call", "create_tool", "tool_name=knots", f"implementation={source}")
+    assert made.code == 0, made.err
+    assert _found(cli, "count the knots of a rope")[0]["name"] == "knots"
+
+
 def test_the_text_form_says_rank_name_score_and_description(cli: Command, indexed: Path) -> None:
     (best,) = _found(cli, "run a database query", "--top-k", "1")
     ended = cli("search", "run a database query", "--top-k", "1")

@@ -194,7 +194,7 @@ def test_a_program_that_a_person_runs_asks_them_once_for_a_loop(work: Path) -> N
     code = "for n in range(3):\n    await tools.write_file('a.txt', str(n))"
     with terminal("run_code", f"code={code}", "--config", str(config), command="call") as screen:
         screen.expect("2: Allow write_file(./a.txt) in this run, 99 more times at most")
-        screen.expect("Your answer: ")
+        screen.expect("Your answer (1 to 4): ")
         screen.type("2\n")
         screen.expect("[calls: 3 write_file]")
     assert (work / "a.txt").read_text() == "2"
