@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from storage.agent.steps import OVER, Draft, Step, replanned
+from storage.agent.steps import NAMED, OVER, Draft, Step, replanned
 from storage.database import Database, Where, exactly
 from storage.errors import PlanConflictError, PlanNotFoundError
 from storage.models import Identity, NewContext
@@ -18,9 +18,6 @@ from storage.models import Identity, NewContext
 __all__ = ["ListedPlan", "Plan", "PlanStatus", "Plans", "add_steps"]
 
 PlanStatus = Literal["open", "completed", "abandoned"]
-
-NAMED = 10
-"""Steps, or other plans, that an error names."""
 
 GOAL_CHARACTERS = 80
 """Of a plan that an error names."""

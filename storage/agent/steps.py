@@ -13,6 +13,7 @@ from storage.errors import InvalidSourceError, PlanConflictError
 __all__ = [
     "MOST_STEPS",
     "MOVES",
+    "NAMED",
     "OVER",
     "Draft",
     "Step",
@@ -34,6 +35,9 @@ StepState = Literal["completed", "skipped", "in_progress", "failed", "ready", "w
 
 MOST_STEPS = 1_000
 """Of one plan."""
+
+NAMED = 10
+"""Steps, or other plans, that an error names."""
 
 MOVES: Mapping[StepStatus, tuple[StepStatus, ...]] = {
     "pending": ("in_progress", "completed", "failed", "skipped"),
@@ -162,9 +166,10 @@ def checked(steps: Sequence[Step]) -> list[Step]:
     try:
         TopologicalSorter({step.id: step.blocked_by for step in steps}).prepare()
     except CycleError as error:
-        circle = " is blocked by ".join(map(repr, reversed(error.args[1])))
+        circle = [repr(step_id) for step_id in reversed(error.args[1])]
+        more = f" and so on, {len(circle) - 1} steps" if len(circle) > NAMED else ""
         raise InvalidSourceError(
-            f"These steps wait for each other: {circle}.",
+            f"These steps wait for each other: {' is blocked by '.join(circle[:NAMED])}{more}.",
             suggestions=("Take one of them out of a blocked_by.",),
         ) from None
     return list(steps)

@@ -260,6 +260,15 @@ def test_nobody_reads_or_changes_the_plan_of_another(database: Database, other: 
             "'c' is blocked by 'b' is blocked by 'a'",
         ),
         (
+            [
+                partial(
+                    replanned, drafts=drafts("1 < 50", *(f"{n} < {n - 1}" for n in range(2, 51)))
+                )
+            ],
+            InvalidSourceError,
+            "is blocked by '42' and so on, 50 steps.",
+        ),
+        (
             [partial(replanned, drafts=(), removed=["a"])],
             InvalidSourceError,
             "'b' is blocked by 'a', which is no step",
