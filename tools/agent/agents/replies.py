@@ -40,9 +40,9 @@ def read_answer(printed: str, reply: Reply) -> Answer:
     if not reply.answer:
         return Answer(printed.strip())
     documents = list(_documents(printed))
-    texts = [text for text in _found(documents, reply.answer) if isinstance(text, str)]
+    texts = [_whole(text) for text in _found(documents, reply.answer) if isinstance(text, str)]
     costs = [cost for cost in _found(documents, reply.cost) if _is_cost(cost)]
-    sessions = [each for each in _found(documents, reply.session) if isinstance(each, str)]
+    sessions = [_whole(each) for each in _found(documents, reply.session) if isinstance(each, str)]
     return Answer(
         text=(texts[-1] if texts else printed).strip(),
         cost=sum(costs) if costs else None,
@@ -70,6 +70,11 @@ def _found(documents: list[object], path: str) -> Iterator[Any]:
             found = found.get(name) if isinstance(found, Mapping) else None  # noqa: PLW2901  # one step down
         if found is not None:
             yield found
+
+
+def _whole(text: str) -> str:
+    """A text without halves of surrogate pairs, which JSON may have and nothing can store."""
+    return text.encode(errors="replace").decode()
 
 
 def _is_cost(value: object) -> bool:

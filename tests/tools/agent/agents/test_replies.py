@@ -67,3 +67,8 @@ def test_what_holds_no_answer_is_told_as_it_is(printed: str) -> None:
 def test_no_nonsense_is_a_cost(cost: str) -> None:
     printed = f'{{"result": "x", "cost": {cost}}}'
     assert read_answer(printed, Reply(answer="result", cost="cost")).cost is None
+
+
+def test_half_of_a_character_is_no_reason_to_lose_an_answer() -> None:
+    printed = r'{"said": "an \ud83d owl", "id": "\udfff"}'
+    assert read_answer(printed, Reply(answer="said", session="id")) == Answer("an ? owl", None, "?")
