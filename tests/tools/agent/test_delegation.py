@@ -375,6 +375,7 @@ async def test_an_agent_works_in_a_worktree_which_stays_where_it_changed_somethi
     assert "worktree" not in unchanged
     worktree = changed["worktree"]
     assert "+by the agent" in worktree["diff"]
+    assert changed["delegation_id"] not in worktree["path"]  # its words are marked with that
     assert (Path(worktree["path"]) / "new.txt").read_text() == "by the agent\n"
     assert not (repository / "new.txt").exists()
     assert [each.name for each in Path(worktree["path"]).parent.iterdir()] == [

@@ -252,7 +252,8 @@ class Agents:
             return self._processes(Place(agent, worktree.path, address, (worktree.common,)))
 
         worktrees = await anyio.to_thread.run_sync(self._worktrees)
-        async with worktrees.opened(begun.id, make) as opened:
+        # Not by the name of the delegation, which marks its words: the agent sees where it is.
+        async with worktrees.opened(begun.session_id, make) as opened:
             yield opened
 
     def _keep(self, begun: Delegation, task: str, outcome: Outcome) -> tuple[Delegation, str]:
