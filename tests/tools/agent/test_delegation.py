@@ -25,6 +25,7 @@ from server.transport.endpoint import serve_one
 from server.transport.middleware import Caller
 from storage.agent.delegations import Ceilings, NewDelegation
 from storage.models import Identity
+from tests.tools.conftest import agree
 
 pytestmark = [pytest.mark.anyio, pytest.mark.boundary]
 
@@ -453,19 +454,26 @@ async def test_a_toolcrib_that_an_agent_starts_itself_is_held_to_its_token(tmp_p
         agent="small",
         identity=app.identity,
         session_id="home",
-        tools=(("agent small", ("remember", "bash"), ("bash",)),),
+        tools=(("agent small", ("remember", "read_todos", "bash"), ("bash",)),),
         seconds=300,
     )
     begun, token = app.library.delegations.begin(new, Ceilings())
     command = StdioServerParameters(
         command=str(command_path()),
         args=["serve", "--root", f"{tmp_path}/root", "--data-dir", f"{tmp_path}/data"],
-        env={"_TOOLCRIB_DELEGATION": token, "TOOLCRIB_SURFACE": "full"},
+        env={
+            "_TOOLCRIB_DELEGATION": token,
+            "TOOLCRIB_SURFACE": "full",
+            "TOOLCRIB_POLICY__ASK": "read_todos",
+        },
     )
-    async with Client(command) as client:
-        assert [each.name for each in (await client.list_tools()).tools] == ["remember"]
+    async with Client(command, elicitation_callback=agree) as client:
+        listed = {each.name for each in (await client.list_tools()).tools}
+        assert listed == {"remember", "read_todos"}
         refused = await client.call_tool("delegate_task", {"subtask_description": "x"})
         assert "not among the tools of the profile 'agent small'" in str(refused.content)
+        refused = await client.call_tool("read_todos", {})
+        assert "the user has to approve it first" in str(refused.content)
         other = {"content": "Otters hold hands", "user_id": "bob"}
         refused = await client.call_tool("remember", other)
         assert "is not yours" in str(refused.content)
