@@ -315,7 +315,7 @@ async def plant() -> str:
     async with open_crib() as crib:
         await crib.call("create_tool", tool_name="plant", implementation=source)
         alone = await crib.app.manager.execute("plant", {}, RequestContext(crib.app.identity))
-        assert alone.text == "approval_required"
+        assert alone.structured == {"result": "approval_required"}
         assert crib.app.library.catalog.created.get("local", "planted") is None
         assert await crib.text("plant") == "planted"  # where the person agrees to that, too
         assert await crib.text("planted") == "1"
