@@ -131,7 +131,7 @@ def create_plan(
     ],
     reasoning: Annotated[_Text | None, Field(description="Why these steps")] = None,
 ) -> PlanView:
-    """Makes a plan that outlives this session; update_plan says how its steps go."""
+    """Makes a plan of steps {title, id?, blocked_by?} that outlives a session; see update_plan."""
     check_distinct("steps", (each.id for each in steps))
     plans, drafts = context.shelf().plans, [each.to_draft() for each in steps]
     return PlanView.folded(plans.create(context.session_id, goal, drafts, reasoning or ""))
