@@ -129,7 +129,7 @@ async def count_up(least: int, is_patient: bool = True) -> int:
 
 async def test_what_its_calls_needed_approval_for_is_told_with_its_result(open_crib: Open) -> None:
     needed = (
-        "[Needs approval: bash: the user can allow 'bash(seq 0)', 'bash(seq 1)'."
+        "[Needs approval: bash: the user can allow 'bash(seq 0)', 'bash(seq 1)' in policy.allow."
         " Not covered by a rule: `seq 0`. It runs programs.]"
     )
     allowed = ["create_tool", "source:created", "run_code"]
