@@ -155,7 +155,7 @@ class Cells:
             cell = await self._start()
         if self._spare is None:
             self._spare = _Spare(self._start)
-            (await self._running()).start_soon(self._spare.wait)
+            cast("TaskGroup", self._group).start_soon(self._spare.wait)  # before another takes it
         return cell
 
     async def _start(self) -> _Cell:

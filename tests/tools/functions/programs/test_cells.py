@@ -107,6 +107,16 @@ async def test_a_process_that_was_killed_while_it_waited_is_replaced(
         assert (await run(cells, "2"))[0]["value"] == 2
 
 
+async def test_a_process_that_is_taken_before_it_waits_is_started(open_cells: OpenCells) -> None:
+    async with open_cells() as cells, anyio.create_task_group() as group:
+        group.start_soon(run, cells, "1")
+        while cells._spare is None:
+            await anyio.lowlevel.checkpoint()
+        with anyio.fail_after(20):
+            cell = await cells._next()
+        await cell.aclose()
+
+
 async def test_no_more_run_at_once_than_the_machine_can_bear(
     open_cells: OpenCells, monkeypatch: pytest.MonkeyPatch
 ) -> None:
