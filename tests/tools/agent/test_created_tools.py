@@ -220,7 +220,7 @@ async def test_a_long_source_is_shown_whole_and_soon(open_crib: Open) -> None:
     async with open_crib() as crib, Client(crib.app.server, elicitation_callback=person) as client:
         for kept in (source, source.replace("# 99", "# 9")):
             given = {"tool_name": "shout", "implementation": kept}
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 assert not (await client.call_tool("create_tool", given)).is_error
             shown = [line.strip() for line in person.asked[-1].splitlines()]
             assert shown[-5_000:] == [line.strip() for line in kept.splitlines()[-5_000:]]
