@@ -172,7 +172,8 @@ def _view(plan: Plan, etc: EtcCopy) -> Iterator[str]:
     mounts += [("/etc", ("--ro-bind", etc.path, "/etc"))]
     mounts = [each for each in mounts if not is_beneath(each[0], plan.root)]
     mounts += [("/proc", ("--proc", "/proc"))]
-    mounts += [("/dev", ("--dev", "/dev", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"))]  # noqa: S108  # in its own namespace
+    shared = ("--bind", plan.scratch, "/dev/shm")  # noqa: S108  # no memory, which nothing would limit
+    mounts += [("/dev", ("--dev", "/dev", *shared, "--remount-ro", "/dev"))]
     mounts += [(_TEMPORARY, ("--bind", plan.scratch, _TEMPORARY))]
     if plan.home and plan.root not in {_HOME, _TEMPORARY}:
         mounts += [(_HOME, ("--bind", plan.home, _HOME))]

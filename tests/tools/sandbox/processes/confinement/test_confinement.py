@@ -136,6 +136,19 @@ async def test_ordinary_programs_work(root: Path, level: Level) -> None:
     assert failed == {}
 
 
+async def test_memory_that_processes_share_is_on_the_disk_and_fills_no_memory(
+    root: Path,
+) -> None:
+    script = """python3 -c '
+import multiprocessing, os
+from multiprocessing import shared_memory as shared
+with multiprocessing.Lock():
+    shared.SharedMemory(create=True, size=4096).unlink()
+assert os.stat("/dev/shm").st_dev == os.stat("/tmp").st_dev'"""
+    async with opened(root, Level.BUBBLEWRAP) as processes:
+        assert await run(processes, script) == (0, "", "")
+
+
 @EVERYWHERE
 async def test_the_environment_is_a_short_list(
     root: Path, level: Level, monkeypatch: pytest.MonkeyPatch
