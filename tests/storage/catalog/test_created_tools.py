@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -35,8 +36,8 @@ def test_a_tool_is_kept_as_it_was_given(store: CreatedToolStore, database: Datab
     )
     assert (kept.identity, kept.session_id, kept.is_whole) == (ANN, "monday", True)
     assert store.get("ann", "double") == kept
-    with Database(database.path).read() as other:  # acknowledged is written
-        assert other.execute("SELECT count(*) FROM created_tools").fetchone()[0] == 1
+    with closing(Database(database.path)) as other:  # acknowledged is written
+        assert CreatedToolStore(other).get("ann", "double") == kept
 
 
 def test_the_same_name_again_is_a_new_version_and_the_old_one_stays(
@@ -70,15 +71,16 @@ def test_a_removed_tool_is_gone_and_its_number_is_not_used_again(store: CreatedT
 def test_whoever_changes_a_tool_is_noticed_by_others(
     store: CreatedToolStore, database: Database
 ) -> None:
-    other = CreatedToolStore(Database(database.path))
-    seen = [other.changes()]
-    keep(store)
-    seen.append(other.changes())
-    store.remove("ann", "double")
-    seen.append(other.changes())
-    assert seen == sorted(set(seen))
-    store.remove("ann", "double")
-    assert other.changes() == seen[-1]
+    with closing(Database(database.path)) as opened:
+        other = CreatedToolStore(opened)
+        seen = [other.changes()]
+        keep(store)
+        seen.append(other.changes())
+        store.remove("ann", "double")
+        seen.append(other.changes())
+        assert seen == sorted(set(seen))
+        store.remove("ann", "double")
+        assert other.changes() == seen[-1]
 
 
 @pytest.mark.parametrize(
