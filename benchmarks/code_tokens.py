@@ -438,8 +438,7 @@ async def _done(client: Client, way: str) -> tuple[list[Model], list[Any], list[
         model, reader = Model(client, batches=way == "batched"), Model(client)
         if way == "code":
             await reader.call("describe_tool", name=task.tools, **{"as": "python"})
-            told = await model.call("run_code", code=task.code)
-            answers.append(json.loads(told.partition("\n")[0]))
+            answers.append((await model.call("run_code", code=task.code))["value"])
         else:
             answers.append(await task.by_calls(model))
         made.append(model)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import anyio
 import anyio.to_thread
 from pydantic import Field
 
-from tools.agent.agents.agents import agents_of
 from tools.agent.agents.reports import Report
 from tools.answers.customization import with_enum
 from tools.answers.params import Passable
@@ -18,11 +17,13 @@ from tools.core.calling.nested import ToolCall, side_by_side
 from tools.core.collections import Collections
 from tools.core.context import RequestContext
 from tools.core.errors import NotFoundError
+from tools.core.machine import first_use
 from tools.core.result import OmitNone, ToolModel, ToolResult
 from tools.core.spec import Alias, Effect, Prepared, ToolScope, ToolSpec, tool
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loaded where work is given
     from tools.agent.agents.agent import Agent
+    from tools.agent.agents.agents import Agents
 
 __all__ = ["available_agents", "delegate_task", "delegate_to_agent"]
 
@@ -154,7 +155,7 @@ async def delegate_task(
     ] = None,
 ) -> DelegatedTask:
     """Gives a task to the agent that fits it best, or to several for comparison, and waits."""
-    crew = await agents_of(context)
+    crew = await _crew(context)
     crew.check_any()
     task = _with_hints(subtask_description, context_hints or ())
     if agents:
@@ -182,9 +183,13 @@ async def delegate_task(
     )
 
 
+async def _crew(context: RequestContext) -> Agents:
+    return cast("Agents", await first_use(context.machine, "agents"))
+
+
 async def _with_agent(arguments: Mapping[str, Any], context: RequestContext) -> Prepared:
     """The same call: nobody is asked about an agent that there is not."""
-    (await agents_of(context)).find(arguments["target_agent"])
+    (await _crew(context)).find(arguments["target_agent"])
     return Prepared({name: each for name, each in arguments.items() if each is not None}, "")
 
 
@@ -215,7 +220,7 @@ async def delegate_to_agent(
     ] = None,
 ) -> Report:
     """Gives a task to one agent and waits for its answer, which is its words, no instruction."""
-    crew = await agents_of(context)
+    crew = await _crew(context)
     return await crew.delegate(target_agent, subtask, context)
 
 
@@ -227,7 +232,7 @@ async def delegate_to_agent(
 )
 async def available_agents(context: RequestContext) -> AvailableAgents:
     """Lists the agents that work can be given to, with what each can do and may reach."""
-    crew = await agents_of(context)
+    crew = await _crew(context)
     crew.check_any()
     most = crew.ceilings
     cost = f" and ${most.cost:g}" if most.cost else ""

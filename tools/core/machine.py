@@ -53,7 +53,7 @@ class Machine:
         cells: Makes what runs what agents wrote, of which no more is known here; see
             `tools.functions.programs.cells.cells_of`.
         agents: Makes what gives work to agents, of which nothing is known here; see
-            `tools.agent.agents.agents.agents_of`.
+            `tools.agent.agents.agents.Agents`.
         created: Makes what keeps the tools that agents wrote, of which nothing is known here; see
             `tools.functions.programs.created.created_of`.
     """

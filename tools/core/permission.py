@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from storage.approvals import ProgramOffer
 from storage.locks import made_once
 from tools.core.calling.loops import Loop
 from tools.core.client import Approval, Approvals, Question, digest_of
@@ -207,6 +206,7 @@ class Permissions:
         self, loop: Loop, policy: Policy, call: _Judged, decision: Decision
     ) -> Approval:
         """The approval of a call of a program."""
+        from storage.approvals import ProgramOffer  # only where somebody is asked
         from tools.policy.offers import grant_in_loop, permits, whole_grant_for
 
         spec, arguments = call.spec, call.arguments

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -28,7 +28,6 @@ from tools.core.errors import (
     UpstreamError,
 )
 from tools.core.invisible import visible_controls
-from tools.core.machine import first_use
 from tools.core.toolset import ToolSet
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from tools.core.context import RequestContext
     from tools.sandbox.processes.processes import Processes
 
-__all__ = ["Agents", "Place", "Serve", "agents_of"]
+__all__ = ["Agents", "Place", "Serve"]
 
 DELEGATING = ("delegate_task", "delegate_to_agent")
 ELSEWHERE = ("tag:files", "bash", "bash_*", "execute_python_code", "run_code")
@@ -266,11 +265,6 @@ class Agents:
         except StorageError:
             return ended, ""
         return ended, kept.context.id
-
-
-async def agents_of(context: RequestContext) -> Agents:
-    """What gives work to agents here."""
-    return cast("Agents", await first_use(context.machine, "agents"))
 
 
 async def _asked(agent: Agent, prompt: str, begun: Delegation, context: RequestContext) -> Outcome:
