@@ -31,7 +31,8 @@ ATTACKS = {
     "a file of the user's": "open(OUT + '/file').read()",
     "the root": "open(ROOT + '/own').read()",
     "the data directory": "open(DATA + '/own').read()",
-    "a home": "[x for x in os.listdir(HOME) if x not in sys.prefix + sys.base_prefix] or None",
+    "a home": "[x for x in os.listdir(HOME) if x not in sys.prefix + sys.base_prefix + os.getcwd()]"
+    " or None",
     "another's environment": "open(f'/proc/{VICTIM}/environ').read()",
     "the server's environment": "open(f'/proc/{SERVER}/environ').read()",
     "another's memory": "open(f'/proc/{VICTIM}/mem', 'rb').read(0) and None or 'read'",
@@ -56,6 +57,9 @@ HELD = {
     "tracing",
 }
 """What no program may do that the server starts, confined or not, where the kernel can tell."""
+
+ENVIRONMENTS = {"another's environment", "the server's environment"}
+"""What a user without rights may not see either: their programs have a user namespace."""
 
 LOCKED = """
 import ctypes, os, socket, sys
@@ -134,7 +138,7 @@ async def test_the_attacks_that_only_look_work_where_nothing_confines(
         if "PACKAGE" not in attack and name not in HELD
     }
     found = await worked(open_cells, Level.NONE, names, looking)
-    assert found.keys() == looking.keys()
+    assert looking.keys() - found.keys() == (set() if os.geteuid() == 0 else ENVIRONMENTS)
 
 
 @pytest.mark.parametrize("level", [Level.BUBBLEWRAP, Level.LANDLOCK, Level.NONE])
