@@ -41,7 +41,7 @@ from server.composition.skills import view_skills
 from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.browsing.skill_methods import SkillMethods
 from server.mcp.browsing.skill_resources import SkillResources
-from server.mcp.profiles import Profiles
+from server.mcp.profiles import Profiles, check_profiles
 from server.mcp.prompts import Prompts
 from server.mcp.protocol import build_server
 from server.mcp.resources import ContextResources
@@ -176,6 +176,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
     collections = collections_of(
         settings.sources, settings.directories, settings.root, settings.secrets
     )
+    check_profiles(settings)
     agents = agents_of(settings)
     registry = discover_tools(replace(collections, agents=agents))
     surface = Surface(settings.surface, settings.servers)
@@ -184,7 +185,6 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
     library = _open_library(settings)
     delegation = own_delegation(library, os.environ)
     profiles = Profiles(settings.profiles, tools_of(delegation))
-    profiles.check(settings)
     functions = function_files(settings, os.environ, registry)
     recording = Recording(library.recorder) if settings.memory.record else None
     redaction = Redaction()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # servers of one's own have no settings
     from server.settings import Settings
     from server.settings.gateway import ProfileSettings, Results
 
-__all__ = ["Profile", "Profiles"]
+__all__ = ["Profile", "Profiles", "check_profiles"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +78,22 @@ class Profiles:
         name = next(by_token, None) or next(self._fitting(client), None)
         return None if name is None else self._profiles[name]
 
-    def check(self, settings: Settings) -> None:
-        """Refuses names of tokens and servers that the settings have nowhere.
-
-        Raises:
-            SettingsError: With the names that there are.
-        """
-        for name, each in self._settings.items():
-            servers = [_server(pattern) for pattern in (*each.allow, *each.deny)]
-            _check_known(
-                f"profiles.{name}.tokens", each.tokens, settings.http.tokens, "http.tokens"
-            )
-            _check_known(f"profiles.{name}", filter(None, servers), settings.servers, "servers")
-
     def _fitting(self, client: str) -> Iterator[str]:
         for name, each in self._settings.items():
             if is_one_of(client, each.clients):
                 yield name
+
+
+def check_profiles(settings: Settings) -> None:
+    """Refuses names of tokens and servers in profiles that the settings have nowhere.
+
+    Raises:
+        SettingsError: With the names that there are.
+    """
+    for name, each in settings.profiles.items():
+        servers = [_server(pattern) for pattern in (*each.allow, *each.deny)]
+        _check_known(f"profiles.{name}.tokens", each.tokens, settings.http.tokens, "http.tokens")
+        _check_known(f"profiles.{name}", filter(None, servers), settings.servers, "servers")
 
 
 def _server(pattern: str) -> str:

@@ -154,6 +154,8 @@ def checked(steps: Sequence[Step]) -> list[Step]:
             suggestions=("Put several into one, or what follows into a plan of its own.",),
         )
     by_id = {step.id: step for step in steps}
+    before: set[str] = set()
+    is_in_order = True
     for step in steps:
         for each in step.blocked_by:
             if each not in by_id:
@@ -163,15 +165,10 @@ def checked(steps: Sequence[Step]) -> list[Step]:
                 )
         if step.status == "in_progress":
             _check_free(by_id, step, "in progress")
-    try:
-        TopologicalSorter({step.id: step.blocked_by for step in steps}).prepare()
-    except CycleError as error:
-        circle = [repr(step_id) for step_id in reversed(error.args[1])]
-        more = f" and so on, {len(circle) - 1} steps" if len(circle) > NAMED else ""
-        raise InvalidSourceError(
-            f"These steps wait for each other: {' is blocked by '.join(circle[:NAMED])}{more}.",
-            suggestions=("Take one of them out of a blocked_by.",),
-        ) from None
+        is_in_order = is_in_order and before.issuperset(step.blocked_by)
+        before.add(step.id)
+    if not is_in_order:  # where each waits for earlier ones alone, there is no circle
+        _check_no_circle(steps)
     return list(steps)
 
 
@@ -211,6 +208,18 @@ def states_of(steps: Sequence[Step]) -> dict[str, StepState]:
 def waits_for(by_id: Mapping[str, Step], step: Step) -> list[Step]:
     """The steps that have to be over before one begins, and are not."""
     return [by_id[each] for each in step.blocked_by if by_id[each].status not in OVER]
+
+
+def _check_no_circle(steps: Sequence[Step]) -> None:
+    try:
+        TopologicalSorter({step.id: step.blocked_by for step in steps}).prepare()
+    except CycleError as error:
+        circle = [repr(step_id) for step_id in reversed(error.args[1])]
+        more = f" and so on, {len(circle) - 1} steps" if len(circle) > NAMED else ""
+        raise InvalidSourceError(
+            f"These steps wait for each other: {' is blocked by '.join(circle[:NAMED])}{more}.",
+            suggestions=("Take one of them out of a blocked_by.",),
+        ) from None
 
 
 def _behind_failed(steps: Sequence[Step]) -> set[str]:

@@ -230,7 +230,7 @@ def _of_stored(entry: NewEntry, call: FinishedCall, spec: ToolSpec) -> NewEntry:
         return replace(entry, target="", arguments={})
     answer = call.result and call.result.structured
     if spec.read_only:
-        told, read = _ids([answer, call.arguments])
+        told, read = _ids([answer, dict(call.arguments)])
         return replace(entry, is_recall=True, context_ids=told, read_ids=read)
     told, _ = _ids([answer])  # what it was given may name anything, as metadata does
     if told:
@@ -276,7 +276,7 @@ def _ids(roots: list[object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     for value in _values(roots):
         if isinstance(value, str) and _ID.fullmatch(value):
             told[value] = None
-        elif isinstance(value, Mapping) and any(value.get(name) for name in _TEXTS):
+        elif isinstance(value, dict) and any(value.get(name) for name in _TEXTS):
             own = value.get("id")
             if isinstance(own, str) and _ID.fullmatch(own):
                 read[own] = None
@@ -293,7 +293,7 @@ def _values(roots: list[object]) -> Iterator[object]:
             return
         value = waiting.popleft()
         yield value
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             waiting.extend(value.values())
         elif isinstance(value, list | tuple):
             waiting.extend(value)
