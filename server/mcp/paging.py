@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
-from server.mcp.safe_json import utf8_text
+from tools.core.invisible import encodable
 
 __all__ = ["DOCUMENTS", "Section", "cursor_at", "offset_of", "page", "place_of"]
 
@@ -107,7 +107,7 @@ def page(
 
 
 def _unknown(cursor: str) -> MCPError:
-    shown = utf8_text(cursor[:100])
+    shown = encodable(cursor[:100])
     return MCPError(
         types.INVALID_PARAMS,
         f"Unknown cursor {shown!r}: pass nextCursor of the page before, or none to start.",

@@ -15,7 +15,6 @@ from mcp.shared.exceptions import MCPError
 from server.mcp.browsing.answers import completion_of
 from server.mcp.browsing.skill_view import SkillView
 from server.mcp.resources import ContextResources, answered
-from server.mcp.safe_json import utf8_text
 from server.mcp.sessions import Sessions
 from server.mcp.views import Relevant, happenings
 from storage.library import Shelf
@@ -29,7 +28,7 @@ from tools.conversion.browsing.completion import fitting
 from tools.core.audit.recording import Recording
 from tools.core.context import RequestContext as CallContext
 from tools.core.errors import NotFoundError
-from tools.core.invisible import revealed
+from tools.core.invisible import encodable, revealed
 from tools.core.registry import ToolRegistry
 
 __all__ = ["PROMPTS", "Prompts"]
@@ -145,7 +144,7 @@ class Prompts:
         except NotFoundError as error:
             raise _invalid(" ".join([error.message, *error.next_actions])) from error
         await self._hear(ctx, shelf.identity, prompt, given, told)
-        content = types.TextContent(text=utf8_text(told.text))
+        content = types.TextContent(text=encodable(told.text))
         return types.GetPromptResult(
             description=prompt.description,
             messages=[types.PromptMessage(role="user", content=content)],
@@ -270,7 +269,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _invalid(message: str) -> MCPError:
-    return MCPError(types.INVALID_PARAMS, utf8_text(message))
+    return MCPError(types.INVALID_PARAMS, encodable(message))
 
 
 def _called(ref: types.PromptReference | types.ResourceTemplateReference) -> str:

@@ -17,13 +17,14 @@ from pydantic_core import to_json
 from server.mcp.asking.client_requests import ClientRequest, ClientRequests
 from server.mcp.asking.contexts import context_of
 from server.mcp.browsing.blocks import content_block
-from server.mcp.safe_json import utf8_json, utf8_text
+from server.mcp.safe_json import utf8_json
 from server.mcp.sessions import client_of, principal_of
 from server.mcp.surface import Surface, ToolLists
 from server.mcp.variants import Variant, variant_of
 from tools.core.client import Sampler
 from tools.core.context import RequestContext
 from tools.core.errors import InternalError, UnavailableError
+from tools.core.invisible import encodable
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 
@@ -208,7 +209,7 @@ class _ToolHandlers:
         if params is not None and params.cursor is not None:
             raise MCPError(
                 types.INVALID_PARAMS,
-                utf8_text(f"Unknown cursor {params.cursor[:100]!r}: the tools are on one page."),
+                encodable(f"Unknown cursor {params.cursor[:100]!r}: the tools are on one page."),
             )
         profile, variant = self._shown(ctx)
         user_id = principal_of(ctx, self.requests.identity).identity.user_id
@@ -285,12 +286,12 @@ def _call_result(result: ToolResult, results: Results) -> types.CallToolResult:
     if isinstance(result.verbatim, types.CallToolResult):
         if not result.added:
             return result.verbatim
-        content = [*result.verbatim.content, types.TextContent(text=utf8_text(result.added))]
+        content = [*result.verbatim.content, types.TextContent(text=encodable(result.added))]
         return result.verbatim.model_copy(update={"content": content})
     if result.is_error:  # clients of the TypeScript SDK 1 hold a failure against the schema too
         results = "text"
     structured = None if results == "text" else utf8_json(result.structured)
-    told = to_json(structured).decode() if results == "structured" else utf8_text(result.text)
+    told = to_json(structured).decode() if results == "structured" else encodable(result.text)
     return types.CallToolResult(
         content=[content_block(each) for each in result.blocks or (told, *result.media)],
         structured_content=structured,

@@ -18,7 +18,6 @@ from server.mcp.addresses import Address, document_uri
 from server.mcp.browsing.answers import no_resource_at
 from server.mcp.context_text import media_type_of
 from server.mcp.paging import cursor_at, offset_of
-from server.mcp.safe_json import utf8_text
 from server.mcp.sessions import principal_of
 from server.mcp.views import Relevant, relevant, view
 from storage.contexts.wholetext import whole_text
@@ -28,6 +27,7 @@ from storage.reading.formats import MARKDOWN
 from storage.retrieval.routing import Source
 from tools.answers.plans import PlanView
 from tools.core.errors import InvalidArgumentsError, NotFoundError, as_tool_error
+from tools.core.invisible import encodable
 
 __all__ = ["PAGE_SIZE", "TEMPLATES", "ContextResources", "answered"]
 
@@ -152,7 +152,7 @@ class ContextResources:
         except NotFoundError as error:
             raise no_resource_at(params.uri, ctx) from error
         contents = types.TextResourceContents(
-            uri=params.uri, mime_type=media_type, text=utf8_text(text)
+            uri=params.uri, mime_type=media_type, text=encodable(text)
         )
         return types.ReadResourceResult(contents=[contents])
 
@@ -197,7 +197,7 @@ async def answered(method: str, read: Callable[[], ResultT]) -> ResultT:
         wrong = isinstance(failure, InvalidArgumentsError)
         text = " ".join([failure.message, *failure.next_actions])
         code = types.INVALID_PARAMS if wrong else types.INTERNAL_ERROR
-        raise MCPError(code, utf8_text(text)) from error
+        raise MCPError(code, encodable(text)) from error
 
 
 def _page(shelf: Shelf, offset: int) -> list[Context]:

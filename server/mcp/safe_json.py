@@ -8,8 +8,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from tools.core.errors import InternalError
+from tools.core.invisible import encodable
 
-__all__ = ["MAX_LEVELS", "utf8_json", "utf8_text", "wire_form"]
+__all__ = ["MAX_LEVELS", "utf8_json", "wire_form"]
 
 TEXTLESS = frozenset({NoneType, bool, int, float})
 """Types of values with nothing in them to make safe; results can have a million of them."""
@@ -22,29 +23,20 @@ def wire_form(model: BaseModel) -> dict[str, Any]:
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def utf8_text(text: str) -> str:
-    """The text with each lone surrogate replaced by "?".
-
-    File names that are not UTF-8 bring them in; the transports cannot encode them, and one would
-    take down the connection with every call on it.
-    """
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 def utf8_json(value: Any, levels: int = MAX_LEVELS) -> Any:  # noqa: ANN401  # any JSON value, as decoded
-    """The JSON value with each text in it, keys included, made safe as by `utf8_text`.
+    """The JSON value with each text in it, keys included, made safe as by `encodable`.
 
     Raises:
         InternalError: If it is nested deeper than `levels`.
     """
     if isinstance(value, str):
-        return utf8_text(value)
+        return encodable(value)
     if not isinstance(value, dict | list):
         return value
     if levels == 0:
         raise InternalError(f"The answer is nested deeper than {MAX_LEVELS} levels.")
     if isinstance(value, dict):
-        return {utf8_text(key): utf8_json(item, levels - 1) for key, item in value.items()}
+        return {encodable(key): utf8_json(item, levels - 1) for key, item in value.items()}
     if TEXTLESS.issuperset(map(type, value)):
         return value
     return [utf8_json(item, levels - 1) for item in value]

@@ -13,7 +13,7 @@ from pydantic_core import PydanticSerializationError
 from tools.conversion.callables.signature import underlying
 from tools.conversion.results.jsonable import error_text
 from tools.core.errors import InvalidArgumentsError, ToolError, ToolFailedError
-from tools.core.invisible import visible_controls
+from tools.core.invisible import encodable, visible_controls
 
 __all__ = ["DEFECTS", "failure_of"]
 
@@ -49,7 +49,7 @@ def _told(error: BaseException) -> str:
     """Its text: bounded, without what steers a terminal, and such as JSON can have."""
     text = error_text(error)
     shown = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
-    return visible_controls(shown).encode(errors="replace").decode()
+    return encodable(visible_controls(shown))
 
 
 def _is_raised_in(module: str | None, trace: TracebackType | None) -> bool:

@@ -10,6 +10,7 @@ __all__ = [
     "INVISIBLE",
     "LONGEST_LINE",
     "codes",
+    "encodable",
     "hidden",
     "log_line",
     "revealed",
@@ -95,6 +96,15 @@ def revealed(text: str) -> str:
         return each if match["ordinary"] or each not in found else f"<U+{ord(each):04X}>"
 
     return re.sub(f"(?P<ordinary>{_ORDINARY})|{_HIDDEN}", shown, text)
+
+
+def encodable(text: str) -> str:
+    """Replaces each half of a surrogate pair, which UTF-8 cannot carry, by a question mark.
+
+    Names of files that are not UTF-8 have them, and JSON may: no disk and no transport takes one,
+    and no embedder.
+    """
+    return text.encode(errors="replace").decode()
 
 
 def visible_controls(text: str) -> str:

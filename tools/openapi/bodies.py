@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from tools.core.errors import InvalidArgumentsError
+from tools.core.invisible import encodable
 from tools.openapi.description import Description, items, pairs, text_of
 from tools.openapi.parameters import Parameter, scalar_text, written_pairs
 from tools.sandbox.files.sandbox import Sandbox
@@ -218,4 +219,4 @@ def _read(sandbox: Sandbox, path: object) -> bytes:
 def _quoted(name: str) -> str:
     """A name in a header of a part, as browsers write it."""
     escapes = {'"': "%22", "\r": "%0D", "\n": "%0A"}
-    return "".join(escapes.get(each, each) for each in name).encode(errors="replace").decode()
+    return encodable("".join(escapes.get(each, each) for each in name))

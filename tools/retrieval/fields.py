@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from storage.tokenize import tokenize
+from tools.core.invisible import encodable
 from tools.retrieval.models import ToolRecord
 
 __all__ = [
     "ANALYSIS",
     "FIELD_WEIGHTS",
     "brief_text",
-    "encodable",
     "fields_of",
     "full_text",
     "spaced",
@@ -85,11 +85,6 @@ def full_text(record: ToolRecord) -> str:
     tags = ", ".join((*record.tags, *record.capabilities))
     text = " ".join(filter(None, (brief_text(record), tags, parameters)))
     return encodable(text[:MAX_TEXT_CHARS])
-
-
-def encodable(text: str) -> str:
-    """A text without halves of characters: a disk takes none, and one stops a whole embedder."""
-    return text.encode(errors="replace").decode()
 
 
 def spaced(name: str) -> str:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING
 
 from storage.tokenize import is_spaceless, tokenize
+from tools.core.invisible import encodable
 from tools.retrieval.clauses import clauses_of
-from tools.retrieval.fields import ANALYSIS, encodable, fields_of, terms_of
+from tools.retrieval.fields import ANALYSIS, fields_of, terms_of
 from tools.retrieval.filling import AnalysisCache, Filler, SafeCache, key_of
 from tools.retrieval.models import Match, SearchQuery, SearchResult, ToolRecord
 from tools.retrieval.names import Names

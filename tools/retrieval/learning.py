@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from storage.errors import StorageError
 from storage.tokenize import is_spaceless, tokenize
 from tools.core.audit.redact import redacted_text
-from tools.retrieval.fields import encodable
+from tools.core.invisible import encodable
 
 if TYPE_CHECKING:
     from storage.catalog.uses import Use, Uses

@@ -12,10 +12,11 @@ import mcp_types as types
 from server.mcp.asking.channels import ANSWER_SECONDS, can_ask
 from server.mcp.asking.function_run import FunctionRun
 from server.mcp.forwarding import MOST_AT_ONCE, wants_log
-from server.mcp.safe_json import utf8_json, utf8_text
+from server.mcp.safe_json import utf8_json
 from server.mcp.visible import visible, visible_form, visible_lines
 from tools.core.asking.peer import Capability, Filled, Form, LogLevel, Peer, Root
 from tools.core.errors import UnavailableError
+from tools.core.invisible import encodable
 
 __all__ = ["ClientPeer"]
 
@@ -91,7 +92,7 @@ class ClientPeer(Peer):
         if ctx is None or self._telling >= MOST_AT_ONCE or not wants_log(ctx, level, floor):
             return
         params = types.LoggingMessageNotificationParams(
-            level=level, logger=tool, data=utf8_text(text)
+            level=level, logger=tool, data=encodable(text)
         )
         self._telling += 1
         try:
@@ -110,7 +111,7 @@ def _question(tool: str, message: str, schema: Mapping[str, Any]) -> types.Elici
     """A form that says who asks, and in which nothing hides or steers."""
     return types.ElicitRequest(
         params=types.ElicitRequestFormParams(
-            message=utf8_text(f"{tool!r} asks: {visible_lines(message)}"),
+            message=encodable(f"{tool!r} asks: {visible_lines(message)}"),
             requested_schema=utf8_json(visible_form(schema)),
         )
     )

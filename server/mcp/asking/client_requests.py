@@ -22,12 +22,12 @@ from server.mcp.asking.known_clients import KnownClient, KnownClients
 from server.mcp.asking.rounds import Round
 from server.mcp.asking.suspended import SuspendedCall, SuspendedRequest, SuspendedRequests
 from server.mcp.forwarding import asks_for_progress, forwarded, opted_level
-from server.mcp.safe_json import utf8_text
 from server.mcp.sessions import Principal, Sessions, principal_of
 from storage.models import Identity
 from tools.core.asking.deadline import PausableDeadline
 from tools.core.calling.nested import Repetition
 from tools.core.client import AnswersAwaitedError, ProgressReporter, digest_of
+from tools.core.invisible import encodable
 
 __all__ = ["GONE", "ClientRequest", "ClientRequests", "RootsListener"]
 
@@ -296,7 +296,7 @@ class ClientRequest:
         if capability is None:
             return None
         required: dict[str, Any] = {"requiredCapabilities": {capability: {}}}
-        return MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, utf8_text(message), required)
+        return MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, encodable(message), required)
 
     def awaited(self) -> types.InputRequiredResult | None:
         """What its client is to answer before it makes the call again; None if nothing.

@@ -16,9 +16,9 @@ from server.mcp.asking.elicitation import ClientApprover
 from server.mcp.asking.function_run import FunctionRun
 from server.mcp.asking.sampling import ClientSampler
 from server.mcp.asking.suspended import SuspendedCall
-from server.mcp.safe_json import utf8_text
 from tools.core.client import ProgressReporter, Sampler
 from tools.core.context import RequestContext, Work
+from tools.core.invisible import encodable
 from tools.core.result import ToolResult
 from tools.core.toolset import ToolSet
 
@@ -125,6 +125,6 @@ def _progress_reporter(ctx: ServerRequestContext[Any, Any]) -> ProgressReporter:
         nonlocal last
         if done > last:  # the protocol wants each value greater than the one before
             last = done
-            await ctx.session.report_progress(done, total, message and utf8_text(message))
+            await ctx.session.report_progress(done, total, message and encodable(message))
 
     return report

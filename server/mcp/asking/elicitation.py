@@ -13,9 +13,9 @@ import mcp_types as types
 from server.mcp.asking.channels import ANSWER_SECONDS
 from server.mcp.asking.client_requests import ClientRequest
 from server.mcp.asking.function_run import FunctionRun, round_of
-from server.mcp.safe_json import utf8_text
 from server.mcp.visible import visible, visible_lines
 from tools.core.client import AnswersAwaitedError, Consent, Question
+from tools.core.invisible import encodable
 
 __all__ = ["ClientApprover", "asking_text", "choices_of"]
 
@@ -96,11 +96,11 @@ def _form(question: Question) -> types.ElicitRequest:
         "type": "string",
         "title": "Your answer",
         "enum": [str(choice) for choice in choices],
-        "enumNames": [utf8_text(text) for text in choices.values()],
+        "enumNames": [encodable(text) for text in choices.values()],
     }
     return types.ElicitRequest(
         params=types.ElicitRequestFormParams(
-            message=utf8_text(asking_text(question)),
+            message=encodable(asking_text(question)),
             requested_schema={
                 "type": "object",
                 "properties": {"answer": answer},

@@ -12,8 +12,8 @@ import mcp_types as types
 
 from server.mcp.asking.client_requests import ClientRequest
 from server.mcp.asking.function_run import FunctionRun, round_of
-from server.mcp.safe_json import utf8_text
 from tools.core.client import Prompt, Refusal, Reply
+from tools.core.invisible import encodable
 
 __all__ = ["ClientSampler"]
 
@@ -59,7 +59,7 @@ def _key(prompt: Prompt) -> str:
 
 
 def _question(prompt: Prompt) -> types.CreateMessageRequest:
-    content = types.TextContent(text=utf8_text(prompt.text))
+    content = types.TextContent(text=encodable(prompt.text))
     return types.CreateMessageRequest(
         params=types.CreateMessageRequestParams(
             messages=[types.SamplingMessage(role="user", content=content)],

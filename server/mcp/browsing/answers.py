@@ -10,7 +10,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from server.mcp.safe_json import utf8_text
+from tools.core.invisible import encodable
 
 __all__ = ["COMPLETIONS", "RESOURCE_NOT_FOUND", "completion_of", "no_resource_at"]
 
@@ -25,14 +25,14 @@ def no_resource_at(uri: str, ctx: ServerRequestContext[Any, Any]) -> MCPError:
     """What a client is told where there is nothing, in the code of its protocol."""
     modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
     code = types.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
-    shown = utf8_text(uri)
+    shown = encodable(uri)
     return MCPError(code, f"Resource not found: {shown}", {"uri": shown})
 
 
 def completion_of(values: Sequence[str]) -> types.CompleteResult:
     """As many of some values as the protocol lets a client be offered."""
     completion = types.Completion(
-        values=list(map(utf8_text, values[:COMPLETIONS])),
+        values=list(map(encodable, values[:COMPLETIONS])),
         total=len(values),
         has_more=len(values) > COMPLETIONS,
     )

@@ -6,8 +6,8 @@ from base64 import b64encode
 
 import mcp_types as types
 
-from server.mcp.safe_json import utf8_text
 from tools.core.content import Block, EmbeddedResource, Media, ResourceLink
+from tools.core.invisible import encodable
 
 __all__ = ["content_block", "resource_contents"]
 
@@ -23,14 +23,14 @@ def content_block(block: Block) -> types.ContentBlock:
             return types.EmbeddedResource(resource=resource_contents(block))
         case ResourceLink():
             return types.ResourceLink(
-                uri=utf8_text(block.uri),
-                name=utf8_text(block.name),
-                title=block.title and utf8_text(block.title),
-                description=block.description and utf8_text(block.description),
+                uri=encodable(block.uri),
+                name=encodable(block.name),
+                title=block.title and encodable(block.title),
+                description=block.description and encodable(block.description),
                 mime_type=block.mime_type,
                 size=block.size,
             )
-    return types.TextContent(text=utf8_text(block))
+    return types.TextContent(text=encodable(block))
 
 
 def resource_contents(
@@ -42,9 +42,9 @@ def resource_contents(
         found: What is there.
         read: The address that was read.
     """
-    uri = utf8_text(found.uri or read)
+    uri = encodable(found.uri or read)
     if isinstance(found.data, str):
-        text = utf8_text(found.data)
+        text = encodable(found.data)
         return types.TextResourceContents(uri=uri, mime_type=found.mime_type, text=text)
     blob = _base64(found.data)
     return types.BlobResourceContents(uri=uri, mime_type=found.mime_type, blob=blob)

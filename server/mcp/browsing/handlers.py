@@ -9,7 +9,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from server.mcp.browsing.answers import completion_of, no_resource_at
-from server.mcp.safe_json import utf8_text
+from tools.core.invisible import encodable
 
 __all__ = ["Nothing", "PromptHandlers", "ResourceHandlers"]
 
@@ -93,7 +93,7 @@ class Nothing:
         Raises:
             MCPError: Invalid params.
         """
-        text = utf8_text(f"No prompt is called {params.name[:100]!r}.")
+        text = encodable(f"No prompt is called {params.name[:100]!r}.")
         raise MCPError(types.INVALID_PARAMS, text)
 
     async def complete(

@@ -14,13 +14,13 @@ from mcp.shared.exceptions import MCPError
 from server.mcp.asking.client_requests import ClientRequest, ClientRequests
 from server.mcp.asking.contexts import carried, context_of
 from server.mcp.profiles import Profiles
-from server.mcp.safe_json import utf8_text
 from server.mcp.sessions import principal_of
 from tools.core.browsing.offered import Spec
 from tools.core.calling.running import in_time
 from tools.core.client import AnswersAwaitedError, Sampler
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError, as_tool_error, only_cause
+from tools.core.invisible import encodable
 
 __all__ = ["OfferedCalls"]
 
@@ -125,4 +125,4 @@ def _refusal(error: Exception, spec: Spec, request: ClientRequest | None = None)
         return missing
     wrong = isinstance(failure, InvalidArgumentsError)
     text = " ".join([failure.message, *failure.next_actions])
-    return MCPError(types.INVALID_PARAMS if wrong else types.INTERNAL_ERROR, utf8_text(text))
+    return MCPError(types.INVALID_PARAMS if wrong else types.INTERNAL_ERROR, encodable(text))

@@ -14,12 +14,12 @@ from server.mcp.browsing.blocks import content_block
 from server.mcp.browsing.handlers import PromptHandlers
 from server.mcp.browsing.offered_calls import OfferedCalls
 from server.mcp.browsing.offered_resources import OfferedResources
-from server.mcp.safe_json import utf8_text
 from tools.core.browsing.offered import Offered
 from tools.core.browsing.prompt import Message, PromptSpec
 from tools.core.browsing.resource import ResourceSpec
 from tools.core.context import RequestContext
 from tools.core.errors import NotFoundError
+from tools.core.invisible import encodable
 
 __all__ = ["OfferedPrompts", "listed_prompt"]
 
@@ -79,7 +79,7 @@ class OfferedPrompts:
         try:
             messages = await self._calls.run(ctx, params, spec, render)
         except NotFoundError as error:
-            raise MCPError(types.INVALID_PARAMS, utf8_text(error.message)) from error
+            raise MCPError(types.INVALID_PARAMS, encodable(error.message)) from error
         if isinstance(messages, types.InputRequiredResult):
             return messages
         return types.GetPromptResult(
@@ -110,7 +110,7 @@ class OfferedPrompts:
         try:
             return completion_of(await self._calls.run_plainly(ctx, spec, complete))
         except NotFoundError as error:
-            raise MCPError(types.INVALID_PARAMS, utf8_text(error.message)) from error
+            raise MCPError(types.INVALID_PARAMS, encodable(error.message)) from error
 
     async def find(self, ctx: Context, name: str) -> PromptSpec | None:
         """The prompt of that name, if whoever asks may see it."""

@@ -26,10 +26,11 @@ from server.mcp.browsing.skill_wire import (
 )
 from server.mcp.paging import Section, page
 from server.mcp.resources import PAGE_SIZE, answered
-from server.mcp.safe_json import utf8_text, wire_form
+from server.mcp.safe_json import wire_form
 from tools.agent.skillfiles.skill import MAIN, SCHEME, Skill
 from tools.agent.skillfiles.skills import path_of
 from tools.core.errors import NotFoundError, ToolError
+from tools.core.invisible import encodable
 
 __all__ = ["SkillMethods"]
 
@@ -192,4 +193,4 @@ def _no_directory(uri: str) -> NotFoundError:
 
 
 def _invalid(error: NotFoundError) -> MCPError:
-    return MCPError(types.INVALID_PARAMS, utf8_text(error.message))
+    return MCPError(types.INVALID_PARAMS, encodable(error.message))

@@ -12,10 +12,10 @@ from typing import Any
 import mcp_types as types
 
 from server.mcp.forwarding import SERVER_KEY
-from server.mcp.safe_json import utf8_text
 from storage.reading.formats import MARKDOWN
 from tools.agent.skillfiles.skill import Skill
 from tools.core.errors import NotFoundError
+from tools.core.invisible import encodable
 
 __all__ = [
     "DIRECTORY",
@@ -83,8 +83,8 @@ def main_of(skill: Skill) -> types.Resource:
     return types.Resource(
         uri=skill.uri(),
         name=skill.name,
-        title=f"{skill.path} (skill, {utf8_text(skill.place.shown)})",
-        description=utf8_text(skill.description),
+        title=f"{skill.path} (skill, {encodable(skill.place.shown)})",
+        description=encodable(skill.description),
         mime_type=MARKDOWN.media_type,
         _meta=_meta_of(skill),
     )
@@ -94,7 +94,7 @@ def file_of(skill: Skill, path: str, size: int) -> types.Resource:
     """Another file of it."""
     return types.Resource(
         uri=skill.uri(path),
-        name=utf8_text(path.rpartition("/")[2]),
+        name=encodable(path.rpartition("/")[2]),
         size=size,
         mime_type=media_type(path),
         _meta=_meta_of(skill),
@@ -103,7 +103,7 @@ def file_of(skill: Skill, path: str, size: int) -> types.Resource:
 
 def directory_at(uri: str, name: str) -> types.Resource:
     """A directory of one, or of several."""
-    return types.Resource(uri=uri, name=utf8_text(name), mime_type=DIRECTORY)
+    return types.Resource(uri=uri, name=encodable(name), mime_type=DIRECTORY)
 
 
 def media_type(path: str) -> str | None:

@@ -13,7 +13,6 @@ from pydantic import ValidationError
 
 from server.mcp.asking.channels import answer_type
 from server.mcp.asking.client_requests import ClientRequests
-from server.mcp.safe_json import utf8_text
 from server.mcp.sessions import Principal
 from server.mcp.tasks.extension import (
     EXTENSION,
@@ -27,6 +26,7 @@ from server.mcp.tasks.extension import (
 from server.mcp.tasks.long_calls import LongCalls, ParkedQuestions
 from server.mcp.tasks.wire import detailed
 from tools.core.errors import NotFoundError
+from tools.core.invisible import encodable
 
 __all__ = ["Tasks"]
 
@@ -127,10 +127,10 @@ def _answer(request: types.InputRequest, given: object) -> types.InputResponse:
     except ValidationError as error:
         raise MCPError(
             types.INVALID_PARAMS,
-            utf8_text(f"An input response is no answer to its request: {error}"),
+            encodable(f"An input response is no answer to its request: {error}"),
         ) from error
     return answer
 
 
 def _unknown(error: NotFoundError) -> MCPError:
-    return MCPError(types.INVALID_PARAMS, utf8_text(error.message))
+    return MCPError(types.INVALID_PARAMS, encodable(error.message))

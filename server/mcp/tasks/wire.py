@@ -12,8 +12,9 @@ from typing import Any
 
 import mcp_types as types
 
-from server.mcp.safe_json import utf8_text, wire_form
+from server.mcp.safe_json import wire_form
 from storage.agent.jobs import KEPT_SECONDS, JobRecord, JobState
+from tools.core.invisible import encodable
 from tools.core.jobs.job import answer_in
 
 __all__ = ["created", "detailed"]
@@ -56,7 +57,7 @@ def _task(record: JobRecord, status: str) -> dict[str, Any]:
         "ttlMs": int(((record.ended or time.time()) - record.began + KEPT_SECONDS) * 1_000),
         "pollIntervalMs": POLL_MS,
     }
-    return {**task, "statusMessage": utf8_text(said)} if said else task
+    return {**task, "statusMessage": encodable(said)} if said else task
 
 
 def _internal(record: JobRecord) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 from pydantic import ValidationError
 
 from server.mcp.asking.channels import can_ask
-from server.mcp.safe_json import utf8_text
 from server.upstream.calling.question_text import UnshowableError, presented_page
 from tools.core.errors import InvalidArgumentsError, ToolError, UpstreamError
+from tools.core.invisible import encodable
 
 __all__ = ["for_client", "no_result", "refusal"]
 
@@ -45,10 +45,10 @@ def refusal(server: str, error: MCPError) -> ToolError:
         server: Its name.
         error: What it answered.
     """
-    said = utf8_text(error.error.message[:LONGEST]).rstrip(".")
+    said = encodable(error.error.message[:LONGEST]).rstrip(".")
     if error.error.data not in (None, ""):
         data = json.dumps(error.error.data, ensure_ascii=False, default=str)
-        said += f" {utf8_text(data[:LONGEST_DATA])}"
+        said += f" {encodable(data[:LONGEST_DATA])}"
     if error.code == types.INVALID_PARAMS:
         return InvalidArgumentsError(f"The server {server!r} does not accept this: {said}.")
     return UpstreamError(f"The server {server!r} refused: {said} (error {error.code}).")

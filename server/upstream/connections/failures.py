@@ -6,11 +6,11 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from server.mcp.safe_json import utf8_text
 from server.mcp.visible import visible
 from server.upstream.connections.link import Link
 from tools.core.audit.redact import redacted_text
 from tools.core.errors import ToolError, UpstreamError
+from tools.core.invisible import encodable
 
 __all__ = ["as_mcp_error", "problem_of"]
 
@@ -38,7 +38,7 @@ def as_mcp_error(server: str, error: Exception) -> MCPError:
             text = f"The server {server!r} answered with something that is not in the protocol."
         case _:
             text = f"The server {server!r} failed: {str(error) or type(error).__name__}"
-    return MCPError(types.INTERNAL_ERROR, utf8_text(text))
+    return MCPError(types.INTERNAL_ERROR, encodable(text))
 
 
 async def problem_of(error: BaseException, link: Link | None) -> str:

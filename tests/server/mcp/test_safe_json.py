@@ -5,7 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.mcp.safe_json import utf8_json, utf8_text
+from server.mcp.safe_json import utf8_json
+from tools.core.invisible import encodable
 
 texts = st.text(st.characters())  # lone surrogates included
 values = st.recursive(
@@ -16,10 +17,10 @@ values = st.recursive(
 
 @given(texts)
 def test_any_text_can_be_encoded_and_a_sound_one_is_unchanged(text: str) -> None:
-    sound = utf8_text(text)
+    sound = encodable(text)
     sound.encode()
     assert len(sound) == len(text)
-    assert utf8_text(sound) == sound
+    assert encodable(sound) == sound
 
 
 @given(values)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tools.agent.agents.agent import Reply
+from tools.core.invisible import encodable
 
 __all__ = ["Answer", "read_answer"]
 
@@ -40,9 +41,11 @@ def read_answer(printed: str, reply: Reply) -> Answer:
     if not reply.answer:
         return Answer(printed.strip())
     documents = list(_documents(printed))
-    texts = [_whole(text) for text in _found(documents, reply.answer) if isinstance(text, str)]
+    texts = [encodable(text) for text in _found(documents, reply.answer) if isinstance(text, str)]
     costs = [cost for cost in _found(documents, reply.cost) if _is_cost(cost)]
-    sessions = [_whole(each) for each in _found(documents, reply.session) if isinstance(each, str)]
+    sessions = [
+        encodable(each) for each in _found(documents, reply.session) if isinstance(each, str)
+    ]
     return Answer(
         text=(texts[-1] if texts else printed).strip(),
         cost=sum(costs) if costs else None,
@@ -70,11 +73,6 @@ def _found(documents: list[object], path: str) -> Iterator[Any]:
             found = found.get(name) if isinstance(found, Mapping) else None  # noqa: PLW2901  # one step down
         if found is not None:
             yield found
-
-
-def _whole(text: str) -> str:
-    """A text without halves of surrogate pairs, which JSON may have and nothing can store."""
-    return text.encode(errors="replace").decode()
 
 
 def _is_cost(value: object) -> bool:

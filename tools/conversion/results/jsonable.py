@@ -27,6 +27,7 @@ from tools.conversion.results.arrays import is_foreign, json_form, to_builtin
 from tools.conversion.results.attachments import media_of, note, without_data
 from tools.core.content import Attachment, EmbeddedResource
 from tools.core.errors import UnsendableError
+from tools.core.invisible import encodable
 
 __all__ = [
     "MOST_ITEMS",
@@ -90,7 +91,7 @@ def _plain(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one 
     if kind in READY:
         return value
     if kind is str:
-        return value if value.isascii() else _sound(value)
+        return value if value.isascii() else encodable(value)
     if kind is float:
         return value if math.isfinite(value) else None
     if kind is dict:
@@ -105,7 +106,7 @@ def _plain(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one 
 def _other(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one line a type
     match value:
         case str():
-            return _sound(value)
+            return encodable(value)
         case int():
             return int(value)
         case float():
@@ -174,7 +175,7 @@ def _opaque(value: Any, media: list[Attachment]) -> Any:
     except PydanticSerializationError:
         text = _own_text(value)
     return (
-        _sound(text)
+        encodable(text)
         if text is not None
         else _object(_attributes(value), media) or _label(type(value))
     )
@@ -202,22 +203,18 @@ def _object(values: Mapping[Any, Any], media: list[Attachment]) -> dict[str, Any
 
 def _key(key: Any, media: list[Attachment]) -> str:
     if isinstance(key, str):
-        return _sound(key)
+        return encodable(key)
     try:
         (text,) = to_jsonable_python({to_builtin(key): None}, bytes_mode="base64")
     except (PydanticSerializationError, TypeError):
         form = _plain(key, media)
         text = form if isinstance(form, str) else to_json(form).decode()
-    return _sound(text)
+    return encodable(text)
 
 
 def _match(found: re.Match[Any]) -> dict[str, Any]:
     span = {"text": found.group(), "start": found.start(), "end": found.end()}
     return {**span, "groups": found.groups(), "named": found.groupdict()}
-
-
-def _sound(text: str) -> str:
-    return text.encode(errors="replace").decode()
 
 
 @cache

@@ -25,6 +25,7 @@ from tools.core.audit.secret_schema import (
     of_property,
     of_same_place,
 )
+from tools.core.invisible import encodable
 from tools.core.result import ToolFailure, ToolResult
 from tools.core.spec import ToolSpec
 from tools.sandbox.secrets.redaction import forms_of
@@ -231,7 +232,7 @@ def _texts(value: object) -> Iterator[str]:
         elif isinstance(part, list | tuple):
             waiting += part
         elif isinstance(part, str):
-            yield part.encode(errors="replace").decode()  # half of a surrogate pair has no UTF-8
+            yield encodable(part)
             waiting.append(_decoded(part))
         elif part is not None and not isinstance(part, bool):
             with suppress(ValueError):  # an integer of more digits than Python writes

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from tools.core.invisible import encodable
 from tools.sandbox.processes.confinement.plan import find_program
 from tools.sandbox.processes.scratch import remove_scratch
 
@@ -131,7 +132,7 @@ def _quoted(value: str) -> str:
 
 
 def _note(written: list[str]) -> str:
-    shown = (name.encode(errors="replace").decode() for name in written[:_MOST_NAMES])
+    shown = map(encodable, written[:_MOST_NAMES])
     names = [_CONTROLS.sub("?", name)[:_LONGEST_NAME] for name in shown]
     more = f" and {len(written) - _MOST_NAMES} more" if len(written) > _MOST_NAMES else ""
     return f"Written to the private home, and removed with it: {', '.join(names)}{more}"
