@@ -17,6 +17,8 @@ from mcp_types import (
     TextResourceContents,
 )
 
+from tests.server.skill_files import write_pdf
+
 pytestmark = pytest.mark.anyio
 
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
@@ -26,12 +28,7 @@ PDF = "---\nname: pdf\ndescription: Reads forms.\n---\n\n# PDF\n\nFill $ARGUMENT
 @pytest.fixture
 def team(tmp_path: Path) -> Path:
     directory = tmp_path / "team" / "pdf"
-    (directory / "references").mkdir(parents=True)
-    (directory / "SKILL.md").write_text(PDF)
-    (directory / "references" / "a b#ü.md").write_text("\ufeffForms.\r\n", newline="")
-    (directory / "logo.png").write_bytes(b"\x89PNG\xff")
-    (directory / ".env").write_text("KEY=secret")
-    (directory / "key").symlink_to("/etc/passwd")
+    write_pdf(directory, PDF)
     return directory.parent
 
 

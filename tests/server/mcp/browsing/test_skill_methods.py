@@ -15,6 +15,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from server.mcp.browsing.skill_wire import EXTENSION, ReadParams, SkillParams
+from tests.server.skill_files import write_pdf
 from tests.server.skill_requests import Answer, DirectoryRead, SkillsGet, SkillsList
 from tools.agent.skillfiles.frontmatter import FrontMatter
 from tools.agent.skillfiles.local import LocalSkill
@@ -87,14 +88,10 @@ def _skill(directory: Path, name: str, description: str = "Helps.") -> Path:
 @pytest.fixture
 def team(tmp_path: Path) -> Path:
     directory = tmp_path / "team" / "pdf"
-    (directory / "references" / "forms").mkdir(parents=True)
-    (directory / "empty").mkdir()
-    (directory / "SKILL.md").write_text(PDF)
-    (directory / "references" / "a b#ü.md").write_text("\ufeffForms.\r\n", newline="")
+    write_pdf(directory, PDF)
+    (directory / "references" / "forms").mkdir()
     (directory / "references" / "forms" / "SKILL.md").write_text(INNER)
-    (directory / "logo.png").write_bytes(b"\x89PNG\xff")
-    (directory / ".env").write_text("KEY=secret")
-    (directory / "key").symlink_to("/etc/passwd")
+    (directory / "empty").mkdir()
     return directory.parent
 
 

@@ -1,24 +1,17 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 import anyio
 import mcp_types as types
 import pytest
 from mcp import Client
-from mcp.client.subscriptions import (
-    PromptsListChanged,
-    ResourcesListChanged,
-    ResourceUpdated,
-    ServerEvent,
-    ToolsListChanged,
-)
+from mcp.client.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 
-from server.app import App
 from server.settings.gateway import ProfileSettings
+from tests.server.mcp.browsing.hearing import listening, subscribe
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -28,82 +21,6 @@ ACROSS_ERAS = pytest.mark.parametrize(("mode", "era"), [("legacy", "both"), (MOD
 BY_BOTH_ERAS = pytest.mark.parametrize(
     ("mode", "era"), [(mode, era) for mode in ("legacy", MODERN) for era in ("legacy", "both")]
 )
-
-
-class Heard:
-    """What a client of either era is told, in the form of the newer one."""
-
-    def __init__(self) -> None:
-        self.updates: list[ServerEvent] = []
-        self.lists: list[ServerEvent] = []
-        self._more = anyio.Event()
-
-    async def take(self, message: Any) -> None:
-        match message:
-            case types.ResourceUpdatedNotification(params=params):
-                self.put(ResourceUpdated(str(params.uri)))
-            case types.ResourceListChangedNotification():
-                self.put(ResourcesListChanged())
-            case types.PromptListChangedNotification():
-                self.put(PromptsListChanged())
-            case types.ToolListChangedNotification():
-                self.put(ToolsListChanged())
-
-    def put(self, event: ServerEvent) -> None:
-        (self.updates if isinstance(event, ResourceUpdated) else self.lists).append(event)
-        self._more.set()
-
-    async def update(self, uri: str) -> None:
-        """Waits for the next change of a resource, which has to be of this one."""
-        with anyio.fail_after(20):
-            while not self.updates:
-                await self._next()
-        assert self.updates.pop(0) == ResourceUpdated(uri)
-
-    async def changed(self, event: ServerEvent) -> None:
-        """Waits until it was told that a list changed."""
-        with anyio.fail_after(20):
-            while event not in self.lists:
-                await self._next()
-        self.lists.clear()
-
-    async def _next(self) -> None:
-        await self._more.wait()
-        self._more = anyio.Event()
-
-
-@asynccontextmanager
-async def listening(app: App, mode: str, *uris: str) -> AsyncIterator[tuple[Client, Heard]]:
-    """A client that hears of some resources and of every list, as its era has it."""
-    heard = Heard()
-    handler = heard.take if mode == "legacy" else None
-    async with Client(app.server, mode=mode, cache=None, message_handler=handler) as client:
-        if mode == "legacy":
-            for uri in uris:
-                await client.session.send_request(_subscribe(uri), types.EmptyResult)
-            yield client, heard
-        else:
-            async with (
-                anyio.create_task_group() as group,
-                client.listen(
-                    resource_subscriptions=uris,
-                    prompts_list_changed=True,
-                    resources_list_changed=True,
-                    tools_list_changed=True,
-                ) as stream,
-            ):
-                group.start_soon(_pass_on, stream, heard)
-                yield client, heard
-                group.cancel_scope.cancel()
-
-
-async def _pass_on(stream: Any, heard: Heard) -> None:
-    async for event in stream:
-        heard.put(event)
-
-
-def _subscribe(uri: str) -> types.SubscribeRequest:
-    return types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
 
 
 def _unsubscribe(uri: str) -> types.UnsubscribeRequest:
@@ -164,14 +81,14 @@ async def test_who_unsubscribes_hears_no_more_and_who_subscribes_again_hears(
         app_before(("ann", era)) as app,
         listening(app, "legacy", "ann://one") as (client, heard),
     ):
-        await client.session.send_request(_subscribe("ann://one"), types.EmptyResult)  # once more
+        await subscribe(client, "ann://one")  # once more
         await client.session.send_request(_unsubscribe("ann://one"), types.EmptyResult)
         await client.session.send_request(_unsubscribe("ann://one"), types.EmptyResult)
         with anyio.fail_after(20):
             while await _call(client, "ann__subscribed"):
                 pass
         await _call(client, "ann__touch", uri="ann://one")
-        await client.session.send_request(_subscribe("ann://one"), types.EmptyResult)
+        await subscribe(client, "ann://one")
         await _call(client, "ann__touch", uri="ann://one")
         await heard.update("ann://one")
         assert not heard.updates
@@ -250,7 +167,7 @@ async def test_nobody_hears_of_a_server_that_a_profile_hides(app_before: Any) ->
     async with app_before(*servers, profiles=profiles) as app:
         async with Client(app.server, mode="legacy") as client:
             with pytest.raises(MCPError) as failure:
-                await client.session.send_request(_subscribe("ann://one"), types.EmptyResult)
+                await subscribe(client, "ann://one")
             assert failure.value.code == -32002
         async with (
             Client(app.server) as client,
@@ -270,7 +187,7 @@ async def test_what_nobody_has_or_tells_of_is_not_subscribed(app_before: Any) ->
         async with Client(app.server, mode="legacy") as client:
             for uri in ("nobody://one", "context://documents"):
                 with pytest.raises(MCPError) as failure:
-                    await client.session.send_request(_subscribe(uri), types.EmptyResult)
+                    await subscribe(client, uri)
                 assert failure.value.code == -32002
         async with (
             Client(app.server) as client,

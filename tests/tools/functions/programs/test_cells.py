@@ -20,6 +20,7 @@ from tools.core.context import RequestContext
 from tools.core.errors import RateLimitedError, UnavailableError
 from tools.core.result import decode_result
 from tools.functions.programs import cells as module
+from tools.functions.programs.cells import Cells, _Spare
 from tools.functions.workers.messages import Load
 from tools.functions.workers.worker import WorkerEndedError
 from tools.sandbox.processes.models import Level
@@ -66,12 +67,18 @@ async def test_each_program_has_a_process_of_its_own(open_cells: OpenCells) -> N
     assert len({each[2] for each in found}) == 3
 
 
+async def waiting_in(cells: Cells) -> _Spare:
+    """The process that waits, as it does once a program was run."""
+    await run(cells, "1")
+    waiting = cells._spare
+    assert waiting is not None
+    await waiting._started.wait()
+    return waiting
+
+
 async def test_a_process_waits_for_the_next_program(open_cells: OpenCells) -> None:
     async with open_cells() as cells:
-        await run(cells, "1")
-        waiting = cells._spare
-        assert waiting is not None
-        await waiting._started.wait()
+        waiting = await waiting_in(cells)
         assert waiting._cell is not None
         pid = waiting._cell._program.pid
         worker = await cells.take(program("1"))
@@ -84,10 +91,7 @@ async def test_a_process_that_waits_in_vain_is_given_up(
 ) -> None:
     monkeypatch.setattr(module, "IDLE_SECONDS", 0.0)
     async with open_cells() as cells:
-        await run(cells, "1")
-        waiting = cells._spare
-        assert waiting is not None
-        await waiting._started.wait()
+        waiting = await waiting_in(cells)
         with anyio.fail_after(20):
             while waiting._cell is not None:
                 await anyio.wait_all_tasks_blocked()
@@ -98,10 +102,7 @@ async def test_a_process_that_was_killed_while_it_waited_is_replaced(
     open_cells: OpenCells,
 ) -> None:
     async with open_cells() as cells:
-        await run(cells, "1")
-        waiting = cells._spare
-        assert waiting is not None
-        await waiting._started.wait()
+        waiting = await waiting_in(cells)
         assert waiting._cell is not None
         await waiting._cell.kill()
         assert (await run(cells, "2"))[0]["value"] == 2
