@@ -137,7 +137,7 @@ class App:
             session_id=self.sessions.own,
             client="toolcrib",
             tool_set=self.tool_set,
-            bound=self.requests.bound,
+            bound=self.requests.is_delegated,
         )
 
     @asynccontextmanager
@@ -198,7 +198,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
     created = created_of(machine)
     check_surface(settings, surface, registry, created)
     identity, sessions = _whose(settings, delegation)
-    requests = ClientRequests(sessions, identity, bound=delegation is not None)
+    requests = ClientRequests(sessions, identity, is_delegated=delegation is not None)
     gateway = make_gateway(
         settings,
         os.environ,

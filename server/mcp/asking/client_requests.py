@@ -330,17 +330,19 @@ class ClientRequests:
     Attributes:
         sessions: Tells which conversation a request belongs to.
         identity: Whose requests these are where no token says it.
-        bound: Whether an agent makes them that work was given to, so that none may be about
+        is_delegated: Whether an agent makes them that work was given to, so that none may be about
             anybody else.
         suspended: Those that wait for their clients to come back; entered while calls may go on.
         clients: What is known of the client of each conversation.
         changed: Tells whoever listens that a resource changed.
     """
 
-    def __init__(self, sessions: Sessions, identity: Identity, *, bound: bool = False) -> None:
+    def __init__(
+        self, sessions: Sessions, identity: Identity, *, is_delegated: bool = False
+    ) -> None:
         self.sessions = sessions
         self.identity = identity
-        self.bound = bound
+        self.is_delegated = is_delegated
         self.suspended = SuspendedRequests()
         self.clients = KnownClients()
         self.changed: Changed = _heard_by_nobody
@@ -353,7 +355,7 @@ class ClientRequests:
     def principal_of(self, ctx: Context) -> Principal:
         """As whom a request is answered."""
         found = principal_of(ctx, self.identity)
-        return replace(found, bound=True, is_delegated=True) if self.bound else found
+        return replace(found, bound=True, is_delegated=True) if self.is_delegated else found
 
     def client_of(self, ctx: Context) -> KnownClient:
         """The client of a request, which is known from now on."""
