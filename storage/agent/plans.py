@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Literal
 
 from storage.agent.steps import NAMED, OVER, Draft, Step, replanned
@@ -15,7 +16,7 @@ from storage.database import Database, Where, exactly
 from storage.errors import PlanConflictError, PlanNotFoundError
 from storage.models import Identity, NewContext
 
-__all__ = ["ListedPlan", "Plan", "PlanStatus", "Plans", "add_steps"]
+__all__ = ["ListedPlan", "Plan", "PlanStatus", "Plans", "planned_of", "progress_of"]
 
 PlanStatus = Literal["open", "completed", "abandoned"]
 
@@ -24,6 +25,10 @@ GOAL_CHARACTERS = 80
 
 Change = Callable[[Sequence[Step]], Sequence[Step]]
 """What becomes of the steps; it raises if it is not legal, and nothing is changed."""
+
+_PLANNED = itemgetter(slice(4))
+_PROGRESS = itemgetter(slice(4, None))
+"""The two parts in which steps are stored: what is done in one, and how far it is."""
 
 Tell = Callable[["Plan"], NewContext]
 """What is kept of a plan that is closed."""
@@ -115,14 +120,14 @@ class Plans:
         new_id = secrets.token_hex(4)
         plan = Plan(new_id, session_id, goal, reasoning, "open", "", "", now, now, steps)
         own = exactly(self._identity, "p").values
+        written = planned_of(steps), progress_of(steps)
         with self._database.write() as connection:
-            cursor = connection.execute(
+            connection.execute(
                 "INSERT INTO plans (user_id, device_id, agent_id, id, session_id, continued_in,"
-                " goal, reasoning, status, message, output, create_time, update_time)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'open', '', '', ?, ?)",
-                (*own, plan.id, session_id, session_id, goal, reasoning, now, now),
+                " goal, reasoning, status, message, output, create_time, update_time, steps,"
+                " progress) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'open', '', '', ?, ?, ?, ?)",
+                (*own, plan.id, session_id, session_id, goal, reasoning, now, now, *written),
             )
-            add_steps(connection, int(cursor.lastrowid or 0), steps)
         return plan
 
     def get(self, session_id: str, plan_id: str = "") -> Plan:
@@ -147,12 +152,15 @@ class Plans:
             seq, plan = self._found(connection, session_id, plan_id)
             _check_open(plan)
             steps = tuple(change(plan.steps))
-            _store(connection, seq, plan.steps, steps)
             now = time.time()
             connection.execute(
-                "UPDATE plans SET continued_in = ?, update_time = ? WHERE seq = ?",
-                (session_id, now, seq),
+                "UPDATE plans SET progress = ?, continued_in = ?, update_time = ? WHERE seq = ?",
+                (progress_of(steps), session_id, now, seq),
             )
+            if list(map(_PLANNED, steps)) != list(map(_PLANNED, plan.steps)):  # it is long
+                connection.execute(
+                    "UPDATE plans SET steps = ? WHERE seq = ?", (planned_of(steps), seq)
+                )
         return replace(plan, steps=steps, update_time=now)
 
     def close(  # noqa: PLR0913  # what is said of it
@@ -238,9 +246,9 @@ class Plans:
         wanted = "" if closed else " AND p.status = 'open'"
         rows = connection.execute(
             "SELECT p.id, p.goal, p.status,"
-            " (SELECT count(*) FROM plan_steps s WHERE s.plan_seq = p.seq"
-            " AND s.status IN ('completed', 'skipped')) AS over,"
-            " (SELECT count(*) FROM plan_steps s WHERE s.plan_seq = p.seq) AS total,"
+            " (SELECT count(*) FROM json_each(p.progress) s"
+            " WHERE s.value ->> 0 IN ('completed', 'skipped')) AS over,"
+            " json_array_length(p.progress) AS total,"
             f" p.update_time FROM plans p WHERE {own.sql}{wanted}"
             " ORDER BY p.update_time DESC, p.seq DESC LIMIT ? OFFSET ?",
             (*own.values, limit, offset),
@@ -254,7 +262,7 @@ class Plans:
         if row is None:
             raise self._not_found(connection, plan_id)
         told = {key: row[key] for key in Plan.__slots__ if key != "steps"}
-        return row["seq"], Plan(**told, steps=_steps(connection, row["seq"]))
+        return row["seq"], Plan(**told, steps=_steps(row["steps"], row["progress"]))
 
     def _named(self, connection: sqlite3.Connection, plan_id: str) -> sqlite3.Row | None:
         return self._one(connection, Where("p.id = ?", (plan_id,)))
@@ -284,61 +292,21 @@ class Plans:
         )
 
 
-def add_steps(
-    connection: sqlite3.Connection, plan_seq: int, steps: Sequence[Step], position: int = 0
-) -> None:
-    """Adds steps to a plan, from a position on."""
-    connection.executemany(
-        "INSERT INTO plan_steps (plan_seq, position, id, title, status, session_id, blocked_by,"
-        " note, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            (plan_seq, at, step.id, step.title, step.status, step.session_id, *_rest(step))
-            for at, step in enumerate(steps, start=position)
-        ),
-    )
+def planned_of(steps: Sequence[Step]) -> str:
+    """What the steps are, as the record has it."""
+    return json.dumps(list(map(_PLANNED, steps)))
 
 
-def _store(
-    connection: sqlite3.Connection, plan_seq: int, before: Sequence[Step], after: Sequence[Step]
-) -> None:
-    """Writes what is different."""
-    stored, wanted = {step.id: step for step in before}, {step.id for step in after}
-    connection.executemany(
-        "DELETE FROM plan_steps WHERE plan_seq = ? AND id = ?",
-        ((plan_seq, each) for each in stored if each not in wanted),
-    )
-    connection.executemany(
-        "UPDATE plan_steps SET title = ?, status = ?, session_id = ?, blocked_by = ?, note = ?,"
-        " detail = ? WHERE plan_seq = ? AND id = ?",
-        (
-            (step.title, step.status, step.session_id, *_rest(step), plan_seq, step.id)
-            for step in after
-            if step.id in stored and step is not stored[step.id]
-        ),
-    )
-    last = connection.execute(
-        "SELECT coalesce(max(position), -1) FROM plan_steps WHERE plan_seq = ?", (plan_seq,)
-    ).fetchone()[0]
-    add_steps(connection, plan_seq, [step for step in after if step.id not in stored], last + 1)
+def progress_of(steps: Sequence[Step]) -> str:
+    """How far each of them is, as the record has it."""
+    return json.dumps(list(map(_PROGRESS, steps)))
 
 
-def _rest(step: Step) -> tuple[str, str, str]:
-    return json.dumps(step.blocked_by), step.note, step.detail
-
-
-def _steps(connection: sqlite3.Connection, plan_seq: int) -> tuple[Step, ...]:
-    cursor = connection.cursor()
-    cursor.row_factory = None
-    rows = cursor.execute(
-        "SELECT id, title, detail, blocked_by, status, note, session_id FROM plan_steps"
-        " WHERE plan_seq = ? ORDER BY position",
-        (plan_seq,),
-    ).fetchall()
-    blockers = json.loads(f"[{','.join([row[3] for row in rows])}]")  # one by one takes far longer
+def _steps(planned: str, progress: str) -> tuple[Step, ...]:
     return tuple(
-        Step(step_id, title, detail, tuple(by), status, note, session_id)
-        for (step_id, title, detail, _, status, note, session_id), by in zip(
-            rows, blockers, strict=True
+        Step(step_id, title, detail, tuple(blocked_by), *how_far)
+        for (step_id, title, detail, blocked_by), how_far in zip(
+            json.loads(planned), json.loads(progress), strict=True
         )
     )
 

@@ -120,10 +120,11 @@ _KINDS = (
         "plan",
         "p",
         "p.id, p.session_id, p.continued_in, p.goal, p.reasoning, p.status, p.message, p.output,"
-        " p.create_time, p.update_time, (SELECT json_group_array(json_object('id', s.id,"
-        " 'title', s.title, 'detail', s.detail, 'blocked_by', json(s.blocked_by),"
-        " 'status', s.status, 'note', s.note, 'session_id', s.session_id)) FROM"
-        " (SELECT * FROM plan_steps t WHERE t.plan_seq = p.seq ORDER BY t.position) s) AS steps",
+        " p.create_time, p.update_time, (SELECT json_group_array(json_object("
+        "'id', s.value ->> 0, 'title', s.value ->> 1, 'detail', s.value ->> 2,"
+        " 'blocked_by', s.value -> 3, 'status', g.value ->> 0, 'note', g.value ->> 1,"
+        " 'session_id', g.value ->> 2)) FROM json_each(p.steps) s"
+        " JOIN json_each(p.progress) g ON g.key = s.key) AS steps",
         "plans p",
         "p.seq",
     ),

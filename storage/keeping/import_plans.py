@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import asdict
 
-from storage.agent.plans import add_steps
+from storage.agent.plans import planned_of, progress_of
 from storage.agent.steps import Step
 from storage.database import exactly
 from storage.keeping.records import PlanRecord
@@ -33,10 +33,11 @@ def add_plan(
     ).fetchone()
     if row is not None and row["update_time"] >= record.update_time:
         return "unchanged"
-    values = record.model_dump(exclude={"record", "steps"}) | asdict(owner)
+    steps = [Step(**step.model_dump()) for step in record.steps]
+    values = record.model_dump(exclude={"record"}) | asdict(owner)
+    values |= {"steps": planned_of(steps), "progress": progress_of(steps)}
     if row is not None:
         values["seq"] = row["seq"]
         connection.execute("DELETE FROM plans WHERE seq = ?", (row["seq"],))
-    seq = insert_row(connection, "plans", values)
-    add_steps(connection, seq, [Step(**step.model_dump()) for step in record.steps])
+    insert_row(connection, "plans", values)
     return "added" if row is None else "replaced"

@@ -334,7 +334,7 @@ def test_a_plan_is_forgotten_with_the_session_that_made_it(database: Database) -
     assert Plans(ANN, database).has_open("other")
     assert Plans(Identity("bob"), database).has_open("s")
     with database.read() as connection:
-        assert connection.execute("SELECT count(*) FROM plan_steps").fetchone()[0] == 2
+        assert connection.execute("SELECT count(*) FROM plans").fetchone()[0] == 2
 
 
 def worker(database: Database, *arguments: str) -> subprocess.Popen[str]:
