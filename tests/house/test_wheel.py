@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from storage.index.embedders.minilm import MODEL_FILE, TOKENIZER_FILE
+
 ROOT = Path(__file__).parents[2]
 FLOORS = ("server", "tools", "storage")
 
@@ -34,7 +36,7 @@ def test_a_wheel_holds_the_three_packages_and_their_data_and_nothing_else(
 def test_a_wheel_holds_types_model_files_and_licences(contents: set[str]) -> None:
     assert contents >= {f"{floor}/py.typed" for floor in FLOORS}
     assert any(name.startswith("storage/migrations/") for name in contents)
-    assert "storage/index/embedders/minilm_tokenizer.json" in contents
+    assert contents >= {f"storage/index/embedders/{name}" for name in (MODEL_FILE, TOKENIZER_FILE)}
     assert {name.rpartition("/")[2] for name in contents} >= {
         "LICENSE",
         "NOTICE",

