@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sqlite3
 import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -16,6 +17,8 @@ from pathlib import Path
 from queue import Empty, LifoQueue
 
 from storage.errors import SchemaTooNewError, StorageError, StorageUnavailableError
+from storage.keeping.lost import check_record, restorable
+from storage.keeping.readonly import connect_readonly
 from storage.locks import locked
 from storage.models import Identity
 
@@ -29,6 +32,11 @@ BUSY_TIMEOUT_MS = 10_000
 
 CACHE_KIB = 16_000
 """Pages that a connection keeps at most; with SQLite's own 2,000 each search reads them anew."""
+
+LEAST_BYTES = 65_536
+"""Free bytes below which a disk is full: the index of the write-ahead log takes half of them."""
+
+DAMAGED = "The file is damaged: move it away or restore a backup."
 
 _NAME = "library"
 _KEYS = ("user_id", "device_id", "agent_id")
@@ -45,27 +53,32 @@ class Database:
         path: The database file; its directory is created, readable by its owner only.
         schema: The folder of its migrations; that of the record by default.
 
+    Where nothing can be written, on a read-only or a full disk or without the right to, a file of
+    the newest schema is read all the same; every write says what refuses it.
+
+    Attributes:
+        path: The database file.
+        unwritable: Why nothing could be written when it was opened; empty where it could.
+
     Raises:
         SchemaTooNewError: If a newer version of Toolcrib wrote the file.
-        StorageUnavailableError: If the directory or the file cannot be used.
+        StorageUnavailableError: If the directory or the file cannot be used, or the file is gone
+            from a directory that was in use.
     """
 
     def __init__(self, path: Path, schema: Traversable | None = None) -> None:
         self.path = path
+        self.unwritable = ""
         self._idle: LifoQueue[sqlite3.Connection] = LifoQueue()
         self._write_turn = threading.Lock()
         with self._translated():
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _create(path)
-            self._file = path.stat()
             try:
-                with (
-                    locked(path.with_name("setup.lock"), wait=True),
-                    self._connection() as connection,
-                ):
-                    # Kept by the file. Of two that change it at once SQLite lets one fail unheard.
-                    connection.execute("PRAGMA journal_mode = WAL")
-                    _migrate(connection, path, _migrations(schema))
+                self._set_up(_migrations(schema), is_record=schema is None)
+            except (OSError, sqlite3.OperationalError) as error:
+                self.close()
+                self.unwritable = _problem(error, path)
+                if "locked" in self.unwritable or not self._is_readable(len(_migrations(schema))):
+                    raise
             except BaseException:
                 self.close()
                 raise
@@ -73,8 +86,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """A connection that sees one consistent snapshot until the block ends."""
-        with self._translated(), self._connection() as connection:
-            connection.execute("BEGIN")
+        with self._translated(), self._reading() as connection:
             try:
                 yield connection
             finally:
@@ -103,6 +115,7 @@ class Database:
                 connection.rollback()
                 raise
             connection.commit()
+            self.unwritable = ""
 
     def get_meta(self, key: str) -> str | None:
         """A fact about the data directory, or None."""
@@ -154,6 +167,45 @@ class Database:
                 self._idle.get_nowait().close()
             except Empty:
                 return
+
+    def _set_up(self, migrations: list[Traversable], *, is_record: bool) -> None:
+        """Makes the file where it is missing, and brings its schema up to date."""
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with locked(self.path.with_name("setup.lock"), wait=True):
+            if is_record:
+                check_record(self.path)
+            _create(self.path)
+            self._file = self.path.stat()
+            with self._connection() as connection:
+                # Kept by the file. Of two that change it at once SQLite lets one fail unheard.
+                connection.execute("PRAGMA journal_mode = WAL")
+                _migrate(connection, self.path, migrations)
+
+    def _is_readable(self, schema: int) -> bool:
+        """Whether a file that cannot be written is there, and needs no change to be read."""
+        try:
+            self._file = self.path.stat()
+            with closing(connect_readonly(self.path)) as connection:
+                found = connection.execute("PRAGMA user_version").fetchone()[0]
+        except (OSError, sqlite3.Error):
+            return False
+        return bool(found == schema)
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection in a transaction that reads; one of its own where nothing can be written."""
+        with ExitStack() as held:
+            try:
+                connection = held.enter_context(self._connection())
+                _begin_reading(connection)
+            except sqlite3.OperationalError:
+                if not self.unwritable:
+                    raise
+                # Each time anew: what it reads must not be older than this reading.
+                connection = held.enter_context(closing(connect_readonly(self.path)))
+                connection.row_factory = sqlite3.Row
+                _begin_reading(connection)
+            yield connection
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -211,9 +263,28 @@ class Database:
         except (OSError, sqlite3.Error) as error:
             if isinstance(error, sqlite3.ProgrammingError | sqlite3.IntegrityError):
                 raise  # a defect of ours, not of the disk
-            raise StorageUnavailableError(
-                f"{self.path}: {error}.", suggestions=(_advice(str(error)),)
-            ) from error
+            problem = self.unwritable or _problem(error, self.path)
+            advice = [_advice(problem)]
+            if advice == [DAMAGED]:
+                advice += restorable(self.path)
+            raise StorageUnavailableError(f"{self.path}: {problem}.", suggestions=advice) from error
+
+
+def _problem(error: OSError | sqlite3.Error, path: Path) -> str:
+    """What is wrong; a full disk is an "I/O error" to SQLite where the log's index has no room."""
+    if "I/O error" in str(error) and shutil.disk_usage(path.parent).free < LEAST_BYTES:
+        return os.strerror(errno.ENOSPC)
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
+def _begin_reading(connection: sqlite3.Connection) -> None:
+    """Begins a transaction and has it see the file as it is now, or be refused."""
+    connection.execute("BEGIN")
+    try:
+        connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.Error:
+        connection.rollback()
+        raise
 
 
 def _create(path: Path) -> None:
@@ -284,7 +355,7 @@ def _advice(problem: str) -> str:
     if "is a directory" in problem or "not a directory" in problem or "file exists" in problem:
         return "Move away what stands in its place, or choose another data directory."
     if "malformed" in problem or "not a database" in problem:
-        return "The file is damaged: move it away or restore a backup."
+        return DAMAGED
     return "Check the disk and the data directory's permissions."
 
 

@@ -23,6 +23,7 @@ from server.settings.sources import load
 from storage.catalog.created_tools import CreatedToolStore
 from storage.database import RECORD, Database
 from storage.errors import BackupError
+from storage.keeping.lost import check_record
 from tools.core.registry import ToolRegistry
 from tools.sandbox.secrets.redaction import Redaction
 
@@ -80,6 +81,7 @@ def record(data_dir: Path | None, config_file: Path | None) -> Iterator[Database
         StorageError: If the data directory cannot be used.
     """
     directory = load({"data_dir": data_dir}, config_file=config_file).data_dir
+    check_record(directory / RECORD)
     if not (directory / RECORD).exists():
         raise BackupError(
             f"Nothing is stored in {directory}.",

@@ -5,6 +5,8 @@ A home makes clients; what is done with them is the vector index's business.
 
 from __future__ import annotations
 
+import logging
+import os
 import shutil
 import time
 from pathlib import Path
@@ -13,8 +15,11 @@ from urllib.parse import urlsplit
 
 from storage.clients import ClientFactory, plain_client
 from storage.errors import VectorIndexError
+from storage.keeping.atomic import free_name
 
 __all__ = ["ChromaDirectory", "ChromaHome", "ChromaServer", "chroma_home"]
+
+log = logging.getLogger("toolcrib.indexer")
 
 SERVER_SECONDS = 15.0
 """How long a server may take over one request; Chroma's own client would wait for ever."""
@@ -34,10 +39,12 @@ class ChromaHome(Protocol):
         shared_files: Whether processes share its files, each with a Chroma of its own: what one
             writes the others see after reopening alone, and what fails is damaged. A server sees
             to that itself, and what fails may be back in a moment.
+        aside: Where `remove` moved what it could not remove, if there was any.
     """
 
     name: str
     shared_files: bool
+    aside: Path | None
 
     def open(self) -> Any:
         """A client."""
@@ -61,6 +68,7 @@ class ChromaDirectory:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.name = str(directory)
+        self.aside: Path | None = None
 
     def open(self) -> Any:
         """A client of its own Chroma."""
@@ -70,7 +78,7 @@ class ChromaDirectory:
         )
         from chromadb.config import Settings
 
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        Path(os.path.realpath(self.directory)).mkdir(parents=True, exist_ok=True, mode=0o700)
         path = str(self.directory)
         try:
             return chromadb.PersistentClient(
@@ -86,8 +94,19 @@ class ChromaDirectory:
         client.close()
 
     def remove(self) -> bool:
-        """Removes the files."""
-        shutil.rmtree(self.directory, ignore_errors=True)
+        """Removes the files; what is no directory, or may not be removed, is moved aside.
+
+        Raises:
+            OSError: If that is not allowed either.
+        """
+        target = Path(os.path.realpath(self.directory))  # it may lie on another disk
+        shutil.rmtree(target, ignore_errors=True)
+        try:
+            target.mkdir(parents=True, mode=0o700)
+        except OSError:
+            self.aside = free_name(self.directory, "unusable")
+            self.directory.rename(self.aside)
+            log.warning("Moved %s, which could not be used, to %s", self.directory, self.aside)
         return True
 
 
@@ -103,6 +122,7 @@ class ChromaServer:
 
     def __init__(self, url: str, client: ClientFactory = plain_client) -> None:
         self.name = url
+        self.aside: Path | None = None
         self._client = client
         self._url = urlsplit(url.rstrip("/"))
         self._silent: tuple[float, VectorIndexError] | None = None

@@ -11,7 +11,8 @@ import logging
 import sqlite3
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -163,7 +164,7 @@ class Indexer:
         """
         if not (self._vector_sync.check_wanted or self._has_work()):
             return False
-        with locked(self._lock_path, wait=False) as held:
+        with self._locked(wait=False) as held:
             return held and (maintenance.work(self._database) or self._advance())
 
     def rebuild_vectors(self) -> None:
@@ -174,7 +175,7 @@ class Indexer:
         Raises:
             StorageUnavailableError: If the record or the index cannot be written.
         """
-        with locked(self._lock_path, wait=True):
+        with self._locked(wait=True):
             self._vector_sync.rebuild()
         self._wake.set()
 
@@ -186,9 +187,26 @@ class Indexer:
         Raises:
             StorageUnavailableError: If the record cannot be written.
         """
-        with locked(self._lock_path, wait=True), self._database.write() as connection:
+        with self._locked(wait=True), self._database.write() as connection:
             maintenance.reset(connection)
         self._wake.set()
+
+    @contextmanager
+    def _locked(self, *, wait: bool) -> Iterator[bool]:
+        """Holds the lock of whoever does the work.
+
+        Raises:
+            StorageUnavailableError: If its file cannot be opened, as on a read-only disk.
+        """
+        with ExitStack() as held:
+            try:
+                is_ours = held.enter_context(locked(self._lock_path, wait=wait))
+            except OSError as error:
+                raise StorageUnavailableError(
+                    f"{self._lock_path}: {error.strerror}.",
+                    suggestions=("Nothing is indexed until it can be written.",),
+                ) from error
+            yield is_ours
 
     def _work(self) -> None:
         while not self._stopping.is_set():
@@ -217,7 +235,7 @@ class Indexer:
     def _tend(self) -> bool:
         if self._chore is None or not self._chore.is_due:
             return False
-        with locked(self._lock_path, wait=False) as held:
+        with self._locked(wait=False) as held:
             return held and self._chore.step()
 
     def _erase(self) -> None:
@@ -226,7 +244,7 @@ class Indexer:
             self._erased = time.monotonic()
             with (
                 suppress(StorageUnavailableError),  # no room or no turn: there is a next time
-                locked(self._lock_path, wait=False) as held,
+                self._locked(wait=False) as held,
             ):
                 if held and erasure.is_due(self._database):
                     erasure.erase(self._database)

@@ -97,7 +97,7 @@ class VectorSync:
             return False
         with self._database.read() as connection:
             if connection.execute("SELECT EXISTS (SELECT 1 FROM vector_outbox)").fetchone()[0]:
-                return True
+                return False  # once that is delivered; until then it would be asked for ever
             counts = {
                 (model, str(user_id)): int(count)
                 for model in live_models(connection)

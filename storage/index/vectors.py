@@ -116,7 +116,7 @@ class VectorIndex:
 
     def drop(self) -> None:
         """Removes the index; the record can fill it again."""
-        with self._turn:
+        with self._turn, self._translated():
             self.close()
             if not self.home.remove():
                 self._delete_collections("")

@@ -12,11 +12,20 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 
 from storage.errors import BackupError
 
-__all__ = ["atomic_file", "atomic_folder", "is_temporary", "reason", "remove_stale", "write_errors"]
+__all__ = [
+    "atomic_file",
+    "atomic_folder",
+    "free_name",
+    "is_temporary",
+    "reason",
+    "remove_stale",
+    "write_errors",
+]
 
 STALE_SECONDS = 3600
 """Age from which a temporary file was left by a writer that was killed: none works so long."""
@@ -105,6 +114,13 @@ def is_temporary(path: Path) -> bool:
     """Whether it is what a writer of ours leaves when it is killed."""
     name = path.name
     return any(_TEMPORARY.fullmatch(name.removesuffix(ending)) for ending in _BESIDE)
+
+
+def free_name(path: Path, why: str) -> Path:
+    """A name beside a path that nothing has: its own, why it is moved there, and the time."""
+    stem = f"{path.name}-{why}-{datetime.now():%Y%m%d-%H%M%S}"  # noqa: DTZ005  # the time on the wall
+    names = [stem, *(f"{stem}-{number}" for number in range(2, 100))]
+    return next(each for each in map(path.with_name, names) if not os.path.lexists(each))
 
 
 def remove_stale(root: Path) -> list[Path]:

@@ -13,9 +13,8 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from storage.database import RECORD, Database, newest_schema
@@ -23,10 +22,13 @@ from storage.errors import BackupError, SchemaTooNewError
 from storage.keeping.atomic import (
     atomic_file,
     atomic_folder,
+    free_name,
     is_temporary,
     reason,
     write_errors,
 )
+from storage.keeping.lost import note_backup
+from storage.keeping.readonly import connect_readonly
 
 __all__ = ["Backup", "OnCopied", "back_up", "restore"]
 
@@ -80,6 +82,7 @@ def back_up(
                 _copy(connection, copy, on_copied)
         _check(copy, f"The record in {database.path}")
         size = copy.stat().st_size
+    note_backup(database.path.parent, target)
     return Backup(target, size, contexts)
 
 
@@ -111,10 +114,10 @@ def restore(
         )
     with _opened(backup) as connection, write_errors(directory):
         if not taken:
-            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _fill(connection, directory, backup, on_copied)
+            with _made(directory):
+                _fill(connection, directory, backup, on_copied)
             return None
-        aside = _free_name(directory)
+        aside = free_name(directory, "until")
         try:
             with atomic_folder(directory) as folder:
                 _fill(connection, folder, backup, on_copied)
@@ -124,6 +127,20 @@ def restore(
                 aside.rename(directory)
             raise
         return aside
+
+
+@contextmanager
+def _made(directory: Path) -> Iterator[None]:
+    """A directory for the length of the block, and after it if that succeeds."""
+    missing = [each for each in (directory, *directory.parents) if not each.exists()]
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        yield
+    except BaseException:
+        with suppress(OSError):  # of another process that came between, which filled it
+            for each in missing:
+                each.rmdir()
+        raise
 
 
 def _fill(
@@ -136,6 +153,7 @@ def _fill(
             # A name of its own on a Chroma server, where the original may go on under the old one.
             restored.execute("DELETE FROM meta WHERE key = 'library'")
             restored.commit()
+    note_backup(folder, backup.absolute())
 
 
 def _copy(source: sqlite3.Connection, target: Path, on_copied: OnCopied | None) -> None:
@@ -178,7 +196,7 @@ def _opened(backup: Path) -> Iterator[sqlite3.Connection]:
     """
     try:
         backup = backup.resolve(strict=True)
-        with closing(sqlite3.connect(f"{backup.as_uri()}?mode=ro", uri=True)) as connection:
+        with closing(connect_readonly(backup)) as connection:
             connection.execute("BEGIN")
             _check_contents(connection, backup)
             yield connection
@@ -217,10 +235,3 @@ def _check_target(target: Path, data: Path, *, force: bool) -> None:
         raise BackupError(
             f"{target} exists.", suggestions=("Name another file, or --force to replace it.",)
         )
-
-
-def _free_name(directory: Path) -> Path:
-    """A name beside a directory that nothing has, with the time in it."""
-    stem = f"{directory.name}-until-{datetime.now():%Y%m%d-%H%M%S}"  # noqa: DTZ005  # the time on the wall
-    names = [stem, *(f"{stem}-{number}" for number in range(2, 100))]
-    return next(path for path in map(directory.with_name, names) if not os.path.lexists(path))

@@ -25,7 +25,7 @@ def check_data(data_dir: Path | None, chroma_url: str) -> Iterator[Finding]:
         chroma_url: Address of the Chroma server, if one keeps the vectors.
     """
     record = None if data_dir is None else record_of(data_dir)
-    finding = judged(RECORD_CHECK, lambda: sqlite(record))
+    finding = judged(RECORD_CHECK, lambda: sqlite(record, data_dir))
     yield finding
     if record is not None and finding.ok:
         yield judged(WORDS_CHECK, lambda: words(record))
@@ -51,19 +51,22 @@ def data_directory(path: Path) -> str:
     return f"{path}, {state}" if there == path else f"{path}, made when it is first used, {state}"
 
 
-def sqlite(record: Path | None) -> str:
+def sqlite(record: Path | None, data_dir: Path | None) -> str:
     """Looks at SQLite, and through the record.
 
     Raises:
         RuntimeError: If the record is damaged.
-        StorageError: If it cannot be opened.
+        StorageError: If it cannot be opened, or is gone.
     """
     import sqlite3
     from contextlib import closing
 
-    from storage.database import Database
+    from storage.database import RECORD, Database
     from storage.keeping.examination import damage
+    from storage.keeping.lost import check_record
 
+    if data_dir is not None:
+        check_record(data_dir / RECORD)
     if record is None:
         return f"{sqlite3.sqlite_version}, nothing stored yet"
     with closing(Database(record)) as database, database.read() as connection:

@@ -38,7 +38,7 @@ def repair(settings: Settings, config: Path | None) -> Iterator[Finding]:
             Finding(
                 SUBJECT,
                 ok=False,
-                detail="The record is damaged: only a backup can bring it back. See"
+                detail="The record is damaged or gone: only a backup can bring it back. See"
                 f" `{invocation()} restore --help`.",
             )
         )
@@ -60,6 +60,9 @@ def _indexes(settings: Settings, config: Path | None, failing: set[str]) -> list
             done.append(judged(SUBJECT, lambda: _empty(indexer.rebuild_words, "words")))
         if VECTORS_CHECK in failing:
             done.append(judged(SUBJECT, lambda: _empty(indexer.rebuild_vectors, "vectors")))
+            if aside := app.library.vectors.home.aside:
+                said = f"Moved what could not be used as the index of vectors to {aside}"
+                done.append(Finding(SUBJECT, ok=True, detail=said))
         finished = judged(SUBJECT, lambda: _finish(app))
         return [*done, finished] if finished.detail else done
 

@@ -113,6 +113,34 @@ def test_repair_mends_an_index_and_says_so(
     assert again["Repair"] == (True, "There was nothing to do.")
 
 
+@pytest.mark.parametrize("kind", ["a file", "a broken link"])
+def test_repair_moves_away_what_cannot_be_the_index(cli: Command, data: Path, kind: str) -> None:
+    shutil.rmtree(data / "chroma")
+    if kind == "a file":
+        (data / "chroma").write_text("somebody's")
+    else:
+        (data / "chroma").symlink_to(data.parent / "work" / "notes" / "bread.md" / "not there")
+    ended = cli("doctor", "--repair", "--json")
+    assert ended.code == 0
+    (aside,) = data.glob("chroma-unusable-*")
+    repairs = [row["detail"] for row in json.loads(ended.out) if row["subject"] == "Repair"]
+    assert f"Moved what could not be used as the index of vectors to {aside}" in repairs
+    assert aside.is_symlink() if kind == "a broken link" else aside.read_text() == "somebody's"
+    assert "3 vectors in" in findings(ended)["Vectors"][1]
+
+
+def test_a_record_that_is_gone_fails_and_is_not_begun_anew(cli: Command, data: Path) -> None:
+    cli("backup", "copy")
+    (data / "toolcrib.db").unlink()
+    for command in (("doctor", "--repair"), ("query", "bread"), ("export", "out"), ("import", ".")):
+        ended = cli(*command)
+        assert ended.code == 1
+        said = "".join((ended.out + ended.err).split())
+        assert "missing" in said
+        assert f"restore{data.parent}/work/copy--force" in said
+        assert not (data / "toolcrib.db").exists()
+
+
 def test_repair_finishes_what_was_left_half_done(cli: Command, data: Path) -> None:
     _execute(data, "INSERT INTO embed_queue SELECT 1, seq, 'local' FROM models")
     ended = cli("doctor", "--repair")

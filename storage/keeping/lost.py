@@ -1,0 +1,108 @@
+"""A record that is gone or damaged: how that is told from a new library, and what can be restored.
+
+`backups.jsonl` in the data directory names the files that backups of it were written to: whoever
+has lost the record seldom knows where they are.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing, suppress
+from datetime import datetime
+from pathlib import Path
+
+from storage.errors import StorageUnavailableError
+from storage.keeping.readonly import connect_readonly
+
+__all__ = ["check_record", "note_backup", "restorable"]
+
+NOTES = "backups.jsonl"
+
+MOST_NAMED = 5
+"""Backups that an error names, the newest first."""
+
+_LEFT_BY_A_RECORD = ("chroma", "indexer.lock", "changes.db", NOTES)
+"""What is made in a data directory only after its record."""
+
+_SQLITE_MAGIC = b"SQLite format 3\0"
+
+
+def check_record(record: Path) -> None:
+    """Refuses to begin a new library where there was one: a file that is missing or empty.
+
+    Args:
+        record: The file of the record.
+
+    Raises:
+        StorageUnavailableError: If something beside it shows that it had been filled.
+    """
+    if record.exists() and record.stat().st_size:
+        return
+    log = record.with_name(f"{record.name}-wal")
+    left = [each.name for each in map(record.with_name, _LEFT_BY_A_RECORD) if _is_filled(each)]
+    left += [log.name] if log.exists() and log.stat().st_size else []
+    if left:
+        raise StorageUnavailableError(
+            f"{record} is {'empty' if record.exists() else 'missing'}, but {left[0]} beside it is"
+            " of a library that was stored there; nothing was changed.",
+            suggestions=(
+                *(restorable(record) or ["Restore a backup: `toolcrib restore FILE --force`."]),
+                f"To begin a new library, move {record.parent} away or choose another --data-dir.",
+            ),
+        )
+
+
+def restorable(record: Path) -> list[str]:
+    """How to restore each of the newest backups of a record that are found, one a line."""
+    found = []
+    for path in dict.fromkeys([*_noted(record.parent), *_beside(record.parent)]):
+        with suppress(OSError, sqlite3.Error, ValueError):
+            found.append((path.stat().st_mtime, path, _count(path)))
+    return [
+        f"Restore the backup of {datetime.fromtimestamp(time):%Y-%m-%d %H:%M} with"  # noqa: DTZ006  # the time on the wall
+        f" {count} contexts: `toolcrib restore {path} --force`."
+        for time, path, count in sorted(found, reverse=True)[:MOST_NAMED]
+    ]
+
+
+def note_backup(directory: Path, backup: Path) -> None:
+    """Writes down where a backup of a data directory is; not where the disk refuses."""
+    if backup not in _noted(directory):
+        with suppress(OSError), (directory / NOTES).open("a", encoding="utf-8") as notes:
+            notes.write(json.dumps(str(backup)) + "\n")
+
+
+def _is_filled(path: Path) -> bool:
+    return any(path.iterdir()) if path.is_dir() else path.exists()
+
+
+def _noted(directory: Path) -> list[Path]:
+    try:
+        lines = (directory / NOTES).read_text(encoding="utf-8").splitlines()
+        return [Path(json.loads(line)) for line in lines]
+    except (OSError, ValueError, TypeError):
+        return []
+
+
+def _beside(directory: Path) -> list[Path]:
+    """The files beside a data directory, and the records of those that a restore moved aside."""
+    with suppress(OSError):
+        names = directory.parent.glob(f"{directory.name}-until-*/toolcrib.db")
+        return [*names, *(each for each in directory.parent.iterdir() if each.is_file())]
+    return []
+
+
+def _count(path: Path) -> int:
+    """How many contexts a backup holds.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If it is no database.
+        sqlite3.Error: If it is none of ours.
+    """
+    with path.open("rb") as file:
+        if file.read(len(_SQLITE_MAGIC)) != _SQLITE_MAGIC:
+            raise ValueError(path)
+    with closing(connect_readonly(path)) as connection:
+        return int(connection.execute("SELECT count(*) FROM contexts").fetchone()[0])

@@ -1,0 +1,28 @@
+"""A record where nothing can be written: on a read-only or a full disk, or without the right to."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+__all__ = ["connect_readonly"]
+
+
+def connect_readonly(path: Path) -> sqlite3.Connection:
+    """A connection to an SQLite file that makes no file beside it.
+
+    Without a filled write-ahead log the file is read as one that nobody changes meanwhile
+    (`immutable`): SQLite would make the log and its index, and be refused. With one, the index that
+    its writer left is used (https://sqlite.org/wal.html#read_only_databases).
+
+    Args:
+        path: The file.
+
+    Raises:
+        OSError: If it is not there.
+        sqlite3.Error: If it cannot be read, or has a log without an index.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    alone = not (log.exists() and log.stat().st_size)
+    uri = f"{path.resolve(strict=True).as_uri()}?mode=ro{'&immutable=1' if alone else ''}"
+    return sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
