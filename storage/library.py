@@ -68,7 +68,7 @@ class Shelf:
         """The profile, entities and relationships."""
         from storage.people.people import People
 
-        return People(self._library.database, self.identity)
+        return People(self._library.database, self.identity, self._library.indexer.notify)
 
     @cached_property
     def entries(self) -> OwnEntries:
@@ -277,6 +277,8 @@ class Shelf:
                 return Stored(context, "added" if near is None else "merged", near)
             case ContextType.EVENT:
                 return Stored(self._library.contexts.append(self.identity, new, chunks), "added")
+            case ContextType.PROFILE | ContextType.ENTITY:
+                raise ValueError("Cards are made of profiles and entities.")
 
     def _resolved(self, criteria: SearchFilter) -> tuple[SearchFilter, tuple[str, ...]]:
         """The filter with the folded names that are stored for names in any spelling.

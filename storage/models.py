@@ -30,6 +30,13 @@ class ContextType(StrEnum):
     DOCUMENT = "document"
     KNOWLEDGE = "knowledge"
     EVENT = "event"
+    PROFILE = "profile"
+    ENTITY = "entity"
+
+    @property
+    def is_card(self) -> bool:
+        """Whether it is what a profile or an entity is found by, and is stored there."""
+        return self in {ContextType.PROFILE, ContextType.ENTITY}
 
 
 class TimeType(StrEnum):
@@ -88,6 +95,8 @@ class SearchFilter:
             metadata; case does not count.
         memory: Only memories, or only what is none; None means both.
         memory_layers: Only memories of these layers; empty means of any.
+        cards: Whether those of profiles and entities fit where no kinds are asked for; they do
+            beside memories too.
     """
 
     ids: tuple[str, ...] = ()
@@ -101,6 +110,7 @@ class SearchFilter:
     labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
     memory: bool | None = None
     memory_layers: tuple[int, ...] = ()
+    cards: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Unpack
+from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
 from pydantic import Field
 
@@ -110,7 +110,8 @@ def forget(
     context: RequestContext,
     ids: Annotated[Ids | None, Field(description="Contexts, instead of a filter")] = None,
     context_types: Annotated[
-        list[ContextType] | None, Field(max_length=3, description="Only these kinds")
+        list[Literal["document", "knowledge", "event"]] | None,
+        Field(max_length=3, description="Only these kinds"),
     ] = None,
     entities: Annotated[
         Names | None, Field(description="Only what names one of these, exactly")
@@ -130,7 +131,7 @@ def forget(
     """
     criteria = SearchFilter(
         ids=tuple(ids or ()),
-        context_types=tuple(context_types or ()),
+        context_types=tuple(map(ContextType, context_types or ())),
         time_range=None if time_range is None else time_range.to_range(),
         entities=tuple(entities or ()),
         raw_types=() if raw_type is None else (raw_type,),

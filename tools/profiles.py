@@ -161,7 +161,7 @@ def save_profile(
     metadata: Annotated[Metadata | None, Field(description="Anything to keep with it")] = None,
     **identity: Unpack[IdentityArguments],
 ) -> SavedProfile:
-    """Adds to what is known of the user; what is not given stays."""
+    """Adds to what is known of the user; what is not given stays, what it replaces as past."""
     if summary is None and facts is None and metadata is None:
         raise InvalidArgumentsError(
             "summary, facts and metadata: all are missing.",
@@ -228,6 +228,10 @@ def relate_entities(
     ] = None,
     source_type: EndType = None,
     target_type: EndType = None,
+    replaces: Annotated[
+        Literal["target", "source"] | None,
+        Field(description="Which end is new: with the former one it ends, kept as past"),
+    ] = None,
     create_missing: Annotated[bool, Field(description="Also save unknown ends")] = False,
     **identity: Unpack[IdentityArguments],
 ) -> SavedRelationship:
@@ -242,6 +246,7 @@ def relate_entities(
             target_type=target_type,
             description=description,
             metadata=metadata or {},
+            replaces=replaces,
         ),
         create_missing=create_missing,
     )

@@ -134,15 +134,17 @@ class ContextRepository:
     def delete(self, identity: Identity, context_ids: Sequence[str]) -> int:
         """Deletes contexts from the record and every index; those that are not there do not count.
 
+        Cards stay: they go with what they tell of.
+
         Returns:
             How many contexts went.
         """
-        owner = identity_clause(identity, "x")
+        if not context_ids:
+            return 0
+        where = compile_filter(identity, SearchFilter(ids=tuple(context_ids)))
         with self._database.write() as connection:
             rows = connection.execute(
-                f"SELECT x.seq FROM contexts x WHERE {owner.sql}"
-                " AND x.id IN (SELECT value FROM json_each(?))",
-                (*owner.values, json.dumps(list(context_ids))),
+                f"SELECT x.seq FROM contexts x WHERE {where.sql}", where.values
             ).fetchall()
             _delete(connection, [row["seq"] for row in rows])
         return len(rows)

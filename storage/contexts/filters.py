@@ -30,6 +30,8 @@ SAMPLE = 500
 FEW = 32
 """Where fewer than one candidate in so many fits, all that fit cost less than asking on."""
 
+_CARDS = ", ".join(f"'{kind}'" for kind in ContextType if kind.is_card)
+
 _TIME_COLUMNS = {
     TimeType.EVENT: "x.event_time",
     TimeType.CREATE: "x.create_time",
@@ -48,7 +50,7 @@ def compile_filter(identity: Identity, criteria: SearchFilter) -> Where:
     parts = [
         *_range_clauses(criteria),
         *_id_clauses(criteria.ids),
-        *_one_of("x.context_type", criteria.context_types),
+        *_kind_clauses(criteria),
         *_level_clauses(criteria.levels),
         *_one_of("x.raw_type", criteria.raw_types),
         *_one_of("x.raw_id", () if criteria.raw_id is None else (criteria.raw_id,)),
@@ -142,6 +144,12 @@ class Selection:
             size = 1 + size * enough * 3 // (len(fitting) * 2)
 
 
+def _kind_clauses(criteria: SearchFilter) -> list[Where]:
+    if criteria.context_types or criteria.cards:
+        return _one_of("x.context_type", criteria.context_types)
+    return [Where(f"x.context_type NOT IN ({_CARDS})", ())]
+
+
 def _entity_clauses(identity: Identity, names: Sequence[str]) -> list[Where]:
     if not names:
         return []
@@ -158,7 +166,8 @@ def _memory_clauses(identity: Identity, criteria: SearchFilter) -> list[Where]:
     if criteria.memory is None:
         return []
     listed = "EXISTS" if criteria.memory else "NOT EXISTS"
-    return [Where(f"{listed} (SELECT 1 FROM memories WHERE context_seq = x.seq)", ())]
+    also = f" OR x.context_type IN ({_CARDS})" if criteria.memory and criteria.cards else ""
+    return [Where(f"({listed} (SELECT 1 FROM memories WHERE context_seq = x.seq){also})", ())]
 
 
 def _listed(

@@ -164,8 +164,12 @@ class Indexer:
         """
         if not (self._vector_sync.check_wanted or self._has_work()):
             return False
+        from storage.people import cards  # it loads what a start need not
+
         with self._locked(wait=False) as held:
-            return held and (maintenance.work(self._database) or self._advance())
+            return held and (
+                cards.work(self._database) or maintenance.work(self._database) or self._advance()
+            )
 
     def rebuild_vectors(self) -> None:
         """Empties the vector index, which `step` then fills again; nothing is embedded anew.
@@ -256,6 +260,7 @@ class Indexer:
             row = connection.execute(
                 "SELECT EXISTS (SELECT 1 FROM embed_queue) OR EXISTS (SELECT 1 FROM vector_outbox)"
                 " OR EXISTS (SELECT 1 FROM models WHERE state <> 'current')"
+                " OR EXISTS (SELECT 1 FROM stale_cards)"
             ).fetchone()
             return bool(row[0]) or maintenance.has_work(connection)
 

@@ -77,7 +77,9 @@ def back_up(
         _check_target(target, database.path.parent, force=force)
     with write_errors(target), atomic_file(target, replace=force) as copy:
         with database.read() as connection:
-            contexts = connection.execute("SELECT count(*) FROM contexts").fetchone()[0]
+            contexts = connection.execute(
+                "SELECT count(*) FROM contexts WHERE context_type NOT IN ('profile', 'entity')"
+            ).fetchone()[0]
             with write_errors(target):
                 _copy(connection, copy, on_copied)
         _check(copy, f"The record in {database.path}")

@@ -35,7 +35,7 @@ OnExported = Callable[[int, int], None]
 """Told (done, total) records; may raise to give up, and nothing is left behind."""
 
 _JSON_COLUMNS = {
-    *("facts", "metadata", "aliases", "keywords", "entities", "made_from"),
+    *("facts", "metadata", "former", "aliases", "keywords", "entities", "made_from"),
     *("arguments", "context_ids", "is_recall", "steps"),
 }
 
@@ -68,19 +68,29 @@ class _Kind:
         return ", ".join(f"{self.alias}.{key}" for key in ("user_id", "device_id", "agent_id"))
 
 
+def _former(alias: str, of: str) -> str:
+    """What was known before, of the user or of an entity under the identity of a table's row."""
+    same = " AND ".join(f"f.{key} = {alias}.{key}" for key in ("user_id", "device_id", "agent_id"))
+    return (
+        "(SELECT json_group_array(json_object('name', name, 'value', json(value), 'until', until))"
+        f" FROM (SELECT * FROM former_facts f WHERE {same} AND f.entity_seq {of}"
+        " ORDER BY f.until, f.seq)) AS former"
+    )
+
+
 _KINDS = (
     _Kind(
         "profile",
         "p",
-        "p.summary, p.facts, p.metadata, p.create_time, p.update_time",
+        f"p.summary, p.facts, p.metadata, {_former('p', 'IS NULL')}, p.create_time, p.update_time",
         "profiles p",
         "p.create_time",
     ),
     _Kind(
         "entity",
         "e",
-        "e.seq AS id, e.name, e.entity_type, e.summary, e.aliases, e.metadata, e.importance,"
-        " e.create_time, e.update_time",
+        "e.seq AS id, e.name, e.entity_type, e.summary, e.aliases, e.metadata,"
+        f" {_former('e', '= e.seq')}, e.importance, e.create_time, e.update_time",
         "entities e",
         "e.folded, e.entity_type, e.seq",
     ),
@@ -88,7 +98,7 @@ _KINDS = (
         "relationship",
         "r",
         "s.seq AS source_id, s.name AS source, r.relation, t.seq AS target_id, t.name AS target,"
-        " r.description, r.metadata, r.create_time, r.update_time",
+        " r.description, r.metadata, r.create_time, r.update_time, r.until",
         "relationships r JOIN entities s ON s.seq = r.source_seq"
         " JOIN entities t ON t.seq = r.target_seq",
         "r.seq",
@@ -106,7 +116,8 @@ _KINDS = (
         " (SELECT json_group_array(json_object('entry_id', p.entry_seq,"
         " 'is_copy', json(CASE p.is_copy WHEN 0 THEN 'false' ELSE 'true' END)))"
         " FROM memory_parts p WHERE p.memory_seq = x.seq) AS made_from",
-        "contexts x LEFT JOIN memories m ON m.context_seq = x.seq",
+        "(SELECT * FROM contexts WHERE context_type NOT IN ('profile', 'entity')) x"
+        " LEFT JOIN memories m ON m.context_seq = x.seq",
         "x.create_time, x.seq",
     ),
     _Kind(
@@ -135,7 +146,8 @@ _KINDS = (
         " e.said, e.milliseconds, e.importance,"
         " CASE e.is_recall WHEN 0 THEN 'false' ELSE 'true' END AS is_recall,"
         " (SELECT json_group_array(told.id) FROM (SELECT x.id FROM entry_contexts l"
-        " JOIN contexts x ON x.seq = l.context_seq WHERE l.entry_seq = e.seq ORDER BY x.id) told)"
+        " JOIN contexts x ON x.seq = l.context_seq WHERE l.entry_seq = e.seq"
+        " AND x.context_type NOT IN ('profile', 'entity') ORDER BY x.id) told)"
         " AS context_ids",
         "entries e",
         "e.seq",
@@ -297,4 +309,5 @@ def _texts(
 
 
 def _related(relationship: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: relationship[key] for key in ("relation", "target", "description", "metadata")}
+    told = {key: relationship[key] for key in ("relation", "target", "description", "metadata")}
+    return told if relationship["until"] is None else {**told, "until": relationship["until"]}

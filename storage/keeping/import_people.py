@@ -12,7 +12,8 @@ from storage.keeping.records import EntityRecord, ProfileRecord, RelationshipRec
 from storage.keeping.rows import Outcome, insert_row, update_row
 from storage.models import Identity
 from storage.people.entities import MAX_ALIASES, entity_of, index_entity
-from storage.people.models import MAX_VALUES
+from storage.people.former import restore_former
+from storage.people.models import MAX_VALUES, FormerFact
 from storage.people.names import fold
 
 __all__ = ["PeopleImporter"]
@@ -40,7 +41,8 @@ class PeopleImporter:
         values = record.model_dump(
             include={"summary", "facts", "metadata", "create_time", "update_time"}
         )
-        return _merge(connection, "profiles", self._whose(record), values)
+        outcome = _merge(connection, "profiles", self._whose(record), values)
+        return self._with_former(connection, record, None, outcome)
 
     def add_entity(self, connection: sqlite3.Connection, record: EntityRecord) -> Outcome:
         """Stores an entity, under its id where that is free."""
@@ -61,7 +63,7 @@ class PeopleImporter:
         self._seqs[record.id] = row["seq"]
         if outcome != "unchanged":
             index_entity(connection, entity_of(row))
-        return outcome
+        return self._with_former(connection, record, row["seq"], outcome)
 
     def add_relationship(
         self, connection: sqlite3.Connection, record: RelationshipRecord
@@ -74,9 +76,21 @@ class PeopleImporter:
             "folded": fold(record.relation),
         }
         values = record.model_dump(
-            include={"description", "metadata", "create_time", "update_time"}
+            include={"description", "metadata", "create_time", "update_time", "until"}
         )
         return _merge(connection, "relationships", key, values, {"relation": record.relation})
+
+    def _with_former(
+        self,
+        connection: sqlite3.Connection,
+        record: ProfileRecord | EntityRecord,
+        seq: int | None,
+        outcome: Outcome,
+    ) -> Outcome:
+        """Stores what was known before, too."""
+        facts = [FormerFact(each.name, each.value, each.until) for each in record.former]
+        is_new = restore_former(connection, self._identity or record.identity, seq, facts)
+        return "replaced" if is_new and outcome == "unchanged" else outcome
 
     def _whose(self, record: ProfileRecord | EntityRecord | RelationshipRecord) -> Values:
         return asdict(self._identity or record.identity)

@@ -103,6 +103,14 @@ class _Dated(_Owned):
     update_time: float
 
 
+class FormerRecord(_Form):
+    """What was known before something else took its place."""
+
+    name: str
+    value: Any
+    until: float
+
+
 class ProfileRecord(_Dated):
     """What is known of the user."""
 
@@ -110,6 +118,7 @@ class ProfileRecord(_Dated):
     summary: str
     facts: dict[str, Any]
     metadata: dict[str, Any]
+    former: tuple[FormerRecord, ...] = ()
 
 
 class EntityRecord(_Dated):
@@ -122,6 +131,7 @@ class EntityRecord(_Dated):
     summary: str
     aliases: tuple[Name, ...]
     metadata: dict[str, Any]
+    former: tuple[FormerRecord, ...] = ()
     importance: Degree
 
 
@@ -134,6 +144,7 @@ class RelationshipRecord(_Dated):
     target_id: Seq
     description: str
     metadata: dict[str, Any]
+    until: float | None = None
 
 
 class Passage(_Form):
@@ -195,6 +206,8 @@ class ContextRecord(_Dated):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if self.context_type.is_card:
+            raise ValueError("a card is made of its profile or entity")
         if self.hierarchy_level and Bucket.parse(self.time_bucket).level != self.hierarchy_level:
             raise ValueError(f"time_bucket {self.time_bucket!r} is not of its hierarchy_level")
         passages = self.passages or ()

@@ -12,6 +12,7 @@ from typing import Any
 from storage.database import Where, exactly, identity_clause
 from storage.errors import AmbiguousNameError, InvalidSourceError
 from storage.models import Identity
+from storage.people.former import keep_former, respelled
 from storage.people.models import Entity, EntityMatch, EntityType, How, NewEntity, merged_values
 from storage.people.names import fold
 from storage.tokenize import tokenize
@@ -91,6 +92,8 @@ def save_entity(
         created = True
     else:
         created = False
+    metadata = respelled(earlier.metadata, new.metadata)
+    keep_former(connection, identity, earlier.id, earlier.metadata, metadata)
     connection.execute(
         "UPDATE entities SET entity_type = ?, summary = ?, aliases = ?, metadata = ?,"
         " importance = ?, update_time = ? WHERE seq = ?",
@@ -98,9 +101,7 @@ def save_entity(
             new.entity_type or earlier.entity_type,
             earlier.summary if new.summary is None else new.summary,
             json.dumps(_merged_aliases(earlier, new.aliases), ensure_ascii=False),
-            json.dumps(
-                merged_values("metadata", earlier.metadata, new.metadata), ensure_ascii=False
-            ),
+            json.dumps(merged_values("metadata", earlier.metadata, metadata), ensure_ascii=False),
             earlier.importance if new.importance is None else new.importance,
             now,
             earlier.id,

@@ -11,11 +11,11 @@ __all__ = ["is_mentioned", "mentioned_names"]
 
 
 def is_mentioned(connection: sqlite3.Connection, identity: Identity, folded: str) -> bool:
-    """Whether a context that the identity may see mentions a folded name."""
+    """Whether a context that the identity may see mentions a folded name; a card is none."""
     owner = identity_clause(identity, "x")
     row = connection.execute(
         "SELECT EXISTS (SELECT 1 FROM mentions m JOIN contexts x ON x.seq = m.context_seq"
-        f" WHERE m.user_id = ? AND m.folded = ? AND {owner.sql})",
+        f" WHERE m.user_id = ? AND m.folded = ? AND x.context_type <> 'entity' AND {owner.sql})",
         (identity.user_id, folded, *owner.values),
     ).fetchone()
     return bool(row[0])

@@ -17,6 +17,7 @@ __all__ = [
     "EntityMatch",
     "EntityPath",
     "EntityType",
+    "FormerFact",
     "How",
     "NewEntity",
     "NewRelationship",
@@ -41,6 +42,21 @@ class EntityType(StrEnum):
     TEAM = "team"
     ORGANIZATION = "organization"
     OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class FormerFact:
+    """What was known before something else took its place.
+
+    Attributes:
+        name: Of the fact.
+        value: What it was.
+        until: Unix seconds when it was replaced.
+    """
+
+    name: str
+    value: Any
+    until: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +159,8 @@ class NewRelationship:
         target_type: Kind of the target.
         description: More about it.
         metadata: Free data of the caller's, merged by key; None removes a key.
+        replaces: "target" if the source had another target before, which it has no longer;
+            "source" if the target had another source; None if that is not known.
     """
 
     source: str
@@ -152,6 +170,7 @@ class NewRelationship:
     target_type: EntityType | None = None
     description: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    replaces: Literal["target", "source"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +188,7 @@ class Relationship:
         create_time: Unix seconds when it was first saved.
         update_time: Unix seconds when it was last saved.
         ends: The identifiers of source and target.
+        until: Unix seconds when it ended; None while it holds.
     """
 
     source: str
@@ -181,6 +201,7 @@ class Relationship:
     create_time: float
     update_time: float
     ends: tuple[int, int]
+    until: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

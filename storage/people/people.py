@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from storage.database import Database, Where
 from storage.errors import EntityNotFoundError, InvalidSourceError, RelationshipNotFoundError
 from storage.models import Identity
-from storage.people import entities, mentions, profiles, relationships
+from storage.people import cards, entities, mentions, profiles, relationships
 from storage.people.entitysearch import find_entities, near_entities, search_entities
 from storage.people.likeness import likely
 from storage.people.models import (
@@ -42,11 +43,15 @@ class People:
     Args:
         database: The record.
         identity: Whose.
+        notify: Told that there are cards to be embedded.
     """
 
-    def __init__(self, database: Database, identity: Identity) -> None:
+    def __init__(
+        self, database: Database, identity: Identity, notify: Callable[[], None] = lambda: None
+    ) -> None:
         self._database = database
         self._identity = identity
+        self._notify = notify
 
     def profile(self) -> Profile | None:
         """What is known of the user, or None."""
@@ -73,7 +78,7 @@ class People:
         Raises:
             InvalidSourceError: If facts or metadata would grow too large.
         """
-        with self._database.write() as connection:
+        with self._changing() as connection:
             return profiles.save_profile(
                 connection, self._identity, summary=summary, facts=facts, metadata=metadata
             )
@@ -91,7 +96,7 @@ class People:
             AmbiguousNameError: If no type is given and several entities have the name.
             InvalidSourceError: If a name is blank, or aliases or metadata would grow too large.
         """
-        with self._database.write() as connection:
+        with self._changing() as connection:
             return entities.save_entity(connection, self._identity, new)
 
     def delete_entity(self, name: str, entity_type: EntityType | None = None) -> tuple[Entity, int]:
@@ -107,9 +112,11 @@ class People:
             AmbiguousNameError: If several entities have the name.
             EntityNotFoundError: If none has it; a name that is merely like it is not enough.
         """
-        with self._database.write() as connection:
+        with self._changing() as connection:
             same = _of_one_type(name, self._named(connection, name, entity_type))
-            return same[0], entities.delete_entities(connection, [each.id for each in same])
+            removed = entities.delete_entities(connection, [each.id for each in same])
+            cards.refresh(connection, cards.AT_ONCE + 2 * removed)  # none tells of it any more
+        return same[0], removed
 
     def find(
         self, name: str, entity_type: EntityType | None = None, limit: int = 10
@@ -178,7 +185,7 @@ class People:
             InvalidSourceError: If a name is blank, or both ends are the same.
         """
         made: list[str] = []
-        with self._database.write() as connection:
+        with self._changing() as connection:
             ends = []
             for name, kind in ((new.source, new.source_type), (new.target, new.target_type)):
                 if create_missing and not self._having(connection, name, kind):
@@ -194,6 +201,10 @@ class People:
             saved, created = relationships.save_relationship(
                 connection, self._identity, ends[0], ends[1], new
             )
+            if new.replaces == "target" or fold(new.relation) in relationships.SINGLE:
+                relationships.end_others(connection, self._identity, saved, 0)
+            if new.replaces == "source":
+                relationships.end_others(connection, self._identity, saved, 1)
         return saved, created, tuple(made)
 
     def unrelate(self, source: str, relation: str, target: str) -> int:
@@ -204,7 +215,7 @@ class People:
             EntityNotFoundError: If an end is not stored.
             RelationshipNotFoundError: If the source is not related to the target like that.
         """
-        with self._database.write() as connection:
+        with self._changing() as connection:
             sources = [entity.id for entity in self._named(connection, source)]
             targets = [entity.id for entity in self._named(connection, target)]
             removed = relationships.delete_relationships(
@@ -281,6 +292,14 @@ class People:
             owners = entities.matches_of(connection, where, user_id, found)
         meant = [entity for folded in found for entity, _ in owners.get(folded, ())]
         return tuple(dict.fromkeys([*names, *found, *_folded_names(meant)]))[:MAX_SPELLINGS]
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        """A write after which the cards say what is stored, or none of it happened."""
+        with self._database.write() as connection:
+            yield connection
+            cards.refresh(connection)
+        self._notify()
 
     def _whose(self, entity_type: EntityType | None) -> tuple[Where, str]:
         return entities.visible(self._identity, entity_type), self._identity.user_id

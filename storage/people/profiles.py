@@ -10,9 +10,10 @@ from typing import Any
 
 from storage.database import exactly, identity_clause
 from storage.models import Identity
+from storage.people.former import keep_former, respelled
 from storage.people.models import Profile, merged_values
 
-__all__ = ["find_profile", "save_profile"]
+__all__ = ["find_profile", "own_profile", "save_profile"]
 
 
 def find_profile(connection: sqlite3.Connection, identity: Identity) -> Profile | None:
@@ -27,6 +28,13 @@ def find_profile(connection: sqlite3.Connection, identity: Identity) -> Profile 
     return None if row is None else _profile(row)
 
 
+def own_profile(connection: sqlite3.Connection, identity: Identity) -> Profile | None:
+    """The profile under this very identity."""
+    own = exactly(identity, "p")
+    row = connection.execute(f"SELECT p.* FROM profiles p WHERE {own.sql}", own.values).fetchone()
+    return None if row is None else _profile(row)
+
+
 def save_profile(
     connection: sqlite3.Connection,
     identity: Identity,
@@ -35,7 +43,7 @@ def save_profile(
     facts: Mapping[str, Any],
     metadata: Mapping[str, Any],
 ) -> tuple[Profile, bool]:
-    """Merges what is said into the profile of this very identity.
+    """Merges what is said into the profile of this very identity; facts that it replaces are kept.
 
     Returns:
         The profile as stored, and whether it is new.
@@ -45,8 +53,9 @@ def save_profile(
     """
     now = time.time()
     own = exactly(identity, "p")
-    row = connection.execute(f"SELECT p.* FROM profiles p WHERE {own.sql}", own.values).fetchone()
-    earlier = Profile(identity, "", {}, {}, now, now) if row is None else _profile(row)
+    known = own_profile(connection, identity)
+    earlier = known or Profile(identity, "", {}, {}, now, now)
+    facts = respelled(earlier.facts, facts)
     profile = Profile(
         identity,
         earlier.summary if summary is None else summary,
@@ -67,7 +76,8 @@ def save_profile(
             profile.update_time,
         ),
     )
-    return profile, row is None
+    keep_former(connection, identity, None, earlier.facts, facts)
+    return profile, known is None
 
 
 def _profile(row: sqlite3.Row) -> Profile:

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Collection, Iterable, Sequence
+from typing import Literal
 
 from storage.database import exactly, identity_clause
 from storage.models import Identity
@@ -20,7 +21,25 @@ from storage.people.models import (
 )
 from storage.people.names import fold
 
-__all__ = ["delete_relationships", "find_paths", "find_relationships", "save_relationship"]
+__all__ = [
+    "SINGLE",
+    "delete_relationships",
+    "end_others",
+    "find_paths",
+    "find_relationships",
+    "newest_relationships",
+    "save_relationship",
+]
+
+SINGLE = frozenset(
+    fold(relation)
+    for relation in (
+        *("lives in", "resides in", "is based in", "based in", "is located in", "located in"),
+        *("wohnt in", "lebt in", "hat seinen Sitz in", "hat ihren Sitz in"),
+        *("住在", "居住在", "位于", "位於"),
+    )
+)
+"""Relations, folded, of which one thing has one target at a time, whatever is said."""
 
 _SELECT = (
     "SELECT r.*, s.name AS source, s.entity_type AS source_type, t.name AS target,"
@@ -58,7 +77,7 @@ def save_relationship(
         " relation, description, metadata, create_time, update_time)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET description = coalesce(?, description),"
-        " metadata = excluded.metadata, update_time = excluded.update_time",
+        " metadata = excluded.metadata, update_time = excluded.update_time, until = NULL",
         (
             *key,
             relation,
@@ -70,6 +89,29 @@ def save_relationship(
         ),
     )
     return _relationship(connection.execute(found, key).fetchone()), earlier is None
+
+
+def end_others(
+    connection: sqlite3.Connection, identity: Identity, kept: Relationship, end: Literal[0, 1]
+) -> int:
+    """Ends what a relationship takes the place of: those of its relation with one end in common.
+
+    Args:
+        connection: The record.
+        identity: Under which they are stored.
+        kept: The one that holds from now on.
+        end: The end that stays: 0, the source has another target now; 1, the target another source.
+
+    Returns:
+        How many ended.
+    """
+    own = exactly(identity, "r")
+    column = ("source_seq", "target_seq")[end]
+    return connection.execute(
+        f"UPDATE relationships AS r SET until = ? WHERE {own.sql} AND r.{column} = ?"
+        " AND r.folded = ? AND r.until IS NULL AND NOT (r.source_seq = ? AND r.target_seq = ?)",
+        (time.time(), *own.values, kept.ends[end], fold(kept.relation), *kept.ends),
+    ).rowcount
 
 
 def delete_relationships(
@@ -129,6 +171,19 @@ def find_relationships(
     return [_relationship(row) for row in rows]
 
 
+def newest_relationships(
+    connection: sqlite3.Connection, entity: Entity, limit: int
+) -> list[Relationship]:
+    """An entity's relationships in either direction under its very identity, oldest first."""
+    own = exactly(entity.identity, "r")
+    rows = connection.execute(
+        f"{_SELECT} WHERE {own.sql} AND (r.source_seq = ? OR r.target_seq = ?)"
+        " ORDER BY r.update_time DESC, r.seq DESC LIMIT ?",
+        (*own.values, entity.id, entity.id, limit),
+    ).fetchall()
+    return [_relationship(row) for row in sorted(rows, key=lambda row: row["seq"])]
+
+
 def find_paths(
     connection: sqlite3.Connection,
     identity: Identity,
@@ -151,6 +206,8 @@ def _by_neighbour(
 ) -> dict[int, list[Relationship]]:
     neighbours: dict[int, list[Relationship]] = {}
     for relationship in relationships:
+        if relationship.until is not None:
+            continue
         source, target = relationship.ends
         neighbours.setdefault(target if source in ids else source, []).append(relationship)
     return neighbours
@@ -176,4 +233,5 @@ def _relationship(row: sqlite3.Row) -> Relationship:
         create_time=row["create_time"],
         update_time=row["update_time"],
         ends=(row["source_seq"], row["target_seq"]),
+        until=row["until"],
     )

@@ -40,6 +40,8 @@ ORIGINS = {
     ContextType.DOCUMENT: "documents",
     ContextType.KNOWLEDGE: "knowledge",
     ContextType.EVENT: "events",
+    ContextType.PROFILE: "people",
+    ContextType.ENTITY: "people",
 }
 """The origins of what is in no named source."""
 
@@ -86,6 +88,7 @@ class Source:
         """Returns whether a context fits `criteria`."""
         return (
             not context.memory_layer
+            and not context.context_type.is_card
             and (not self.context_types or context.context_type in self.context_types)
             and (not self.raw_types or context.raw_type in self.raw_types)
             and context.raw_id.startswith(self.under)
@@ -259,7 +262,8 @@ class Route:
     def widened(self, criteria: SearchFilter) -> Route:
         """Returns the route to everything, after this one found nothing."""
         why = f"{self.why}, which has nothing"
-        return Route(Scope.ALL, why, criteria, recent=_fits_entries(criteria))
+        everything = replace(criteria, cards=True)
+        return Route(Scope.ALL, why, everything, recent=_fits_entries(criteria))
 
 
 def route(query: UnifiedQuery) -> Route:
@@ -270,15 +274,16 @@ def route(query: UnifiedQuery) -> Route:
         case Scope.MEMORY:
             layers = tuple(layer for layer in query.layers if layer > 1)
             only_recent = bool(query.layers) and not layers
-            memories = replace(criteria, memory=True, memory_layers=layers)
+            memories = replace(criteria, memory=True, memory_layers=layers, cards=not layers)
             recent = recent and (not query.layers or 1 in query.layers)
             return Route(scope, why, None if only_recent else memories, recent, is_guess)
         case Scope.KNOWLEDGE:
             source = query.source
-            stored = source.narrowed(criteria) if source else replace(criteria, memory=False)
+            known = replace(criteria, memory=False, cards=True)
+            stored = source.narrowed(criteria) if source else known
             return Route(scope, why, stored, recent=False, is_guess=is_guess)
         case _:
-            return Route(scope, why, criteria, recent)
+            return Route(scope, why, replace(criteria, cards=True), recent)
 
 
 def _scope(query: UnifiedQuery) -> tuple[Scope, str, bool]:

@@ -36,6 +36,7 @@ from storage.models import (
     SearchHit,
     SearchResult,
 )
+from storage.retrieval.named import NOBODY, Named, find_named
 from storage.retrieval.query_text import NamedDate, named_dates
 from storage.retrieval.ranking import (
     ALPHA,
@@ -79,6 +80,13 @@ class Question:
     weight: float
     floor: float
     status: IndexStatus
+
+    def with_words(self, words: Mapping[str, str]) -> Question:
+        """The question with more terms, each with the word that stands for it."""
+        if not words:
+            return self
+        terms = (*self.terms, *(term for term in words if term not in self.terms))
+        return replace(self, words={**words, **self.words}, terms=terms)
 
 
 class SearchEngine:
@@ -135,6 +143,10 @@ class SearchEngine:
         enough = min(max(ENOUGH, 2 * top_k), CANDIDATES)
         with self._database.read() as connection:
             selection, index = Selection(connection, where), UserIndex(connection, identity.user_id)
+            named = NOBODY
+            if criteria.cards:
+                named = find_named(connection, identity, query, index)
+                question = question.with_words(named.words)
             # Words first: they tell cheaply how few a filter lets through.
             lexical = index.matches(question.terms, selection, CANDIDATES, enough=enough)
             dense: dict[int, float] = {}
@@ -145,7 +157,9 @@ class SearchEngine:
             around: dict[int, Around] = {}
             fused = fuse(dense, lexical, question.weight, question.floor)
             if surroundings:
-                around = _look_around(connection, index, question, selection, dense, lexical, fused)
+                around = _look_around(
+                    connection, index, question, selection, dense, lexical, fused, named
+                )
             best = sorted(fused, key=lambda seq: (-fused[seq], seq))[:top_k]
             matched = matched_words(index, best, question.words)
             hits = hits_of(connection, best, matched, fused, dense, lexical, around)
@@ -267,14 +281,15 @@ def _look_around(  # noqa: PLR0913, PLR0917  # what a search knows so far
     dense: dict[int, float],
     lexical: dict[int, float],
     fused: dict[int, float],
+    named: Named,
 ) -> dict[int, Around]:
-    """Takes what stands around the chunks into their scores, and the turns beside them in.
+    """Takes what stands around the chunks into their scores, and in what joins them for it.
 
     Returns:
         The surroundings of those that have any.
     """
     surroundings = Surroundings(connection, index, selection, fused)
-    joined = surroundings.joined
+    joined = [*surroundings.joined, *selection.keep(named.seqs).tolist()]
     if joined:
         lexical |= index.matches(question.terms, selection, 0, also=joined)
         if question.vector is not None:
@@ -282,6 +297,7 @@ def _look_around(  # noqa: PLR0913, PLR0917  # what a search knows so far
         fused |= fuse(dense, lexical, question.weight, question.floor)
     terms = question.terms if question.weight < 1 else ()  # 1 asks for meaning only
     around = surroundings.around(terms, question.dates, fused)
+    around |= named.around(fused, set(joined))
     fused |= {seq: fits.blend(fused.get(seq, 0.0)) for seq, fits in around.items()}
     return around
 

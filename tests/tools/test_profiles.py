@@ -321,3 +321,23 @@ async def test_no_tool_crosses_users(open_crib: Opener) -> None:
         assert _found(listed) == [("Ann's own", "listed")]
         listed = await crib.call("profile_entity_tool", operation="list_entities", user_id="bob")
         assert listed["found"]["total"] == 3
+
+
+async def test_a_question_finds_an_entity_and_says_which_tool_has_it(open_crib: Opener) -> None:
+    async with open_crib() as crib:
+        await crib.call("save_entity", entity_name="Brückner Werke", summary="Builds organs.")
+        related = {"source": "Ilse Roth", "relation": "runs", "target": "Brückner Werke"}
+        await crib.call("relate_entities", **related, create_missing=True)
+        answer = await crib.call("query", query="Who runs Bruckner Werke?")
+        hit = answer["hits"][0]
+        assert (hit["context_type"], hit["origin"]) == ("entity", "people")
+        assert hit["title"] == "Brückner Werke"
+        assert "Ilse Roth runs Brückner Werke." in hit["content"]
+        text = await crib.text("query", query="Who runs Brückner Werke?")
+        assert 'operation="find_entity" entity_name="Brückner Werke"' in text
+        replaced = {**related, "source": "Jan Vos", "replaces": "source"}
+        await crib.call("relate_entities", **replaced, create_missing=True)
+        checked = await crib.call(
+            "profile_entity_tool", operation="check_entity_relationships", entity1="Ilse Roth"
+        )
+        assert checked["relationships"][0]["until"]

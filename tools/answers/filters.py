@@ -43,9 +43,9 @@ class FilterArguments(ToolModel):
     ] = []  # noqa: RUF012  # pydantic copies it
     time_range: Annotated[TimeWindow | None, Field(description="When")] = None
     kinds: Annotated[
-        list[Literal["document", "knowledge", "event"]],
+        list[Literal["document", "knowledge", "event", "profile", "entity"]],
         BeforeValidator(_as_list),
-        Field(max_length=3, description="Of one of these kinds"),
+        Field(max_length=5, description="Of one of these kinds"),
     ] = []  # noqa: RUF012  # pydantic copies it
     raw_type: RawType | None = None
     raw_id: RawId | None = None

@@ -22,7 +22,7 @@ __all__ = ["Answer", "Coverage", "Hit", "Retrieved"]
 
 NOTHING = "Nothing stored is close enough."
 
-KINDS = frozenset({"documents", "knowledge", "events"})
+KINDS = frozenset({"documents", "knowledge", "events", "people"})
 """Origins that the kind of a hit implies."""
 
 
@@ -31,9 +31,10 @@ class Hit(ToolModel):
 
     Attributes:
         id: Stable identifier of the context, or "entry-" and a number.
-        context_type: Its kind; of what was called or said in this session "call" or "message".
+        context_type: Its kind: "profile" or "entity" is what retrieve_profile_context gives, the
+            latter by its title; of what was called or said in this session "call" or "message".
         origin: Where it comes from: "memory", a source's name, or "documents", "knowledge",
-            "events".
+            "events", "people".
         layer: Its layer of memory, "l1" to "l4"; absent where it is no memory.
         position: Which piece of its text this is, from 0.
         raw_type: Kind of its source.
@@ -48,8 +49,8 @@ class Hit(ToolModel):
         score: Fused score, 0 to 1.
         dense: Cosine similarity; absent while the chunk is not embedded.
         lexical: BM25 score; of a call or message the share of the query's words that it has.
-        surroundings: How well the turns beside it, its session and its date fit, 0 to 1; absent
-            where none of them counts.
+        surroundings: How well the turns beside it, its session and its date fit, or how near it is
+            to whom the query names, 0 to 1; absent where none of them counts.
         matched: The query's words that stand in it.
     """
 
@@ -232,6 +233,10 @@ def _origin(hit: Hit) -> str:
     source = ": ".join(filter(None, (hit.raw_type, hit.raw_id)))
     kept = f"memory {hit.layer}" if hit.layer else ""
     named = kept or ("" if hit.origin in KINDS else hit.origin)
+    if hit.context_type == ContextType.PROFILE:
+        return '(retrieve_profile_context operation="get_profile")'
+    if hit.context_type == ContextType.ENTITY:
+        return f'(retrieve_profile_context operation="find_entity" entity_name="{hit.title}")'
     if hit.context_type == ContextType.DOCUMENT:
         return f"({', '.join(filter(None, (named, source)))})"
     parts = (named, f"{hit.context_type} {hit.id}", hit.time_bucket or hit.event_time, source)

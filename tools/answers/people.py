@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, FiniteFloat
 
 from storage.people.models import Entity, EntityMatch, EntityPath, Profile, Relationship
+from tools.answers.dates import utc
 from tools.core.result import OmitNone, ToolModel
 
 __all__ = [
@@ -160,6 +161,7 @@ class FoundRelationship(ToolModel):
         direction: "outgoing" where the first entity is the source.
         description: More about it.
         metadata: Free data of the caller's.
+        until: The day on which it ended, UTC; absent while it holds.
     """
 
     source: str
@@ -170,6 +172,7 @@ class FoundRelationship(ToolModel):
     direction: Literal["outgoing", "incoming"]
     description: str
     metadata: dict[str, Any]
+    until: OmitNone[str] = None
 
     @classmethod
     def of(cls, relationship: Relationship, ones: Collection[int]) -> FoundRelationship:
@@ -184,12 +187,19 @@ class FoundRelationship(ToolModel):
             direction="outgoing" if outgoing else "incoming",
             description=relationship.description,
             metadata=dict(relationship.metadata),
+            until=None if relationship.until is None else _day(relationship.until),
         )
 
     def to_text(self) -> str:
         """One line."""
-        more = f" ({self.description})" if self.description else ""
+        past = f"until {self.until}" if self.until else ""
+        notes = ", ".join(filter(None, (past, self.description)))
+        more = f" ({notes})" if notes else ""
         return f"{self.source} -[{self.relation}]-> {self.target}{more}"
+
+
+def _day(time: float) -> str:
+    return utc(time).date().isoformat()
 
 
 class FoundPath(ToolModel):

@@ -143,9 +143,9 @@ def test_each_scope_asks_only_what_belongs_to_it() -> None:
         route(UnifiedQuery(text="heron", top_k=5, scope=scope))
         for scope in (Scope.MEMORY, Scope.KNOWLEDGE, Scope.ALL)
     )
-    assert (memory.stored, memory.recent) == (SearchFilter(memory=True), True)
-    assert (knowledge.stored, knowledge.recent) == (SearchFilter(memory=False), False)
-    assert (everything.stored, everything.recent) == (SearchFilter(), True)
+    assert (memory.stored, memory.recent) == (SearchFilter(memory=True, cards=True), True)
+    assert (knowledge.stored, knowledge.recent) == (SearchFilter(memory=False, cards=True), False)
+    assert (everything.stored, everything.recent) == (SearchFilter(cards=True), True)
 
 
 def test_layers_are_asked_alone() -> None:

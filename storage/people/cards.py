@@ -1,0 +1,244 @@
+"""Cards: the texts that the user, people and things are found by, kept as contexts.
+
+A card tells in sentences what is known of a profile or an entity, with its relationships in both
+directions, and under a heading of its own what held once. Triggers mark it as stale with whatever
+it is made of; whoever writes that makes it anew in the same transaction, the indexer those that are
+left over. It goes with its entity. As a context it is searched, filtered and embedded like all
+others; lists and counts leave it out, for it says nothing that is not stored elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+from storage.contexts.contexts import insert_whole, update_context
+from storage.contexts.ingestion import (
+    PreparedChunk,
+    chunk_terms,
+    insert_chunks,
+    insert_mentions,
+)
+from storage.database import Database, exactly
+from storage.models import ContextType, Identity, NewContext
+from storage.people.entities import entity_of
+from storage.people.former import FORMERLY, former_facts
+from storage.people.models import Entity, EntityType, Profile, Relationship
+from storage.people.profiles import own_profile
+from storage.people.relationships import newest_relationships
+from storage.reading.chunk import chunk
+
+__all__ = ["AT_ONCE", "has_work", "refresh", "work"]
+
+AT_ONCE = 20
+"""Stale cards that are made in one transaction: less than 50 ms."""
+
+MOST_RELATIONSHIPS = 100
+"""Relationships that one card tells of, the newest; the others stand on the cards of their ends."""
+
+MOST_PAST = 50
+"""Former facts that one card tells of, the latest."""
+
+THE_USER = "The user"
+_USER_WORDS = ("me", "person", "Nutzer", "Benutzer", "用户", "用戶")
+"""What else the user is called."""
+
+_KINDS = {
+    EntityType.PERSON: "a person",
+    EntityType.PROJECT: "a project",
+    EntityType.TEAM: "a team",
+    EntityType.ORGANIZATION: "an organization",
+}
+
+
+def has_work(connection: sqlite3.Connection) -> bool:
+    """Whether any card is stale."""
+    return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM stale_cards)").fetchone()[0])
+
+
+def work(database: Database) -> bool:
+    """Makes some cards anew; False when none is stale."""
+    with database.read() as connection:
+        if not has_work(connection):
+            return False
+    with database.write() as connection:
+        refresh(connection)
+    return True
+
+
+def refresh(connection: sqlite3.Connection, limit: int = AT_ONCE) -> None:
+    """Makes stale cards anew, those first that became so last, in the caller's transaction."""
+    rows = connection.execute(
+        "SELECT max(seq) AS last, entity_seq, user_id, device_id, agent_id FROM stale_cards"
+        " WHERE seq > (SELECT max(seq) - ? FROM stale_cards)"
+        " GROUP BY entity_seq, user_id, device_id, agent_id ORDER BY last DESC",
+        (limit,),
+    ).fetchall()
+    for row in rows:
+        whose = Identity(row["user_id"], row["device_id"], row["agent_id"])
+        seq = row["entity_seq"]
+        if seq is None:
+            _refresh_profile(connection, whose)
+        else:
+            _refresh_entity(connection, seq)
+        connection.execute(
+            "DELETE FROM stale_cards WHERE entity_seq IS ? AND user_id = ? AND device_id = ?"
+            " AND agent_id = ?",
+            (seq, whose.user_id, whose.device_id, whose.agent_id),
+        )
+
+
+def _refresh_profile(connection: sqlite3.Connection, identity: Identity) -> None:
+    profile = own_profile(connection, identity)
+    if profile is None:
+        return
+    past = former_facts(connection, identity, None)[:MOST_PAST]
+    new = NewContext(
+        context_type=ContextType.PROFILE,
+        title=THE_USER,
+        text=" ".join(_about_user(profile)),
+        keywords=_USER_WORDS,
+        event_time=profile.update_time,
+        metadata=profile.metadata,
+        raw_type=ContextType.PROFILE,
+    )
+    told = [
+        f"Until {_day(fact.until)}, {_fact('the user', fact.name, fact.value, 'was')}"
+        for fact in past
+    ]
+    _write(connection, identity, new, told, profile.create_time)
+
+
+def _refresh_entity(connection: sqlite3.Connection, seq: int) -> None:
+    row = connection.execute("SELECT * FROM entities WHERE seq = ?", (seq,)).fetchone()
+    entity = entity_of(row)
+    related = newest_relationships(connection, entity, MOST_RELATIONSHIPS)
+    standing = [each for each in related if each.until is None]
+    others = (each.target if each.ends[0] == seq else each.source for each in standing)
+    past = former_facts(connection, entity.identity, seq)[:MOST_PAST]
+    new = NewContext(
+        context_type=ContextType.ENTITY,
+        title=entity.name,
+        text=" ".join(_about_entity(entity, standing)),
+        entities=tuple(dict.fromkeys((entity.name, *entity.aliases, *others))),
+        importance=entity.importance,
+        event_time=entity.update_time,
+        metadata=entity.metadata,
+        raw_type=ContextType.ENTITY,
+        raw_id=str(seq),
+    )
+    told = [
+        f"Until {_day(fact.until)}, {_fact(entity.name, fact.name, fact.value, 'was')}"
+        for fact in past
+    ]
+    told += [
+        f"Until {_day(each.until)}: {_relationship(each)}"
+        for each in related
+        if each.until is not None
+    ]
+    _write(connection, entity.identity, new, told, entity.create_time)
+
+
+def _write(
+    connection: sqlite3.Connection,
+    identity: Identity,
+    new: NewContext,
+    past: Sequence[str],
+    create_time: float,
+) -> None:
+    """Puts a card in place of its earlier version; what told of that one tells of this."""
+    digest = sha256(json.dumps([new.text, *past], ensure_ascii=False).encode()).hexdigest()
+    owner = exactly(identity, "x")
+    row = connection.execute(
+        f"SELECT x.seq, x.sha256 FROM contexts x WHERE {owner.sql} AND x.raw_type = ?"
+        " AND x.raw_id = ? AND x.context_type = ?",
+        (*owner.values, new.raw_type, new.raw_id, new.context_type),
+    ).fetchone()
+    new = replace(new, sha256=digest)
+    if row is None:
+        chunks = list(_prepared(new, " ".join(past)))
+        insert_whole(connection, identity, new, chunks, time.time(), create_time)
+        return
+    update_context(connection, row["seq"], new, merge_count=0)
+    if row["sha256"] == digest:
+        return
+    for table in ("chunks", "mentions"):
+        connection.execute(f"DELETE FROM {table} WHERE context_seq = ?", (row["seq"],))
+    chunks = list(_prepared(new, " ".join(past)))
+    insert_chunks(connection, row["seq"], identity.user_id, chunks)
+    insert_mentions(connection, row["seq"], identity.user_id, new.entities)
+
+
+def _prepared(new: NewContext, past: str) -> Iterator[PreparedChunk]:
+    """What holds, then what held: apart, so that it is found, and left out, by itself."""
+    about: tuple[str, ...] = new.keywords
+    for piece in chunk(new.text, markdown=False):
+        terms = chunk_terms(new.title, "", piece.content, about)
+        yield PreparedChunk("", piece.content, piece.start, *terms)
+    for piece in chunk(past, markdown=False):
+        terms = chunk_terms(new.title, FORMERLY, piece.content, about)
+        start = len(new.text) + 2 + piece.start
+        yield PreparedChunk(FORMERLY, piece.content, start, *terms)
+
+
+def _about_user(profile: Profile) -> Iterator[str]:
+    yield _sentence(profile.summary) if profile.summary else f"{THE_USER} is known."
+    yield from _facts(THE_USER, profile.facts)
+    yield from _facts(THE_USER, profile.metadata)
+
+
+def _about_entity(entity: Entity, related: Iterable[Relationship]) -> Iterator[str]:
+    kind = _KINDS.get(entity.entity_type)
+    also = f"also called {', '.join(entity.aliases)}" if entity.aliases else ""
+    is_kind = f"{entity.name} is {kind}" if kind else entity.name
+    yield _sentence(", ".join(filter(None, (is_kind, also))))
+    if entity.summary:
+        yield _sentence(entity.summary)
+    yield from _facts(entity.name, entity.metadata)
+    yield from map(_relationship, related)
+
+
+def _relationship(each: Relationship) -> str:
+    more = f" ({each.description})" if each.description else ""
+    return _sentence(f"{each.source} {_words(each.relation)} {each.target}{more}")
+
+
+def _facts(subject: str, values: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in values.items():
+        yield _fact(subject, name, value, "is")
+
+
+def _fact(subject: str, name: str, value: object, verb: str) -> str:
+    return _sentence(f"{subject}'s {_words(name)} {verb} {_told(value)}")
+
+
+def _told(value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case dict():
+            return ", ".join(f"{_words(str(key))} {_told(part)}" for key, part in value.items())
+        case list():
+            return ", ".join(map(_told, value))
+        case _:
+            return str(value)
+
+
+def _words(name: str) -> str:
+    """A name of a fact or a relation as it is read."""
+    return " ".join(name.replace("_", " ").split()) or name
+
+
+def _sentence(text: str) -> str:
+    bare = text.strip()
+    return bare if bare.endswith((".", "!", "?", "\u3002", "\uff01", "\uff1f")) else f"{bare}."
+
+
+def _day(until: float) -> str:
+    return datetime.fromtimestamp(until, UTC).date().isoformat()

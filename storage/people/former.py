@@ -1,0 +1,123 @@
+"""Former facts: what was known of the user or of an entity before something else was."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from storage.models import Identity
+from storage.people.models import FormerFact
+from storage.people.names import fold
+
+__all__ = [
+    "FORMERLY",
+    "asks_for_past",
+    "former_facts",
+    "keep_former",
+    "respelled",
+    "restore_former",
+]
+
+FORMERLY = "Formerly"
+"""The heading under which a card tells what holds no longer."""
+
+MOST_FORMER = 20
+"""Values that are kept of one fact: something that counts changes for ever."""
+
+# As texts, which `re` compiles and caches on first use.
+_SPACED = (
+    "before|former|formerly|previous|previously|earlier|past|once|ex|used to|did|was|were|had"
+    "|history|historically|until|fr\u00fcher|fr\u00fchere[nrs]?|vorher|vorherige[nrs]?|zuvor|damals"
+    "|ehemals|ehemalige[nrs]?|einst|war|waren|hatte|hatten|bisher|bis"
+)
+_SPACELESS = "以前|之前|过去|過去|曾|原来|原來|从前|從前|前任|先前|旧|舊"
+_PAST = rf"(?i)\b(?:{_SPACED})\b|{_SPACELESS}"
+_SUBJECT = "user_id = ? AND device_id = ? AND agent_id = ? AND entity_seq IS ?"
+
+
+def asks_for_past(question: str) -> bool:
+    """Whether a question may be about what holds no longer, in English, German or Chinese."""
+    return re.search(_PAST, question) is not None
+
+
+def respelled(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns given facts under the names that they have already: "Home city" is "home_city"."""
+    known = {fold(name): name for name in stored}
+    return {
+        name if name in stored else known.get(fold(name), name): value
+        for name, value in given.items()
+    }
+
+
+def keep_former(
+    connection: sqlite3.Connection,
+    identity: Identity,
+    entity_seq: int | None,
+    stored: Mapping[str, Any],
+    given: Mapping[str, Any],
+) -> None:
+    """Keeps the values that others take the place of; a fact that is removed leaves none.
+
+    Args:
+        connection: The record.
+        identity: Under which the subject is stored.
+        entity_seq: The entity; None means the user.
+        stored: What is known so far.
+        given: What is said now, under the names of what is stored.
+    """
+    subject = (*_values(identity), entity_seq)
+    for name, value in given.items():
+        if value is None:
+            connection.execute(
+                f"DELETE FROM former_facts WHERE {_SUBJECT} AND name = ?", (*subject, name)
+            )
+        elif name in stored and stored[name] != value:
+            _insert(connection, subject, FormerFact(name, stored[name], time.time()))
+
+
+def former_facts(
+    connection: sqlite3.Connection, identity: Identity, entity_seq: int | None
+) -> list[FormerFact]:
+    """What was known of the user or of an entity before, the latest first."""
+    rows = connection.execute(
+        f"SELECT name, value, until FROM former_facts WHERE {_SUBJECT}"
+        " ORDER BY until DESC, seq DESC",
+        (*_values(identity), entity_seq),
+    )
+    return [FormerFact(row["name"], json.loads(row["value"]), row["until"]) for row in rows]
+
+
+def restore_former(
+    connection: sqlite3.Connection,
+    identity: Identity,
+    entity_seq: int | None,
+    facts: Sequence[FormerFact],
+) -> bool:
+    """Adds what an export tells of the past, and says whether any of it was new."""
+    known = former_facts(connection, identity, entity_seq)
+    fresh = [fact for fact in facts if fact not in known]
+    for fact in fresh:
+        _insert(connection, (*_values(identity), entity_seq), fact)
+    return bool(fresh)
+
+
+def _insert(connection: sqlite3.Connection, subject: tuple[object, ...], fact: FormerFact) -> None:
+    connection.execute(
+        "INSERT INTO former_facts (user_id, device_id, agent_id, entity_seq, name, value, until)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (*subject, fact.name, json.dumps(fact.value, ensure_ascii=False), fact.until),
+    )
+    connection.execute(
+        f"DELETE FROM former_facts WHERE {_SUBJECT} AND name = ? AND seq NOT IN"
+        f" (SELECT seq FROM former_facts WHERE {_SUBJECT} AND name = ?"
+        " ORDER BY until DESC, seq DESC LIMIT ?)",
+        (*subject, fact.name, *subject, fact.name, MOST_FORMER),
+    )
+
+
+def _values(identity: Identity) -> tuple[str, str, str]:
+    return identity.user_id, identity.device_id, identity.agent_id
