@@ -202,9 +202,9 @@ def retrieve_document_context(
         time_range=None if time_range is None else time_range.to_range(),
         entities=tuple(entities or ()),
     )
-    return Retrieved.of(
-        context.shelf(**identity).search((query or "").strip() or None, criteria, top_k)
-    )
+    asked = (query or "").strip()
+    found = context.shelf(**identity).search(asked or None, criteria, top_k)
+    return Retrieved.of(found, asked)
 
 
 @tool(

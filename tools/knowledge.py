@@ -139,8 +139,9 @@ def retrieve_knowledge_context(
         entities=tuple(entities or ()),
     )
     shelf = context.shelf(**identity)
-    found = _found(shelf, (query or "").strip(), criteria, top_k)
-    return Retrieved.of(replace(found, hits=_merged(found.hits)[:top_k]))
+    asked = (query or "").strip()
+    found = _found(shelf, asked, criteria, top_k)
+    return Retrieved.of(replace(found, hits=_merged(found.hits)[:top_k]), asked)
 
 
 def _found(shelf: Shelf, query: str, criteria: SearchFilter, top_k: int) -> SearchResult:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
-import anyio.to_thread
 import typer
 
 from server.mcp.visible import visible
@@ -21,15 +20,20 @@ if TYPE_CHECKING:
 
 __all__ = ["demo"]
 
-QUESTIONS = (
-    "What happens between a tool call and its answer?",
-    "What happens to a document that was added just before a crash?",
-    "How do I add a tool of my own?",
-)
-"""What the project's own documents answer."""
+SAMPLE = Path(__file__).parents[1] / "samples" / "demo"
+"""A made-up family's notes, letters, tables and chat."""
 
-PERSON = "Who is Dr. Soren Kjaergard?"
-"""What the directory of made-up researchers is asked, with a typo and no accents."""
+QUESTIONS = (
+    "What is my daughter allergic to?",  # none of these words stands in the answer
+    "Which of my books does Pryanka have?",  # who is called Priyanka
+    "When is our flight to Portugal?",
+    "How long is the guarantee of the washing machine?",
+    "What is the password of the wifi at work?",  # nothing in the sample says so
+)
+"""What the sample is asked."""
+
+MOST_QUESTIONS = 3
+"""Documents of another folder that are asked about."""
 
 MOST_FILES = 100
 WAIT_SECONDS = 60.0
@@ -41,18 +45,18 @@ def demo(
     folder: Annotated[
         Path | None,
         typer.Argument(
-            help="Folder of documents; by default the project's own.", exists=True, file_okay=False
+            help="Folder of documents; by default a sample.", exists=True, file_okay=False
         ),
     ] = None,
     ask: Annotated[
         list[str] | None, typer.Option("--ask", help="A question to ask; may be repeated.")
     ] = None,
 ) -> None:
-    """Start a server, add the documents of a folder to it, and ask three questions."""
+    """Start a server, add the documents of a folder to it, and ask questions."""
     from server.settings.sources import load
 
     settings = load()  # the server reads them too: what is wrong in them is said once, and here
-    documents = folder.resolve() if folder else _bundled_documents()
+    documents = folder.resolve() if folder else SAMPLE
     # A server that is stopped in the middle may still write while its directory is removed.
     with tempfile.TemporaryDirectory(prefix="toolcrib-demo-", ignore_cleanup_errors=True) as data:
         found = anyio.run(_demo, documents, Path(data), ask or [])
@@ -60,27 +64,6 @@ def demo(
         typer.echo(f"Error: No documents in {documents}: nothing to ask.", err=True)
         sys.exit(1)
     _print_clients(documents if folder else settings.root)
-
-
-def _import_sample(data_dir: Path) -> None:
-    """Brings in made-up researchers, beside the server that runs."""
-    from server.cli.data.directory_importer import SAMPLE
-    from server.cli.opened import opened
-    from storage.directory.models import RESEARCHERS
-    from storage.directory.reading import read_records
-
-    with opened(data_dir=data_dir) as app:
-        shelf = app.library.shelf(app.identity)
-        shelf.directories.add(RESEARCHERS, read_records(SAMPLE, RESEARCHERS))
-
-
-def _bundled_documents() -> Path:
-    """The project's documents: beside this package in a wheel, beside the floors in a checkout."""
-    import server  # only to learn where it is
-
-    package = Path(next(iter(server.__path__))).resolve()
-    bundled = package / "docs"
-    return bundled if bundled.is_dir() else package.parent / "docs"
 
 
 async def _demo(folder: Path, data_dir: Path, questions: list[str]) -> bool:
@@ -106,11 +89,9 @@ async def _demo(folder: Path, data_dir: Path, questions: list[str]) -> bool:
             )
             added = await _add_documents(client, folder)
             if added:
+                top_k = 1 if folder == SAMPLE else 3
                 for question in questions or _questions(folder, added):
-                    await _ask(client, question)
-                if folder == _bundled_documents() and not questions:
-                    await anyio.to_thread.run_sync(_import_sample, data_dir)
-                    await _find_person(client)
+                    await _ask(client, question, top_k)
             return bool(added)
     except* (MCPError, OSError) as errors:
         raise UnavailableError(
@@ -126,9 +107,9 @@ def _first(error: BaseException) -> BaseException:
 
 
 def _questions(folder: Path, added: list[dict[str, Any]]) -> list[str]:
-    if folder == _bundled_documents():
+    if folder == SAMPLE:
         return list(QUESTIONS)
-    largest = sorted(added, key=lambda document: -document["chunks"])[: len(QUESTIONS)]
+    largest = sorted(added, key=lambda document: -document["chunks"])[:MOST_QUESTIONS]
     return [f"What is said about {document['title']}?" for document in largest]
 
 
@@ -189,7 +170,7 @@ async def _embedded(client: Client, progress: Progress) -> None:
             await anyio.sleep(LOOK_EVERY)
 
 
-async def _ask(client: Client, question: str) -> None:
+async def _ask(client: Client, question: str, top_k: int) -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -197,22 +178,11 @@ async def _ask(client: Client, question: str) -> None:
 
     console = Console()
     console.rule(Text(visible(question), "bold"), align="left")
-    result = await client.call_tool("query", {"query": question, "top_k": 3})
+    result = await client.call_tool("query", {"query": question, "top_k": top_k})
     if result.is_error:
         console.print(Text(_message(result), "red"))
     else:
-        print_hits(result.structured_content or {}, console)
-
-
-async def _find_person(client: Client) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console()
-    console.rule(Text(f"{PERSON} (of 40 made-up researchers)", "bold"), align="left")
-    asked = {"name": "researcher_search", "arguments": {"query": PERSON}}
-    console.print(Text(_told(await client.call_tool("call_tool", asked))))
-    console.print()
+        print_hits(result.structured_content or {}, question, console)
 
 
 def _message(failure: CallToolResult) -> str:

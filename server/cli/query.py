@@ -61,7 +61,7 @@ def query(  # noqa: PLR0913, PLR0917  # one parameter an option
     if as_json:
         print_json(result.structured)
     else:
-        print_hits(result.structured)
+        print_hits(result.structured, text)
 
 
 def _filters(pairs: list[str], *, has_sources: bool) -> dict[str, Any]:

@@ -9,7 +9,9 @@ from typing_extensions import TypedDict
 
 from storage.memory.models import Entry, MemoryLayer
 from storage.models import ContextType, IndexStatus, SearchHit, SearchResult
+from storage.reading.plain_text import plain_line
 from storage.retrieval.routing import AS_ASKED, UNSAID, Scope, origin_of
+from storage.retrieval.snippets import Passage, snippets
 from storage.tokenize import terms_of, tokenize
 from tools.answers.dates import utc
 from tools.core.result import OmitNone, ToolModel
@@ -21,6 +23,9 @@ if TYPE_CHECKING:  # loaded on first use
 __all__ = ["Answer", "Coverage", "Hit", "Retrieved"]
 
 NOTHING = "Nothing stored is close enough."
+
+SHOWN = 600
+"""Characters of a hit that the model reads: of long passages 95 % of the answers."""
 
 KINDS = frozenset({"documents", "knowledge", "events", "people"})
 """Origins that the kind of a hit implies."""
@@ -42,6 +47,7 @@ class Hit(ToolModel):
         title: The source's title.
         heading: The headings it stands under.
         content: The text.
+        shown: The sentences of it that fit the question best; absent where that is the text.
         entities: Names it is about.
         event_time: Its own date, ISO 8601, UTC.
         time_bucket: An event's second, or the day, week or month that a summary is of.
@@ -64,6 +70,7 @@ class Hit(ToolModel):
     title: str
     heading: str
     content: str
+    shown: OmitNone[str] = None
     entities: list[str]
     event_time: str
     time_bucket: str
@@ -85,6 +92,7 @@ class Hit(ToolModel):
             position=chunk.position,
             heading=chunk.heading,
             content=chunk.content,
+            shown=None,
             event_time=utc(context.event_time).isoformat(),
             score=round(hit.score, 4),
             dense=None if hit.dense is None else round(hit.dense, 4),
@@ -185,11 +193,11 @@ class Retrieved(ToolModel):
     unknown_entities: list[str]
 
     @classmethod
-    def of(cls, result: SearchResult) -> Retrieved:
-        """Makes it of a result of the engine."""
+    def of(cls, result: SearchResult, query: str) -> Retrieved:
+        """Makes it of a result of the engine for a query."""
         return cls(
             mode=result.mode,
-            hits=[Hit.of(hit) for hit in result.hits],
+            hits=_with_shown([Hit.of(hit) for hit in result.hits], query),
             coverage=Coverage.of(result.status),
             unknown_entities=list(result.unknown_names),
         )
@@ -213,19 +221,34 @@ class Retrieved(ToolModel):
         return "Nothing stored fits." if self.mode == "listing" else NOTHING
 
 
+def _with_shown(hits: list[Hit], query: str) -> list[Hit]:
+    """The hits with what is shown of each."""
+    passages = [
+        Passage.of(
+            hit.content, hit.title, hit.heading, hit.raw_id if hit.raw_type == "file" else ""
+        )
+        for hit in hits
+    ]
+    shown = snippets(query, passages, SHOWN)
+    return [
+        hit if text in {"", hit.content} else hit.model_copy(update={"shown": text})
+        for hit, text in zip(hits, shown, strict=True)
+    ]
+
+
 def _layer(number: int) -> str | None:
     return MemoryLayer(number).label if number else None
 
 
 def _block(rank: int, hit: Hit, mode: str) -> str:
-    place = " > ".join(filter(None, (hit.title, hit.heading)))
+    place = plain_line(" > ".join(filter(None, (hit.title, hit.heading))))
     lines = [" ".join(filter(None, (f"[{rank}]", place, _origin(hit))))]
     if mode != "listing":
         dense = "" if hit.dense is None else f", dense {hit.dense:.2f}"
         around = "" if hit.surroundings is None else f", surroundings {hit.surroundings:.2f}"
         matched = f"; matched: {', '.join(hit.matched)}" if hit.matched else ""
         lines.append(f"score {hit.score:.2f}{dense}, lexical {hit.lexical:.2f}{around}{matched}")
-    return "\n".join([*lines, hit.content])
+    return "\n".join([*lines, hit.shown or hit.content])
 
 
 def _origin(hit: Hit) -> str:
@@ -284,7 +307,9 @@ class Answer(Retrieved):
         """Makes it of a result over memory and knowledge; `query` is what was asked."""
         return cls(
             mode=result.mode,
-            hits=[Hit.of_unified(hit, result.query) for hit in result.hits],
+            hits=_with_shown(
+                [Hit.of_unified(hit, result.query) for hit in result.hits], result.query
+            ),
             coverage=Coverage.of(result.status),
             unknown_entities=list(result.unknown_names),
             scope=result.scope,

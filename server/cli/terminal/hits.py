@@ -11,17 +11,16 @@ from rich.padding import Padding
 from rich.text import Text
 
 from server.mcp.visible import visible
+from storage.reading.plain_text import plain_line
 from storage.retrieval.routing import AS_ASKED, UNSAID
+from storage.retrieval.snippets import Passage, snippets
 from storage.tokenize import is_spaceless, tokenize
 from tools.answers.hits import Coverage
 
 __all__ = ["print_hits", "source_of"]
 
-EXCERPT = 220
-"""Characters of a passage that are shown: about three lines of 80 columns."""
-
-LEAD_IN = 40
-"""Characters shown before the first matched word."""
+EXCERPT = 240
+"""Characters of a passage that are shown: three or four lines of 80 columns."""
 
 INDENT = 4
 MATCHED = "bold green"
@@ -29,11 +28,12 @@ MATCHED = "bold green"
 Span = tuple[int, int]
 
 
-def print_hits(retrieved: Mapping[str, Any], console: Console | None = None) -> None:
+def print_hits(retrieved: Mapping[str, Any], question: str, console: Console | None = None) -> None:
     """Prints a retrieval tool's structured result.
 
     Args:
         retrieved: The result, as `tools.answers.hits.Retrieved` in JSON.
+        question: What was asked.
         console: Where to; by default stdout.
     """
     console = console or Console()
@@ -47,10 +47,12 @@ def print_hits(retrieved: Mapping[str, Any], console: Console | None = None) -> 
         empty = "Nothing is stored yet." if not coverage["total"] else "Nothing is close enough."
         narrowed = retrieved.get("scope", "all") != "all"
         console.print(f"{empty} Try --scope all without anything else." if narrowed else empty)
-    for number, hit in enumerate(retrieved["hits"], start=1):
+    hits = retrieved["hits"]
+    shown = snippets(retrieved.get("asked") or question, list(map(_passage, hits)), EXCERPT)
+    for number, (hit, text) in enumerate(zip(hits, shown, strict=True), start=1):
         console.print(Text.assemble((f"{number:>2}  ", "dim"), (_place(hit), "bold")))
         source = Text(visible(_origin(hit)), "cyan", overflow="fold")
-        for line in (source, _scores(hit), _excerpt(hit)):
+        for line in (source, _scores(hit), _excerpt(text, hit["matched"])):
             console.print(Padding(line, (0, 0, 0, INDENT)))
         console.print()
 
@@ -86,7 +88,7 @@ def _origin(hit: Mapping[str, Any]) -> str:
 
 def _place(hit: Mapping[str, Any]) -> str:
     place = " > ".join(part for part in (hit["title"], hit["heading"]) if part)
-    return visible(place or hit["context_type"].capitalize())
+    return visible(plain_line(place) or hit["context_type"].capitalize())
 
 
 def _scores(hit: Mapping[str, Any]) -> Text:
@@ -98,18 +100,18 @@ def _scores(hit: Mapping[str, Any]) -> Text:
     return Text.assemble(numbers, "   matched ", (words, MATCHED))
 
 
-def _excerpt(hit: Mapping[str, Any]) -> Text:
-    """The part of the passage where most of the query's words stand, with these marked."""
-    content = visible(" ".join(hit["content"].split()))
-    spans = _matches(content, hit["matched"])
-    start = _start(content, spans)
-    end = min(len(content), start + EXCERPT)
-    if end < len(content):
-        end = max(content.rfind(" ", start + EXCERPT // 2, end), start + EXCERPT // 2)
-    text = Text(content[start:end])
-    for first, last in spans:
-        text.stylize(MATCHED, max(first - start, 0), max(last - start, 0))
-    return Text.assemble("… " if start else "", text, " …" if end < len(content) else "")
+def _excerpt(shown: str, matched: Sequence[str]) -> Text:
+    """What is shown of a hit, with the query's words marked."""
+    content = "\n".join(visible(line) for line in shown.splitlines())
+    text = Text(content)
+    for start, end in _matches(content, matched):
+        text.stylize(MATCHED, start, end)
+    return text
+
+
+def _passage(hit: Mapping[str, Any]) -> Passage:
+    file = hit["raw_id"] if hit["raw_type"] == "file" else ""
+    return Passage.of(hit["content"], hit["title"], hit["heading"], file)
 
 
 def _matches(content: str, matched: Sequence[str]) -> list[Span]:
@@ -127,13 +129,3 @@ def _matches(content: str, matched: Sequence[str]) -> list[Span]:
         elif not terms.isdisjoint(tokenize(word[0])):
             spans.append(word.span())
     return sorted(spans)
-
-
-def _start(content: str, spans: Sequence[Span]) -> int:
-    """Where to begin, so that the excerpt holds as many matches as it can."""
-    if len(content) <= EXCERPT or not spans:
-        return 0
-    room = EXCERPT - LEAD_IN
-    best = max(spans, key=lambda span: sum(span[0] <= first < span[0] + room for first, _ in spans))
-    start = max(best[0] - LEAD_IN, 0)
-    return 0 if start == 0 else content.rfind(" ", 0, start + 1) + 1

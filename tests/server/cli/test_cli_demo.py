@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from server.cli.demo import QUESTIONS
+
 Command = Callable[..., Any]
 Started = Callable[..., subprocess.Popen[str]]
 
@@ -28,6 +30,20 @@ def test_a_folder_is_added_and_asked_through_the_real_server(toolcrib: Started, 
     for client in ("Claude Desktop", "Claude Code", "VS Code", "Cursor", "Codex"):
         assert f"\n{client}, in " in out
     assert not (work.parent / "data").exists()
+
+
+def test_without_a_folder_the_sample_is_asked_and_its_sentences_are_shown(cli: Command) -> None:
+    ended = cli("demo")
+    assert (ended.code, "Traceback" in ended.err) == (0, False)
+    for question in QUESTIONS:
+        assert question in ended.out
+    words = " ".join(ended.out.split())
+    assert "a rash when she eats peanuts" in words
+    assert "Invisible Cities; to: Priyanka" in words
+    assert "Saturday 10 October 2026" in words
+    assert "item: Washing machine; shop: Elektro Brandt" in words
+    assert "| " not in words
+    assert "**" not in words
 
 
 def test_a_folder_in_a_virtual_environment_is_added_though_git_is_told_to_leave_it_out(

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.retrieval.snippets import Passage, snippets
+
+
+def shown(question: str, text: str, characters: int, heading: str = "") -> str:
+    passage = Passage.of(text, "Title", heading)
+    return snippets(question, [passage], characters)[0]
+
+
+FILLER = "Nothing of interest is said in this sentence, which is long. "
+
+
+def test_what_fits_is_shown_whole() -> None:
+    assert shown("anything", "# Title\n\nOne **word**. Two.", 100) == "One word. Two."
+
+
+def test_the_sentences_that_answer_are_shown_in_their_order_with_what_is_left_out_marked() -> None:
+    text = FILLER * 4 + "The heron eats fish. " + FILLER * 4 + "A heron is grey."
+    answer = shown("What do herons eat?", text, 100)
+    assert answer.startswith("… ")
+    assert "The heron eats fish." in answer
+    both = shown("grey herons that eat fish", text, 60)
+    assert both == "… The heron eats fish. … A heron is grey."
+
+
+def test_a_heading_says_what_its_sentences_are_about_unless_it_is_shown_already() -> None:
+    text = f"{FILLER * 3}\n\n## Tyres\n\nSix to eight bar.\n\n## Oil\n\n{FILLER * 3}"
+    assert "Tyres: Six to eight bar." in shown("pressure of tyres", text, 80)
+    assert "Tyres:" not in shown("pressure of tyres", text, 80, "Tyres")
+
+
+def test_an_item_brings_the_line_that_leads_to_it() -> None:
+    plants = "Without water it dies:\n\n- cactus\n- fern with long leaves"
+    text = f"{FILLER * 3}\n\n{plants}\n\n{FILLER * 3}"
+    assert "Without water it dies:\n• fern with long leaves" in shown("long fern leaves", text, 55)
+
+
+def test_a_sentence_that_is_too_long_is_cut_at_whole_words() -> None:
+    words = "word " * 60 + "the heron eats fish " + "word " * 60
+    cut = shown("heron fish", words.strip() + ".", 60)
+    assert "the heron eats fish" in cut
+    assert set(cut.split()) <= {"…", *words.split()}
+    assert len(cut) <= 60
+
+
+def test_a_script_without_spaces_has_half_the_characters() -> None:
+    text = (
+        "这句话没有什么意思\uff0c而且很长很长。" * 6
+        + "苍鹭吃鱼。"
+        + "这句话没有什么意思\uff0c而且很长很长。" * 6
+    )
+    cut = shown("苍鹭吃什么", text, 80)
+    assert "苍鹭吃鱼。" in cut
+    assert len(cut) <= 40
+
+
+def test_rare_words_of_all_passages_count_more() -> None:
+    text = "The pump is of the mill. " + FILLER * 3 + "The governor is of the mill."
+    other = Passage("The pump is there. The pump is old. The pump is red. " * 3)
+    first = snippets("pump governor", [Passage(text), other], 60)[0]
+    assert "governor" in first
+
+
+@given(
+    st.text(alphabet="ab# *_|`-.!。1 \n中文", max_size=300),
+    st.text(alphabet="ab 中文", max_size=20),
+    st.integers(20, 200),
+)
+def test_no_more_is_shown_than_there_is_room(text: str, question: str, room: int) -> None:
+    assert len(shown(question, text, room)) <= room
