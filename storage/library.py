@@ -142,7 +142,7 @@ class Shelf:
         """
         from storage.contexts.ingestion import is_same, normalized, prepare
 
-        new = normalized(new)
+        new = normalized(replace(new, one_of_many=new.one_of_many or self._library.importing))
         if new.context_type is ContextType.DOCUMENT:
             earlier = self._library.contexts.find_document(self.identity, new.raw_type, new.raw_id)
             if earlier is not None and is_same(earlier, new):

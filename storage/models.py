@@ -171,6 +171,8 @@ class NewContext:
         sha256: Of the source's bytes; empty means of the text.
         memory_layer: 2 (important), 3 (summary) or 4 (semantic) of a memory; else 0.
         session_id: The session that a memory comes from.
+        one_of_many: Whether it comes with many others, as in an import: what was added by itself
+            is embedded before it.
     """
 
     context_type: ContextType = ContextType.DOCUMENT
@@ -192,6 +194,7 @@ class NewContext:
     sha256: str = ""
     memory_layer: int = 0
     session_id: str = ""
+    one_of_many: bool = False
 
 
 @dataclass(frozen=True, slots=True)

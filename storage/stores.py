@@ -53,6 +53,9 @@ class Stores:
         change_mb: Megabytes that the kept changes of files may take.
         change_days: Days that a change is kept.
 
+    Attributes:
+        importing: Whether whatever this process stores is one of many: see `NewContext`.
+
     Raises:
         SchemaTooNewError: If a newer version of Toolcrib wrote the directory.
         StorageUnavailableError: If the directory cannot be used.
@@ -92,6 +95,7 @@ class Stores:
         )
         self.recorder = Recorder(self.entries)
         self.embedder = embedder
+        self.importing = False
         self.max_document_bytes = max_document_bytes
         self._alpha = alpha
         self._change_mb = change_mb

@@ -241,7 +241,9 @@ def insert_whole(  # noqa: PLR0913, PLR0917  # a context, its text, and when
     """
     created = update_time if create_time is None else create_time
     seq = insert_context(connection, identity, new, create_time=created, update_time=update_time)
-    chunk_seqs = insert_chunks(connection, seq, identity.user_id, chunks)
+    chunk_seqs = insert_chunks(
+        connection, seq, identity.user_id, chunks, one_of_many=new.one_of_many
+    )
     insert_mentions(connection, seq, identity.user_id, new.entities)
     return seq, chunk_seqs
 

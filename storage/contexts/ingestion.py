@@ -12,7 +12,7 @@ from hashlib import sha256
 from storage.errors import InvalidSourceError
 from storage.events.buckets import SECOND, Bucket
 from storage.index import lexical
-from storage.index.embedding_models import await_vectors
+from storage.index.embed_queue import Priority, await_vectors
 from storage.models import Context, ContextType, Identity, NewContext, Turn
 from storage.people.names import fold
 from storage.reading.chunk import TextChunk, chunk
@@ -169,9 +169,22 @@ def as_json(value: object) -> str:
 
 
 def insert_chunks(
-    connection: sqlite3.Connection, context_seq: int, user_id: str, chunks: Sequence[PreparedChunk]
+    connection: sqlite3.Connection,
+    context_seq: int,
+    user_id: str,
+    chunks: Sequence[PreparedChunk],
+    *,
+    one_of_many: bool = False,
 ) -> list[int]:
-    """Adds a context's chunks, found by their words at once, and queues them for embedding."""
+    """Adds a context's chunks, found by their words at once, and queues them for embedding.
+
+    Args:
+        connection: The record, in a transaction.
+        context_seq: The context.
+        user_id: Whose it is.
+        chunks: Its chunks in order.
+        one_of_many: As in `NewContext`.
+    """
     seqs = [
         int(
             connection.execute(
@@ -190,7 +203,7 @@ def insert_chunks(
             for seq, piece in zip(seqs, chunks, strict=True)
         ),
     )
-    await_vectors(connection, user_id, seqs)
+    await_vectors(connection, user_id, seqs, Priority.LATER if one_of_many else Priority.FIRST)
     return seqs
 
 

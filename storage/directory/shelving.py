@@ -79,6 +79,7 @@ def record_context(directory: Directory, record: Record, digest: str) -> NewCont
         raw_type=directory.name,
         raw_id=record.key,
         sha256=digest,
+        one_of_many=True,
     )
 
 
@@ -97,6 +98,7 @@ def item_context(items_type: str, item: Item, owners: Iterable[str], digest: str
         raw_type=items_type,
         raw_id=item_id(item),
         sha256=digest,
+        one_of_many=True,
     )
 
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from storage.database import Database
 from storage.errors import StorageUnavailableError
+from storage.index.embed_queue import Priority
 from storage.index.embedders.base import DEFAULT_FLOOR, CachingEmbedder, Embedder
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ __all__ = [
     "MakeEmbedder",
     "Model",
     "Models",
-    "await_vectors",
     "check_dimensions",
     "keep_vector",
     "live_models",
@@ -174,9 +174,9 @@ class Models:
             (self._wanted, "next" if models else "current"),
         ).fetchone()[0]
         connection.execute(
-            "INSERT INTO embed_queue (chunk_seq, model_seq, user_id)"
-            " SELECT seq, ?, user_id FROM chunks",
-            (seq,),
+            "INSERT INTO embed_queue (chunk_seq, model_seq, user_id, priority)"
+            " SELECT seq, ?, user_id, ? FROM chunks",
+            (seq, Priority.LATER),
         )
 
 
@@ -199,15 +199,6 @@ def old_models(connection: sqlite3.Connection) -> list[Model]:
         "SELECT seq, scheme, state, dimensions FROM models WHERE state = 'old'"
     )
     return [Model(*row) for row in rows]
-
-
-def await_vectors(connection: sqlite3.Connection, user_id: str, chunk_seqs: Iterable[int]) -> None:
-    """Queues chunks for embedding, by the current model and by the next where there is one."""
-    connection.executemany(
-        "INSERT INTO embed_queue (chunk_seq, model_seq, user_id)"
-        " SELECT ?, seq, ? FROM models WHERE state <> 'old'",
-        ((seq, user_id) for seq in chunk_seqs),
-    )
 
 
 def store_vector(connection: sqlite3.Connection, chunk_seq: int, embedding: Embedding) -> None:

@@ -20,6 +20,7 @@ from typing import Protocol
 from storage.database import Database
 from storage.errors import StorageError, StorageUnavailableError
 from storage.index import maintenance
+from storage.index.embed_queue import Pace, take
 from storage.index.embedding_models import (
     Embedding,
     Model,
@@ -40,9 +41,6 @@ from storage.models import Identity, IndexStatus
 __all__ = ["Backlog", "Chore", "Indexer", "read_backlog"]
 
 log = logging.getLogger("toolcrib.indexer")
-
-EMBED_BATCH = 32
-"""Texts embedded between two transactions: about a second of work."""
 
 REMOVED_BATCH = 1000
 """Vectors of an old model removed in one transaction: writers wait for it."""
@@ -105,6 +103,7 @@ class Indexer:
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        self._pace = Pace()
         self._failed: dict[int, float] = {}
         self._erased = -FOLD_SECONDS
         self.problem = ""
@@ -290,17 +289,12 @@ class Indexer:
 
     def _embed_batch(self, model: Model) -> bool:
         with self._database.read() as connection:
-            rows = connection.execute(
-                "SELECT c.seq, x.title, c.heading, c.content FROM embed_queue q"
-                " JOIN chunks c ON c.seq = q.chunk_seq"
-                " JOIN contexts x ON x.seq = c.context_seq"
-                " WHERE q.model_seq = ? ORDER BY q.chunk_seq LIMIT ?",
-                (model.seq, EMBED_BATCH),
-            ).fetchall()
+            rows = take(connection, model.seq, self._pace)
         if not rows:
             return False
         passages = [passage(*row[1:]) for row in rows]
-        embeddings = Embedding.of_passages(model, self._models.embedder(model), passages)
+        with self._pace.timed(len(rows)):
+            embeddings = Embedding.of_passages(model, self._models.embedder(model), passages)
         with self._database.write() as connection:
             for row, embedding in zip(rows, embeddings, strict=True):
                 store_vector(connection, row["seq"], embedding)

@@ -73,7 +73,8 @@ class ContextImporter:
                 connection.execute("DELETE FROM chunks WHERE context_seq = ?", (seq,))
                 connection.execute("DELETE FROM mentions WHERE context_seq = ?", (seq,))
         if outcome != "unchanged":
-            insert_chunks(connection, seq, identity.user_id, _chunks(record))
+            chunks = _chunks(record)
+            insert_chunks(connection, seq, identity.user_id, chunks, one_of_many=True)
             insert_mentions(connection, seq, identity.user_id, record.entities)
             _remember(connection, seq, identity.user_id, record)
         self._note(seq, identity, record)

@@ -221,6 +221,8 @@ def main(directory: str, model_id: str = "hash", dimensions: str = "64") -> None
             case "drain":
                 drain(library)
                 _say("drained")
+            case "step":
+                _say(library.indexer.step())
             case "count":
                 _say(library.vectors.count(library.models.current()[0].seq, ANN.user_id))
             case "lost":

@@ -51,6 +51,7 @@ class Importer:
         self, app: App, note: Callable[[Outcome], None], leave_out: Callable[[str, int], None]
     ) -> None:
         self._app = app
+        app.library.importing = True
         self._shelf = app.library.shelf(app.identity)
         self._note = note
         self._leave_out = leave_out

@@ -1,0 +1,106 @@
+"""The embedding queue: which chunks wait for their vectors, and whose turn it is.
+
+It is a table of the record, so that every process on a data directory takes from the same queue in
+the same order, and nothing is forgotten when one dies.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+
+__all__ = ["Pace", "Priority", "await_vectors", "take"]
+
+RUN_SECONDS = 0.2
+"""How long a run should take: what has just been added waits for the one under way."""
+
+FIRST_TEXTS = 8
+MOST_TEXTS = 32
+"""Texts of the first run, and of any: those of a run are embedded, and written, together."""
+
+FAIR = 4
+"""One of so many runs takes what has waited longest, however much is added meanwhile."""
+
+
+class Priority(IntEnum):
+    """When a chunk is embedded; the numbers are the record's."""
+
+    FIRST = 0
+    """It was added by itself: somebody may ask for it at once."""
+
+    LATER = 2
+    """It is one of many, as of an import."""
+
+
+class Pace:
+    """How many texts the next run takes, and whether it takes what has waited longest.
+
+    Args:
+        clock: Tells the seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.texts = FIRST_TEXTS
+        self._clock = clock
+        self._runs = 0
+
+    @property
+    def oldest_first(self) -> bool:
+        """Whether the next run takes what has waited longest."""
+        return self._runs % FAIR == FAIR - 1
+
+    @contextmanager
+    def timed(self, texts: int) -> Iterator[None]:
+        """Times a run of so many texts: the next one has fewer or more."""
+        began = self._clock()
+        yield
+        seconds = self._clock() - began
+        self._runs += 1
+        if seconds > RUN_SECONDS:
+            self.texts = max(texts // 2, 1)
+        elif seconds < RUN_SECONDS / 2 and texts == self.texts:
+            self.texts = min(2 * texts, MOST_TEXTS)
+
+
+def await_vectors(
+    connection: sqlite3.Connection, user_id: str, chunk_seqs: Iterable[int], priority: Priority
+) -> None:
+    """Queues chunks for embedding, by the current model and by the next where there is one."""
+    connection.executemany(
+        "INSERT INTO embed_queue (chunk_seq, model_seq, user_id, priority)"
+        " SELECT ?, seq, ?, ? FROM models WHERE state <> 'old'",
+        ((seq, user_id, priority) for seq in chunk_seqs),
+    )
+
+
+def take(connection: sqlite3.Connection, model_seq: int, pace: Pace) -> list[sqlite3.Row]:
+    """What a model's next run embeds, which stays queued: seq, title, heading, content.
+
+    What was added by itself comes first, and of that the newest.
+    """
+    later = _waiting(connection, model_seq, Priority.LATER, "ASC", pace.texts)
+    if pace.oldest_first:
+        first = _waiting(connection, model_seq, Priority.FIRST, "ASC", pace.texts)
+        seqs = sorted([*first, *later])[: pace.texts]
+    else:
+        seqs = _waiting(connection, model_seq, Priority.FIRST, "DESC", pace.texts) or later
+    return connection.execute(
+        "SELECT c.seq, x.title, c.heading, c.content FROM json_each(?) j"
+        " CROSS JOIN chunks c ON c.seq = j.value JOIN contexts x ON x.seq = c.context_seq",
+        (json.dumps(seqs),),
+    ).fetchall()
+
+
+def _waiting(
+    connection: sqlite3.Connection, model_seq: int, priority: Priority, order: str, count: int
+) -> list[int]:
+    rows = connection.execute(
+        "SELECT chunk_seq FROM embed_queue WHERE model_seq = ? AND priority = ?"
+        f" ORDER BY chunk_seq {order} LIMIT ?",
+        (model_seq, priority, count),
+    )
+    return [int(row[0]) for row in rows]
