@@ -291,12 +291,14 @@ class IndexStatus:
         problem: Why embedding stands still, or empty.
         next_embedded: Chunks with a vector by the embedder that takes over once it has all; None
             where none does.
+        rough: Chunks without a vector that are found by a rough one meanwhile.
     """
 
     total: int
     embedded: int
     problem: str = ""
     next_embedded: int | None = None
+    rough: int = 0
 
     @property
     def complete(self) -> bool:

@@ -214,6 +214,7 @@ def _index_json(shelf: Shelf) -> str:
             "complete": status.complete,
             "problem": status.problem,
             "next_embedded": status.next_embedded,
+            "rough": status.rough,
         }
     )
 

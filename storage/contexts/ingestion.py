@@ -12,7 +12,7 @@ from hashlib import sha256
 from storage.errors import InvalidSourceError
 from storage.events.buckets import SECOND, Bucket
 from storage.index import lexical
-from storage.index.embed_queue import Priority, await_vectors
+from storage.index.embed_queue import await_vectors
 from storage.models import Context, ContextType, Identity, NewContext, Turn
 from storage.people.names import fold
 from storage.reading.chunk import TextChunk, chunk
@@ -203,7 +203,7 @@ def insert_chunks(
             for seq, piece in zip(seqs, chunks, strict=True)
         ),
     )
-    await_vectors(connection, user_id, seqs, Priority.LATER if one_of_many else Priority.FIRST)
+    await_vectors(connection, user_id, seqs, one_of_many=one_of_many)
     return seqs
 
 

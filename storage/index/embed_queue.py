@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 
-__all__ = ["Pace", "Priority", "await_vectors", "take"]
+__all__ = ["Pace", "Priority", "await_vectors", "take", "take_rough"]
 
 RUN_SECONDS = 0.2
 """How long a run should take: what has just been added waits for the one under way."""
@@ -21,6 +21,9 @@ RUN_SECONDS = 0.2
 FIRST_TEXTS = 8
 MOST_TEXTS = 32
 """Texts of the first run, and of any: those of a run are embedded, and written, together."""
+
+ROUGH_TEXTS = 200
+"""Rough vectors made between two transactions: some tenth of a second of work."""
 
 FAIR = 4
 """One of so many runs takes what has waited longest, however much is added meanwhile."""
@@ -32,8 +35,11 @@ class Priority(IntEnum):
     FIRST = 0
     """It was added by itself: somebody may ask for it at once."""
 
+    ROUGH = 1
+    """It is one of many, as of an import, and is to have a rough vector before its own."""
+
     LATER = 2
-    """It is one of many, as of an import."""
+    """It is one of many."""
 
 
 class Pace:
@@ -67,27 +73,55 @@ class Pace:
 
 
 def await_vectors(
-    connection: sqlite3.Connection, user_id: str, chunk_seqs: Iterable[int], priority: Priority
+    connection: sqlite3.Connection, user_id: str, chunk_seqs: Iterable[int], *, one_of_many: bool
 ) -> None:
-    """Queues chunks for embedding, by the current model and by the next where there is one."""
+    """Queues chunks for embedding, by the current model and by the next where there is one.
+
+    Rough vectors stand in for those of the current model alone.
+    """
+    current, following = (
+        (Priority.ROUGH, Priority.LATER) if one_of_many else (Priority.FIRST, Priority.FIRST)
+    )
     connection.executemany(
         "INSERT INTO embed_queue (chunk_seq, model_seq, user_id, priority)"
-        " SELECT ?, seq, ?, ? FROM models WHERE state <> 'old'",
-        ((seq, user_id, priority) for seq in chunk_seqs),
+        " SELECT ?, seq, ?, iif(state = 'current', ?, ?) FROM models WHERE state <> 'old'",
+        ((seq, user_id, current, following) for seq in chunk_seqs),
     )
 
 
-def take(connection: sqlite3.Connection, model_seq: int, pace: Pace) -> list[sqlite3.Row]:
+def take(
+    connection: sqlite3.Connection, model_seq: int, pace: Pace, *, one_of_many: bool = True
+) -> list[sqlite3.Row]:
     """What a model's next run embeds, which stays queued: seq, title, heading, content.
 
     What was added by itself comes first, and of that the newest.
+
+    Args:
+        connection: The record.
+        model_seq: The model.
+        pace: How many.
+        one_of_many: Whether what is one of many has its turn at all.
     """
-    later = _waiting(connection, model_seq, Priority.LATER, "ASC", pace.texts)
-    if pace.oldest_first:
-        first = _waiting(connection, model_seq, Priority.FIRST, "ASC", pace.texts)
-        seqs = sorted([*first, *later])[: pace.texts]
-    else:
-        seqs = _waiting(connection, model_seq, Priority.FIRST, "DESC", pace.texts) or later
+    count = pace.texts
+    seqs = _waiting(connection, model_seq, Priority.FIRST, "DESC", count)
+    if one_of_many and (pace.oldest_first or not seqs):
+        oldest = _waiting(connection, model_seq, Priority.FIRST, "ASC", count)
+        later = _waiting(connection, model_seq, Priority.LATER, "ASC", count)
+        seqs = sorted([*oldest, *later])[:count]
+    return _texts(connection, seqs)
+
+
+def take_rough(connection: sqlite3.Connection) -> list[sqlite3.Row]:
+    """What the first pass is to do next: as `take` answers."""
+    seqs = [
+        seq
+        for (model_seq,) in connection.execute("SELECT seq FROM models WHERE state = 'current'")
+        for seq in _waiting(connection, model_seq, Priority.ROUGH, "ASC", ROUGH_TEXTS)
+    ]
+    return _texts(connection, seqs)
+
+
+def _texts(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[sqlite3.Row]:
     return connection.execute(
         "SELECT c.seq, x.title, c.heading, c.content FROM json_each(?) j"
         " CROSS JOIN chunks c ON c.seq = j.value JOIN contexts x ON x.seq = c.context_seq",

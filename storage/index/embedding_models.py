@@ -20,6 +20,7 @@ from storage.database import Database
 from storage.errors import StorageUnavailableError
 from storage.index.embed_queue import Priority
 from storage.index.embedders.base import DEFAULT_FLOOR, CachingEmbedder, Embedder
+from storage.index.rough import Rough
 
 if TYPE_CHECKING:
     from storage.contexts.filters import Seqs
@@ -75,11 +76,13 @@ class Embedding:
         model: The model's number.
         vector: Of unit length.
         floor: Cosine below which texts have nothing to do with each other, by this model.
+        rough: By what chunks that wait for their vectors are compared, if at all.
     """
 
     model: int
     vector: Vectors
     floor: float = DEFAULT_FLOOR
+    rough: Rough | None = None
 
     @classmethod
     def of_query(cls, model: Model, embedder: Embedder, text: str) -> Embedding:
@@ -176,7 +179,7 @@ class Models:
         connection.execute(
             "INSERT INTO embed_queue (chunk_seq, model_seq, user_id, priority)"
             " SELECT seq, ?, user_id, ? FROM chunks",
-            (seq, Priority.LATER),
+            (seq, Priority.LATER if models else Priority.ROUGH),
         )
 
 
@@ -212,6 +215,11 @@ def store_vector(connection: sqlite3.Connection, chunk_seq: int, embedding: Embe
         (chunk_seq, embedding.model),
     )
     if taken.rowcount:
+        connection.execute(
+            "DELETE FROM rough_vectors WHERE chunk_seq = ? AND ?"
+            " IN (SELECT seq FROM models WHERE state = 'current')",
+            (chunk_seq, embedding.model),
+        )
         keep_vector(connection, chunk_seq, embedding)
 
 
@@ -237,32 +245,35 @@ def keep_vector(connection: sqlite3.Connection, chunk_seq: int, embedding: Embed
 def similarities(
     connection: sqlite3.Connection, embedding: Embedding, seqs: Collection[int]
 ) -> dict[int, float]:
-    """Those of given chunks, where they have a vector."""
+    """Those of given chunks, where they have a vector; rough ones where wanted."""
     rows = connection.execute(
         "SELECT chunk_seq, vector FROM embeddings"
         " WHERE chunk_seq IN (SELECT value FROM json_each(?)) AND model_seq = ?",
         (json.dumps(list(seqs)), embedding.model),
     )
-    return _compare(rows, embedding)
+    rough = {} if embedding.rough is None else embedding.rough.similarities(connection, seqs)
+    return rough | _compare(rows, embedding)
 
 
 def scan(connection: sqlite3.Connection, embedding: Embedding, user_id: str) -> dict[int, float]:
-    """Those of every chunk of a user."""
+    """Those of every chunk of a user; rough ones where wanted."""
     rows = connection.execute(
         "SELECT c.seq, e.vector FROM chunks c JOIN embeddings e ON e.chunk_seq = c.seq"
         " WHERE c.user_id = ? AND e.model_seq = ?",
         (user_id, embedding.model),
     )
-    return _compare(rows, embedding)
+    rough = {} if embedding.rough is None else embedding.rough.scan(connection, user_id)
+    return rough | _compare(rows, embedding)
 
 
-def undelivered(connection: sqlite3.Connection, model: int, user_id: str) -> Seqs:
-    """A user's chunks whose vectors by a model the vector index has yet to hear of."""
+def undelivered(connection: sqlite3.Connection, embedding: Embedding, user_id: str) -> Seqs:
+    """A user's chunks that have a vector to be compared by and are not in the vector index yet."""
     import numpy as np
 
     rows = connection.execute(
-        "SELECT DISTINCT chunk_seq FROM vector_outbox WHERE model_seq = ? AND user_id = ?",
-        (model, user_id),
+        "SELECT chunk_seq FROM vector_outbox WHERE model_seq = :model AND user_id = :user"
+        " UNION SELECT chunk_seq FROM rough_vectors WHERE user_id = :user AND :rough",
+        {"model": embedding.model, "user": user_id, "rough": embedding.rough is not None},
     )
     return np.array([row[0] for row in rows], dtype=np.int64)
 
@@ -315,6 +326,7 @@ def take_over(connection: sqlite3.Connection) -> bool:
     if waits:
         return False
     _retire(connection, current)
+    connection.execute("DELETE FROM rough_vectors")  # every chunk has its own by the next
     connection.execute("UPDATE models SET state = 'current' WHERE seq = ?", (following.seq,))
     return True
 

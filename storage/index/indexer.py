@@ -31,6 +31,7 @@ from storage.index.embedding_models import (
     store_vector,
     take_over,
 )
+from storage.index.first_pass import FirstPass
 from storage.index.lexical import count_chunks
 from storage.index.vector_sync import VectorSync
 from storage.index.vectors import VectorIndex
@@ -103,6 +104,7 @@ class Indexer:
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        self._first_pass = FirstPass(database)
         self._pace = Pace()
         self._failed: dict[int, float] = {}
         self._erased = -FOLD_SECONDS
@@ -147,13 +149,21 @@ class Indexer:
                 ).fetchone()[0]
                 for model in live_models(connection)
             ]
+            rough = connection.execute(
+                "SELECT count(*) FROM rough_vectors WHERE user_id = ?", (identity.user_id,)
+            ).fetchone()[0]
         embedded, *following = [total - count for count in waiting]
         return IndexStatus(
             total,
             embedded,
             self.problem if any(waiting) else "",
             next_embedded=following[0] if following else None,
+            rough=rough,
         )
+
+    def roughly(self, embedding: Embedding, query: str) -> Embedding:
+        """A query's embedding as it is compared with rough vectors too."""
+        return self._first_pass.of_query(embedding, query)
 
     def step(self) -> bool:
         """Does one batch of work; False when there is none or another process is at it.
@@ -264,20 +274,26 @@ class Indexer:
             return bool(row[0]) or maintenance.has_work(connection)
 
     def _advance(self) -> bool:
-        """Brings one model one batch further: the current one first, unless it has just failed."""
+        """Brings one model one batch further: the current one first, unless it has just failed.
+
+        While rough vectors are to be made, only what was added by itself is embedded beside.
+        """
         failure: StorageUnavailableError | None = None
+        rough = self._first_pass.step()
         with self._database.read() as connection:
             models = live_models(connection)
         for model in sorted(models, key=self._rests):
             try:
-                if self._embed_batch(model) or self._vector_sync.deliver(model):
+                if self._embed_batch(model, one_of_many=not rough) or (
+                    not rough and self._vector_sync.deliver(model)
+                ):
                     self._failed.pop(model.seq, None)
                     return True
             except StorageUnavailableError as error:
                 self._failed[model.seq] = time.monotonic()
                 failure = failure or error
                 self._tell(error.message)
-        if self._take_over() or self._remove_old() or self._vector_sync.verify():
+        if rough or self._take_over() or self._remove_old() or self._vector_sync.verify():
             return True
         if failure is not None:
             raise failure
@@ -287,9 +303,9 @@ class Indexer:
     def _rests(self, model: Model) -> bool:
         return time.monotonic() - self._failed.get(model.seq, -REST_SECONDS) < REST_SECONDS
 
-    def _embed_batch(self, model: Model) -> bool:
+    def _embed_batch(self, model: Model, *, one_of_many: bool = True) -> bool:
         with self._database.read() as connection:
-            rows = take(connection, model.seq, self._pace)
+            rows = take(connection, model.seq, self._pace, one_of_many=one_of_many)
         if not rows:
             return False
         passages = [passage(*row[1:]) for row in rows]

@@ -195,12 +195,14 @@ class SearchEngine:
         """
         status = self._indexer.status(identity)
         vector, weight, floor = None, 0.0, DEFAULT_FLOOR
-        if status.embedded:
+        if status.embedded or status.rough:
             try:
                 model, embedder = self._models.current()
                 weight, floor = balance(query, embedder, self._alpha, alpha)
                 if weight:
                     vector = Embedding.of_query(model, embedder, query)
+                    if status.rough:
+                        vector = self._indexer.roughly(vector, query)
             except StorageUnavailableError as error:  # words still find
                 weight, status = 0.0, replace(status, problem=error.message)
         return Question(
@@ -236,7 +238,7 @@ class SearchEngine:
             ranked = partial(self._neighbours, connection, user_id, vector, embedded)
             near = selection.first(ranked, CANDIDATES, enough)
             if near is not None:
-                waiting = selection.keep(undelivered(connection, vector.model, user_id))
+                waiting = selection.keep(undelivered(connection, vector, user_id))
                 found = similarities(connection, vector, [*near.tolist(), *waiting.tolist()])
                 if len(found) >= enough:
                     return nearest_first(found, CANDIDATES)

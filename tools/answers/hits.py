@@ -153,17 +153,25 @@ class Coverage(ToolModel):
         problem: Why embedding stands still, or empty.
         next_embedded: Those with a vector by the embedder that takes over once it has all; absent
             where none does.
+        rough: Those without one that are found by a rough vector meanwhile; absent where none is.
     """
 
     total: int
     embedded: int
     problem: str = ""
     next_embedded: OmitNone[int] = None
+    rough: OmitNone[int] = None
 
     @classmethod
     def of(cls, status: IndexStatus) -> Coverage:
         """Makes it of the indexer's status."""
-        return cls.from_attributes(status)
+        return cls(
+            total=status.total,
+            embedded=status.embedded,
+            problem=status.problem,
+            next_embedded=status.next_embedded,
+            rough=status.rough or None,
+        )
 
     def to_text(self) -> str:
         """Returns one line; empty when everything is embedded, and not being embedded anew."""
@@ -174,7 +182,10 @@ class Coverage(ToolModel):
 
     def _missing(self) -> str:
         why = f" ({self.problem})" if self.problem else ""
-        return f"{self.embedded} of {self.total} chunks embedded{why}; the rest is found by words."
+        rough = f", {self.rough} more found roughly by meaning" if self.rough else ""
+        found = self.embedded + (self.rough or 0)
+        rest = "; the rest is found by words" if found < self.total else ""
+        return f"{self.embedded} of {self.total} chunks embedded{why}{rough}{rest}."
 
 
 class Retrieved(ToolModel):

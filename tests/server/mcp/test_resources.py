@@ -231,6 +231,7 @@ async def test_the_index_tells_how_much_can_be_found_by_meaning(
         "complete": False,
         "problem": "",
         "next_embedded": None,
+        "rough": 0,
     }
 
 

@@ -93,7 +93,8 @@ def test_another_embedder_takes_over_while_the_old_one_answers(
         seen.add(status.next_embedded)
         assert (status.total, status.embedded) == (150, 150)
         _check_finds(library, world, "a", 7)
-    assert {32, 64, 96, 128, 150, None} <= seen
+    assert {150, None} <= seen
+    assert len(seen) > 4  # run by run
     assert shelf.index_status().next_embedded is None
     assert _models(library) == [("two", "current", 150)]
     assert (one.embedded, two.embedded) == (0, 150)

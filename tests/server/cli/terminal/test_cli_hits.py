@@ -76,6 +76,8 @@ def test_what_is_not_embedded_says_so() -> None:
     text = shown(unembedded, embedded=1, problem="disk full")
     assert "1 of 3 chunks embedded (disk full)" in text
     assert "dense not yet" in text
+    roughly = shown(hit(), embedded=1, rough=1)
+    assert "1 of 3 chunks embedded, 1 more found roughly by meaning; the rest" in roughly
 
 
 @pytest.mark.parametrize("name", ["[red]a[/red]", "[/]", ":smile:", 'it\'s "b".md'])

@@ -1,0 +1,86 @@
+"""The first pass: a rough vector for each chunk of an import, within seconds.
+
+A static embedder makes them many times as fast as the model makes the chunks' own. A text in a
+script that it cannot read gets none.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from dataclasses import replace
+
+from storage.database import Database
+from storage.errors import StorageUnavailableError
+from storage.index.embed_queue import Priority, take_rough
+from storage.index.embedders.static import StaticEmbedder
+from storage.index.embedding_models import Embedding, passage
+from storage.index.rough import Rough, as_bytes
+from storage.tokenize import is_spaceless
+
+__all__ = ["FirstPass"]
+
+log = logging.getLogger("toolcrib.indexer")
+
+
+class FirstPass:
+    """Makes rough vectors, of chunks and of queries.
+
+    Args:
+        database: The record.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._embedder = StaticEmbedder()
+
+    def step(self) -> bool:
+        """Makes the rough vectors of some chunks; False when none waits for one.
+
+        Where the embedder fails, they wait for their own vectors without.
+        """
+        with self._database.read() as connection:
+            rows = take_rough(connection)
+        if not rows:
+            return False
+        texts = {row["seq"]: passage(*row[1:]) for row in rows}
+        vectors = self._vectors({seq: text for seq, text in texts.items() if self._reads(text)})
+        with self._database.write() as connection:
+            for seq in texts:
+                _keep(connection, seq, vectors.get(seq))
+        return True
+
+    def of_query(self, embedding: Embedding, query: str) -> Embedding:
+        """A query's embedding with its rough vector, where the embedder can make one."""
+        if not self._reads(query):
+            return embedding
+        try:
+            vector = self._embedder.embed_query(query)
+        except StorageUnavailableError:
+            return embedding
+        return replace(embedding, rough=Rough(vector, embedding.floor))
+
+    def _reads(self, text: str) -> bool:
+        return self._embedder.cjk or not is_spaceless(text)
+
+    def _vectors(self, texts: dict[int, str]) -> dict[int, bytes]:
+        try:
+            vectors = self._embedder.embed_passages(list(texts.values()))
+        except StorageUnavailableError as error:
+            log.warning("Imports are not found before they are embedded: %s", error.message)
+            return {}
+        return {seq: as_bytes(vector) for seq, vector in zip(texts, vectors, strict=True)}
+
+
+def _keep(connection: sqlite3.Connection, chunk_seq: int, vector: bytes | None) -> None:
+    """Has a chunk wait for its own vector; one that was deleted meanwhile is not brought back."""
+    waits = connection.execute(
+        "UPDATE embed_queue SET priority = ? WHERE chunk_seq = ? AND priority = ?",
+        (Priority.LATER, chunk_seq, Priority.ROUGH),
+    )
+    if waits.rowcount and vector is not None:
+        connection.execute(
+            "INSERT OR REPLACE INTO rough_vectors (chunk_seq, user_id, vector)"
+            " SELECT seq, user_id, ? FROM chunks WHERE seq = ?",
+            (vector, chunk_seq),
+        )
