@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -14,6 +15,7 @@ from pydantic import Field, FiniteFloat
 
 from storage.contexts.wholetext import whole_text
 from storage.models import Chunk, Context, ContextType, NewContext, SearchFilter
+from storage.reading.decode import REPLACEMENT
 from tools.answers.dates import utc
 from tools.answers.hits import Coverage, Retrieved
 from tools.answers.params import Metadata, Names, RawId, RawType, TimeWindow, TopK
@@ -34,6 +36,13 @@ __all__ = [
 
 PROGRESS_EVERY = 50
 
+BROKEN = "broken_lines"
+"""The metadata of a file of which some bytes could not be read: in which lines."""
+
+MOST_KEPT = 100
+MOST_LINES = 5
+"""Broken lines that are kept, and that are named."""
+
 
 class AddedDocument(ToolModel):
     """What adding did."""
@@ -44,13 +53,29 @@ class AddedDocument(ToolModel):
     title: str
     chunks: int
     outcome: str
+    broken_lines: list[int]
     coverage: Coverage
 
     def to_text(self) -> str:
         """One line for the model."""
         source = f"({self.raw_type}: {self.raw_id})"
         line = f"{self.outcome}: {self.title} {source}, {_chunks(self.chunks)}."
-        return " ".join(filter(None, (line, self.coverage.to_text())))
+        return " ".join(
+            filter(None, (line, broken_note(self.broken_lines), self.coverage.to_text()))
+        )
+
+
+def broken_note(lines: Sequence[int]) -> str:
+    """Says which lines of a file could not be read whole; nothing of none."""
+    if not lines:
+        return ""
+    named = ", ".join(map(str, lines[:MOST_LINES]))
+    more = f" and {len(lines) - MOST_LINES} more" if len(lines) > MOST_LINES else ""
+    few = len(lines) == 1
+    return (
+        f"{'A line has' if few else f'{len(lines)} lines have'} bytes that could not be read,"
+        f" marked with {REPLACEMENT}: line{'' if few else 's'} {named}{more}."
+    )
 
 
 class DocumentChunk(ToolModel):
@@ -171,6 +196,7 @@ async def add_document(
         title=stored.context.title,
         chunks=stored.context.chunk_count,
         outcome=stored.outcome,
+        broken_lines=list(document.metadata.get(BROKEN, ())),
         coverage=Coverage.of(status),
     )
 
@@ -322,7 +348,10 @@ async def _read_source(context: RequestContext, path: str, max_bytes: int) -> Ne
         event_time=content.mtime if parsed.event_time is None else parsed.event_time,
         keywords=parsed.keywords,
         entities=parsed.entities,
-        metadata=parsed.metadata,
+        metadata={
+            **parsed.metadata,
+            **({BROKEN: list(parsed.broken_lines[:MOST_KEPT])} if parsed.broken_lines else {}),
+        },
     )
 
 

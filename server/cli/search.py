@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from server.app import App
     from storage.catalog.records import Records
     from tools.retrieval import SearchQuery, ToolIndex
-    from tools.retrieval.catalogue import Catalogue, Found
+    from tools.retrieval.catalogue import Catalogue, Found, Kind
 
 __all__ = ["index", "search"]
 
@@ -49,6 +49,13 @@ def search(  # noqa: PLR0913, PLR0917  # one parameter an option
             "--tag", help="Only tools with this tag; may be repeated, for any of several."
         ),
     ] = None,
+    only: Annotated[
+        Literal["records", "tools", "skills"] | None,
+        typer.Option(
+            help="Only records: tools that files describe (`toolcrib index`); only tools: those"
+            " that can be called; or only skills."
+        ),
+    ] = None,
     output_format: Annotated[
         Literal["text", "json"], typer.Option(help="How to print the results.")
     ] = "text",
@@ -63,7 +70,7 @@ def search(  # noqa: PLR0913, PLR0917  # one parameter an option
 
     asked = SearchQuery(query_text=_need(text, query), tags_filter=tuple(tags or ()), top_k=top_k)
     with opened(root=root, data_dir=data_dir, config_file=config, functions=functions) as app:
-        found = anyio.run(_found, app, asked)
+        found = anyio.run(_found, app, asked, only)
         tell_unlisted(app.gateway)
     if output_format == "json":
         shown = [_described(rank, each) for rank, each in enumerate(found, start=1)]
@@ -89,21 +96,21 @@ def _need(text: str | None, query: str | None) -> str:
     return given[0]
 
 
-async def _found(app: App, asked: SearchQuery) -> list[Found]:
+async def _found(app: App, asked: SearchQuery, only: Kind | None) -> list[Found]:
     from server.cli.opened import load_own
 
     async with app.gateway.running(eager=False):
         await app.gateway.ready()  # with what other servers listed last
         await load_own(app.functions, app.apis)
         await app.created.refresh()
-        return await anyio.to_thread.run_sync(_search, app, asked)
+        return await anyio.to_thread.run_sync(_search, app, asked, only)
 
 
-def _search(app: App, asked: SearchQuery) -> list[Found]:
+def _search(app: App, asked: SearchQuery, only: Kind | None) -> list[Found]:
     """Searches when the index has all its parts, or goes by what it has after some seconds."""
     with _filling(app) as (catalogue, _, filling):
         filling.join(FILL_TIMEOUT)
-        return catalogue.search(asked, app.context.identity)
+        return catalogue.search(asked, app.context.identity, kind=only)
 
 
 @contextmanager

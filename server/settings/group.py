@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,10 @@ __all__ = [
 ]
 
 
+_ARRAY = re.compile(r"\s*\[\s*(?:[\"\[\]{]|$)")  # and no address such as [::1]:443
+_COMMA = re.compile(r",(?![^()]*\))")
+
+
 class SettingsGroup(BaseModel):
     """Settings that belong together; immutable, and without what nobody knows."""
 
@@ -31,10 +36,21 @@ class SettingsGroup(BaseModel):
 
 
 def split_commas(value: object) -> object:
-    """A list as the environment has it."""
-    if isinstance(value, str):
-        return tuple(part for part in map(str.strip, value.split(",")) if part)
-    return value
+    """A list as the environment has it: separated by commas, or a JSON array.
+
+    A comma in parentheses separates nothing: `bash(git log --format=%h,%s)` is one rule.
+
+    Raises:
+        ValueError: If a text begins as a JSON array and is none.
+    """
+    if not isinstance(value, str):
+        return value
+    if _ARRAY.match(value):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            raise ValueError('is not JSON: write a,b or ["a", "b"]') from None
+    return tuple(part for part in map(str.strip, _COMMA.split(value)) if part)
 
 
 def parse_object(value: object) -> object:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
-from server.settings.group import Names, SettingsGroup
+from server.settings.group import Names, SettingsGroup, split_commas
 from tools.sandbox.processes.models import SandboxMode
 
 __all__ = [
@@ -23,20 +22,6 @@ __all__ = [
 ]
 
 
-def _parse_rules(value: object) -> object:
-    """Rules as the environment has them: one, or several as a JSON array."""
-    if not isinstance(value, str):
-        return value
-    if not value.strip():
-        return ()
-    if not value.lstrip().startswith("["):
-        return (value,)
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        raise ValueError("is not JSON") from None
-
-
 def _check_rule(text: str) -> str:
     from tools.policy.rules import Rule  # only where rules are written
 
@@ -45,7 +30,7 @@ def _check_rule(text: str) -> str:
 
 
 _Rules = Annotated[
-    tuple[Annotated[str, AfterValidator(_check_rule)], ...], BeforeValidator(_parse_rules)
+    tuple[Annotated[str, AfterValidator(_check_rule)], ...], BeforeValidator(split_commas)
 ]
 
 
@@ -82,7 +67,8 @@ class PolicySettings(SettingsGroup):
     allow: _Rules = Field(
         (),
         description="Rules for calls that run without asking, such as bash(git status *). In the "
-        "environment each list of rules is one rule or a JSON array.",
+        "environment a list is separated by commas (those in parentheses are part of a rule), or a "
+        "JSON array.",
     )
     ask: _Rules = Field((), description="Rules for calls that a person is asked about.")
     deny: _Rules = Field(
@@ -99,7 +85,7 @@ class SystemSettings(SettingsGroup):
         "unconfined and says so; off confines nothing. In every case programs gain no privileges "
         "(no sudo), and end with everything that they started.",
     )
-    network: Annotated[tuple[HostsPort, ...], BeforeValidator(_parse_rules)] = Field(
+    network: Annotated[tuple[HostsPort, ...], BeforeValidator(split_commas)] = Field(
         (),
         description="Hosts that programs may reach, each as host:port (*.host:port for all its "
         "subdomains), or packages for the registries of packages; none by default. A host of the "
@@ -108,7 +94,7 @@ class SystemSettings(SettingsGroup):
     environment: Names = Field(
         (), description="More variables of the server's environment that are passed to programs."
     )
-    readable: Annotated[tuple[Path, ...], BeforeValidator(_parse_rules)] = Field(
+    readable: Annotated[tuple[Path, ...], BeforeValidator(split_commas)] = Field(
         (),
         description="Files and directories outside the root that programs may read and run, such "
         "as ~/.nvm.",
@@ -154,7 +140,7 @@ class UndoSettings(SettingsGroup):
 class RequestSettings(SettingsGroup):
     """Requests that tools make."""
 
-    private: Annotated[tuple[_HostPort, ...], BeforeValidator(_parse_rules)] = Field(
+    private: Annotated[tuple[_HostPort, ...], BeforeValidator(split_commas)] = Field(
         (),
         description="Private addresses that requests may reach, each as the exact host:port, such "
         "as localhost:8000.",

@@ -13,7 +13,10 @@ from dataclasses import dataclass
 
 from storage.errors import UnreadableDocumentError
 
-__all__ = ["Decoded", "byte_order_mark", "decode"]
+__all__ = ["REPLACEMENT", "Decoded", "byte_order_mark", "decode", "decode_marking"]
+
+REPLACEMENT = "\ufffd"
+"""What stands in the place of bytes that could not be read."""
 
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -25,8 +28,15 @@ _MARKS = (
 
 _BINARY_CONTROLS = frozenset(range(0x20)) - frozenset(b"\b\t\n\v\f\r\x1b")
 
+_MARK_CONTROLS = dict.fromkeys(_BINARY_CONTROLS, REPLACEMENT)
+
 _SAMPLE_BYTES = 100_000
 """Bytes that a guess looks at."""
+
+_FEW_BYTES = 4
+"""Broken bytes that a text may have, or one of each `_BYTES_PER_BROKEN`: binary files have more."""
+
+_BYTES_PER_BROKEN = 500
 
 _LEAST_COHERENCE = 0.1
 """How much a guess must look like a language, from 0 to 1 (charset-normalizer's `coherence`)."""
@@ -84,6 +94,23 @@ def decode(data: bytes, encoding: str | None = None, *, partial: bool = False) -
         return Decoded(_strict(data, "utf-8", partial=partial), "utf-8", b"", certain=True)
     except UnicodeDecodeError:
         return _guess(data, partial=partial)
+
+
+def decode_marking(data: bytes) -> Decoded:
+    """Decodes text of which a few bytes are broken, each place of them marked by `REPLACEMENT`.
+
+    Raises:
+        UnreadableDocumentError: If the bytes are binary, or no encoding is certain enough.
+    """
+    marked = _marked(data)
+    if marked is not None and _is_mostly_utf8(data, marked.text):
+        return marked
+    try:
+        return decode(data)
+    except UnreadableDocumentError:
+        if marked is None:
+            raise
+        return marked
 
 
 def byte_order_mark(data: bytes) -> tuple[bytes, str]:
@@ -162,6 +189,22 @@ def _guess(data: bytes, *, partial: bool) -> Decoded:
         )
     name, text = next(iter(readings.items()))
     return Decoded(text, name, b"", certain=False)
+
+
+def _marked(data: bytes) -> Decoded | None:
+    """The text in the encoding of its mark, or UTF-8; None where too much of it is broken."""
+    bom, marked = byte_order_mark(data)
+    name = marked or "utf-8"
+    text = data[len(bom) :].decode(name, "replace").translate(_MARK_CONTROLS)
+    broken = len(data) - len(bom) - len(text.replace(REPLACEMENT, "").encode(name))
+    few = min(max(_FEW_BYTES, len(data) // _BYTES_PER_BROKEN), len(data) // 20)
+    return Decoded(text, name, bom, certain=False) if 0 < broken <= few else None
+
+
+def _is_mostly_utf8(data: bytes, text: str) -> bool:
+    """Whether more characters of several bytes are whole than broken: other text has none."""
+    whole = sum(character > "\x7f" for character in text) - text.count(REPLACEMENT)
+    return byte_order_mark(data)[1] != "" or whole > text.count(REPLACEMENT)
 
 
 def _plausible(sample: bytes) -> Iterable[str]:

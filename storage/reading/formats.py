@@ -71,10 +71,10 @@ def _reader(module: str) -> Reader:
 
 
 def _read_text(data: bytes) -> tuple[str, str, str]:
-    from storage.reading.decode import decode
+    from storage.reading.decode import decode_marking
 
     try:
-        decoded = decode(data)
+        decoded = decode_marking(data)
     except UnreadableDocumentError as error:
         raise UnreadableDocumentError(
             error.message, suggestions=("If it is text, save it in UTF-8 and add that.",)

@@ -18,10 +18,12 @@ from typing import Any
 from anyio import to_thread
 
 from storage.errors import UnreadableDocumentError
+from storage.reading.decode import REPLACEMENT
 from storage.reading.formats import MARKDOWN, MAX_BYTES, DocumentFormat, format_of
 from storage.reading.frontmatter import Note, read_note
 from storage.reading.isolated import run_isolated
 from storage.reading.outline import first_heading
+from storage.reading.titles import own_title
 
 __all__ = ["ParsedDocument", "parse", "parse_isolated"]
 
@@ -42,6 +44,8 @@ class ParsedDocument:
         keywords: What it says that it is about.
         entities: Names that it gives itself or links to.
         metadata: What else it says of itself.
+        broken_lines: The lines of the file of which bytes could not be read, from 1; each place is
+            marked in the text (U+FFFD).
     """
 
     title: str
@@ -53,6 +57,7 @@ class ParsedDocument:
     keywords: tuple[str, ...] = ()
     entities: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    broken_lines: tuple[int, ...] = ()
 
 
 def parse(data: bytes, *, name: str) -> ParsedDocument:
@@ -134,13 +139,14 @@ def _parse_as(kind: DocumentFormat, data: bytes, name: str) -> ParsedDocument:
         raise UnreadableDocumentError(
             "It holds no text.", suggestions=("Add a file that holds text.",)
         )
+    broken = () if kind.isolated else _broken_lines(text, data)
     note = read_note(text) if kind is MARKDOWN else Note(text)
     when = note.event_time
     if kind is MARKDOWN and when is None:
         when = _date_in(name)
     heading = first_heading(note.body) if kind.markdown else ""
     return ParsedDocument(
-        title=note.title or title.strip() or heading or _title_from(name),
+        title=note.title or own_title(title) or heading or _title_from(name),
         text=note.body,
         media_type=kind.media_type,
         markdown=kind.markdown,
@@ -149,7 +155,16 @@ def _parse_as(kind: DocumentFormat, data: bytes, name: str) -> ParsedDocument:
         keywords=note.keywords,
         entities=note.entities,
         metadata=note.metadata,
+        broken_lines=broken,
     )
+
+
+def _broken_lines(text: str, data: bytes) -> tuple[int, ...]:
+    """The lines that have a mark which the file does not have itself."""
+    if REPLACEMENT not in text or REPLACEMENT.encode() in data:
+        return ()
+    lines = enumerate(text.split("\n"), start=1)
+    return tuple(number for number, line in lines if REPLACEMENT in line)
 
 
 def _title_from(name: str) -> str:

@@ -6,6 +6,7 @@ import re
 from io import BytesIO
 
 from storage.errors import UnreadableDocumentError
+from storage.reading.pdfrows import page_text
 
 __all__ = ["read"]
 
@@ -26,7 +27,7 @@ def read(data: bytes) -> tuple[str, str, None]:
         raise UnreadableDocumentError(
             "It is encrypted with a password.", suggestions=("Save a copy without a password.",)
         )
-    pages = [page.extract_text().strip() for page in reader.pages]
+    pages = [page_text(page).strip() for page in reader.pages]
     text = "\n\n".join(page for page in pages if page)
     if not text:
         raise UnreadableDocumentError(

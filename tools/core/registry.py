@@ -6,8 +6,10 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tools.core.collections import Collections
+from tools.core.definitions import GROUPS, DefinitionFormat
 from tools.core.errors import UnknownToolError
 from tools.core.spec import ToolSpec
 from tools.core.toolset import CREATED, ToolOffer, ToolSet, folded_name
@@ -178,6 +180,26 @@ class ToolRegistry:
     def specs(self) -> tuple[ToolSpec, ...]:
         """All tools, in the order of their names."""
         return tuple(self._converted(each) for each in self._in_order())
+
+    def definitions(
+        self,
+        format: DefinitionFormat = "function-calling",  # noqa: A002  # its name in every model API's library
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Returns the definitions of tools by group, each list in the form that model APIs take.
+
+        Args:
+            format: "function-calling": `{"type": "function", "function": {name, description,
+                parameters}}`.
+
+        Raises:
+            ValueError: If the format is another.
+        """
+        if format != "function-calling":
+            raise ValueError(f"format is {format!r}; there is 'function-calling'")
+        return {
+            group: [spec.function_calling() for name in names if (spec := self.get(name))]
+            for group, names in GROUPS.items()
+        }
 
     def offers(self, tool_set: ToolSet | None = None) -> tuple[ToolOffer, ...]:
         """Returns the tools of a set, None for all, without what it takes to call them."""

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import anyio
 import anyio.to_thread
@@ -34,13 +34,15 @@ if TYPE_CHECKING:  # loaded at the first search
     from tools.retrieval.learning import Learning
     from tools.retrieval.models import SearchQuery, SearchResult, ToolRecord
 
-__all__ = ["LOADER", "Catalogue", "Found", "check_admitted"]
+__all__ = ["LOADER", "Catalogue", "Found", "Kind", "check_admitted"]
 
 LOADER = "load_skill"
 """The tool that a skill is reached through."""
 
 REACHING = "toolsearch"
 """Tag of the tools that others are reached through: a call of them is on the way to what serves."""
+
+Kind = Literal["records", "tools", "skills"]
 
 _logger = logging.getLogger("toolcrib")
 
@@ -139,6 +141,7 @@ class Catalogue:
         *,
         session_id: str = "",
         admitted: ToolSet | None = None,
+        kind: Kind | None = None,
     ) -> list[Found]:
         """Returns the tools that fit, best first; blocks.
 
@@ -147,6 +150,8 @@ class Catalogue:
             identity: Who asks; what they used before counts.
             session_id: The session in which a tool that is found may be called.
             admitted: The tools that may be found; None means all.
+            kind: What alone is looked for: tools that files describe, tools that can be called, or
+                skills; None means all.
         """
         if self._settle is not None:
             self._settle()
@@ -156,7 +161,7 @@ class Catalogue:
         unseen = self._skill_records.unseen_by(identity)
         results = index.search(
             query,
-            admits=self._admission(identity.user_id, admitted, unseen),
+            admits=_of_kind(kind, self._admission(identity.user_id, admitted, unseen)),
             boosts=None if learning is None else learning.boosts(identity, asked),
         )
         found = [each for each in (self._found(result, admitted) for result in results) if each]
@@ -327,3 +332,17 @@ def _own_index(library: Library | None) -> ToolIndex:
     from tools.retrieval.index import ToolIndex
 
     return ToolIndex(cache=None if library is None else library.catalog.analyses)
+
+
+def _of_kind(
+    kind: Kind | None, admits: Callable[[ToolRecord], bool] | None
+) -> Callable[[ToolRecord], bool] | None:
+    """Which tools may be found, of one kind alone."""
+    if kind is None:
+        return admits
+
+    def fits(record: ToolRecord) -> bool:
+        found = "records" if record.is_from_file else "skills" if record.is_skill else "tools"
+        return found == kind and (admits is None or admits(record))
+
+    return fits

@@ -103,6 +103,14 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
     name: Annotated[
         str, typer.Option("--name", help="With openapi: what the API is to be called.")
     ] = "",
+    no_wait: Annotated[
+        bool,
+        typer.Option(
+            "--no-wait",
+            help="End when everything is stored and found by its words; embedding, by which it is"
+            " found by meaning, goes on in the background.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
     root: RootOption = None,
     data_dir: DataDirOption = None,
@@ -135,10 +143,10 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
     paths = _paths(names, directories, sample=sample)
     with opened(root=root, data_dir=data_dir, config_file=config) as app:
         if directory is not None:
-            _import_records(app, directory, paths, prune=prune, as_json=as_json)
+            _import_records(app, directory, paths, prune=prune, as_json=as_json, no_wait=no_wait)
             return
         tally = Tally()
-        with _told(app, tally, as_json=as_json) as progress:
+        with _told(app, tally, as_json=as_json, no_wait=no_wait) as progress:
             files = _take_exports(app, paths, tally, progress, as_me=as_me)
             if files:
                 run(partial(_import_all, app, files, tally, progress, prune=prune))
@@ -237,15 +245,21 @@ def _no_file(name: str) -> typer.BadParameter:
 
 
 @contextmanager
-def _told(app: App, tally: Tally | RecordTally, *, as_json: bool) -> Iterator[Progress]:
+def _told(
+    app: App, tally: Tally | RecordTally, *, as_json: bool, no_wait: bool
+) -> Iterator[Progress]:
     """Shows how far an import is, has embedded what it stored, and sums it up."""
+    from server.cli.data.embedding import embed_in_background
     from server.cli.terminal.progress import bars, drain
     from server.cli.terminal.screen import console, print_line
 
     try:
         with bars(console()) as progress:
             yield progress
-            drain(app.library, progress)
+            if no_wait:
+                embed_in_background(app)
+            else:
+                drain(app.library, progress)
     except KeyboardInterrupt:
         print_line(
             console(), "Stopped. What was stored is kept; run the same command again to continue."
@@ -258,8 +272,14 @@ def _told(app: App, tally: Tally | RecordTally, *, as_json: bool) -> Iterator[Pr
             typer.echo("".join(f"{line}\n" for line in tally.lines()), nl=False)
 
 
-def _import_records(
-    app: App, directory: Directory, files: list[Path], *, prune: bool, as_json: bool
+def _import_records(  # noqa: PLR0913  # the options of the command
+    app: App,
+    directory: Directory,
+    files: list[Path],
+    *,
+    prune: bool,
+    as_json: bool,
+    no_wait: bool,
 ) -> None:
     from server.cli.data.directory_importer import (
         SAMPLE,
@@ -273,7 +293,7 @@ def _import_records(
     tally = RecordTally(directory)
     importer = DirectoryImporter(app.library.shelf(app.identity), tally, console())
     records = importer.read(files)
-    with _told(app, tally, as_json=as_json) as progress:
+    with _told(app, tally, as_json=as_json, no_wait=no_wait) as progress:
         importer.store(records, progress, prune=prune)
 
 
@@ -299,6 +319,8 @@ def _noting(tally: Tally, progress: Progress) -> Callable[[Outcome], None]:
 
     def note(outcome: Outcome) -> None:
         tally.note(outcome)
+        if outcome.message and outcome.result != "skipped" and tally.marked <= MOST_SAID:
+            print_line(progress.console, f"Note: {outcome.message}")
         if outcome.result == "skipped" and (nth := tally.causes[outcome.cause]) <= MOST_SAID + 1:
             more = "The others with this reason are counted below."
             print_line(

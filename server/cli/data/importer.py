@@ -25,6 +25,7 @@ from storage.models import Context, ContextType, SearchFilter
 from storage.reading.chats.conversation import Conversation
 from storage.reading.chats.export import SUFFIXES, read_export
 from tools.core.errors import InvalidArgumentsError, NotFoundError, UnavailableError
+from tools.documents import broken_note
 
 __all__ = ["ORIGIN", "Importer"]
 
@@ -132,10 +133,10 @@ class Importer:
                 self._known.discard(file)
                 self._note(Outcome(file, context.raw_id, "deleted"))
 
-    def _keep(self, file: Path, result: Result) -> None:
+    def _keep(self, file: Path, result: Result, message: str = "") -> None:
         self._known.add(file)
         self._above.update(file.parents)
-        self._note(Outcome(file, self._name(file), result))
+        self._note(Outcome(file, self._name(file), result, message))
 
     async def _add(self, file: Path, stored: Context | None) -> None:
         arguments: dict[str, Any] = {"path": self._name(file)}
@@ -148,7 +149,8 @@ class Importer:
         result = await manager.execute("add_document", arguments, self._app.context)
         answer = result.structured
         if not result.is_error:
-            self._keep(file, answer["outcome"])
+            note = broken_note(answer["broken_lines"])
+            self._keep(file, answer["outcome"], note and f"{self._name(file)!r}: {note}")
         elif answer["error_type"] == UnavailableError.error_type:
             raise UnavailableError(answer["message"], next_actions=answer["next_actions"])
         elif answer["error_type"] == NotFoundError.error_type:

@@ -30,7 +30,7 @@ class Outcome:
         file: The file that it is or comes from.
         name: As it is shown.
         result: What became of it.
-        message: Why it was skipped.
+        message: Why it was skipped, or what of it could not be read.
     """
 
     file: Path
@@ -55,6 +55,7 @@ class Tally:
         causes: How often each cause of skipping was.
         passed_over: Entries of folders that were not looked at, by reason.
         left_out: What was left out of chats, by reason.
+        marked: Files that were stored though some bytes of theirs could not be read.
     """
 
     def __init__(self) -> None:
@@ -62,6 +63,7 @@ class Tally:
         self.causes: Counter[str] = Counter()
         self.passed_over: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
+        self.marked = 0
         self._taken: set[Path] = set()
         self._skipped: set[Path] = set()
 
@@ -73,6 +75,7 @@ class Tally:
             self._skipped.add(outcome.file)
         else:
             self._taken.add(outcome.file)
+            self.marked += bool(outcome.message)
 
     def failed(self, named: Collection[Path]) -> bool:
         """Whether nothing is stored, or nothing of one of these files is."""
@@ -84,6 +87,8 @@ class Tally:
             yield counted
         for cause, count in self.causes.most_common():
             yield f"  {count} skipped: {cause}."
+        if self.marked:
+            yield f"  {self.marked} with bytes that could not be read, marked in the text."
         if passed_over := _listed(self.passed_over):
             yield f"Passed over: {passed_over}"
         if left_out := [f"{what} ({count:,})" for what, count in (+self.left_out).most_common()]:
@@ -93,6 +98,7 @@ class Tally:
         """The counts for a program."""
         return {
             **{result: self.results[result] for result in RESULTS},
+            "marked": self.marked,
             "skipped_because": dict(self.causes.most_common()),
             "passed_over": dict(self.passed_over.most_common()),
             "left_out_of_chats": dict((+self.left_out).most_common()),

@@ -229,3 +229,14 @@ def test_tools_of_http_apis_are_found(cli: Command, work: Path, described: Path)
     (work / "toolcrib.toml").write_text(f"[openapi.kites]\ndescription = '{description}'\n")
     found = _found(cli, "hire a kite", "--top-k", "1", "--config", "toolcrib.toml")
     assert [each["name"] for each in found] == ["kites__listKites"]
+
+
+def test_only_one_kind_is_searched_where_that_is_asked_for(cli: Command, indexed: Path) -> None:
+    def found(*only: str) -> set[str]:
+        ended = cli("search", "search the web", "--top-k", "50", "--output-format", "json", *only)
+        return {each["name"] for each in json.loads(ended.out)}
+
+    records, tools = found("--only", "records"), found("--only", "tools")
+    assert "Web Search" in records
+    assert "web_search" in tools
+    assert not records & tools

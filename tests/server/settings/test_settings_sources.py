@@ -287,3 +287,24 @@ def test_any_text_for_any_setting_is_a_value_or_a_settings_error(text: str, key:
         assert key in error.message  # noqa: PT017  # either outcome is right
     else:
         assert len(explain(settings)) == len(list(Settings.fields()))
+
+
+@pytest.mark.parametrize(
+    ("given", "rules"),
+    [
+        ("read_file,glob", ("read_file", "glob")),
+        ("bash(git status *), grep ,", ("bash(git status *)", "grep")),
+        ("bash(git log --format=%h,%s),glob", ("bash(git log --format=%h,%s)", "glob")),
+        ('["read_file", "glob"]', ("read_file", "glob")),
+        ("[]", ()),
+    ],
+)
+def test_a_list_in_the_environment_is_separated_by_commas_or_json(
+    given: str, rules: tuple[str, ...]
+) -> None:
+    assert load(environ={"TOOLCRIB_POLICY__ALLOW": given}).policy.allow == rules
+
+
+def test_lists_that_were_separated_by_commas_may_be_json_and_what_is_neither_says_how() -> None:
+    assert load(environ={"TOOLCRIB_SURFACE": '["lean", "glob"]'}).surface == ("lean", "glob")
+    assert 'write a,b or ["a", "b"]' in complaint(environ={"TOOLCRIB_POLICY__ALLOW": '["a", b]'})

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.errors import UnreadableDocumentError
-from storage.reading.decode import byte_order_mark, decode
+from storage.reading.decode import byte_order_mark, decode, decode_marking
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufeff"))
 MARKED = {
@@ -22,7 +22,7 @@ GERMAN = (
     "während die Schüler fröhlich hören. "
 ) * 5
 RUSSIAN = "Привет, как дела? Сегодня хорошая погода, и мы идём гулять в парк. " * 5
-JAPANESE = "日本語の文章です。今日は天気がいいですね。カタカナも書きます。" * 5
+JAPANESE = "日本語です今日は天気がいいですね。カタカナも書きます。" * 5
 CHINESE = "今天天气很好，我们去公园散步。中文编码测试。" * 5  # noqa: RUF001  # Chinese has its own comma
 CZECH = "Příliš žluťoučký kůň úpěl ďábelské ódy. " * 5
 FRENCH = "L'été dernier, nous avons mangé des crêpes à la crème brûlée. " * 5
@@ -187,3 +187,35 @@ def test_a_mark_is_told_from_its_shorter_sibling() -> None:
     assert byte_order_mark(codecs.BOM_UTF32_LE + b"a\0\0\0") == (codecs.BOM_UTF32_LE, "utf-32-le")
     assert byte_order_mark(codecs.BOM_UTF16_LE + b"a\0") == (codecs.BOM_UTF16_LE, "utf-16-le")
     assert byte_order_mark(b"abc") == (b"", "")
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ("Füße und Köche\n".encode() * 9 + b"caf\xe9\n", "Füße und Köche\n" * 9 + "caf\ufffd\n"),
+        (
+            "日本語です".encode() * 9 + b"\xff\xfe" + "終".encode(),
+            "日本語です" * 9 + "\ufffd\ufffd終",
+        ),
+        (b"\xff\xfe" + ("word " * 30).encode("utf-16-le") + b"\x00\xd8", "word " * 30 + "\ufffd"),
+        (b"a log line\n" * 50 + b"\0\0 cut", "a log line\n" * 50 + "\ufffd\ufffd cut"),
+    ],
+    ids=["one legacy byte", "in Chinese script", "half a character", "cut by a crash"],
+)
+def test_a_few_broken_bytes_are_marked_where_they_stand(data: bytes, text: str) -> None:
+    decoded = decode_marking(data)
+    assert (decoded.text, decoded.certain) == (text, False)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        bytes(range(256)) * 20,
+        b"\x7fELF" + bytes(60) + b"strings of a program " * 40,
+        ("Größenverhältnisse ändern äußerst häufig Gemüsegärten\n" * 3).encode("mac-roman"),
+    ],
+    ids=["all bytes", "a program", "another encoding"],
+)
+def test_many_broken_bytes_are_no_damage(data: bytes) -> None:
+    with pytest.raises(UnreadableDocumentError, match=r"binary|uncertain"):
+        decode_marking(data)

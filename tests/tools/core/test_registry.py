@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tools
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.discovery import discover, discover_installed
 from tools.core.errors import UnknownToolError
@@ -228,3 +229,19 @@ def test_tools_of_other_distributions_are_found_and_a_broken_one_is_left_out(
         "count_words": "function:crib_words",
     }
     assert "crib-broken" in caplog.text
+
+
+def test_the_definitions_of_an_agentic_search_come_by_group() -> None:
+    registry = ToolRegistry()
+    discover(registry, tools)
+    lists = registry.definitions(format="function-calling")
+    names = {group: [each["function"]["name"] for each in held] for group, held in lists.items()}
+    profile = ["retrieve_profile_context", "profile_entity_tool"]
+    assert names["WEB_SEARCH_TOOL_DEFINITION"] == ["web_search"]
+    assert names["ALL_PROFILE_TOOL_DEFINITIONS"] == profile
+    assert names["ALL_RETRIEVAL_TOOL_DEFINITIONS"] == names["CONTEXT_RETRIEVAL_TOOLS"]
+    assert len(names["ALL_TOOL_DEFINITIONS"]) == 6
+    for each in lists["ALL_TOOL_DEFINITIONS"]:
+        assert each["type"] == "function"
+        assert set(each["function"]) == {"name", "description", "parameters"}
+    assert ToolRegistry().definitions()["ALL_TOOL_DEFINITIONS"] == []

@@ -6,6 +6,7 @@ import os
 import signal
 import sqlite3
 import subprocess
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -368,6 +369,7 @@ def test_the_summary_is_json_where_a_program_asks(cli: Command, work: Path) -> N
         "unchanged": 0,
         "deleted": 0,
         "skipped": 1,
+        "marked": 0,
         "skipped_because": {"It is empty": 1},
         "passed_over": {},
         "left_out_of_chats": {"tool calls and results": 1},
@@ -381,3 +383,32 @@ def test_of_many_files_skipped_for_one_reason_the_first_are_named(cli: Command, 
     assert "  50 skipped: It is empty.\n" in ended.out
     assert ended.err.count("Skipped: '") == 10
     assert ended.err.count("Skipped: The others with this reason are counted below.") == 1
+
+
+def test_without_waiting_everything_is_stored_and_embedded_by_another_process(
+    cli: Command, work: Path
+) -> None:
+    ended = cli("import", "notes", "--no-wait")
+    assert (ended.code, ended.out) == (0, "3 added\n")
+    assert "3 passages are being embedded in the background" in " ".join(ended.err.split())
+    deadline = time.monotonic() + 120
+    while waiting(work) and time.monotonic() < deadline:
+        time.sleep(0.1)  # as for any other process
+    assert waiting(work) == 0
+
+
+def test_a_file_with_broken_bytes_is_taken_in_and_its_lines_are_named(
+    cli: Command, work: Path
+) -> None:
+    (work / "notes" / "log.txt").write_bytes(b"Mooring log\n" * 40 + b"bad \0\xff line\nquay\n")
+    (work / "notes" / "picture.txt").write_bytes(bytes(range(256)) * 9)
+    ended = cli("import", "notes")
+    assert ended.out.startswith("4 added, 1 skipped\n")
+    assert "1 with bytes that could not be read, marked in the text." in ended.out
+    said = " ".join(ended.err.split())
+    assert "Note: 'notes/log.txt': A line has bytes that could not be read" in said
+    assert "line 41." in said
+    assert (
+        "bad \ufffd\ufffd line"
+        in cli("call", "get_document", "raw_type=file", "raw_id=notes/log.txt").out
+    )
