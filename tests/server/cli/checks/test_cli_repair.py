@@ -142,7 +142,7 @@ def test_a_record_that_is_gone_fails_and_is_not_begun_anew(cli: Command, data: P
 
 
 def test_repair_finishes_what_was_left_half_done(cli: Command, data: Path) -> None:
-    _execute(data, "INSERT INTO embed_queue SELECT 1, seq, 'local' FROM models")
+    _execute(data, "INSERT INTO embed_queue SELECT 1, seq, 'local', 0 FROM models")
     ended = cli("doctor", "--repair")
     assert ended.code == 0
     assert "1 embedded, 1 delivered to the vector index" in " ".join(ended.out.split())
