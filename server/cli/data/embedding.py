@@ -38,11 +38,12 @@ def embed_in_background(app: App) -> None:
     file = settings.config_file
     config = [str(file.absolute())] if file is not None and file.exists() else []
     arguments = [str(settings.data_dir.absolute()), *config]
-    subprocess.Popen(  # noqa: S603  # this very Python
+    subprocess.run(  # noqa: S603  # this very Python
         [sys.executable, "-m", __name__, *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        check=True,
         start_new_session=True,  # a terminal that closes does not end it
     )
     print_line(
@@ -64,5 +65,5 @@ def _embed(data_dir: Path, config: Path | None) -> None:
         drain(app.library, bars(Console(quiet=True)))
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and not os.fork():  # whoever began it need not wait for its end
     _embed(Path(sys.argv[1]), Path(sys.argv[2]) if sys.argv[2:] else None)
