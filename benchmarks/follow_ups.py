@@ -1,7 +1,7 @@
 """What it does to put a question that leans on an earlier one together with that.
 
     python -m benchmarks.follow_ups [--questions FILE ...] [--dialogues FILE]
-                                    [--conversations FILE] [--json]
+                                    [--conversations FILE] [--pairs FILE ...] [--json]
 
 `--questions` are in SQuAD's form and named as XQuAD names them (xquad.LANGUAGE.json, from
 https://github.com/google-deepmind/xquad). Each two successive questions on a paragraph become
@@ -17,6 +17,9 @@ https://github.com/IBM/mt-rag-benchmark): the last questions of real conversatio
 that answer them among those of all. `--conversations` is LoCoMo's JSON (see
 `benchmarks.conversations`): each two successive questions about a speaker, as they are (`same`) and
 with a pronoun for the name in the second, among the turns of that conversation.
+
+`--pairs` are lines of JSON, each with a `language`, an `earlier` query, a `query` and whether it
+`leans` on that (tests/storage/retrieval/data): how many are told apart, and which are not.
 
 Of each kind: all questions, then those that were rewritten. Intervals are of the difference of
 NDCG@10.
@@ -112,8 +115,11 @@ def main() -> None:
     parser.add_argument("--questions", type=Path, nargs="+", default=[], help="as XQuAD has them")
     parser.add_argument("--dialogues", type=Path, help="MTRAG-UN's reference.jsonl")
     parser.add_argument("--conversations", type=Path, help="LoCoMo's JSON")
+    parser.add_argument("--pairs", type=Path, nargs="+", default=[], help="told apart, or not")
     parser.add_argument("--json", action="store_true", help="print one JSON array")
     arguments = parser.parse_args()
+    for path in arguments.pairs:
+        tell_apart(path)
     collections = [read_questions(path) for path in arguments.questions]
     if arguments.dialogues is not None:
         collections.append(read_dialogues(arguments.dialogues))
@@ -129,6 +135,19 @@ def main() -> None:
         recalls = f"R@1 {before.recall_1:.3f} {after.recall_1:.3f}"
         recalls += f" R@5 {before.recall_5:.3f} {after.recall_5:.3f}"
         print(row(name, report.ndcg_10), recalls)
+
+
+def tell_apart(path: Path) -> None:
+    """Prints how many pairs are completed or left alone as they should be, and the others."""
+    pairs = list(read_jsonl(path))
+    right = [
+        (rewrite(pair["query"], [pair["earlier"]]) != pair["query"]) is pair["leans"]
+        for pair in pairs
+    ]
+    print(f"{path.stem}: {sum(right)} of {len(right)} right")
+    for pair, is_right in zip(pairs, right, strict=True):
+        if not is_right:
+            print(f"  {pair['language']} {'leans' if pair['leans'] else 'stands'}: {pair['query']}")
 
 
 def read_questions(path: Path) -> Collection:

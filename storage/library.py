@@ -288,15 +288,22 @@ class Shelf:
         """
         from storage.people.names import fold
 
+        if not criteria.entities:
+            return criteria, ()
         folded: dict[str, None] = {}
         unknown: dict[str, None] = {}
         for name in criteria.entities:
-            spellings = self.people.spellings(name)
+            spellings = self.people.spellings(name, self._is_said)
             if not spellings:
                 unknown[name] = None
             # A name that is like none is kept: it fits nothing.
             folded.update(dict.fromkeys(spellings or (fold(name),)))
-        return replace(criteria, entities=tuple(folded)), tuple(unknown)
+        said_in = self._library.said_names.chunks(self.identity, tuple(folded))
+        resolved = replace(criteria, entities=tuple(folded), said_in=said_in)
+        return resolved, tuple(unknown)
+
+    def _is_said(self, folded: Sequence[str]) -> bool:
+        return bool(self._library.said_names.chunks(self.identity, folded))
 
 
 def _spelled_out(criteria: SearchFilter) -> SearchFilter:

@@ -88,6 +88,7 @@ class SearchFilter:
             other kinds; empty means of any.
         time_range: Only contexts in this range; a summary fits if its bucket overlaps it.
         entities: Only contexts that name at least one of these.
+        said_in: Chunks whose text says one of `entities`; their contexts name it too.
         raw_types: Only contexts of these kinds of source.
         raw_id: Only contexts of the source with this name.
         under: Only contexts of sources whose name begins with this, such as a folder.
@@ -104,6 +105,7 @@ class SearchFilter:
     levels: tuple[int, ...] = ()
     time_range: TimeRange | None = None
     entities: tuple[str, ...] = ()
+    said_in: tuple[int, ...] = ()
     raw_types: tuple[str, ...] = ()
     raw_id: str | None = None
     under: str = ""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.directory.roster import Rosters
     from storage.keeping.changes.changes import Changes
     from storage.memory.recent import Recent
+    from storage.people.saidnames import SaidNames
     from storage.retrieval.search import SearchEngine
     from storage.retrieval.unified import UnifiedSearch
 
@@ -180,6 +181,13 @@ class Stores:
         from storage.directory.roster import Rosters
 
         return Rosters(self.database)
+
+    @made_once
+    def said_names(self) -> SaidNames:
+        """Which texts say the names of entities."""
+        from storage.people.saidnames import SaidNames
+
+        return SaidNames(self.database)
 
     @made_once
     def unified(self) -> UnifiedSearch:

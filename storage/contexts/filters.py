@@ -55,7 +55,7 @@ def compile_filter(identity: Identity, criteria: SearchFilter) -> Where:
         *_one_of("x.raw_type", criteria.raw_types),
         *_one_of("x.raw_id", () if criteria.raw_id is None else (criteria.raw_id,)),
         *_under_clauses(criteria.under),
-        *_entity_clauses(identity, criteria.entities),
+        *_entity_clauses(identity, criteria),
         *(_label_clause(identity, key, values) for key, values in criteria.labels),
         *_memory_clauses(identity, criteria),
     ]
@@ -150,10 +150,21 @@ def _kind_clauses(criteria: SearchFilter) -> list[Where]:
     return [Where(f"x.context_type NOT IN ({_CARDS})", ())]
 
 
-def _entity_clauses(identity: Identity, names: Sequence[str]) -> list[Where]:
-    if not names:
+def _entity_clauses(identity: Identity, criteria: SearchFilter) -> list[Where]:
+    if not criteria.entities:
         return []
-    return [_listed("mentions", "folded", identity, names)]
+    declared = _listed("mentions", "folded", identity, criteria.entities)
+    if not criteria.said_in:
+        return [declared]
+    said = "seq IN (SELECT value FROM json_each(?))"
+    return [
+        Where(
+            f"({declared.sql} OR x.seq IN (SELECT context_seq FROM chunks WHERE {said}))",
+            (*declared.values, json.dumps(criteria.said_in)),
+            few=f"({declared.few} OR EXISTS"
+            f" (SELECT 1 FROM chunks n WHERE n.context_seq = x.seq AND n.{said}))",
+        )
+    ]
 
 
 def _label_clause(identity: Identity, key: str, values: Sequence[str]) -> Where:

@@ -12,7 +12,7 @@ from storage.memory.models import Entry
 from storage.models import Identity
 from storage.tokenize import tokenize
 
-__all__ = ["Recent"]
+__all__ = ["REMEMBERED", "Recent"]
 
 REMEMBERED = 200
 """Entries of a session that are found; older ones are in the record all the same."""
@@ -86,6 +86,11 @@ class Recent:
             for place, score in best[:limit]
             if score > 0
         ]
+
+    def latest(self, identity: Identity, session_id: str) -> list[tuple[Entry, float]]:
+        """The last entries of a session, the newest first, each with a score of its place."""
+        newest = reversed(self._current(identity, session_id).read)
+        return [(each.entry, 1 / place) for place, each in enumerate(newest, 1)]
 
     def state(self, identity: Identity, session_id: str) -> int:
         """Grows with every entry of the session that can be found, and with what is forgotten."""

@@ -1,4 +1,4 @@
-"""The names that stored contexts mention."""
+"""The names that stored contexts declare that they are about."""
 
 from __future__ import annotations
 

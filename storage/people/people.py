@@ -273,17 +273,25 @@ class People:
                 {other.id for other in others},
             )
 
-    def spellings(self, name: str) -> tuple[str, ...]:
+    def spellings(
+        self, name: str, is_said: Callable[[Sequence[str]], bool] = lambda _names: False
+    ) -> tuple[str, ...]:
         """The folded names that a name in any spelling may stand for where contexts mention names.
 
         Those are all names of the entity that it means, or the mentioned names that it means; at
         most `MAX_SPELLINGS`, and none where nothing is like it.
+
+        Args:
+            name: The name.
+            is_said: Whether a text says one of the names of an entity.
         """
         asked = fold(name)
         where, user_id = self._whose(None)
         with self._database.read() as connection:
             names = _folded_names(self._having(connection, name, None))
-            if any(self._is_mentioned(connection, each) for each in (asked, *names)):
+            if (names and is_said(names)) or any(
+                self._is_mentioned(connection, each) for each in (asked, *names)
+            ):
                 return tuple(names or [asked])
             known = dict.fromkeys(mentions.mentioned_names(connection, self._identity))
             if not names:

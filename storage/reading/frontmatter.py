@@ -37,6 +37,7 @@ _CODE = re.compile(
 )
 _WIKILINK = re.compile(r"\[\[(?!\s)(?P<target>[^\[\]|#^\n]{1,256})(?:[|#^][^\[\]\n]{0,256})?\]\]")
 _ATTACHMENT = re.compile(r"\.(?!md$)[A-Za-z][A-Za-z0-9]{1,4}$")
+_NAMING = frozenset({"people", "person", "persons", "entities", "entity"})
 _TAG = re.compile(r"(?<!\S)#(?P<tag>[\w/-]{1,256})")
 
 
@@ -49,8 +50,8 @@ class Note:
         title: The front matter's title, or nothing.
         event_time: Unix seconds of its `date` or `created`; UTC where it names no zone.
         keywords: Its `tags` and `keywords`, then the tags in the text, without the hash.
-        entities: Its `aliases`, then the notes that the text links to.
-        metadata: Every other field, dates as ISO 8601.
+        entities: Its `aliases`, `people` and `entities`, then the notes that the text links to.
+        metadata: Every other field, `people` and `entities` among them; dates as ISO 8601.
     """
 
     body: str
@@ -87,7 +88,7 @@ def _note(body: str, fields: dict[str, Any]) -> Note:
         title=" ".join(title.split()) if isinstance(title, str) else str(title),
         event_time=_take_time(fields, "date", "created"),
         keywords=_first([*tags, *_tags(prose)]),
-        entities=_first([*aliases, *_links(prose)]),
+        entities=_first([*aliases, *_named(fields), *_links(prose)]),
         metadata=fields,
     )
 
@@ -165,6 +166,16 @@ def _names(values: Iterable[object]) -> Iterator[str]:
                 yield from _names(value)
             case _:
                 yield str(value)
+
+
+def _named(fields: Mapping[str, Any]) -> Iterator[str]:
+    """The names under `people` and `entities`: an item each, or several in a text with commas."""
+    for key, value in fields.items():
+        if key.strip().lower() not in _NAMING:
+            continue
+        for item in value if isinstance(value, list) else str(value or "").split(","):
+            if isinstance(item, str):
+                yield item.strip().removeprefix("[[").removesuffix("]]").partition("|")[0]
 
 
 def _links(prose: str) -> Iterator[str]:

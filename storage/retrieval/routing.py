@@ -7,7 +7,6 @@ everything is searched. What the caller says is obeyed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -15,6 +14,12 @@ from typing import TypeVar
 
 from storage.contexts.labels import is_labelled
 from storage.models import Context, ContextType, SearchFilter
+from storage.retrieval.routing_cues import (
+    asks_what_was_last,
+    knowledge_cue,
+    memory_cue,
+    tells_of_failures,
+)
 
 __all__ = [
     "AS_ASKED",
@@ -173,73 +178,6 @@ class UnifiedQuery:
 _MEMORY_INTENTS = frozenset({"recall", "remember", "memory"})
 _KNOWLEDGE_INTENTS = frozenset({"documentation", "knowledge"})
 
-# Words of a question that surely say where its answer is, in English, German and Chinese.
-_TALK = r"(?:session|conversation|chat)"
-_THIS = r"(?:this|our|my last|our last|the (?:current|last|previous))"
-_DID = r"(?:done|did|ran|called|said|told|asked|changed|wrote|used)"
-_DO = rf"(?:do|run|call|say|tell|ask|change|write|use|{_DID})"
-_OTHERS = r"(?! (?:of|between|with|app)\b)"
-"""After what is called a session or a talk: of a court, between others."""
-
-_ENGLISH_MEMORY = (
-    rf"(?:in|during|of|since) {_THIS} {_TALK}{_OTHERS}",
-    rf"(?:last|previous|earlier) {_TALK}{_OTHERS}",
-    rf"(?:you|we|i) (?:have )?just {_DID}",
-    rf"(?:did|have) (?:you|we|i) (?:just|already) {_DO}",
-    r"last time (?:you|we|i)",
-    r"(?:you|we|i) (?:[\w\']+ ){1,6}(?:last time|just now|a moment ago|a minute ago)",
-    r"(?:did|have) i (?:ever |already )?(?:tell|told|ask(?:ed)?) you",
-    r"(?:did|have) i (?:ever |already )?(?:mention(?:ed)?|sa(?:y|id)) (?:\w+ ){0,4}to you",
-    r"i (?:have )?(?:already )?told you(?! so\b)",
-    r"(?:do|can) you (?:still )?(?:remember|recall)",
-    r"remember when (?:you|we|i)",
-    r"what do you (?:know|remember) about me",
-    r"(?:your|my) (?:last|previous) (?:tool )?(?:call|command|message|question)s?",
-    rf"which (?:tools?|commands?) (?:did|have) (?:you|we|i) (?:just |already )?{_DO}",
-)
-_GERMAN_OTHERS = r"(?! (?:der|des|von|vom|zwischen|mit)\b)"
-_GERMAN_MEMORY = (
-    rf"(?:in|w\u00e4hrend) (?:dieser|unserer|der letzten) (?:sitzung|unterhaltung){_GERMAN_OTHERS}",
-    rf"(?:in|w\u00e4hrend) (?:diesem|unserem|dem letzten) (?:chat|gespr\u00e4ch){_GERMAN_OTHERS}",
-    rf"(?:im|beim) letzten (?:chat|gespr\u00e4ch){_GERMAN_OTHERS}",
-    r"(?:hast du|haben wir|habe ich) (?:\w+ ){0,5}(?:eben|gerade|vorhin)",
-    r"(?:beim letzten mal|letztes mal)",
-    r"habe? ich dir (?:\w+ ){0,4}(?:gesagt|erz\u00e4hlt)",
-    r"(?:wei\u00dft du noch|erinnerst du dich)",
-)
-_CHINESE_MEMORY = (
-    r"[刚剛][才刚剛]",
-    r"上一?次(?:你|我(?!国)|咱)",
-    r"(?:你|我|我们|咱们?)上一?次",
-    r"(?:这次|本次|当前|上次|上一次|这个|上个|前一次)的?(?:会话|对话|聊天)(?!软件|机器人|室|工具|应用)",
-    r"你还?记得",
-    r"我(?:有没有|是不是|是否|之前)?(?:告诉过?你|跟你说|和你说)",
-)
-_DOCUMENTS = r"(?:docs?|documents?|documentation|manual|handbook|wiki|knowledge base)"
-_ENGLISH_KNOWLEDGE = (
-    rf"(?:according to|in|from) (?:the|our|my) (?:\w+ )?{_DOCUMENTS}(?! (?:folder|directory)\b)",
-    rf"what (?:do|does) (?:the|our|my) (?:\w+ )?{_DOCUMENTS}",
-)
-_GERMAN_KNOWLEDGE = (
-    r"(?:laut|gem\u00e4\u00df) (?:der |dem |des )?(?:dokumentation|handbuchs?|anleitung|wiki)",
-    r"in (?:der|unserer) (?:dokumentation|anleitung)",
-    r"im (?:handbuch|wiki)",
-    r"was sag(?:t|en) (?:der|die|das|unsere?) (?:dokumentation|handbuch|anleitung|wiki)",
-)
-_CHINESE_KNOWLEDGE = (
-    r"(?:根据|按照|依据)\w{0,8}(?:文档|手册|资料|知识库)",
-    r"(?:文档|手册|资料|知识库)[里中上]",
-)
-
-
-def _any(spaced: tuple[str, ...], spaceless: tuple[str, ...]) -> str:
-    return rf"(?i)\b(?:{'|'.join(spaced)})\b|{'|'.join(spaceless)}"
-
-
-# Strings, which `re` compiles and caches on first use: a start needs none of them.
-_MEMORY = _any((*_ENGLISH_MEMORY, *_GERMAN_MEMORY), _CHINESE_MEMORY)
-_KNOWLEDGE = _any((*_ENGLISH_KNOWLEDGE, *_GERMAN_KNOWLEDGE), _CHINESE_KNOWLEDGE)
-
 
 @dataclass(frozen=True, slots=True)
 class Route:
@@ -250,6 +188,9 @@ class Route:
         why: Why, in a few words.
         stored: What narrows the search of stored context; None where none is searched.
         recent: Whether layer 1 is searched.
+        asks_recent: Whether it is asked for; else it counts only where nothing else is found.
+        failures: Whether failed calls are asked for; else they are left out beside others.
+        latest: Whether what happened last is asked for, whatever it was about.
         is_guess: Whether the words of the query decided: what finds nothing is widened.
     """
 
@@ -258,6 +199,9 @@ class Route:
     stored: SearchFilter | None
     recent: bool
     is_guess: bool = False
+    asks_recent: bool = False
+    failures: bool = False
+    latest: bool = False
 
     def widened(self, criteria: SearchFilter) -> Route:
         """Returns the route to everything, after this one found nothing."""
@@ -270,20 +214,31 @@ def route(query: UnifiedQuery) -> Route:
     """Returns where to look for the answer to a query."""
     scope, why, is_guess = _scope(query)
     criteria, recent = query.criteria, _fits_entries(query.criteria)
+    failures = tells_of_failures(query.text)
     match scope:
         case Scope.MEMORY:
             layers = tuple(layer for layer in query.layers if layer > 1)
             only_recent = bool(query.layers) and not layers
             memories = replace(criteria, memory=True, memory_layers=layers, cards=not layers)
             recent = recent and (not query.layers or 1 in query.layers)
-            return Route(scope, why, None if only_recent else memories, recent, is_guess)
+            latest = recent and is_guess and asks_what_was_last(query.text)
+            return Route(
+                scope,
+                why,
+                None if only_recent or latest else memories,
+                recent,
+                is_guess,
+                asks_recent=True,
+                failures=failures,
+                latest=latest,
+            )
         case Scope.KNOWLEDGE:
             source = query.source
             known = replace(criteria, memory=False, cards=True)
             stored = source.narrowed(criteria) if source else known
             return Route(scope, why, stored, recent=False, is_guess=is_guess)
         case _:
-            return Route(scope, why, replace(criteria, cards=True), recent)
+            return Route(scope, why, replace(criteria, cards=True), recent, failures=failures)
 
 
 def _scope(query: UnifiedQuery) -> tuple[Scope, str, bool]:
@@ -303,7 +258,7 @@ def _scope(query: UnifiedQuery) -> tuple[Scope, str, bool]:
 
 
 def _guessed(text: str, intent: str) -> tuple[Scope, str, bool]:
-    memory, knowledge = _cue(_MEMORY, text), _cue(_KNOWLEDGE, text)
+    memory, knowledge = memory_cue(text), knowledge_cue(text)
     if memory and not knowledge:
         return Scope.MEMORY, f"{memory!r} asks for memory", True
     if knowledge and not memory:
@@ -318,9 +273,3 @@ def _guessed(text: str, intent: str) -> tuple[Scope, str, bool]:
 def _fits_entries(criteria: SearchFilter) -> bool:
     """Whether entries, which have nothing but a time, can fit a filter."""
     return replace(criteria, time_range=None) == SearchFilter()
-
-
-def _cue(pattern: str, text: str) -> str:
-    """The words that match; empty where none do."""
-    found = re.search(pattern, " ".join(text.split()))
-    return found[0] if found else ""

@@ -15,7 +15,7 @@ from storage.index.indexer import Indexer
 from storage.index.lexical import UserIndex
 from storage.memory.entries import Entries
 from storage.memory.models import Entry, MemoryLayer
-from storage.memory.recent import Recent
+from storage.memory.recent import REMEMBERED, Recent
 from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, SearchResult
 from storage.people.former import FORMERLY, asks_for_past
 from storage.retrieval.query_text import QueryText, is_follow_up, rewrite
@@ -38,6 +38,9 @@ LEAST_CANDIDATES = 20
 
 FOLLOW_UP_SECONDS = 600.0
 """How long after a query another one may be a follow-up of it."""
+
+LATEST = 5
+"""Entries that answer what happened last, whatever it was."""
 
 EARLIER = 20
 """Latest entries among which earlier queries are looked for."""
@@ -266,7 +269,9 @@ class UnifiedSearch:
     def _search(self, request: _Request, chosen: Route) -> UnifiedResult:
         identity, query = request.identity, request.query
         count = max(SPARE * query.top_k, LEAST_CANDIDATES)
-        recent = self._workers.submit(self._entries_for, request, count) if chosen.recent else None
+        recent = None
+        if chosen.recent:
+            recent = self._workers.submit(self._entries_for, request, chosen, count)
         unknown: tuple[str, ...] = ()
         if chosen.stored is None:
             result = SearchResult((), "lexical", self._indexer.status(identity))
@@ -277,6 +282,8 @@ class UnifiedSearch:
                 standing = [hit for hit in result.hits if not _is_former(hit)]
                 result = replace(result, hits=tuple(standing))
         entries = recent.result() if recent else []
+        if result.hits and not chosen.asks_recent:
+            entries = []  # what the model has just seen is no finding
         return UnifiedResult(
             hits=tuple(self._merged(query, result.hits, entries)),
             scope=chosen.scope,
@@ -287,12 +294,18 @@ class UnifiedSearch:
             unknown_names=unknown,
         )
 
-    def _entries_for(self, request: _Request, count: int) -> list[tuple[Entry, float]]:
+    def _entries_for(
+        self, request: _Request, chosen: Route, count: int
+    ) -> list[tuple[Entry, float]]:
         """The entries of layer 1 that fit, within the time that is wanted."""
         query = request.query
         if not query.session_id:
             return []
-        found = self._recent.search(request.identity, query.session_id, query.text, count)
+        if chosen.latest:
+            found, count = self._recent.latest(request.identity, query.session_id), LATEST
+        else:
+            found = self._recent.search(request.identity, query.session_id, query.text, REMEMBERED)
+        found = _by_outcome(found, chosen)[:count]
         times = query.criteria.time_range
         if times is None:
             return found
@@ -341,6 +354,15 @@ class UnifiedSearch:
 def _is_former(hit: SearchHit) -> bool:
     """Whether it tells what holds no longer."""
     return hit.context.context_type.is_card and hit.chunk.heading == FORMERLY
+
+
+def _by_outcome(found: Sequence[tuple[Entry, float]], chosen: Route) -> list[tuple[Entry, float]]:
+    """Failed calls where failures are asked for, or where memory is and nothing else fits."""
+    failed = [(entry, share) for entry, share in found if entry.outcome != "ok"]
+    if chosen.failures and failed:
+        return failed
+    others = [(entry, share) for entry, share in found if entry.outcome == "ok"]
+    return others or (failed if chosen.asks_recent else [])
 
 
 def _of_passage(passage: SearchHit, query: UnifiedQuery) -> UnifiedHit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import FiniteFloat
@@ -27,6 +28,9 @@ NOTHING = "Nothing stored is close enough."
 SHOWN = 600
 """Characters of a hit that the model reads: of long passages 95 % of the answers."""
 
+BRIEF = 240
+"""Characters that are shown of a call or message of the session: the model has seen it whole."""
+
 KINDS = frozenset({"documents", "knowledge", "events", "people"})
 """Origins that the kind of a hit implies."""
 
@@ -46,7 +50,7 @@ class Hit(ToolModel):
         raw_id: Its source's own name.
         title: The source's title.
         heading: The headings it stands under.
-        content: The text.
+        content: The text; of a call or message a line or two.
         shown: The sentences of it that fit the question best; absent where that is the text.
         entities: Names it is about.
         event_time: Its own date, ISO 8601, UTC.
@@ -131,7 +135,7 @@ class Hit(ToolModel):
             raw_id="",
             title=title,
             heading="",
-            content=content,
+            content=_brief(content, matched),
             entities=[],
             event_time=utc(entry.time).isoformat(),
             time_bucket="",
@@ -344,3 +348,24 @@ class Answer(Retrieved):
         if self.hits:
             return text
         return f"{text} {ADVICE if self.scope == Scope.ALL else ADVICE_WHERE_NARROWED}"
+
+
+def _brief(text: str, matched: Sequence[str]) -> str:
+    """A line or two of what was called or said, from the first word that matches where it is late.
+
+    Args:
+        text: The whole text.
+        matched: The words of the query that stand in it.
+    """
+    plain = " ".join(text.split())
+    if len(plain) <= BRIEF:
+        return plain
+    places = [plain.casefold().find(word.casefold()) for word in matched]
+    first = min((place for place in places if place >= 0), default=0)
+    start = 0 if first < BRIEF // 2 else plain.rfind(" ", 0, first - BRIEF // 4) + 1
+    shown = (
+        plain[start : start + BRIEF].rsplit(" ", 1)[0]
+        if start + BRIEF < len(plain)
+        else plain[start:]
+    )
+    return f"{'… ' if start else ''}{shown}{' …' if start + BRIEF < len(plain) else ''}"

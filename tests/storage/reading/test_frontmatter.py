@@ -47,6 +47,12 @@ def test_a_note_is_taken_apart() -> None:
     assert note.body == NOTE.partition("---\n\n")[2]
 
 
+def test_people_and_entities_are_names_and_stay_metadata() -> None:
+    note = note_of('people: [Ann Lee, "[[Bob Stone|Bob]]", "Berg, Eva"]\nentities: Acme, Phoenix')
+    assert note.entities == ("Ann Lee", "Bob Stone", "Berg, Eva", "Acme", "Phoenix")
+    assert note.metadata["entities"] == "Acme, Phoenix"
+
+
 def test_a_text_without_front_matter_is_all_body() -> None:
     for text in (
         "Words.\n",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,6 +65,19 @@ def test_what_says_little_and_points_back_is_asked_with_the_query_before(query: 
 def test_what_can_stand_alone_is_left_as_it_is(query: str) -> None:
     assert not is_follow_up(query)
     assert rewrite(query, ["What is the rate limit of the search API?"]) == query
+
+
+@pytest.mark.parametrize("name", ["follow_ups", "follow_ups_held_out", "follow_ups_fresh"])
+def test_of_pairs_in_three_languages_hardly_any_is_taken_for_the_other(name: str) -> None:
+    path = Path(__file__).with_name("data") / f"{name}.jsonl"
+    pairs = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    wrong = [
+        pair["query"]
+        for pair in pairs
+        if (rewrite(pair["query"], [pair["earlier"]]) != pair["query"]) is not pair["leans"]
+    ]
+    assert len(pairs) == 60
+    assert len(wrong) * 20 <= len(pairs), wrong
 
 
 def test_a_chain_of_follow_ups_leans_on_the_query_that_began_it() -> None:

@@ -20,7 +20,7 @@ from storage.library import Library, Shelf
 from storage.memory.models import NewEntry
 from storage.models import ContextType, Identity, NewContext, SearchFilter, TimeRange
 from storage.people.models import NewEntity
-from storage.retrieval.ranking import UnifiedHit
+from storage.retrieval.ranking import DIVERSITY, UnifiedHit
 from storage.retrieval.routing import Scope, Source, UnifiedQuery
 from storage.retrieval.unified import UnifiedResult
 
@@ -95,8 +95,8 @@ RECENT = {("memory", 1, "Wrote a list of kettle parts")}
 @pytest.mark.parametrize(
     ("given", "found"),
     [
-        ({}, KNOWN | REMEMBERED | RECENT),
-        ({"scope": Scope.ALL}, KNOWN | REMEMBERED | RECENT),
+        ({}, KNOWN | REMEMBERED),
+        ({"scope": Scope.ALL}, KNOWN | REMEMBERED),
         ({"scope": Scope.MEMORY}, REMEMBERED | RECENT),
         ({"scope": Scope.KNOWLEDGE}, KNOWN),
         ({"layers": (1,)}, RECENT),
@@ -143,14 +143,55 @@ def test_an_entry_that_tells_of_a_found_passage_is_no_finding_of_its_own(
 
 def test_an_entry_counts_as_a_passage_of_the_same_words(library: Library) -> None:
     shelf = library.shelf(ANN)
-    document(shelf, "a", "marmalade toast breakfast " + "filler " * 40)
+    keep(shelf, "marmalade toast breakfast " + "filler " * 40, memory_layer=2)
     library.entries.record(ANN, entry("marmalade toast breakfast " + "padding " * 40))
     library.entries.record(ANN, entry("marmalade " + "others " * 40))
-    found = ask(shelf, "marmalade toast breakfast").hits
-    assert [each.layer for each in found] == [0, 1, 1]
+    found = ask(shelf, "marmalade toast breakfast", scope=Scope.MEMORY).hits
+    assert [each.layer for each in found] == [2, 1, 1]
     passage, same, less = (each.score for each in found)
-    assert passage == pytest.approx(same)
+    assert passage == pytest.approx(same + DIVERSITY / 3)  # the second of one origin
     assert less < same - 0.2
+
+
+def test_what_was_just_called_is_found_only_where_nothing_else_is(
+    library: Library, shelf: Shelf
+) -> None:
+    library.entries.record(ANN, entry("Read of a whisk and of a kettle"))
+    assert all(each.layer != 1 for each in ask(shelf, "How does the kettle whistle?").hits)
+    assert told(ask(shelf, "whisk")) == [("memory", 1, "Read of a whisk and of a kettle")]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What did you just run?",
+        "Was hast du gerade ausgef\u00fchrt?",
+        "\u4f60\u521a\u624d\u8fd0\u884c\u4e86\u4ec0\u4e48",
+    ],
+)
+def test_what_was_last_needs_no_words_in_common(
+    library: Library, shelf: Shelf, question: str
+) -> None:
+    library.entries.record(ANN, entry("Painted the fence"))
+    library.entries.record(ANN, entry("No such gate", outcome="not_found"))
+    assert told(ask(shelf, question)) == [
+        ("memory", 1, "Painted the fence"),
+        ("memory", 1, "Wrote a list of kettle parts"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Which call failed?", "Was ist schiefgegangen?", "\u54ea\u4e2a\u547d\u4ee4\u5931\u8d25\u4e86"],
+)
+def test_failed_calls_are_found_where_failures_are_asked_for(
+    library: Library, shelf: Shelf, question: str
+) -> None:
+    library.entries.record(ANN, entry("No such kettle", outcome="not_found"))
+    assert told(ask(shelf, question)) == [("memory", 1, "No such kettle")]
+    worked = ("memory", 1, "Wrote a list of kettle parts")
+    assert told(ask(shelf, "kettle", layers=(1,))) == [worked]
+    assert told(ask(shelf, "failed kettle", layers=(1,))) == [("memory", 1, "No such kettle")]
 
 
 def test_a_follow_up_is_asked_with_the_query_before_it(library: Library, shelf: Shelf) -> None:
