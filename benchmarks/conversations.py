@@ -1,19 +1,26 @@
 """How well turns of conversations, and their sessions, are found, through ingest and search.
 
     python -m benchmarks.conversations --data FILE|DIR [--as turns|events|documents] [--together]
+        [--part odd|even] [--without CUE …]
 
 FILE is LoCoMo's own JSON (https://github.com/snap-research/locomo): a list of conversations with
 `session_N`, `session_N_date_time` and `qa`. Questions that have no answer (category 5) or no
-evidence are left out; `--adversarial` takes those of category 5 in.
+evidence are left out; `--adversarial` takes those of category 5 in. Or it is LongMemEval's
+(https://github.com/xiaowu0162/LongMemEval): a list of questions, each with the sessions that it is
+asked after, and asked at its own date. Left out are those that nothing answers, and those without a
+turn that `has_answer`.
 
 DIR is in BEIR form (see `benchmarks.retrieval`): the rows of its `corpus.jsonl` are turns and have,
 besides `_id` and `text`, `session` (a name), `position` (a number in the session), `date` (ISO
 8601, Unix seconds or as LoCoMo has it) and perhaps `speaker` and `conversation`.
 
 Each conversation is a library of its own, for its questions are about nothing else; `--together`
-puts them all into one. `--as` says how they are stored: a session as one context of turns, each
+puts them all into one. `--part` takes every other conversation: weights were found on the even
+ones, the first among them. `--as` says how they are stored: a session as one context of turns, each
 turn as an event whose source is the session, or a session as one document of plain text, of which
-only sessions can be found. Beside the product's search its base is measured, without surroundings.
+only sessions can be found. Beside the product's search its base is measured, without surroundings;
+`--without` leaves some of those out that count in it, such as SPEAKER: they are the weights of
+`storage.retrieval.surroundings`.
 """
 
 from __future__ import annotations
@@ -26,7 +33,7 @@ import tempfile
 import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
@@ -36,6 +43,7 @@ from benchmarks.retrieval import Qrels, ndcg, read_jsonl, read_qrels, recall
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import ContextType, Identity, NewContext, SearchFilter, Turn
+from storage.retrieval import surroundings
 
 DEEP = 200
 """Chunks ranked, so that enough distinct sessions are left."""
@@ -45,6 +53,8 @@ SHOWN = 10
 
 ADVERSARIAL = 5
 """LoCoMo's category of questions that the conversation does not answer."""
+
+_WEIGHTS = ["BEST_TURNS", "DATE", "NAMED_DATE", "NEIGHBOUR", "QUOTE", "SESSION", "SPEAKER", "TIME"]
 
 _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")  # some stand several in a text, some are misspelt
 
@@ -76,11 +86,19 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Turns in order, and the judged questions about them."""
+    """Turns in order, and the judged questions about them.
+
+    Attributes:
+        turns: What was said.
+        questions: By id.
+        qrels: The turns that answer each.
+        asked: When each was asked, in Unix seconds; those that are left out are asked now.
+    """
 
     turns: tuple[Spoken, ...]
     questions: Mapping[str, str]
     qrels: Qrels
+    asked: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,24 +144,36 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="LoCoMo's JSON, or a folder")
     parser.add_argument("--as", dest="stored_as", choices=sorted(_WAYS), default="turns")
     parser.add_argument("--together", action="store_true", help="one library for all")
+    parser.add_argument("--part", choices=["even", "odd"], help="half of the conversations")
+    parser.add_argument("--without", nargs="+", choices=_WEIGHTS, default=(), help="weights of 0")
     parser.add_argument("--adversarial", action="store_true", help="with LoCoMo's category 5")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
+    for weight in arguments.without:
+        setattr(surroundings, weight, 0.0)
     report = run(
         arguments.data,
         arguments.stored_as,
         together=arguments.together,
         adversarial=arguments.adversarial,
+        part=arguments.part,
     )
     print(json.dumps(asdict(report)) if arguments.json else _table(report))
 
 
 def run(
-    data: Path, stored_as: str = "turns", *, together: bool = False, adversarial: bool = False
+    data: Path,
+    stored_as: str = "turns",
+    *,
+    together: bool = False,
+    adversarial: bool = False,
+    part: str | None = None,
 ) -> Report:
     """Ingests each conversation into a fresh library, asks its questions, scores the answers."""
-    read = read_folder(data) if data.is_dir() else read_locomo(data, adversarial=adversarial)
-    libraries = [merged(list(read))] if together else list(read)
+    read = list(read_folder(data) if data.is_dir() else read_file(data, adversarial=adversarial))
+    if part is not None:
+        read = read[part == "odd" :: 2]
+    libraries = [merged(read)] if together else read
     answers = [_ask(conversation, stored_as) for conversation in libraries]
     return Report(
         data=data.name,
@@ -155,6 +185,35 @@ def run(
         product=_mean([score for each in answers for score in each.product]),
         p50_ms=1000 * statistics.median(second for each in answers for second in each.seconds),
     )
+
+
+def read_file(path: Path, *, adversarial: bool = False) -> Iterator[Conversation]:
+    """The conversations of a file, LoCoMo's or LongMemEval's."""
+    samples = json.loads(path.read_text(encoding="utf-8"))
+    if samples and "haystack_sessions" in samples[0]:
+        return read_longmemeval(samples)
+    return read_locomo(path, adversarial=adversarial)
+
+
+def read_longmemeval(samples: Iterable[Mapping[str, Any]]) -> Iterator[Conversation]:
+    """The questions of LongMemEval, each a conversation of its own with the sessions before it."""
+    for sample in samples:
+        key = sample["question_id"]
+        turns, evidence = [], {}
+        dated = zip(sample["haystack_dates"], sample["haystack_sessions"], strict=True)
+        ordered = sorted(
+            (_seconds(date), number, said) for number, (date, said) in enumerate(dated)
+        )
+        for when, number, session in ordered:
+            name = f"{key}-{sample['haystack_session_ids'][number]}"
+            for place, turn in enumerate(session):
+                said = Spoken(f"{name}-{place}", name, when, turn["role"], turn["content"])
+                turns.append(said)
+                if turn.get("has_answer"):
+                    evidence[said.id] = 1
+        if evidence and not key.endswith("_abs"):
+            asked = {key: _seconds(sample["question_date"])}
+            yield Conversation(tuple(turns), {key: sample["question"]}, {key: evidence}, asked)
 
 
 def read_locomo(path: Path, *, adversarial: bool = False) -> Iterator[Conversation]:
@@ -204,6 +263,7 @@ def merged(conversations: Iterable[Conversation]) -> Conversation:
         tuple(turn for each in listed for turn in each.turns),
         {key: text for each in listed for key, text in each.questions.items()},
         {key: judged for each in listed for key, judged in each.qrels.items()},
+        {key: moment for each in listed for key, moment in each.asked.items()},
     )
 
 
@@ -252,9 +312,14 @@ def _ask(conversation: Conversation, stored_as: str) -> Answers:
         for key, text in conversation.questions.items():
             judged = conversation.qrels[key]
             judged_sessions = {session_of[turn]: 1 for turn in judged if turn in session_of}
-            for scores, surroundings in ((answers.base, False), (answers.product, True)):
+            for scores, around in ((answers.base, False), (answers.product, True)):
                 hits = library.engine.search(
-                    Identity(), text, SearchFilter(), DEEP, surroundings=surroundings
+                    Identity(),
+                    text,
+                    SearchFilter(),
+                    DEEP,
+                    surroundings=around,
+                    now=conversation.asked.get(key),
                 ).hits
                 turns = [turn_of.get((hit.context.id, hit.chunk.position), "") for hit in hits]
                 scores.append(
@@ -310,6 +375,9 @@ def _seconds(value: str | float) -> float:
         return float(value)
     if " on " in value:  # as LoCoMo writes it: 1:56 pm on 8 May, 2023
         return datetime.strptime(f"{value} +0000", "%I:%M %p on %d %B, %Y %z").timestamp()
+    if weekday := re.fullmatch(r"(\d{4})/(\d\d)/(\d\d)(?: \(\w+\))? ?([\d:]*)", value):
+        year, month, day, clock = weekday.groups()  # as LongMemEval does: 2023/05/20 (Sat) 02:21
+        value = f"{year}-{month}-{day}T{clock or '00:00'}"
     moment = datetime.fromisoformat(value)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 

@@ -7,6 +7,7 @@ stored vectors, BM25 from the lexical index. `storage.retrieval.ranking` makes o
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,8 +37,8 @@ from storage.models import (
     SearchHit,
     SearchResult,
 )
+from storage.retrieval.cues import Cues, cues_of
 from storage.retrieval.named import NOBODY, Named, find_named
-from storage.retrieval.query_text import NamedDate, named_dates
 from storage.retrieval.ranking import (
     ALPHA,
     CANDIDATES,
@@ -66,7 +67,7 @@ class Question:
     Attributes:
         words: Each of its terms with the word that it came from.
         terms: Its terms, for the lexical index.
-        dates: The dates that it names.
+        cues: Where it says that its answer stands.
         vector: Its meaning; None where that cannot help, and words alone decide.
         weight: Of the dense score.
         floor: Cosine below which a chunk without any of the query's words is no hit.
@@ -75,7 +76,7 @@ class Question:
 
     words: Mapping[str, str]
     terms: Sequence[str]
-    dates: Sequence[NamedDate]
+    cues: Cues
     vector: Embedding | None
     weight: float
     floor: float
@@ -124,6 +125,7 @@ class SearchEngine:
         *,
         alpha: float | None = None,
         surroundings: bool = True,
+        now: float | None = None,
     ) -> SearchResult:
         """The best chunks of one identity for a query.
 
@@ -136,9 +138,10 @@ class SearchEngine:
                 engine's, lower where the embedder does not understand the query's language.
             surroundings: Whether what stands around a chunk counts: see
                 `storage.retrieval.surroundings`.
+            now: When it is asked, in Unix seconds, for "yesterday"; by default now.
         """
         where = compile_filter(identity, criteria)
-        question = self.question(identity, query, alpha=alpha)
+        question = self.question(identity, query, alpha=alpha, now=now)
         vector = question.vector
         enough = min(max(ENOUGH, 2 * top_k), CANDIDATES)
         with self._database.read() as connection:
@@ -185,13 +188,21 @@ class SearchEngine:
             hits = hits_of(connection, seqs, {}, {}, {}, {})
         return SearchResult(hits, "listing", self._indexer.status(identity))
 
-    def question(self, identity: Identity, query: str, *, alpha: float | None = None) -> Question:
+    def question(
+        self,
+        identity: Identity,
+        query: str,
+        *,
+        alpha: float | None = None,
+        now: float | None = None,
+    ) -> Question:
         """A query of one identity, read for both indexes.
 
         Args:
             identity: Whose contexts it is asked of.
             query: What to look for.
             alpha: As in `search`.
+            now: As in `search`.
         """
         status = self._indexer.status(identity)
         vector, weight, floor = None, 0.0, DEFAULT_FLOOR
@@ -208,7 +219,7 @@ class SearchEngine:
         return Question(
             words=terms_of(query),
             terms=tokenize(query),
-            dates=named_dates(query),
+            cues=cues_of(query, time.time() if now is None else now),
             vector=vector,
             weight=weight,
             floor=floor,
@@ -298,7 +309,7 @@ def _look_around(  # noqa: PLR0913, PLR0917  # what a search knows so far
             dense |= similarities(connection, question.vector, joined)
         fused |= fuse(dense, lexical, question.weight, question.floor)
     terms = question.terms if question.weight < 1 else ()  # 1 asks for meaning only
-    around = surroundings.around(terms, question.dates, fused)
+    around = surroundings.around(terms, question.cues, fused)
     around |= named.around(fused, set(joined))
     fused |= {seq: fits.blend(fused.get(seq, 0.0)) for seq, fits in around.items()}
     return around

@@ -138,6 +138,50 @@ def test_a_turn_of_the_date_that_is_asked_for_comes_first(library: Library) -> N
         assert texts(search(library, f"How far did Max swim {date}"))[0] == f"I swam {miles} miles."
 
 
+def test_what_the_named_speaker_said_comes_first(library: Library) -> None:
+    plan = (("Eve", "I want to see Rome."), ("Max", "I want to see Oslo."), ("Eve", "Nice!"))
+    library.shelf(ANN).add(conversation("plan", plan, MAY_8))
+    for speaker, place in (("Eve", "Rome"), ("Max", "Oslo")):
+        asked = texts(search(library, f"What does {speaker} want to see?"))
+        assert asked[0] == f"I want to see {place}."
+
+
+def test_a_day_that_a_turn_names_counts_from_its_session(library: Library) -> None:
+    swims = (("Eve", "Swimming today?"), ("Max", "I swam yesterday."), ("Eve", "I swam a mile."))
+    library.shelf(ANN).add(conversation("swim", swims, MAY_8))
+    found = texts(search(library, "Who swam on 7 May 2023?"))
+    assert found[0] == "I swam yesterday."
+
+
+def test_a_question_for_a_time_finds_the_turn_that_tells_one(library: Library) -> None:
+    boat = (("Max", "I sold the boat."), ("Eve", "Oh."), ("Max", "I sold the boat last month."))
+    library.shelf(ANN).add(conversation("boat", boat, MAY_8))
+    assert texts(search(library, "When was the boat sold?"))[0] == boat[2][1]
+    assert texts(search(library, "Was the boat sold?"))[0] == boat[0][1]
+
+
+def test_days_are_counted_from_an_event_that_is_found(library: Library) -> None:
+    for name, when, text in (
+        ("trip", JUNE_9, "We leave for the trip to Tahoe today."),
+        ("bought", JUNE_9 - 14 * DAY, "I bought a tent and a stove."),
+        ("other", JUNE_9 - 60 * DAY, "I bought a tent and a lamp."),
+    ):
+        library.shelf(ANN).add(conversation(name, [("Max", text), ("Eve", "Well!")], when))
+    hits = search(library, "Which tent was bought two weeks before the trip to Tahoe?")
+    sessions = [hit.context.raw_id for hit in hits if "tent" in hit.chunk.content]
+    assert sessions[0] == "bought"
+
+
+@pytest.mark.parametrize("quotes", ['"{}"', "\u201e{}\u201c", "「{}」"])
+def test_a_quote_is_found_word_for_word(library: Library, world: ModuleType, quotes: str) -> None:
+    for name, text in (("a", "Moon, blue moon, moon!"), ("b", "They played The Blue Guitar Moon.")):
+        library.shelf(ANN).add(world.new_document(name, text))
+    plain, *_ = texts(search(library, "blue guitar moon"))
+    quoted, *_ = texts(search(library, f"moon {quotes.format('blue moon')}"))
+    assert "Guitar" in plain
+    assert quoted == "Moon, blue moon, moon!"
+
+
 def test_a_hit_tells_what_its_surroundings_did(conversations: Library) -> None:
     for hit in search(conversations, "Who mended the cello in May 2023?"):
         assert hit.surroundings is not None

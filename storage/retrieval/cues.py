@@ -1,0 +1,97 @@
+"""What a query says beside its words of where its answer stands: its dates, its quotes, "when"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from storage.retrieval.dates import (
+    Distance,
+    NamedDate,
+    Span,
+    distances,
+    named_dates,
+    spans_named,
+)
+
+__all__ = ["Cues", "cues_of", "squeezed", "tells_time"]
+
+_QUOTED = r'"([^"]+)"|“([^”]+)”|„([^“”"]+)[“”"]|«([^»]+)»|「([^」]+)」|『([^』]+)』|《([^》]+)》'
+_WHEN = (
+    r"(?i)^\W*(?:when|since when|until when|how long ago|(?:(?:on|in|during)\s)?(?:what|which)\s"
+    r"(?:date|day|month|week|year)|wann|seit wann|bis wann|wie lange ist es her"
+    r"|(?:an|in)\s(?:welchem|welcher)\s(?:datum|jahr|monat|tag|woche))\b"
+    r"|什[么麼]时候|什[么麼]時候|何时|何時|哪(?:一)?[天年月]|几[月号]|幾[月號]"
+)
+_TIME = (  # without (?i), which takes twice the time
+    r"\b(?:ago|just|lately|recently|since|today|tomorrow|tonight|yesterday"
+    r"|(?:every|few|last|next|other|past|this)\s(?:day|fall|month|night|spring|summer|week|winter"
+    r"|year)\w*|weekends?|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|january|february|march|april|june|july|august|september|october|november|december"
+    r"|gerade|gestern|heute|kürzlich|neulich|seit|vorgestern"
+    r"|(?:diese|letzte|nächste|vorige)[mnrs]?\s(?:jahr|monat|sommer|winter|woche)\w*"
+    r"|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch|januar|februar|märz|mai|juni|juli|oktober"
+    r"|dezember|(?:19|20)\d\d)\b"
+    r"|[昨今明前后後]天|[去今明前]年|[上这這下本][个個]?(?:周|週|星期|礼拜|月)"
+    r"|(?:天|周|週|月|年)[以之]?前|\d月|\d[日号]|刚刚?|剛剛?|最近"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cues:
+    """Where the answer to a query stands, as far as the query says it.
+
+    Attributes:
+        text: The query.
+        dates: The dates that it names.
+        distances: Those that it names by how far they are from an event.
+        asks_when: Whether the answer is a time.
+        phrases: What it quotes, `squeezed`.
+    """
+
+    text: str
+    dates: tuple[NamedDate | Span, ...]
+    distances: tuple[Distance, ...]
+    asks_when: bool
+    phrases: Sequence[str]
+
+
+def cues_of(query: str, now: float) -> Cues:
+    """The cues of a query that is asked at a moment, in Unix seconds."""
+    dates, events = dates_of(query, now)
+    return Cues(
+        text=query,
+        dates=dates,
+        distances=events,
+        asks_when=re.search(_WHEN, query) is not None,
+        phrases=[
+            phrase
+            for groups in re.findall(_QUOTED, query)
+            if len(phrase := squeezed("".join(groups))) > 1
+        ],
+    )
+
+
+def dates_of(query: str, now: float) -> tuple[tuple[NamedDate | Span, ...], tuple[Distance, ...]]:
+    """The dates that a query names, and those that it names by an event.
+
+    "Last Friday" is counted from the day that the query names as well, if it names one, and that
+    day counts too: it may be when somebody spoke of it.
+    """
+    dates = named_dates(query)
+    day = next(filter(None, (d.day_span for d in dates if isinstance(d, NamedDate))), None)
+    if day is None:
+        return (*dates, *spans_named(query, now)), tuple(distances(query))
+    far = filter(None, (distance.span(day.middle) for distance in distances(query)))
+    return tuple(dict.fromkeys((*dates, *spans_named(query, day.middle), *far))), ()
+
+
+def tells_time(text: str) -> bool:
+    """Whether a text says when something was or will be."""
+    return re.search(_TIME, text.lower()) is not None
+
+
+def squeezed(text: str) -> str:
+    """A text as quotes are compared: in one case, with single spaces and plain apostrophes."""
+    return " ".join(text.replace("\u2019", "'").casefold().split()).strip(" .,;:!?")

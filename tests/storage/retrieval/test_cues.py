@@ -1,0 +1,63 @@
+"""What a query says of where its answer stands."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from storage.retrieval.cues import cues_of, tells_time
+from storage.retrieval.dates import NamedDate, Span
+
+MAY_8_2023 = 1_683_554_160.0
+
+
+@pytest.mark.parametrize(
+    ("query", "phrases"),
+    [
+        ('Who sang "Blue  Moon"?', ["blue moon"]),
+        ("Who sang \u201cIt\u2019s now\u201d?", ["it's now"]),
+        ("Wer sang \u201eBlauer Mond\u201c?", ["blauer mond"]),
+        ("谁唱了「月亮」和《太阳》", ["月亮", "太阳"]),
+        ('5" and 6 feet', []),
+        ("Max's and Eve's", []),
+    ],
+)
+def test_what_stands_in_quotes_is_a_phrase(query: str, phrases: list[str]) -> None:
+    assert cues_of(query, 0.0).phrases == phrases
+
+
+def test_a_day_that_is_named_is_what_others_are_counted_from() -> None:
+    asked = cues_of("What did she do the week before August 3, 2023?", MAY_8_2023)
+    assert asked.dates == (NamedDate(2023, 8, 3), Span(date(2023, 7, 27), date(2023, 8, 2)))
+    assert not asked.distances
+    now = cues_of("What did she do last Friday?", MAY_8_2023)
+    assert now.dates == (Span(date(2023, 5, 5), date(2023, 5, 5)),)
+
+
+@pytest.mark.parametrize(
+    ("query", "asks"),
+    [
+        ("When did she move?", True),
+        ("In which year was that?", True),
+        ("Wann ist er umgezogen?", True),
+        ("她什么时候搬家", True),
+        ("What did she do when it rained?", False),
+        ("Which weekend bag is his?", False),
+    ],
+)
+def test_some_questions_ask_for_a_time(query: str, asks: bool) -> None:
+    assert cues_of(query, 0.0).asks_when is asks
+
+
+@pytest.mark.parametrize(
+    ("text", "tells"),
+    [
+        ("I moved last Summer.", True),
+        ("Ich bin gestern umgezogen.", True),
+        ("我上个月搬家了", True),
+        ("I like to move it.", False),
+    ],
+)
+def test_some_texts_tell_a_time(text: str, tells: bool) -> None:
+    assert tells_time(text) is tells
