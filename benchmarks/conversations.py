@@ -54,7 +54,7 @@ SHOWN = 10
 ADVERSARIAL = 5
 """LoCoMo's category of questions that the conversation does not answer."""
 
-_WEIGHTS = ["BEST_TURNS", "DATE", "NAMED_DATE", "NEIGHBOUR", "QUOTE", "SESSION", "SPEAKER", "TIME"]
+_WEIGHTS = ["DATE", "NAMED_DATE", "NEIGHBOUR", "QUOTE", "SESSION", "SPEAKER", "TIME"]
 
 _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")  # some stand several in a text, some are misspelt
 

@@ -7,7 +7,6 @@ the start, and nobody says what day it is. So a chunk's own score is averaged wi
   what stands beside them;
 - that of its session, weight 0.5: BM25 as if the whole session were one text, scaled from 0 and the
   best to 0..1;
-- that of the two best turns of its session, weight 0.2: their mean, as a share of the highest;
 - its date, weight 0.4: of turns, 1 if a date that the query names covers their session, else 0;
 - the date that it names itself, weight 0.4, where the query names one: of turns, 1 if "yesterday"
   or "last week", counted from their session, lies within it, else 0;
@@ -47,14 +46,13 @@ __all__ = ["Surroundings"]
 
 NEIGHBOUR = 0.4
 SESSION = 0.5
-BEST_TURNS = 0.2
 DATE = 0.4
 NAMED_DATE = 0.4
 SPEAKER = 0.5
 TIME = 0.3
 QUOTE = 0.5
 
-READ = 40
+READ = 25
 """Turns that are read for the times that they tell."""
 
 MOST_EVENTS = 5000
@@ -175,8 +173,7 @@ class Surroundings:
             for session in sessions
             if dates and session.of_turns
         }
-        spoken = _spoken({seq: speaker_of(texts[seq].heading) for seq in turns}, cues.text)
-        liked = _best_turns((self._places[seq].session, own.get(seq, 0.0)) for seq in turns)
+        spoken = _spoken({seq: texts[seq].heading for seq in turns}, cues.text)
         quoting = _quoting(texts, cues.phrases)
         found: dict[int, Parts] = {}
         for seq, place in self._places.items():
@@ -184,19 +181,22 @@ class Surroundings:
             parts = (
                 (NEIGHBOUR, max(beside, default=None)),
                 (SESSION, fits.get(place.session)),
-                (BEST_TURNS, liked.get(place.session)),
                 (DATE, dated.get(place.session)),
                 (SPEAKER, spoken.get(seq)),
                 (QUOTE, quoting.get(seq)),
             )
             found[seq] = [(weight, score) for weight, score in parts if score is not None]
-        if dates or cues.asks_when:
+        asked = [NAMED_DATE] * bool(dates) + [TIME] * cues.asks_when
+        if asked:
             best = heapq.nlargest(
                 READ, turns, key=lambda seq: _mean(found[seq]).blend(own.get(seq, 0.0))
             )
+            told = {
+                seq: self._times(seq, texts[seq].content, dates, asks_when=cues.asks_when)
+                for seq in best
+            }
             for seq in turns:
-                said = texts[seq].content if seq in best else ""
-                found[seq] += self._times(seq, said, dates, asks_when=cues.asks_when)
+                found[seq] += told.get(seq, [(weight, 0.0) for weight in asked])
         return {seq: _mean(parts) for seq, parts in found.items() if parts}
 
     def _times(
@@ -255,20 +255,13 @@ def _mean(parts: Parts) -> Around:
     return Around(sum(weight * score for weight, score in parts) / (total or 1.0), total)
 
 
-def _spoken(speakers: Mapping[int, str], query: str) -> dict[int, float]:
+def _spoken(headings: Mapping[int, str], query: str) -> dict[int, float]:
     """Whether the query names who said each turn; nothing where it names nobody."""
+    speakers = {heading: speaker_of(heading) for heading in set(headings.values())}
     named = named_speakers(query, set(speakers.values()))
-    return {seq: float(speaker in named) for seq, speaker in speakers.items()} if named else {}
-
-
-def _best_turns(scores: Iterable[tuple[_Session, float]]) -> dict[_Session, float]:
-    """How good the two best turns of each session are, 0 to 1 for the session of the best two."""
-    turns: dict[_Session, list[float]] = {}
-    for session, score in scores:
-        turns.setdefault(session, []).append(score)
-    best = {session: sum(heapq.nlargest(2, own)) for session, own in turns.items()}
-    top = max(best.values(), default=0.0)
-    return {session: score / top for session, score in best.items()} if top > 0 else {}
+    if not named:
+        return {}
+    return {seq: float(speakers[heading] in named) for seq, heading in headings.items()}
 
 
 def _quoting(texts: Mapping[int, _Text], phrases: Sequence[str]) -> dict[int, float]:
