@@ -22,7 +22,7 @@ _FIRST_DAY = _EPOCH.date()
 _MONTHS = {
     name: 1 + number
     for number, names in enumerate(
-        "jan feb mar,mär apr may,mai jun jul aug sep oct,okt nov dec,dez".split()  # noqa: SIM905
+        "jan feb mar,mär apr may,mai jun jul aug sep oct,okt nov dec,dez".split()  # noqa: SIM905  # words read best as text
     )
     for name in names.split(",")
 }
@@ -95,13 +95,16 @@ _WEEKDAY = (
     r"|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch|sonnabend"
 )
 _UNITS = {
-    "day": "day", "tag": "day", "天": "day", "日": "day",
-    "weekend": "weekend", "wochenende": "weekend", "周末": "weekend", "週末": "weekend",
-    "week": "week", "woche": "week", "周": "week", "週": "week", "星期": "week", "礼拜": "week",
-    "禮拜": "week",
-    "month": "month", "monat": "month", "月": "month",
-    "year": "year", "jahr": "year", "年": "year",
-}  # fmt: skip
+    word: unit
+    for unit, words in {
+        "day": "day tag 天 日",
+        "weekend": "weekend wochenende 周末 週末",
+        "week": "week woche 周 週 星期 礼拜 禮拜",
+        "month": "month monat 月",
+        "year": "year jahr 年",
+    }.items()
+    for word in words.split()
+}
 _UNIT = r"days?|weekends?|weeks?|months?|years?|tage?n?|wochenenden?|wochen?|monate?n?|jahre?n?"
 _NUMBER = (
     rf"\d{{1,3}}|(?:a|ein)\s(?:few|couple|paar)|{'|'.join(word for word in _COUNTS if word < '一')}"
