@@ -18,13 +18,20 @@ def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, 
 
 
 def branches(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yields the alternatives of a union, resolved and flat; a plain schema is its own only one."""
-    schema = resolve(schema, root)
-    alternatives = union(schema)
-    if not alternatives:
-        yield schema
-    for branch in alternatives:
-        yield from branches(branch, root)
+    """Yields the alternatives of a union, resolved and flat; a plain schema is its own only one.
+
+    Each is yielded once: definitions that name each other twice would make endless ones of a few.
+    """
+    waiting, seen = [schema], set[int]()
+    while waiting:
+        found = resolve(waiting.pop(), root)
+        if id(found) in seen:
+            continue
+        seen.add(id(found))
+        alternatives = union(found)
+        waiting.extend(reversed(alternatives))
+        if not alternatives:
+            yield found
 
 
 def union(schema: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
