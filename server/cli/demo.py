@@ -178,7 +178,9 @@ async def _ask(client: Client, question: str, top_k: int) -> None:
 
     console = Console()
     console.rule(Text(visible(question), "bold"), align="left")
-    result = await client.call_tool("query", {"query": question, "top_k": top_k})
+    # What this session has done so far is no answer: it has added the documents.
+    asked = {"query": question, "top_k": top_k, "filters": {"kinds": ["document"]}}
+    result = await client.call_tool("query", asked)
     if result.is_error:
         console.print(Text(_message(result), "red"))
     else:
