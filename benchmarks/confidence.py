@@ -1,0 +1,231 @@
+"""How sure a search is: what gets an answer that has none, and what is found that has one.
+
+    python -m benchmarks.confidence [--xquad FILE ...] [--conversations FILE] [--data DIR ...]
+
+What is asked of which library, each kind reported apart, by meaning and by words alone:
+
+- `personal`: notes, mails and chats in three languages, with questions that they answer and others
+  that come near (`benchmarks/sets/personal.json`); `small`: five of them at a time.
+- `documentation`: this project's own pages (`benchmarks/sets/documentation.json`).
+- XQuAD (https://github.com/google-deepmind/xquad, xquad.LANGUAGE.json): every other article is
+  stored; the questions on the others have no answer.
+- LoCoMo (see `benchmarks.conversations`): questions on another conversation have no answer, nor
+  have its own adversarial ones, which name the wrong speaker.
+- Folders in BEIR form (see `benchmarks.retrieval`), asked the far questions of `personal`, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.conversations import as_turns, read_locomo
+from benchmarks.remembered import RememberedEmbedder
+from benchmarks.retrieval import read_jsonl, read_qrels
+from storage.index.embedders.base import Embedder
+from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.library import Library
+from storage.models import Identity, NewContext, SearchFilter
+
+SHOWN = 5
+"""Hits of a question that count: as many as `query` shows."""
+
+MOST = 200
+"""Questions of one kind that a set is asked at most."""
+
+SMALL = 5
+"""Documents of a small library."""
+
+SETS = Path(__file__).parent / "sets"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, and the sources that answer it; none where nothing does."""
+
+    text: str
+    kind: str
+    answers: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """What is stored, under the name of its source, and what is asked of it.
+
+    A turn of a conversation is named by its text.
+    """
+
+    name: str
+    stored: Sequence[NewContext]
+    questions: Sequence[Asked]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What came of one question: whether each of its hits answers it."""
+
+    asked: Asked
+    by_meaning: bool
+    hits: tuple[bool, ...]
+
+
+def main() -> None:
+    """Runs the benchmark that the command line asks for."""
+    parser = argparse.ArgumentParser(description="How sure a search is.")
+    parser.add_argument("--xquad", type=Path, nargs="+", default=[], help="xquad.LANGUAGE.json")
+    parser.add_argument("--conversations", type=Path, help="LoCoMo's JSON")
+    parser.add_argument("--data", type=Path, nargs="+", default=[], help="folders in BEIR form")
+    arguments = parser.parse_args()
+    found: dict[str, list[Found]] = defaultdict(list)
+    embedder = RememberedEmbedder(MiniLMEmbedder())
+    for shelf in read_shelves(arguments.xquad, arguments.conversations, arguments.data):
+        found[shelf.name] += ask(shelf, embedder)
+    for by_meaning in (True, False):
+        print("meaning and words" if by_meaning else "words alone")
+        for name, each in found.items():
+            report(name, [one for one in each if one.by_meaning == by_meaning])
+
+
+def read_shelves(
+    xquad: Iterable[Path], conversations: Path | None, data: Iterable[Path]
+) -> Iterator[Shelf]:
+    """The libraries, one after the other."""
+    personal = json.loads((SETS / "personal.json").read_text(encoding="utf-8"))
+    notes = [_document(each["id"], each["title"], each["text"]) for each in personal["documents"]]
+    answerable = _questions(personal["answerable"])
+    unanswerable = _questions(personal["unanswerable"])
+    yield Shelf("personal", notes, answerable + unanswerable)
+    for start in range(0, len(notes), SMALL):
+        part = notes[start : start + SMALL]
+        known = {note.raw_id for note in part}
+        own = [each for each in answerable if each.answers <= known]
+        others = [Asked(each.text, "other") for each in answerable if not each.answers <= known]
+        yield Shelf("small", part, own + _some(others, 12) + _some(unanswerable, 4))
+    pages = sorted((Path(__file__).parent.parent / "docs").glob("*.md"))
+    stored = [_document(f"docs/{page.name}", page.stem, page.read_text("utf-8")) for page in pages]
+    asked = json.loads((SETS / "documentation.json").read_text(encoding="utf-8"))
+    of_pages = _questions(asked["answerable"]) + _questions(asked["unanswerable"])
+    yield Shelf("documentation", stored, of_pages)
+    for path in xquad:
+        yield _read_xquad(path)
+    if conversations is not None:
+        yield from _read_conversations(conversations)
+    far = [each for each in unanswerable if each.kind in {"far", "word"}]
+    for folder in data:
+        yield _read_folder(folder, far)
+
+
+def _read_xquad(path: Path) -> Shelf:
+    stored, own, others = [], [], []
+    for number, article in enumerate(json.loads(path.read_text(encoding="utf-8"))["data"]):
+        for place, paragraph in enumerate(article["paragraphs"]):
+            name = f"{number}-{place}"
+            if number % 2 == 0:
+                stored.append(_document(name, "", paragraph["context"]))
+            for asked in paragraph["qas"]:
+                if number % 2 == 0:
+                    own.append(Asked(asked["question"], "own article", frozenset([name])))
+                else:
+                    others.append(Asked(asked["question"], "other article"))
+    return Shelf(f"xquad_{path.stem[-2:]}", stored, _some(own, MOST) + _some(others, MOST))
+
+
+def _read_conversations(path: Path) -> Iterator[Shelf]:
+    plain, hostile = list(read_locomo(path)), list(read_locomo(path, adversarial=True))
+    for number, conversation in enumerate(plain):
+        sessions = defaultdict(list)
+        for turn in conversation.turns:
+            sessions[turn.session].append(turn)
+        texts = {turn.id: turn.text for turn in conversation.turns}
+        own = [
+            Asked(text, "own", frozenset(texts[turn] for turn in conversation.qrels[key]))
+            for key, text in conversation.questions.items()
+        ]
+        others = [Asked(text, "other") for text in plain[number - 3].questions.values()]
+        adversarial = [
+            Asked(text, "adversarial")
+            for key, text in hostile[number].questions.items()
+            if key not in conversation.questions
+        ]
+        stored = [new for turns in sessions.values() for new, _ in as_turns(turns)]
+        questions = _some(own, 40) + _some(others, 40) + _some(adversarial, 20)
+        yield Shelf("conversations", stored, questions)
+
+
+def _read_folder(folder: Path, far: Sequence[Asked]) -> Shelf:
+    texts = {row["_id"]: row["text"] for row in read_jsonl(folder / "queries.jsonl")}
+    stored = [
+        _document(row["_id"], row.get("title", ""), row["text"] or row["title"])
+        for row in read_jsonl(folder / "corpus.jsonl")
+        if (row.get("title", "") + row["text"]).strip()
+    ]
+    own = [
+        Asked(texts[key], "own", frozenset(each for each, grade in grades.items() if grade > 0))
+        for key, grades in read_qrels(folder / "qrels.tsv").items()
+    ]
+    return Shelf(folder.name, stored, [*_some(own, MOST), *far])
+
+
+def _document(name: str, title: str, text: str) -> NewContext:
+    return NewContext(title=title, text=text, raw_type="set", raw_id=name)
+
+
+def _questions(rows: Iterable[Mapping[str, Any]]) -> list[Asked]:
+    return [
+        Asked(row["question"], row["kind"], frozenset(filter(None, [row.get("answer")])))
+        for row in rows
+    ]
+
+
+def _some(questions: Sequence[Asked], count: int) -> list[Asked]:
+    """As many of them, always the same, from everywhere."""
+    return sorted(questions, key=lambda asked: zlib.crc32(asked.text[::-1].encode()))[:count]
+
+
+def ask(shelf: Shelf, embedder: Embedder) -> Iterator[Found]:
+    """Stores a set in a fresh library and asks its questions."""
+    with tempfile.TemporaryDirectory() as directory:
+        library = Library(Path(directory), embedder)
+        own = library.shelf(Identity())
+        for new in shelf.stored:
+            own.add(new)
+        while library.indexer.step():
+            pass
+        for asked in shelf.questions:
+            for alpha in (None, 0.0):
+                found = library.engine.search(
+                    Identity(), asked.text, SearchFilter(), SHOWN, alpha=alpha
+                )
+                hits = ({hit.context.raw_id, hit.chunk.content} for hit in found.hits)
+                right = tuple(not asked.answers.isdisjoint(names) for names in hits)
+                yield Found(asked, alpha is None, right)
+        library.close()
+
+
+def report(name: str, found: Sequence[Found]) -> None:
+    """Prints how many get an answer that have none, and how many find theirs, by kind."""
+    kinds: dict[bool, dict[str, list[bool]]] = {True: defaultdict(list), False: defaultdict(list)}
+    for each in found:
+        has_answer = bool(each.asked.answers)
+        kinds[has_answer][each.asked.kind].append(any(each.hits) if has_answer else bool(each.hits))
+    for has_answer, by_kind in kinds.items():
+        if by_kind:
+            judged = [one for some in by_kind.values() for one in some]
+            parts = ", ".join(f"{kind} {_share(some)}" for kind, some in sorted(by_kind.items()))
+            what = "found" if has_answer else "answered"
+            print(f"{name:16} {what:9} {_share(judged):14} {parts}")
+
+
+def _share(some: Sequence[bool]) -> str:
+    return f"{sum(some)}/{len(some)} ({100 * sum(some) / len(some):.0f} %)"
+
+
+if __name__ == "__main__":
+    main()
