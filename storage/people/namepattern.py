@@ -45,7 +45,7 @@ _WORDS_TOO = frozenset(
 _MONTHS = frozenset(
     """
     january february march april may june july august september october november december mai
-    """.split()  # noqa: SIM905
+    """.split()  # noqa: SIM905  # words read best as text
 )
 _BEFORE_A_MONTH = (
     r"(?:\d|\b(?:in|since|until|till|during|through|last|next|this|early|mid|late|every"

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "own-server.md").read_text(encoding="utf-8")
-FIRST, _SCRIPT, WALK, TEST, FASTMCP = re.findall(
+FIRST, _SCRIPT, WALK, TEST, LISTS, FASTMCP = re.findall(
     r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
 )
 ENVIRON = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -45,3 +45,7 @@ def test_its_test_passes(tmp_path: Path) -> None:
         check=False,
     )
     assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr
+
+
+def test_the_lists_of_definitions_are_those_that_it_names() -> None:
+    subprocess.run([sys.executable, "-c", LISTS], env=ENVIRON, check=True)

@@ -9,10 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from tools.core.collections import Collections
-from tools.core.definitions import GROUPS, DefinitionFormat
 from tools.core.errors import UnknownToolError
 from tools.core.spec import ToolSpec
-from tools.core.toolset import CREATED, ToolOffer, ToolSet, folded_name
+from tools.core.toolset import (
+    CREATED,
+    GROUPS,
+    DefinitionFormat,
+    ToolOffer,
+    ToolSet,
+    folded_name,
+)
 
 __all__ = ["DeferredTool", "ToolRegistry"]
 

@@ -15,8 +15,8 @@ Command = Callable[..., Any]
 @pytest.fixture
 def exported(cli: Command, work: Path) -> Path:
     """An export of three documents, outside of the root."""
-    assert cli("import", "notes").code == 0
     assert cli("call", "save_profile", "summary=Ann bakes.").code == 0
+    assert cli("import", "notes").code == 0  # it embeds what waits
     target = work.parent / "mine.jsonl"
     assert cli("export", str(target)).code == 0
     return target
