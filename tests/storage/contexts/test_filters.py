@@ -129,10 +129,11 @@ def test_an_empty_device_or_agent_is_any_and_a_named_one_is_that_one(
 
 
 def test_a_condition_says_whether_it_narrows_and_starts_with_the_user() -> None:
-    owner = compile_filter(ANN, SearchFilter())
+    owner = compile_filter(ANN, SearchFilter(cards=True))
     assert (owner.values, owner.narrows) == (("ann",), False)
     narrower = [
-        compile_filter(PHONE, SearchFilter()),
+        compile_filter(PHONE, SearchFilter(cards=True)),
+        compile_filter(ANN, SearchFilter()),
         compile_filter(ANN, SearchFilter(time_range=TimeRange(start=0))),
         compile_filter(ANN, SearchFilter(entities=("x",))),
         compile_filter(ANN, SearchFilter(raw_types=("x",))),
@@ -142,7 +143,8 @@ def test_a_condition_says_whether_it_narrows_and_starts_with_the_user() -> None:
         assert where.sql.startswith("x.user_id = ?")
         assert where.values[0] == "ann"
         assert where.sql.count("?") == len(where.values)
-    assert not compile_filter(ANN, SearchFilter(time_range=TimeRange())).narrows
+    always = SearchFilter(cards=True, time_range=TimeRange())
+    assert not compile_filter(ANN, always).narrows
     assert identity_clause(BOT, "d").sql.startswith("d.user_id = ?")
 
 

@@ -16,7 +16,7 @@ from storage.models import Identity, NewContext, SearchFilter, TimeRange
 ANN = Identity(user_id="ann")
 COUNT = 400
 FILTERS = {
-    "everything": SearchFilter(),
+    "everything": SearchFilter(cards=True),
     "nothing": SearchFilter(raw_types=("none",)),
     "few": SearchFilter(time_range=TimeRange(7, 9)),
     "some": SearchFilter(time_range=TimeRange(0, 99)),

