@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from storage.database import exactly
 from storage.models import Identity
 from storage.people.models import FormerFact
 from storage.people.names import fold
@@ -69,7 +70,7 @@ def keep_former(
         stored: What is known so far.
         given: What is said now, under the names of what is stored.
     """
-    subject = (*_values(identity), entity_seq)
+    subject = _subject(identity, entity_seq)
     for name, value in given.items():
         if value is None:
             connection.execute(
@@ -86,7 +87,7 @@ def former_facts(
     rows = connection.execute(
         f"SELECT name, value, until FROM former_facts WHERE {_SUBJECT}"
         " ORDER BY until DESC, seq DESC",
-        (*_values(identity), entity_seq),
+        _subject(identity, entity_seq),
     )
     return [FormerFact(row["name"], json.loads(row["value"]), row["until"]) for row in rows]
 
@@ -101,7 +102,7 @@ def restore_former(
     known = former_facts(connection, identity, entity_seq)
     fresh = [fact for fact in facts if fact not in known]
     for fact in fresh:
-        _insert(connection, (*_values(identity), entity_seq), fact)
+        _insert(connection, _subject(identity, entity_seq), fact)
     return bool(fresh)
 
 
@@ -119,5 +120,5 @@ def _insert(connection: sqlite3.Connection, subject: tuple[object, ...], fact: F
     )
 
 
-def _values(identity: Identity) -> tuple[str, str, str]:
-    return identity.user_id, identity.device_id, identity.agent_id
+def _subject(identity: Identity, entity_seq: int | None) -> tuple[object, ...]:
+    return *exactly(identity, "f").values, entity_seq

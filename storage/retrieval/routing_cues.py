@@ -12,7 +12,6 @@ from storage.tokenize import is_spaceless, tokenize
 
 __all__ = ["asks_what_was_last", "knowledge_cue", "memory_cue", "tells_of_failures"]
 
-# Words of a question that surely say where its answer is, in English, German and Chinese.
 _TALK = r"(?:session|conversation|chat)"
 _THIS = r"(?:this|our|my last|our last|the (?:current|last|previous))"
 _DID = (
