@@ -278,7 +278,7 @@ async def search_files(
     include_ignored: IncludeIgnored = False,
 ) -> RankedFiles:
     """Finds files by plain words in their names and lines, the best first."""
-    words = _words_of(query)
+    words = await anyio.to_thread.run_sync(_words_of, query)  # stemmers are loaded for the first
     if not words:
         raise InvalidArgumentsError(
             f"The query {query!r} has no word in it.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import sqlite3
 import time
@@ -10,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Literal
+
+from pydantic_core import from_json, to_json
 
 from storage.agent.steps import NAMED, OVER, Draft, Step, replanned
 from storage.database import Database, Where, exactly
@@ -217,7 +218,7 @@ class Plans:
     def has_open(self, session_id: str) -> bool:
         """Whether an empty id means a plan of this session."""
         with self._database.read() as connection:
-            return self._current(connection, session_id) is not None
+            return self._one(connection, _open_in(session_id), "1") is not None
 
     def listed(self, limit: int, offset: int = 0, *, closed: bool = False) -> list[ListedPlan]:
         """The plans of every session, those that were changed last first.
@@ -258,26 +259,20 @@ class Plans:
     def _found(
         self, connection: sqlite3.Connection, session_id: str, plan_id: str
     ) -> tuple[int, Plan]:
-        row = self._named(connection, plan_id) if plan_id else self._current(connection, session_id)
+        wanted = Where("p.id = ?", (plan_id,)) if plan_id else _open_in(session_id)
+        row = self._one(connection, wanted, "p.*")
         if row is None:
             raise self._not_found(connection, plan_id)
         told = {key: row[key] for key in Plan.__slots__ if key != "steps"}
         return row["seq"], Plan(**told, steps=_steps(row["steps"], row["progress"]))
 
-    def _named(self, connection: sqlite3.Connection, plan_id: str) -> sqlite3.Row | None:
-        return self._one(connection, Where("p.id = ?", (plan_id,)))
-
-    def _current(self, connection: sqlite3.Connection, session_id: str) -> sqlite3.Row | None:
-        of_session = Where(
-            "p.status = 'open' AND (p.session_id = ? OR p.continued_in = ?)",
-            (session_id, session_id),
-        )
-        return self._one(connection, of_session)
-
-    def _one(self, connection: sqlite3.Connection, wanted: Where) -> sqlite3.Row | None:
+    def _one(
+        self, connection: sqlite3.Connection, wanted: Where, columns: str
+    ) -> sqlite3.Row | None:
         own = exactly(self._identity, "p")
         found: sqlite3.Row | None = connection.execute(
-            f"SELECT p.* FROM plans p WHERE {own.sql} AND {wanted.sql} ORDER BY p.seq DESC LIMIT 1",
+            f"SELECT {columns} FROM plans p WHERE {own.sql} AND {wanted.sql}"
+            " ORDER BY p.seq DESC LIMIT 1",
             (*own.values, *wanted.values),
         ).fetchone()
         return found
@@ -292,21 +287,28 @@ class Plans:
         )
 
 
+def _open_in(session_id: str) -> Where:
+    """What an empty id means: the plans that a session works on."""
+    return Where(
+        "p.status = 'open' AND (p.session_id = ? OR p.continued_in = ?)", (session_id, session_id)
+    )
+
+
 def planned_of(steps: Sequence[Step]) -> str:
     """What the steps are, as the record has it."""
-    return json.dumps(list(map(_PLANNED, steps)))
+    return to_json(list(map(_PLANNED, steps))).decode()
 
 
 def progress_of(steps: Sequence[Step]) -> str:
     """How far each of them is, as the record has it."""
-    return json.dumps(list(map(_PROGRESS, steps)))
+    return to_json(list(map(_PROGRESS, steps))).decode()
 
 
 def _steps(planned: str, progress: str) -> tuple[Step, ...]:
     return tuple(
         Step(step_id, title, detail, tuple(blocked_by), *how_far)
         for (step_id, title, detail, blocked_by), how_far in zip(
-            json.loads(planned), json.loads(progress), strict=True
+            from_json(planned, cache_strings="none"), from_json(progress), strict=True
         )
     )
 

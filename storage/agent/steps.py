@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from itertools import count
 from typing import Literal, NamedTuple
@@ -55,7 +54,7 @@ _WORK = frozenset[StepStatus]({"in_progress", "completed", "failed"})
 """What only a step that waits for nothing becomes."""
 
 
-class Step(NamedTuple):  # a thousand are made for a call: as dataclasses they would take half of it
+class Step(NamedTuple):  # a thousand are made for a call: dataclasses would take half of it
     """One step.
 
     Attributes:
@@ -77,8 +76,7 @@ class Step(NamedTuple):  # a thousand are made for a call: as dataclasses they w
     session_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """A step as it is to be; what is None stays as it is, or is left to the plan.
 
     Attributes:

@@ -246,10 +246,12 @@ def _event(title: str, *parts: str) -> NewContext:
 
 def _steps_told(plan: Plan) -> str:
     """The steps as lines, as many as an event has room for."""
-    lines = (
-        f"- {each.title} ({each.status.replace('_', ' ')})"
-        + (f": {each.note}" if each.note else "")
-        for each in plan.steps
-    )
-    text = "\n".join(lines)
-    return text if len(text) <= EVENT_CHARACTERS else text[:EVENT_CHARACTERS].rpartition("\n")[0]
+    lines, room = [], EVENT_CHARACTERS
+    for each in plan.steps:
+        line = f"- {each.title} ({each.status.replace('_', ' ')})"
+        line += f": {each.note}" if each.note else ""
+        room -= len(line) + 1
+        if room < 0:
+            break
+        lines.append(line)
+    return "\n".join(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,10 +19,18 @@ from server.settings.safety import PolicySettings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.alone]
 
-MOST_SECONDS = 0.05
-"""Of the loop's own work between two beats, in processor time: that of others does not count."""
+MOST_ROUNDS = 3_000_000
+"""Of an empty loop, 60 ms or more: the most work of the loop's own between two beats."""
 
 LINES = "A line of notes that is as long as lines are in most files of text.\n"
+
+
+def most_seconds() -> float:
+    """The limit in processor time on this machine as it is now: that of others does not count."""
+    began = time.thread_time()
+    for _ in range(MOST_ROUNDS):
+        pass
+    return time.thread_time() - began
 
 
 @asynccontextmanager
@@ -54,7 +63,9 @@ async def app(tmp_path: Path) -> AsyncIterator[App]:
     policy = PolicySettings(allow=("*",))
     app = build(Settings(data_dir=tmp_path / "data", root=root, policy=policy))
     async with app.running():
+        gc.freeze()  # what the other tests keep is no garbage to look for
         yield app
+        gc.unfreeze()
 
 
 CALLS: dict[str, dict[str, Any]] = {
@@ -83,15 +94,17 @@ async def test_no_call_keeps_the_event_loop_from_its_other_work(app: App, name: 
         for _ in range(2):  # with all that a first call imports, and without
             result = await app.manager.execute(name, CALLS[name], app.context)
             assert not result.is_error, result.text
-    assert most() <= MOST_SECONDS, f"{1000 * most():.0f} ms of work in one piece"
+    worst, limit = most(), most_seconds()
+    assert worst <= limit, f"{1000 * worst:.0f} of {1000 * limit:.0f} ms of work in one piece"
 
 
 async def test_the_heart_notices_work_that_is_too_long() -> None:
+    limit = most_seconds()
     async with beating() as most:
         await anyio.lowlevel.checkpoint()
         began = time.thread_time()
-        while time.thread_time() - began < 2 * MOST_SECONDS:
+        while time.thread_time() - began < 2 * limit:
             pass
         await anyio.lowlevel.checkpoint()
         await anyio.lowlevel.checkpoint()
-    assert most() > MOST_SECONDS
+    assert most() > limit
