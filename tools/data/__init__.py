@@ -1,0 +1,1 @@
+"""Recipes of datasets: what Data-Juicer offers, and plans that it runs."""
