@@ -15,8 +15,6 @@ from storage.catalog.portions import AT_ONCE
 from storage.database import Database
 from storage.errors import StorageUnavailableError
 
-TODAY = int(time.time() // 86_400)
-
 
 @pytest.fixture
 def other(database: Database) -> Iterator[Database]:
@@ -32,6 +30,11 @@ def _values(count: int) -> dict[bytes, bytes]:
 def _days(database: Database) -> dict[bytes, int]:
     with database.read() as connection:
         return dict(map(tuple, connection.execute("SELECT key, used FROM tool_analyses")))
+
+
+def _today() -> int:
+    """The day, which may end within a test: what a test counts on holds on the next one too."""
+    return int(time.time() // 86_400)
 
 
 def _set_day(database: Database, key: bytes, day: int) -> None:
@@ -57,9 +60,10 @@ def test_a_later_value_takes_the_place_of_an_earlier_one(database: Database) -> 
 
 def test_what_nobody_needed_for_long_is_dropped(database: Database) -> None:
     Analyses(database).put({b"old": b"1", b"needed": b"2", b"late": b"3"})
-    _set_day(database, b"old", TODAY - KEPT_DAYS - 1)
-    _set_day(database, b"needed", TODAY - KEPT_DAYS - 1)
-    _set_day(database, b"late", TODAY - KEPT_DAYS)
+    today = _today()
+    _set_day(database, b"old", today - KEPT_DAYS - 1)
+    _set_day(database, b"needed", today - KEPT_DAYS - 1)
+    _set_day(database, b"late", today - KEPT_DAYS + 1)
     analyses = Analyses(database)
     assert analyses.get([b"needed"]) == {b"needed": b"2"}
     analyses.put({b"new": b"4"})
@@ -69,11 +73,12 @@ def test_what_nobody_needed_for_long_is_dropped(database: Database) -> None:
 def test_a_read_notes_once_a_week_what_was_needed(database: Database) -> None:
     analyses = Analyses(database)
     analyses.put({b"stale": b"1", b"recent": b"2"})
-    _set_day(database, b"stale", TODAY - MARKED_DAYS)
-    _set_day(database, b"recent", TODAY - MARKED_DAYS + 1)
+    today = _today()
+    _set_day(database, b"stale", today - MARKED_DAYS)
+    _set_day(database, b"recent", today - MARKED_DAYS + 2)
     analyses.get([b"stale", b"recent"])
-    assert _days(database)[b"stale"] >= TODAY
-    assert _days(database)[b"recent"] == TODAY - MARKED_DAYS + 1
+    assert _days(database)[b"stale"] >= today
+    assert _days(database)[b"recent"] == today - MARKED_DAYS + 2
 
 
 def test_a_read_succeeds_where_nothing_can_be_written(
