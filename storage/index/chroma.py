@@ -46,8 +46,19 @@ class ChromaHome(Protocol):
     shared_files: bool
     aside: Path | None
 
+    def check(self) -> None:
+        """Sees, without loading Chroma, that it can be opened.
+
+        Raises:
+            VectorIndexError: If not.
+        """
+
     def open(self) -> Any:
-        """A client."""
+        """A client.
+
+        Raises:
+            VectorIndexError: If the place cannot be used.
+        """
 
     def close(self, client: Any) -> None:
         """Closes a client, and all that it holds."""
@@ -70,8 +81,23 @@ class ChromaDirectory:
         self.name = str(directory)
         self.aside: Path | None = None
 
+    def check(self) -> None:
+        """Sees that the files can be written: Chroma fails where it may only read."""
+        home = Path(os.path.realpath(self.directory))
+        there = next(path for path in (home, *home.parents) if path.exists())
+        for path in filter(Path.exists, (there, home / "chroma.sqlite3")):
+            if not os.access(path, os.W_OK):
+                raise VectorIndexError(
+                    f"{path} cannot be written, and Chroma reads only what it can write.",
+                    suggestions=(
+                        "Searches read the vectors in the record instead.",
+                        "Give yourself write permission, or choose another data directory.",
+                    ),
+                )
+
     def open(self) -> Any:
         """A client of its own Chroma."""
+        self.check()
         import chromadb
         from chromadb.api.shared_system_client import (
             SharedSystemClient,
@@ -127,39 +153,8 @@ class ChromaServer:
         self._url = urlsplit(url.rstrip("/"))
         self._silent: tuple[float, VectorIndexError] | None = None
 
-    def open(self) -> Any:
-        """A client of the server.
-
-        Raises:
-            VectorIndexError: If nothing that answers like Chroma is there.
-        """
-        import chromadb
-        from chromadb.config import Settings
-
-        self._greet()
-        secure = self._url.scheme == "https"
-        client = chromadb.HttpClient(
-            host=self._url.hostname or "",
-            port=self._url.port or (443 if secure else 80),
-            ssl=secure,
-            settings=Settings(anonymized_telemetry=False),
-        )
-        _session(client).timeout = SERVER_SECONDS
-        return client
-
-    def close(self, client: Any) -> None:
-        """Closes a client, and its connections, which it would leave open itself."""
-        sessions = [_session(client), _session(client._admin_client)]  # noqa: SLF001  # nothing public holds it
-        client.close()
-        for session in sessions:
-            session.close()
-
-    def remove(self) -> bool:
-        """Removes nothing: other libraries may be kept there."""
-        return False
-
-    def _greet(self) -> None:
-        """Sees that a server is there before a client without a time limit is made for it."""
+    def check(self) -> None:
+        """Sees that a server is there: a client that is made for it has no time limit."""
         import httpx2
 
         if self._silent is not None and time.monotonic() - self._silent[0] < SILENCE_SECONDS:
@@ -181,6 +176,33 @@ class ChromaServer:
                 f"{self.name} answered {answer.status_code} to Chroma's heartbeat.",
                 suggestions=("Correct chroma.url; searches continue without it.",),
             )
+
+    def open(self) -> Any:
+        """A client of the server."""
+        import chromadb
+        from chromadb.config import Settings
+
+        self.check()
+        secure = self._url.scheme == "https"
+        client = chromadb.HttpClient(
+            host=self._url.hostname or "",
+            port=self._url.port or (443 if secure else 80),
+            ssl=secure,
+            settings=Settings(anonymized_telemetry=False),
+        )
+        _session(client).timeout = SERVER_SECONDS
+        return client
+
+    def close(self, client: Any) -> None:
+        """Closes a client, and its connections, which it would leave open itself."""
+        sessions = [_session(client), _session(client._admin_client)]  # noqa: SLF001  # nothing public holds it
+        client.close()
+        for session in sessions:
+            session.close()
+
+    def remove(self) -> bool:
+        """Removes nothing: other libraries may be kept there."""
+        return False
 
 
 def _session(client: Any) -> Any:

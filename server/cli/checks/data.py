@@ -115,6 +115,7 @@ def vectors(record: Path, url: str) -> str:
 
     Raises:
         RuntimeError: If they differ though nothing waits to be delivered.
+        VectorIndexError: If nobody can deliver anything there, or it fails.
     """
     from contextlib import closing
 
@@ -131,9 +132,10 @@ def vectors(record: Path, url: str) -> str:
                 " WHERE m.state = 'current' GROUP BY e.model_seq, c.user_id"
             ).fetchall()
             waiting = connection.execute("SELECT count(*) FROM vector_outbox").fetchone()[0]
+    home = chroma_home(record.parent, url)
+    home.check()
     if waiting or name is None:
         return f"{waiting} changes wait for the server to deliver them"
-    home = chroma_home(record.parent, url)
     with closing(VectorIndex(home, library=name)) as index:
         held = sum(index.count(model, user) for model, user, _ in counts)
     stored = sum(count for *_, count in counts)

@@ -4,8 +4,11 @@ import json
 import shutil
 import socket
 import sqlite3
+import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -106,6 +109,39 @@ def test_a_missing_data_directory_is_no_failure_and_is_not_made(cli: Command, wo
     (line,) = (line for line in ended.out.splitlines() if line.startswith("Cursor"))
     assert line.split()[:2] == ["Cursor", "found:"]
     assert sorted(work.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize("waiting", [0, 1])
+def test_vectors_where_nothing_can_be_written_are_neither_damaged_nor_waited_for(
+    data: Path, waiting: int
+) -> None:
+    with closing(sqlite3.connect(data / "toolcrib.db")) as connection:
+        connection.execute(
+            "INSERT INTO vector_outbox (chunk_seq, user_id) SELECT seq, user_id FROM chunks"
+            " LIMIT ?",
+            (waiting,),
+        )
+        connection.commit()
+    read_only = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" || exit 99'
+    doctor = 'exec "$2" doctor --json --data-dir "$1"'
+    command = Path(sysconfig.get_path("scripts"), "toolcrib")
+    if (unshare := shutil.which("unshare")) is None:
+        pytest.skip("no unshare")
+    ended = subprocess.run(
+        [unshare, "-rm", "sh", "-c", f"{read_only}; {doctor}", "sh", data, command],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if ended.returncode not in {0, 1}:
+        pytest.skip(f"no namespace with mounts of its own can be made here: {ended.stderr}")
+    rows = {row["subject"]: row for row in json.loads(ended.stdout)}
+    assert [name for name, row in rows.items() if row["ok"] is False] == [
+        "Data directory",
+        "Vectors",
+    ]
+    assert "cannot be written" in rows["Vectors"]["detail"]
+    assert "Searches read the vectors in the record" in rows["Vectors"]["detail"]
 
 
 def newer(data: Path) -> None:
