@@ -136,10 +136,12 @@ def _is_mostly_in(period: Period, summary: Context) -> bool:
 
 
 def _about(shelf: Shelf, topic: str, sources: tuple[Source, ...]) -> Relevant:
-    entities = (match.entity for match in shelf.people.search(topic, top_k=RELEVANT_ENTITIES))
     found = shelf.ask(UnifiedQuery(text=topic, top_k=RELEVANT_HITS, sources=sources))
     answer = Answer.of_unified(found, topic)
-    parts = [*_section("Entities", entity_line, entities), answer.to_text()]
+    told = {each.raw_id for each in answer.hits if each.context_type == ContextType.ENTITY}
+    likely = (match.entity for match in shelf.people.search(topic, top_k=RELEVANT_ENTITIES))
+    others = (entity for entity in likely if str(entity.id) not in told)
+    parts = [*_section("Entities", entity_line, others), answer.to_text()]
     text = truncated("\n\n".join(parts), VIEW_CHARACTERS)
     return Relevant(text, tuple(each.id for each in answer.hits))
 

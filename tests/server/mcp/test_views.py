@@ -12,7 +12,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp_types import TextResourceContents
 
-from server.mcp.views import PAGE, VIEW_CHARACTERS
+from server.mcp.views import PAGE, RELEVANT_HITS, VIEW_CHARACTERS
 from storage.agent.steps import Draft
 from storage.library import Library, Shelf
 from storage.models import ContextType, Identity, NewContext
@@ -155,6 +155,20 @@ async def test_a_topic_shows_the_passages_that_fit_with_their_sources(
     assert "The blue kettle leaks." in text
     assert "(text: Kettle)" in text
     assert "roses" not in text
+
+
+async def test_an_entity_is_told_once_by_its_card_or_by_its_line(
+    server: Server[None], shelf: Shelf
+) -> None:
+    shelf.people.save_entity(NewEntity(name="Kettle Club", summary="They meet on Monday."))
+    by_card = await read(server, "context://relevant?topic=Kettle%20Club")
+    assert by_card.count("They meet on Monday.") == 1
+    assert "## Entities" not in by_card
+    for number in range(RELEVANT_HITS):
+        keep(shelf, f"Guide {number}", f"How a kettle is descaled {number}.", ContextType.DOCUMENT)
+    by_line = await read(server, "context://relevant?topic=how%20is%20a%20kettle%20descaled")
+    assert by_line.count("They meet on Monday.") == 1
+    assert by_line.startswith("## Entities\n\n- [Kettle Club](context://entities/Kettle%20Club)")
 
 
 async def test_a_topic_that_nothing_fits_says_so(server: Server[None], shelf: Shelf) -> None:
