@@ -70,21 +70,23 @@ def retrieve_profile_context(
     entity_type: OnlyType = None,
     top_k: TopK = 10,
     offset: Offset = 0,
+    past: Annotated[
+        bool, Field(description="get_profile, find_entity: also former values, with their dates")
+    ] = False,
     **identity: Unpack[IdentityArguments],
 ) -> ProfileContext:
     """Who the user is, and the people, projects, teams and organizations they know."""
     people = context.shelf(**identity).people
     match operation:
         case "get_profile":
-            return ProfileContext(
-                operation=operation, profile=_profile(people, context.about(**identity).user_id)
-            )
+            profile = _profile(people, context.about(**identity).user_id, past=past)
+            return ProfileContext(operation=operation, profile=profile)
         case "find_entity":
             name = _required(operation, "entity_name", entity_name)
             matches = people.find(name, entity_type, top_k)
             if not matches:
                 raise people.unknown(name, entity_type)
-            found = EntityPage.found(matches)
+            found = EntityPage.found(matches, people.former if past else None)
         case "search_entities":
             wanted = _required(operation, "query", query)
             found = EntityPage.found(people.search(wanted, entity_type, top_k))
@@ -310,14 +312,14 @@ def _required(operation: str, parameter: str, value: str | None) -> str:
     return bare
 
 
-def _profile(people: People, user_id: str) -> UserProfile:
+def _profile(people: People, user_id: str, *, past: bool) -> UserProfile:
     profile = people.profile()
     if profile is None:
         raise NotFoundError(
             f"No profile is stored for user {user_id!r}.",
             next_actions=("Save what is known of the user with save_profile.",),
         )
-    return UserProfile.of(profile)
+    return UserProfile.of(profile, people.former(profile) if past else None)
 
 
 def _page(people: People, entity_type: EntityType | None, limit: int, offset: int) -> EntityPage:

@@ -12,12 +12,14 @@ from storage.errors import EntityNotFoundError, InvalidSourceError, Relationship
 from storage.models import Identity
 from storage.people import cards, entities, mentions, profiles, relationships
 from storage.people.entitysearch import find_entities, near_entities, search_entities
+from storage.people.former import former_facts
 from storage.people.likeness import likely
 from storage.people.models import (
     Entity,
     EntityMatch,
     EntityPath,
     EntityType,
+    FormerFact,
     NewEntity,
     NewRelationship,
     Profile,
@@ -82,6 +84,12 @@ class People:
             return profiles.save_profile(
                 connection, self._identity, summary=summary, facts=facts, metadata=metadata
             )
+
+    def former(self, whose: Profile | Entity) -> list[FormerFact]:
+        """What was known of the user or of an entity before, the latest first."""
+        entity = whose.id if isinstance(whose, Entity) else None
+        with self._database.read() as connection:
+            return former_facts(connection, whose.identity, entity)
 
     def save_entity(self, new: NewEntity) -> tuple[Entity, bool]:
         """Merges what is said of an entity into what is stored of it.

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -50,6 +52,33 @@ async def test_a_profile_is_saved_and_read(open_crib: Opener, mode: str) -> None
         assert answer["profile"]["facts"] == {"pets": ["Rex"]}
         text = await crib.text("retrieve_profile_context", operation="get_profile")
         assert text == "Profile of ann\nAn engineer\n- pets: ['Rex']"
+
+
+async def test_former_values_are_told_with_their_dates_where_the_past_is_asked_for(
+    open_crib: Opener,
+) -> None:
+    profile = {"operation": "get_profile"}
+    entity = {"operation": "find_entity", "entity_name": "acme"}
+    async with open_crib(identity__user_id="ann") as crib:
+        for city, limit in (("Rome", 100), ("Oslo", 200)):
+            await crib.call("save_profile", facts={"city": city})
+            await crib.call("save_entity", entity_name="Acme", metadata={"limit": limit})
+        for asked in (profile, entity):
+            assert "former" not in str(await crib.call("retrieve_profile_context", **asked))
+        today = datetime.now(UTC).date()
+        days = {str(today), str(today - timedelta(days=1))}  # midnight may just have passed
+        answer = await crib.call("retrieve_profile_context", **profile, past=True)
+        (before,) = answer["profile"]["former"]
+        assert before.pop("until") in days
+        assert before == {"name": "city", "value": "Rome"}
+        text = await crib.text("retrieve_profile_context", **profile, past=True)
+        assert re.search(r"- city: Oslo\nFormerly:\n- city: Rome \(until 20\S+\)$", text)
+        answer = await crib.call("retrieve_profile_context", **entity, past=True)
+        (before,) = answer["found"]["entities"][0]["former"]
+        assert before.pop("until") in days
+        assert before == {"name": "limit", "value": 100}
+        text = await crib.text("retrieve_profile_context", **entity, past=True)
+        assert re.search(r"\n  formerly limit: 100 \(until 20\S+\)$", text)
 
 
 async def test_saving_an_entity_says_whether_it_was_there(open_crib: Opener) -> None:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Literal
 
 from pydantic import Field, FiniteFloat
 
-from storage.people.models import Entity, EntityMatch, EntityPath, Profile, Relationship
+from storage.people.models import (
+    Entity,
+    EntityMatch,
+    EntityPath,
+    FormerFact,
+    Profile,
+    Relationship,
+)
 from tools.answers.dates import utc
+from tools.answers.former import FormerValue, former_values
 from tools.core.result import OmitNone, ToolModel
 
 __all__ = [
@@ -30,6 +38,10 @@ __all__ = [
 Outcome = Literal["created", "updated"]
 
 
+def _day(time: float) -> str:
+    return utc(time).date().isoformat()
+
+
 class UserProfile(ToolModel):
     """What is known of a user.
 
@@ -39,6 +51,7 @@ class UserProfile(ToolModel):
         facts: What is known, by name.
         metadata: Free data of the caller's.
         update_time: Unix seconds when it was last saved.
+        former: Values of facts that others replaced, the latest first; absent unless asked for.
     """
 
     user_id: str
@@ -46,9 +59,10 @@ class UserProfile(ToolModel):
     facts: dict[str, Any]
     metadata: dict[str, Any]
     update_time: FiniteFloat
+    former: OmitNone[list[FormerValue]] = None
 
     @classmethod
-    def of(cls, profile: Profile) -> UserProfile:
+    def of(cls, profile: Profile, former: Sequence[FormerFact] | None = None) -> UserProfile:
         """The profile as a tool answers it."""
         return cls(
             user_id=profile.identity.user_id,
@@ -56,12 +70,16 @@ class UserProfile(ToolModel):
             facts=dict(profile.facts),
             metadata=dict(profile.metadata),
             update_time=profile.update_time,
+            former=former_values(former),
         )
 
     def to_text(self) -> str:
-        """The summary and a line for each fact."""
+        """The summary and a line for each fact, then for each former one."""
         facts = [f"- {name}: {value}" for name, value in self.facts.items()]
-        return "\n".join(filter(None, (f"Profile of {self.user_id}", self.summary, *facts)))
+        past = [f"- {each.to_text()}" for each in self.former or ()]
+        head = "Formerly:" if past else ""
+        lines = (f"Profile of {self.user_id}", self.summary, *facts, head, *past)
+        return "\n".join(filter(None, lines))
 
 
 class FoundEntity(ToolModel):
@@ -79,6 +97,8 @@ class FoundEntity(ToolModel):
             its text did it, "listed" where nothing was asked for.
         score: How well it fits, 0 to 1; absent in a listing.
         matched: Which of its names was found; empty for words and listings.
+        former: Values of its metadata that others replaced, the latest first; absent unless asked
+            for.
     """
 
     name: str
@@ -91,9 +111,15 @@ class FoundEntity(ToolModel):
     how: Literal["exact", "alias", "folded", "partial", "fuzzy", "words", "listed"]
     score: OmitNone[FiniteFloat]
     matched: str
+    former: OmitNone[list[FormerValue]] = None
 
     @classmethod
-    def of(cls, entity: Entity, match: EntityMatch | None = None) -> FoundEntity:
+    def of(
+        cls,
+        entity: Entity,
+        match: EntityMatch | None = None,
+        former: Sequence[FormerFact] | None = None,
+    ) -> FoundEntity:
         """The entity as a tool answers it; the score to four digits."""
         return cls(
             name=entity.name,
@@ -106,14 +132,17 @@ class FoundEntity(ToolModel):
             how="listed" if match is None else match.how,
             score=None if match is None else round(match.score, 4),
             matched="" if match is None else match.spelling,
+            former=former_values(former),
         )
 
     def to_text(self) -> str:
-        """One line: names, kind, summary, and why."""
+        """One line: names, kind, summary, and why; one more for what held before."""
         also = f", also {', '.join(self.aliases)}" if self.aliases else ""
         summary = f": {self.summary}" if self.summary else ""
         why = "" if self.score is None else f" [{self.how} {self.score:.2f}]"
-        return f"{self.name} ({self.entity_type}{also}){summary}{why}"
+        past = "; ".join(each.to_text() for each in self.former or ())
+        before = f"\n  formerly {past}" if past else ""
+        return f"{self.name} ({self.entity_type}{also}){summary}{why}{before}"
 
 
 class EntityPage(ToolModel):
@@ -128,9 +157,16 @@ class EntityPage(ToolModel):
     total: int
 
     @classmethod
-    def found(cls, matches: Sequence[EntityMatch]) -> EntityPage:
-        """Matches as a tool answers them."""
-        entities = [FoundEntity.of(match.entity, match) for match in matches]
+    def found(
+        cls,
+        matches: Sequence[EntityMatch],
+        former: Callable[[Entity], Sequence[FormerFact]] | None = None,
+    ) -> EntityPage:
+        """Matches as a tool answers them, where asked for with what held before."""
+        entities = [
+            FoundEntity.of(match.entity, match, former and former(match.entity))
+            for match in matches
+        ]
         return cls(entities=entities, total=len(entities))
 
     @classmethod
@@ -196,10 +232,6 @@ class FoundRelationship(ToolModel):
         notes = ", ".join(filter(None, (past, self.description)))
         more = f" ({notes})" if notes else ""
         return f"{self.source} -[{self.relation}]-> {self.target}{more}"
-
-
-def _day(time: float) -> str:
-    return utc(time).date().isoformat()
 
 
 class FoundPath(ToolModel):
