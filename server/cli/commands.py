@@ -22,6 +22,7 @@ COMMANDS = {
     "import": "data.import_.import_",
     "watch": "data.watch.watch",
     "query": "query.query",
+    "data": "datasets.data",
     "index": "search.index",
     "search": "search.search",
     "delete": "data.delete.delete",
@@ -37,7 +38,7 @@ COMMANDS = {
     "doctor": "checks.doctor.doctor",
     "config": "config.config",
 }
-"""In the order of the help: the function of each, below `server.cli`."""
+"""In the order of the help: the function of each, or its group, below `server.cli`."""
 
 ALIASES = {"add": "import"}
 """Other names of commands, which the help does not list."""
@@ -51,9 +52,12 @@ class _Commands(Mapping[str, Any]):
         if name not in COMMANDS:
             raise KeyError(name)
         module, _, function = COMMANDS[name].rpartition(".")
-        single = typer.Typer(add_completion=False)
-        single.command(name)(getattr(importlib.import_module(f"server.cli.{module}"), function))
-        return typer.main.get_command(single)
+        found = getattr(importlib.import_module(f"server.cli.{module}"), function)
+        if not isinstance(found, typer.Typer):  # a command without commands of its own
+            single = typer.Typer(add_completion=False)
+            single.command(name)(found)
+            found = single
+        return typer.main.get_command(found)
 
     def __iter__(self) -> Iterator[str]:
         return iter(COMMANDS)

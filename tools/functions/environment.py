@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import sys
 import sysconfig
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
+from functools import partial
 from importlib.metadata import metadata, requires
 from pathlib import Path
 from subprocess import DEVNULL
@@ -23,7 +22,6 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from storage.locks import locked
 from tools.functions.installer import (
     EnvironmentFailedError,
     Report,
@@ -32,13 +30,10 @@ from tools.functions.installer import (
     python_of,
     server_satisfies,
 )
+from tools.functions.making import make_whole
 from tools.functions.script import ScriptMetadata
 
 __all__ = ["EnvironmentFailedError", "Environments"]
-
-POLL_INTERVAL = 0.1
-"""Seconds between two looks at a lock that another server holds; waiting in a thread for it could
-not be cancelled."""
 
 _WORKER_NEEDS = frozenset({"anyio", "pydantic", "typing-extensions"})
 """Our own dependencies that the worker imports."""
@@ -108,41 +103,11 @@ class Environments:
         return ended.returncode == 0
 
     async def _make(self, path: Path, needed: Requirements, report: Report) -> None:
-        await anyio.Path(self._directory).mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f"{path.name}.unfinished")
-        async with _lock(path.with_name(f"{path.name}.lock"), report):
-            if await self._works(path):
-                return  # made by whoever held the lock
+        async def make(unfinished: Path) -> None:
             await report(f"Installing {needed.names}")
-            try:
-                await install(unfinished, needed, self._environ, report)
-                await anyio.to_thread.run_sync(_replace, path, unfinished)
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await anyio.to_thread.run_sync(_remove, unfinished)
+            await install(unfinished, needed, self._environ, report)
 
-
-def _replace(path: Path, new: Path) -> None:
-    _remove(path)
-    new.rename(path)
-
-
-def _remove(path: Path) -> None:
-    shutil.rmtree(path, ignore_errors=True)
-
-
-@asynccontextmanager
-async def _lock(path: Path, report: Report) -> AsyncIterator[None]:
-    reported = False
-    while True:
-        with locked(path, wait=False) as held:
-            if held:
-                yield
-                return
-        if not reported:
-            await report("Waiting for the same environment to be made elsewhere")
-            reported = True
-        await anyio.sleep(POLL_INTERVAL)
+        await make_whole(path, make, partial(self._works, path), report)
 
 
 def _worker_requirements() -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from os import killpg
 from pathlib import Path
 from signal import SIGKILL
@@ -30,14 +29,20 @@ __all__ = [
     "EnvironmentFailedError",
     "Report",
     "Requirements",
+    "RunUv",
+    "failure_of",
     "install",
     "python_of",
     "run_command",
     "server_satisfies",
+    "uv_beside",
 ]
 
 Report = Callable[[str], Awaitable[None]]
 """Shows a person one short line; must not raise."""
+
+RunUv = Callable[[Sequence[str | Path]], Awaitable[None]]
+"""Runs a command of uv to its end."""
 
 OUTPUT_LINES = 200
 """Lines from the end of uv's output that are kept for an error."""
@@ -53,6 +58,7 @@ _UNREACHABLE = re.compile(
     r"dns error|error sending request|failed to (?:fetch|resolve)|network is unreachable",
     re.IGNORECASE,
 )
+_CHECK_NETWORK = "Check the network, the proxy and the index that uv is set to (UV_DEFAULT_INDEX)."
 _IN_THE_FILE = "in the file's '# /// script' block"
 
 
@@ -111,21 +117,37 @@ async def install(
         EnvironmentFailedError: If a Python or a requirement cannot be had.
         OSError: If uv cannot be started.
     """
-    uv = (find_uv_bin(), "--color", "never", "--no-progress")
-    environ = {**_certificates(), **environ}
-    run = partial(run_command, cwd=directory.parent, environ=environ, report=report)
+    run = uv_beside(directory, environ, report)
     python = sys.executable if server_satisfies(needed.python) else str(needed.python)
     make = ("venv", "--no-project", "--clear", "--relocatable", "--python", python, directory)
     add = ("pip", "install", "--python", python_of(directory))
     packages = (*needed.dependencies, *needed.ours)
     try:
-        await run((*uv, *make))
+        await run(make)
     except CommandFailedError as error:
         raise EnvironmentFailedError(_no_python(needed, error.args)) from error
     try:
-        await run((*uv, *add, *packages))
+        await run((*add, *packages))
     except CommandFailedError as error:
         raise EnvironmentFailedError(_not_installed(needed, error.args)) from error
+
+
+def uv_beside(directory: Path, environ: Mapping[str, str], report: Report) -> RunUv:
+    """Returns what runs a command of uv for an environment; it raises as `run_command` does."""
+    uv = (find_uv_bin(), "--color", "never", "--no-progress")
+    environ = {**_certificates(), **environ}
+
+    async def run(command: Sequence[str | Path]) -> None:
+        await run_command((*uv, *command), cwd=directory.parent, environ=environ, report=report)
+
+    return run
+
+
+def failure_of(output: Sequence[str]) -> str:
+    """Returns what uv printed of its failure, and what to do where that is plain."""
+    if not _is_unreachable(output):
+        return _quote(output)
+    return f"{_quote(output)}\n{_CHECK_NETWORK}"
 
 
 async def run_command(
@@ -197,7 +219,7 @@ def _not_installed(needed: Requirements, output: Sequence[str]) -> str:
     quoted = _quote(output)
     ours = [text for text in needed.ours if re.search(rf"\b{Requirement(text).name}\b", quoted)]
     if _is_unreachable(output):
-        remedy = "Check the network, the proxy and the index that uv is set to (UV_DEFAULT_INDEX)."
+        remedy = _CHECK_NETWORK
     elif ours:
         remedy = (
             f"Toolcrib needs {' and '.join(ours)} in the same environment to run the file: change "

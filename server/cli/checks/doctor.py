@@ -45,7 +45,13 @@ def doctor(
 
 def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
     from server.cli.checks.data import check_data, data_directory
-    from server.cli.checks.installation import chroma, confinement, embedder, functions
+    from server.cli.checks.installation import (
+        chroma,
+        confinement,
+        data_juicer,
+        embedder,
+        functions,
+    )
     from server.cli.checks.secrets import check_secrets
     from server.cli.checks.servers import check_servers
     from server.cli.checks.skills import skills
@@ -69,6 +75,7 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
         yield judged("Function files", lambda: functions(settings))
         yield judged("Skills", lambda: skills(settings))
         yield judged("Confinement", lambda: confinement(settings))
+        yield judged("Data-Juicer", lambda: data_juicer(settings))
         yield from check_servers(settings)
         yield from check_secrets(settings)
         embedder_settings, chroma_url = settings.embedder, settings.chroma.url

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from server.settings.index import EmbedderSettings
     from tools.sandbox.processes.confinement.levels import LevelFinding
 
-__all__ = ["chroma", "confinement", "embedder", "functions"]
+__all__ = ["chroma", "confinement", "data_juicer", "embedder", "functions"]
 
 PROBE = "Is anybody there?"
 
@@ -66,6 +66,25 @@ def confinement(settings: Settings) -> Finding:
     network = settings.system.network
     parts.append(f"network: {', '.join(network) if network else 'none'}")
     return Finding(subject, ok=True, detail="; ".join(parts), commands=commands)
+
+
+def data_juicer(settings: Settings) -> Finding:
+    """Looks for the environment that recipes run in.
+
+    Raises:
+        UnavailableError: If it has another release than recipes are made for.
+    """
+    from server.cli.invocation import invocation
+    from server.composition.data import data_environment
+
+    environment = data_environment(settings, os.environ)
+    found = environment.installed()
+    if found is None:
+        detail = f"not set up, which recipes need: `{invocation()} data setup`"
+        return Finding("Data-Juicer", ok=None, detail=detail)
+    environment.python()
+    detail = f"{found.version}, {found.extent}, in {environment.path}"
+    return Finding("Data-Juicer", ok=True, detail=detail)
 
 
 def embedder(settings: EmbedderSettings) -> str:

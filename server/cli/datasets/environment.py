@@ -1,0 +1,76 @@
+"""`toolcrib data setup` and `remove`: the environment of Data-Juicer."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from server.cli.terminal.options import ConfigOption, DataDirOption
+
+if TYPE_CHECKING:
+    from tools.data.environment import DataEnvironment, Extent
+
+__all__ = ["remove", "setup"]
+
+SIZES = {"minimal": "about 600 MB", "full": "about 470 packages and many gigabytes"}
+"""On the disk, on Linux; a few packages differ between machines."""
+
+
+def setup(
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="With all that any operator needs, models' libraries too."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be installed.")
+    ] = False,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Install Data-Juicer in an environment of its own; run it again to resume."""
+    from server.cli.terminal.interruption import run
+    from tools.data.environment import Extent
+
+    environment = _environment(data_dir, config)
+    extent = Extent.FULL if full else Extent.MINIMAL
+    if dry_run:
+        _tell(environment, extent)
+        return
+    made = run(partial(environment.set_up, extent, _report))
+    typer.echo(f"Data-Juicer {'is' if made else 'was already'} set up in {environment.path}.")
+
+
+def remove(data_dir: DataDirOption = None, config: ConfigOption = None) -> None:
+    """Remove Data-Juicer; data sets and recipes stay."""
+    from server.cli.terminal.interruption import run
+
+    environment = _environment(data_dir, config)
+    removed = run(partial(environment.remove, _report))
+    typer.echo(f"Removed {environment.path}." if removed else "Data-Juicer is not set up.")
+
+
+def _tell(environment: DataEnvironment, extent: Extent) -> None:
+    """What would be installed, and where."""
+    from tools.data.environment import PINNED, Extent
+    from tools.data.release import VERSION
+
+    typer.echo(f"{environment.path} would have {SIZES[extent]}:")
+    if extent is Extent.FULL:
+        typer.echo(f"py-data-juicer[all]=={VERSION} with all that it needs")
+    else:
+        typer.echo(f"py-data-juicer=={VERSION}")
+        typer.echo(PINNED.read_text(encoding="utf-8").rstrip())
+
+
+async def _report(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def _environment(data_dir: DataDirOption, config: ConfigOption) -> DataEnvironment:
+    from server.composition.data import data_environment
+    from server.settings.sources import load
+
+    return data_environment(load({"data_dir": data_dir}, config_file=config), os.environ)

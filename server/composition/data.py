@@ -1,0 +1,25 @@
+"""Data-Juicer and what runs it, put together as the settings have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from server.settings import Settings
+
+if TYPE_CHECKING:
+    from tools.data.environment import DataEnvironment
+
+__all__ = ["data_environment"]
+
+
+def data_environment(settings: Settings, environ: Mapping[str, str]) -> DataEnvironment:
+    """The environment of Data-Juicer.
+
+    Args:
+        settings: What can be set.
+        environ: The environment of this process, for uv's index and proxy.
+    """
+    from tools.data.environment import DataEnvironment
+
+    return DataEnvironment(settings.data_dir, environ=environ)

@@ -1,0 +1,178 @@
+"""The environment of Data-Juicer: where it lies, whether it is whole, and how it is made.
+
+It is a directory of the data directory with packages of its own: Data-Juicer's are large, and would
+replace some of the server's.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import anyio
+
+from tools.core.errors import UnavailableError
+from tools.data.release import VERSION
+from tools.functions.installer import (
+    CommandFailedError,
+    Report,
+    failure_of,
+    python_of,
+    run_command,
+    uv_beside,
+)
+from tools.functions.making import alone, make_whole
+
+__all__ = ["SET_UP", "DataEnvironment", "Extent", "Installed"]
+
+SET_UP = "Ask the user to run `toolcrib data setup`."
+
+PINNED = Path(__file__).with_name("minimal.txt")
+"""What operators on text need, with all that needs in turn."""
+
+_OF_THE_SERVER = frozenset({"PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"})
+"""Variables that would have uv and its builds use the server's packages."""
+
+_PROOF = "import data_juicer.ops.filter, data_juicer.core.data"
+"""Fails where something of it is missing."""
+
+_MARK = "toolcrib.json"
+"""The file in a whole environment that says what it has."""
+
+
+class Extent(StrEnum):
+    """How much of what Data-Juicer can use is there."""
+
+    MINIMAL = "minimal"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What an environment has.
+
+    Attributes:
+        version: The release of Data-Juicer.
+        extent: How much of what it can use.
+    """
+
+    version: str
+    extent: Extent
+
+
+class DataEnvironment:
+    """The one environment of a data directory.
+
+    Args:
+        data_dir: The data directory; made where it is missing.
+        environ: The server's environment variables. uv gets them, for its index and proxy, without
+            Toolcrib's own and those that mean the server's interpreter.
+
+    Attributes:
+        path: The directory.
+    """
+
+    def __init__(self, data_dir: Path, *, environ: Mapping[str, str]) -> None:
+        self.path = data_dir.absolute() / "data-juicer"
+        self._environ = {
+            name: value
+            for name, value in environ.items()
+            if not name.startswith("TOOLCRIB_") and name not in _OF_THE_SERVER
+        }
+
+    def installed(self) -> Installed | None:
+        """Returns what is there; None where nothing whole is."""
+        try:
+            said = json.loads((self.path / _MARK).read_bytes())
+            found = Installed(said["version"], Extent(said["extent"]))
+        except (OSError, ValueError, KeyError):
+            return None
+        return found if python_of(self.path).exists() else None
+
+    def python(self) -> Path:
+        """Returns its interpreter.
+
+        Raises:
+            UnavailableError: It is not there, or has another release than recipes are made for.
+        """
+        found = self.installed()
+        if found is None:
+            raise UnavailableError("Data-Juicer is not set up here.", next_actions=[SET_UP])
+        if found.version != VERSION:
+            raise UnavailableError(
+                f"Data-Juicer {found.version} is set up here, and recipes need {VERSION}.",
+                next_actions=[SET_UP],
+            )
+        return python_of(self.path)
+
+    async def set_up(self, extent: Extent, report: Report) -> bool:
+        """Makes it; what uv has fetched before is not fetched again.
+
+        Args:
+            extent: How much it is to have.
+            report: Shows how far it is.
+
+        Returns:
+            Whether anything was done: not where it is there with at least as much.
+
+        Raises:
+            UnavailableError: It cannot be made. What was there before is left.
+        """
+        wanted = Installed(VERSION, extent)
+        made = False
+
+        async def is_whole() -> bool:
+            return self.installed() in {wanted, Installed(VERSION, Extent.FULL)}
+
+        async def make(unfinished: Path) -> None:
+            nonlocal made
+            await self._install(unfinished, extent, report)
+            mark = json.dumps(asdict(wanted))
+            await anyio.Path(unfinished / _MARK).write_text(mark, encoding="utf-8")
+            made = True
+
+        try:
+            await make_whole(self.path, make, is_whole, report)
+        except CommandFailedError as error:
+            raise UnavailableError(
+                f"Data-Juicer could not be set up.\n{failure_of(error.args)}",
+                next_actions=["Run `toolcrib data setup` again: what was fetched is kept."],
+            ) from error
+        except OSError as error:
+            raise UnavailableError(
+                f"Data-Juicer cannot be set up in {self.path}: {error}.",
+                next_actions=["Check the disk and its permissions."],
+            ) from error
+        return made
+
+    async def remove(self, report: Report) -> bool:
+        """Removes it; returns whether there was anything."""
+        there = await anyio.Path(self.path).exists()
+        if there:
+            async with alone(self.path, report):
+                # What is gone in part must not be taken for whole.
+                await anyio.Path(self.path / _MARK).unlink(missing_ok=True)
+                await anyio.to_thread.run_sync(shutil.rmtree, self.path)
+        return there
+
+    async def _install(self, directory: Path, extent: Extent, report: Report) -> None:
+        uv = uv_beside(directory, self._environ, report)
+        python = python_of(directory)
+        await report(f"Installing Data-Juicer {VERSION}")
+        make = ("venv", "--no-project", "--clear", "--relocatable", "--python", sys.executable)
+        await uv((*make, directory))
+        add = ("pip", "install", "--python", python)
+        if extent is Extent.FULL:
+            await uv((*add, f"py-data-juicer[all]=={VERSION}"))
+        else:
+            pinned = ("--no-deps", f"py-data-juicer=={VERSION}", "--requirements", PINNED)
+            await uv((*add, *pinned))
+        await report("Trying it")
+        await run_command(
+            (python, "-I", "-c", _PROOF), cwd=directory, environ=self._environ, report=report
+        )
