@@ -2,5 +2,5 @@
 
 __all__ = ["GROUPS"]
 
-GROUPS = ("agent",)
+GROUPS = ("agent", "data")
 """Packages in here whose modules are tools too."""

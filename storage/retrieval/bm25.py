@@ -30,7 +30,7 @@ class SmallCorpus(BM25Okapi):  # type: ignore[misc]  # the library has no types
         self,
         texts: Sequence[Mapping[str, float]],
         *,
-        lengths: Sequence[int] | None = None,
+        lengths: Sequence[float] | None = None,
         total: int | None = None,
         k1: float = 1.5,
     ) -> None:

@@ -1,0 +1,1 @@
+"""What a release of Data-Juicer offers, known without it."""

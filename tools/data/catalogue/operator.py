@@ -1,0 +1,78 @@
+"""An operator of Data-Juicer, as its release describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+__all__ = ["KINDS", "Kind", "Operator", "Parameter"]
+
+Kind = Literal["mapper", "filter", "deduplicator", "selector", "grouper", "aggregator", "pipeline"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of an operator, a formatter or a configuration.
+
+    Attributes:
+        name: Its name.
+        schema: JSON schema of its values; empty takes any.
+        description: What it is for.
+        type: Its annotation, as it is written.
+        default: What it is where nobody gives it.
+        computed: The default as it is written, where only running it would tell its value.
+        is_required: Whether it has no default.
+    """
+
+    name: str
+    schema: Mapping[str, Any]
+    description: str
+    type: str = ""
+    default: Any = None
+    computed: str = ""
+    is_required: bool = False
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> Parameter:
+        """The parameter that a record is."""
+        return cls(**said, is_required=said.keys().isdisjoint({"default", "computed"}))
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator.
+
+    Attributes:
+        name: Its name in a recipe.
+        type: What kind it is of.
+        tags: What it works on, and what it needs.
+        modes: The executors that run it.
+        description: What it does; the first line says it in short.
+        parameters: Its own parameters, without those of all of its kind.
+    """
+
+    name: str
+    type: Kind
+    tags: tuple[str, ...]
+    modes: tuple[str, ...]
+    description: str
+    parameters: tuple[Parameter, ...]
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> Operator:
+        """The operator that a record is."""
+        return cls(
+            name=said["name"],
+            type=said["type"],
+            tags=tuple(said["tags"]),
+            modes=tuple(said["modes"]),
+            description=said["description"],
+            parameters=tuple(map(Parameter.of, said["parameters"])),
+        )
+
+    @property
+    def summary(self) -> str:
+        """What it does, in a line."""
+        return self.description.partition("\n")[0]
