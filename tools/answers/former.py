@@ -1,4 +1,4 @@
-"""What was known before: values that others took the place of, with the day until which they held."""
+"""What was known before: values that others took the place of, and until which day they held."""
 
 from __future__ import annotations
 
