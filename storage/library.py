@@ -273,8 +273,7 @@ class Shelf:
                 )
                 return Stored(context, "replaced" if replaced else "added")
             case ContextType.KNOWLEDGE:
-                context, near = self._library.knowledge.add(self.identity, new, chunks)
-                return Stored(context, "added" if near is None else "merged", near)
+                return self._library.knowledge.add(self.identity, new, chunks)
             case ContextType.EVENT:
                 return Stored(self._library.contexts.append(self.identity, new, chunks), "added")
             case ContextType.PROFILE | ContextType.ENTITY:

@@ -332,11 +332,13 @@ class Stored:
     Attributes:
         context: As it is stored now.
         outcome: "added"; "replaced", an earlier version of the document; "unchanged", the same
-            version was stored already and nothing was written; or "merged", into knowledge that
-            says nearly the same.
+            version was stored already and nothing was written; "merged", into knowledge that
+            says nearly the same; or "superseded", knowledge that gave an attribute another value.
         similarity: How near merged knowledge was, 0 to 1.
+        former: What superseded knowledge said, which is kept as past.
     """
 
     context: Context
-    outcome: Literal["added", "replaced", "unchanged", "merged"]
+    outcome: Literal["added", "replaced", "unchanged", "merged", "superseded"]
     similarity: float | None = None
+    former: str = ""

@@ -9,6 +9,7 @@ from pydantic import Field, FiniteFloat
 
 from storage.library import Shelf
 from storage.models import ContextType, NewContext, SearchFilter, SearchHit, SearchResult, Stored
+from storage.people.former import asks_for_past, is_former
 from tools.answers.hits import Retrieved
 from tools.answers.params import (
     Content,
@@ -40,15 +41,17 @@ class AddedKnowledge(ToolModel):
 
     Attributes:
         id: The knowledge that holds it now.
-        outcome: "added" or "merged".
+        outcome: "added", "merged", or "superseded" where it took the place of another value.
         merge_count: How often it took in what said nearly the same.
-        similarity: How near the two were; absent where it was added.
+        similarity: How near the two were; absent where it was not merged.
+        former: What it said before, kept as past; absent where nothing was superseded.
     """
 
     id: str
     outcome: str
     merge_count: int
     similarity: OmitNone[FiniteFloat]
+    former: OmitNone[str] = None
 
     @classmethod
     def of(cls, stored: Stored) -> AddedKnowledge:
@@ -59,6 +62,7 @@ class AddedKnowledge(ToolModel):
             outcome=stored.outcome,
             merge_count=stored.context.merge_count,
             similarity=None if near is None else round(near, 4),
+            former=stored.former or None,
         )
 
     def to_text(self) -> str:
@@ -68,6 +72,8 @@ class AddedKnowledge(ToolModel):
                 f"Merged into knowledge {self.id}, which said nearly the same (similarity"
                 f" {self.similarity}); merged {self.merge_count} times so far."
             )
+        if self.former:
+            return f"Now said by knowledge {self.id}; kept as past: {self.former}"
         return f"Added knowledge {self.id}."
 
 
@@ -94,7 +100,7 @@ def add_knowledge(
     raw_id: RawId | None = None,
     **identity: Unpack[IdentityArguments],
 ) -> AddedKnowledge:
-    """Keeps a piece of knowledge; what says nearly the same as something known merges into it."""
+    """Keeps a piece of knowledge; it merges with what says nearly the same, or takes its place."""
     shelf = context.shelf(**identity)
     stored = shelf.add(
         NewContext(
@@ -141,7 +147,8 @@ def retrieve_knowledge_context(
     shelf = context.shelf(**identity)
     asked = (query or "").strip()
     found = _found(shelf, asked, criteria, top_k)
-    return Retrieved.of(replace(found, hits=_merged(found.hits)[:top_k]), asked)
+    hits = found.hits if asks_for_past(asked) else _standing(found.hits)
+    return Retrieved.of(replace(found, hits=_merged(hits)[:top_k]), asked)
 
 
 def _found(shelf: Shelf, query: str, criteria: SearchFilter, top_k: int) -> SearchResult:
@@ -153,9 +160,14 @@ def _found(shelf: Shelf, query: str, criteria: SearchFilter, top_k: int) -> Sear
     return shelf.search(None, criteria, chunks)
 
 
+def _standing(hits: tuple[SearchHit, ...]) -> tuple[SearchHit, ...]:
+    """Those that tell what holds."""
+    return tuple(hit for hit in hits if not is_former(hit))
+
+
 def _merged(hits: tuple[SearchHit, ...]) -> tuple[SearchHit, ...]:
-    """Each context once, by its best chunk: hits are best first."""
-    best: dict[str, SearchHit] = {}
+    """Each context once, by its best chunk, and what held before beside it: hits are best first."""
+    best: dict[tuple[str, bool], SearchHit] = {}
     for hit in hits:
-        best.setdefault(hit.context.id, hit)
+        best.setdefault((hit.context.id, is_former(hit)), hit)
     return tuple(best.values())

@@ -44,10 +44,11 @@ class Remembered(ToolModel):
     Attributes:
         id: The memory that holds it now.
         layer: "l2", the working set of what is important, or "l4", what is known for long.
-        outcome: "added" or "merged".
+        outcome: "added", "merged", or "superseded" where it took the place of another value.
         merge_count: How often it took in what said nearly the same.
-        merged_into: How what it was merged into begins; empty where it was added.
-        similarity: How near the two were; absent where it was added.
+        merged_into: How what it was merged into begins; empty where it was not.
+        similarity: How near the two were; absent where it was not merged.
+        former: What it said before, kept as past; absent where nothing was superseded.
     """
 
     id: str
@@ -56,6 +57,7 @@ class Remembered(ToolModel):
     merge_count: int
     merged_into: str
     similarity: OmitNone[FiniteFloat]
+    former: OmitNone[str] = None
 
     @classmethod
     def of(cls, stored: Stored, merged_into: str) -> Remembered:
@@ -68,10 +70,13 @@ class Remembered(ToolModel):
             merge_count=stored.context.merge_count,
             merged_into=merged_into,
             similarity=None if near is None else round(near, 4),
+            former=stored.former or None,
         )
 
     def to_text(self) -> str:
         """One line for the model."""
+        if self.former:
+            return f"Now said by memory {self.id} ({self.layer}); kept as past: {self.former}"
         if self.outcome == "merged":
             return (
                 f"Merged into memory {self.id} ({self.layer}), which said nearly the same"
@@ -218,7 +223,7 @@ def remember(
         session_id=context.session_id,
         metadata=metadata,
     )
-    if stored.outcome == "added":
+    if stored.outcome != "merged":
         return Remembered.of(stored, "")
     found = memories.doomed(ids=[stored.context.id]).memories
     return Remembered.of(stored, _line("".join(each.opening for each in found)))

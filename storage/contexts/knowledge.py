@@ -1,4 +1,4 @@
-"""Knowledge: what says nearly the same as something known is merged into it.
+"""Knowledge: what says nearly the same as something known is merged into it, or takes its place.
 
 Memories are merged into memories, of layer 2 or 4, everything else into what is no memory. What is
 said again and is important now belongs to layer 2.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from storage.contexts.contexts import insert_whole, read_context, update_context
@@ -20,13 +20,19 @@ from storage.contexts.ingestion import (
     normalized,
     prepare,
 )
+from storage.contexts.superseding import (
+    Superseded,
+    contents_of,
+    find_superseded,
+    former_chunks,
+)
 from storage.database import Database, Where, exactly
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.base import scaled_cosine
 from storage.index.embedding_models import Embedding, Models, keep_vector, passage, store_vector
 from storage.memory.layers import raise_layer
 from storage.memory.models import MemoryLayer
-from storage.models import Context, ContextType, Identity, NewContext
+from storage.models import Context, ContextType, Identity, NewContext, Stored
 from storage.retrieval.search import SearchEngine
 
 __all__ = ["MERGE_SIMILARITY", "KnowledgeBase"]
@@ -61,28 +67,33 @@ class KnowledgeBase:
         self._models = models
         self._engine = engine
 
-    def add(
-        self, identity: Identity, new: NewContext, chunks: Sequence[PreparedChunk]
-    ) -> tuple[Context, float | None]:
+    def add(self, identity: Identity, new: NewContext, chunks: Sequence[PreparedChunk]) -> Stored:
         """Stores a piece of knowledge.
 
         A text of several chunks is merged into the very same text alone. While the embedder is not
         available nothing is merged but the same text.
 
-        Returns:
-            The context that holds it now, and how near that was to it if it was known before.
+        What gives one attribute of one subject another value takes the earlier one's place.
         """
         vector = self._vector(new, chunks)
         with self._database.write() as connection:
-            known = self._known(connection, identity, new, vector)
+            known = self._same(connection, identity, new)
+            if known is None and vector is not None:
+                near = self._near(connection, identity, new, vector)
+                over = find_superseded(connection, new, near)
+                if over is not None:
+                    self._supersede(connection, identity, over, new, vector)
+                    context = read_context(connection, over.seq)
+                    return Stored(context, "superseded", former="\n".join(over.ended))
+                known = _mergeable(connection, near, new, vector)
             if known is not None:
-                seq, near = known
+                seq, alike = known
                 self._merge(connection, identity, seq, new, vector)
-                return read_context(connection, seq), near
+                return Stored(read_context(connection, seq), "merged", alike)
             seq, chunk_seqs = insert_whole(connection, identity, new, chunks, time.time())
             if vector is not None:
                 store_vector(connection, chunk_seqs[0], vector)
-            return read_context(connection, seq), None
+            return Stored(read_context(connection, seq), "added")
 
     def _vector(self, new: NewContext, chunks: Sequence[PreparedChunk]) -> Embedding | None:
         if len(chunks) > 1:
@@ -94,43 +105,27 @@ class KnowledgeBase:
             return None  # the queue has it embedded later
         return vector
 
-    def _known(
+    def _same(
+        self, connection: sqlite3.Connection, identity: Identity, new: NewContext
+    ) -> tuple[int, float] | None:
+        """The context with the very same text."""
+        where = _alike(identity, new)
+        row = connection.execute(
+            f"SELECT x.seq FROM contexts x WHERE {where.sql} AND x.sha256 = ?",
+            (*where.values, new.sha256),
+        ).fetchone()
+        return None if row is None else (int(row[0]), 1.0)
+
+    def _near(
         self,
         connection: sqlite3.Connection,
         identity: Identity,
         new: NewContext,
-        vector: Embedding | None,
-    ) -> tuple[int, float] | None:
-        """The context that says the same, and how near it is."""
-        owner = exactly(identity, "x")
-        kind = _A_FACT if new.memory_layer else _NO_MEMORY
-        where = Where(
-            f"{owner.sql} AND x.context_type = ? AND {kind}",
-            (*owner.values, ContextType.KNOWLEDGE),
-            narrows=True,
-        )
-        same = connection.execute(
-            f"SELECT x.seq FROM contexts x WHERE {where.sql} AND x.sha256 = ?",
-            (*where.values, new.sha256),
-        ).fetchone()
-        if same is not None:
-            return int(same[0]), 1.0
-        if vector is None:
-            return None
-        selection = Selection(connection, where)
-        for chunk_seq, near in self._engine.nearest(
-            connection, identity, vector, selection
-        ).items():
-            if near < scaled_cosine(MERGE_SIMILARITY, vector.floor):
-                break
-            seq, length = connection.execute(
-                "SELECT context_seq, (SELECT sum(length(content)) FROM chunks s"
-                " WHERE s.context_seq = c.context_seq) FROM chunks c WHERE c.seq = ?",
-                (chunk_seq,),
-            ).fetchone()
-            if length + len(new.text) <= MAX_MERGED_CHARS:
-                return int(seq), near
-        return None
+        vector: Embedding,
+    ) -> dict[int, float]:
+        """The nearest chunks of what it may be merged into."""
+        selection = Selection(connection, _alike(identity, new))
+        return self._engine.nearest(connection, identity, vector, selection)
 
     def _merge(
         self,
@@ -141,37 +136,102 @@ class KnowledgeBase:
         vector: Embedding | None,
     ) -> None:
         known = read_context(connection, seq)
-        rows = connection.execute(
-            "SELECT content FROM chunks WHERE context_seq = ? ORDER BY position", (seq,)
-        ).fetchall()
-        text = "\n".join(row[0] for row in rows)
+        text, past = contents_of(connection, seq)
         is_said = _plain(new.text) in _plain(text)
         merged = normalized(
             replace(
-                new,
+                _joined(known, new),
                 title=known.title or new.title,
                 text=text if is_said else f"{text}\n{new.text}",
                 summary=new.summary or known.summary,
-                keywords=(*known.keywords, *new.keywords),
-                entities=(*known.entities, *new.entities),
                 confidence=max(known.confidence, new.confidence),
-                importance=max(known.importance, new.importance),
-                event_time=known.event_time if new.event_time is None else new.event_time,
-                metadata={**known.metadata, **new.metadata},
-                raw_type=known.raw_type or new.raw_type,
-                raw_id=known.raw_id or new.raw_id,
                 sha256="",
             )
         )
         update_context(connection, seq, merged, merge_count=known.merge_count + 1)
-        if new.memory_layer == MemoryLayer.IMPORTANT:
+        self._rewrite(connection, identity, seq, merged, past, vector)
+
+    def _supersede(
+        self,
+        connection: sqlite3.Connection,
+        identity: Identity,
+        over: Superseded,
+        new: NewContext,
+        vector: Embedding,
+    ) -> None:
+        """Puts what holds now in the place of what held; title and summary are those of the new."""
+        known = read_context(connection, over.seq)
+        _, past = contents_of(connection, over.seq)
+        text = "\n".join((*over.standing, new.text))
+        now = time.time() if new.event_time is None else new.event_time
+        changed = normalized(replace(_joined(known, new), text=text, event_time=now, sha256=""))
+        update_context(connection, over.seq, changed, merge_count=known.merge_count)
+        past = [*over.former(now), *past]
+        self._rewrite(connection, identity, over.seq, changed, past, vector)
+
+    def _rewrite(  # noqa: PLR0913, PLR0917  # a context, its text, and whose
+        self,
+        connection: sqlite3.Connection,
+        identity: Identity,
+        seq: int,
+        changed: NewContext,
+        past: Sequence[str],
+        vector: Embedding | None,
+    ) -> None:
+        if changed.memory_layer == MemoryLayer.IMPORTANT:
             raise_layer(connection, seq)
-        insert_mentions(connection, seq, identity.user_id, merged.entities)
+        insert_mentions(connection, seq, identity.user_id, changed.entities)
         connection.execute("DELETE FROM chunks WHERE context_seq = ?", (seq,))
-        chunk_seqs = insert_chunks(connection, seq, identity.user_id, prepare(merged))
+        chunks = [*prepare(changed), *former_chunks(changed, past)]
+        chunk_seqs = insert_chunks(connection, seq, identity.user_id, chunks)
         if vector is not None:
-            # Until the merged text is embedded, so that it is found and merged into at once.
+            # Until the new text is embedded, so that it is found and merged into at once.
             keep_vector(connection, chunk_seqs[0], vector)
+
+
+def _alike(identity: Identity, new: NewContext) -> Where:
+    """What knowledge may be merged into."""
+    owner = exactly(identity, "x")
+    kind = _A_FACT if new.memory_layer else _NO_MEMORY
+    return Where(
+        f"{owner.sql} AND x.context_type = ? AND {kind}",
+        (*owner.values, ContextType.KNOWLEDGE),
+        narrows=True,
+    )
+
+
+def _mergeable(
+    connection: sqlite3.Connection,
+    near: Mapping[int, float],
+    new: NewContext,
+    vector: Embedding,
+) -> tuple[int, float] | None:
+    """The context that says nearly the same, and how near it is."""
+    for chunk_seq, alike in near.items():
+        if alike < scaled_cosine(MERGE_SIMILARITY, vector.floor):
+            break
+        seq, length = connection.execute(
+            "SELECT context_seq, (SELECT sum(length(content)) FROM chunks s"
+            " WHERE s.context_seq = c.context_seq) FROM chunks c WHERE c.seq = ?",
+            (chunk_seq,),
+        ).fetchone()
+        if length + len(new.text) <= MAX_MERGED_CHARS:
+            return int(seq), alike
+    return None
+
+
+def _joined(known: Context, new: NewContext) -> NewContext:
+    """A piece of knowledge with what is known of one that it joins."""
+    return replace(
+        new,
+        keywords=(*known.keywords, *new.keywords),
+        entities=(*known.entities, *new.entities),
+        importance=max(known.importance, new.importance),
+        event_time=known.event_time if new.event_time is None else new.event_time,
+        metadata={**known.metadata, **new.metadata},
+        raw_type=known.raw_type or new.raw_type,
+        raw_id=known.raw_id or new.raw_id,
+    )
 
 
 def _plain(text: str) -> str:

@@ -104,9 +104,9 @@ class Memories:
                 session_id=session_id,
             )
         )
-        context, near = self._knowledge.add(self._identity, new, prepare(new))
+        stored = self._knowledge.add(self._identity, new, prepare(new))
         self._indexer.notify()
-        return Stored(context, "added" if near is None else "merged", near)
+        return stored
 
     def listed(
         self, layer: MemoryLayer, limit: int, offset: int = 0, session_id: str | None = None

@@ -1,4 +1,4 @@
-"""Former facts: what was known of the user or of an entity before something else was."""
+"""Former facts: what was known, of the user or of an entity, before something else was."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from storage.database import exactly
-from storage.models import Identity
+from storage.models import ContextType, Identity, SearchHit
 from storage.people.models import FormerFact
 from storage.people.names import fold
 
 __all__ = [
     "FORMERLY",
+    "MOST_FORMER",
     "asks_for_past",
     "former_facts",
+    "is_former",
     "keep_former",
     "respelled",
     "restore_former",
 ]
 
 FORMERLY = "Formerly"
-"""The heading under which a card tells what holds no longer."""
+"""The heading under which cards and knowledge tell what holds no longer."""
 
 MOST_FORMER = 20
 """Values that are kept of one fact: something that counts changes for ever."""
@@ -43,6 +45,12 @@ _SUBJECT = "user_id = ? AND device_id = ? AND agent_id = ? AND entity_seq IS ?"
 def asks_for_past(question: str) -> bool:
     """Whether a question may be about what holds no longer, in English, German or Chinese."""
     return re.search(_PAST, question) is not None
+
+
+def is_former(hit: SearchHit) -> bool:
+    """Whether a passage tells what holds no longer; a document may have such a heading itself."""
+    kind = hit.context.context_type
+    return (kind.is_card or kind is ContextType.KNOWLEDGE) and hit.chunk.heading == FORMERLY
 
 
 def respelled(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

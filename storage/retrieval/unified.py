@@ -17,7 +17,7 @@ from storage.memory.entries import Entries
 from storage.memory.models import Entry, MemoryLayer
 from storage.memory.recent import REMEMBERED, Recent
 from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, SearchResult
-from storage.people.former import FORMERLY, asks_for_past
+from storage.people.former import asks_for_past, is_former
 from storage.retrieval.query_text import QueryText, is_follow_up, rewrite
 from storage.retrieval.ranking import (
     UnifiedHit,
@@ -279,7 +279,7 @@ class UnifiedSearch:
             criteria, unknown = request.resolve(chosen.stored)
             result = self._engine.search(identity, query.text, criteria, count)
             if not asks_for_past(query.text):
-                standing = [hit for hit in result.hits if not _is_former(hit)]
+                standing = [hit for hit in result.hits if not is_former(hit)]
                 result = replace(result, hits=tuple(standing))
         entries = recent.result() if recent else []
         if result.hits and not chosen.asks_recent:
@@ -349,11 +349,6 @@ class UnifiedSearch:
             ):
                 mentioned.setdefault(seq, set()).add(context_id)
         return [frozenset(mentioned.get(hit.entry.seq, ()) if hit.entry else ()) for hit in hits]
-
-
-def _is_former(hit: SearchHit) -> bool:
-    """Whether it tells what holds no longer."""
-    return hit.context.context_type.is_card and hit.chunk.heading == FORMERLY
 
 
 def _by_outcome(found: Sequence[tuple[Entry, float]], chosen: Route) -> list[tuple[Entry, float]]:

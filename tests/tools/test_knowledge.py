@@ -63,6 +63,25 @@ async def test_what_says_nearly_the_same_merges_and_the_answer_says_into_what(
         assert len(await _contents(crib)) == 2
 
 
+async def test_a_new_value_takes_the_place_of_the_old_one_and_the_answer_says_of_which(
+    open_crib: Opener,
+) -> None:
+    old, new = "The API limit of Acme is 100 a minute.", "Acme's API limit is now 200 a minute."
+    async with open_crib() as crib:
+        for tool in ("add_knowledge", "remember"):
+            first = await crib.call(tool, content=old)
+            second = await crib.call(tool, content=new)
+            assert (second["outcome"], second["id"]) == ("superseded", first["id"])
+            assert second["former"] == old
+            told = await crib.text(tool, content=old)
+            assert told.endswith(f"kept as past: {new}")
+            await crib.call(tool, content=new)
+        found = await _contents(crib, query="What is the API limit of Acme?", top_k=1)
+        assert found == [new]
+        before = await _contents(crib, query="What was the API limit of Acme before?")
+        assert any(each.startswith("Until 20") and each.endswith(old) for each in before)
+
+
 @BY_ERA
 async def test_knowledge_and_events_themselves_are_found_and_nothing_else(
     open_crib: Opener, mode: str

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,9 @@ from storage.contexts.knowledge import MAX_MERGED_CHARS, MERGE_SIMILARITY, _plai
 from storage.errors import StorageUnavailableError
 from storage.library import Library, Shelf
 from storage.models import ContextType, Identity, NewContext, SearchFilter, Stored
+from storage.people.models import NewEntity
+from storage.retrieval.ranking import UnifiedHit
+from storage.retrieval.routing import UnifiedQuery
 
 ANN = Identity(user_id="ann")
 PHONE = Identity(user_id="ann", device_id="phone")
@@ -24,7 +28,9 @@ COFFEE = "Bob keeps bees behind the old brewery"
 
 
 def _know(shelf: Shelf, text: str, **given: Any) -> Stored:
-    return shelf.add(NewContext(context_type=ContextType.KNOWLEDGE, title="", text=text, **given))
+    return shelf.add(
+        NewContext(**{"title": "", **given}, context_type=ContextType.KNOWLEDGE, text=text)
+    )
 
 
 def _text(shelf: Shelf, stored: Stored) -> str:
@@ -138,3 +144,117 @@ def test_two_that_say_the_same_at_once_end_as_one(
 @given(st.text(), st.text())
 def test_a_text_is_plainly_in_what_it_was_put_into(before: str, text: str) -> None:
     assert _plain(text) in _plain(f"{before} {text}")
+
+
+def _told(hit: UnifiedHit) -> str:
+    assert hit.passage is not None
+    return hit.passage.chunk.content.rpartition(": ")[2]
+
+
+LIMIT = "The API limit of Acme is 100 a minute."
+NEW_LIMIT = "Acme's API limit is now 200 per minute."
+
+
+def test_another_value_takes_the_place_of_the_earlier_one_which_is_kept_with_its_date(
+    library: Library, world: ModuleType
+) -> None:
+    shelf = library.shelf(ANN)
+    first = _know(shelf, LIMIT, title="Limit")
+    second = _know(shelf, NEW_LIMIT, event_time=1_750_000_000.0 + first.context.event_time)
+    assert (second.outcome, second.former) == ("superseded", LIMIT)
+    assert second.context.id == first.context.id
+    assert second.context.title == ""
+    third = _know(shelf, "The API limit of Acme is 300 a minute.", event_time=4_000_000_000.0)
+    world.drain(library)
+    _, chunks = shelf.get(third.context.id)
+    day = datetime.fromtimestamp(second.context.event_time, UTC).date()
+    assert [(chunk.heading, chunk.content) for chunk in chunks] == [
+        ("", "The API limit of Acme is 300 a minute."),
+        ("Formerly", f"Until 2096-10-02: {NEW_LIMIT}"),
+        ("Formerly", f"Until {day}: {LIMIT}"),
+    ]
+
+
+def test_what_held_is_found_where_the_past_is_asked_for(
+    library: Library, world: ModuleType
+) -> None:
+    shelf = library.shelf(ANN)
+    _know(shelf, LIMIT)
+    _know(shelf, NEW_LIMIT)
+    world.drain(library)
+    for question, told in (
+        ("API limit of Acme", [NEW_LIMIT]),
+        ("former API limit of Acme", [LIMIT, NEW_LIMIT]),
+    ):
+        hits = shelf.ask(UnifiedQuery(text=question, top_k=5)).hits
+        assert sorted(_told(hit) for hit in hits) == sorted(told)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ({"event_time": 2_000_000_000.0}, {"event_time": 1_000_000_000.0}),
+        ({"confidence": 8.0}, {"confidence": 3.0}),
+        ({"entities": ("Acme GmbH",)}, {"entities": ("Acme Ltd",)}),
+        ({"raw_type": "page", "raw_id": "a"}, {"raw_type": "page", "raw_id": "b"}),
+    ],
+    ids=["an earlier time", "less sure", "another Acme", "another source"],
+)
+def test_what_is_not_surely_newer_supersedes_nothing(
+    library: Library, earlier: dict[str, Any], later: dict[str, Any]
+) -> None:
+    shelf = library.shelf(ANN)
+    _know(shelf, LIMIT, **earlier)
+    stored = _know(shelf, NEW_LIMIT, **later)
+    assert stored.outcome in {"added", "merged"}
+    assert NEW_LIMIT in _text(shelf, stored)
+    assert "Formerly" not in str(shelf.get(stored.context.id))
+
+
+def test_a_subject_is_named_where_it_is_stored_as_a_name(library: Library) -> None:
+    old, new = "公寓的租金是900欧元。", "公寓的租金是950欧元。"
+    shelf = library.shelf(ANN)
+    _know(shelf, old)
+    assert _know(shelf, new).outcome in {"added", "merged"}
+    other = library.shelf(BOB)
+    _know(other, old, entities=("公寓",))
+    assert _know(other, new).outcome == "superseded"
+    third = library.shelf(Identity(user_id="eve"))
+    third.people.save_entity(NewEntity(name="公寓"))
+    _know(third, old)
+    assert _know(third, new).outcome == "superseded"
+
+
+def test_other_lines_of_merged_knowledge_hold_on_and_a_note_is_left_alone(
+    library: Library,
+) -> None:
+    shelf = library.shelf(ANN)
+    first = _know(shelf, f"{LIMIT}\nThe upload limit of Acme is 5 MB.")
+    changed = _know(shelf, NEW_LIMIT)
+    assert changed.context.id == first.context.id
+    assert _text(shelf, changed).startswith(f"The upload limit of Acme is 5 MB.\n{NEW_LIMIT}\n")
+    other = library.shelf(BOB)
+    note = _know(other, f"Notes on Acme\n{LIMIT}")
+    _know(other, NEW_LIMIT)
+    assert LIMIT in _text(other, note)
+    assert "Formerly" not in str(other.get(note.context.id))
+
+
+def test_what_merges_later_leaves_what_held_before(library: Library) -> None:
+    shelf = library.shelf(ANN)
+    _know(shelf, LIMIT)
+    changed = _know(shelf, NEW_LIMIT)
+    again = _know(shelf, f"{NEW_LIMIT} (page 4)")
+    assert again.outcome == "merged"
+    assert again.context.id == changed.context.id
+    assert [chunk.heading for chunk in shelf.get(again.context.id)[1]] == ["", "Formerly"]
+
+
+def test_a_memory_is_superseded_by_a_memory_alone(library: Library) -> None:
+    shelf = library.shelf(ANN)
+    _know(shelf, LIMIT)
+    kept = shelf.memories.remember(LIMIT, importance=3)
+    assert kept.outcome == "added"
+    changed = shelf.memories.remember(NEW_LIMIT, importance=8)
+    assert (changed.outcome, changed.context.id) == ("superseded", kept.context.id)
+    assert changed.context.memory_layer == 2
