@@ -90,6 +90,14 @@ def made(sources: Mapping[str, str]) -> dict[str, str]:
         "options": list(_options(sources["data_juicer/config/config.py"])),
         "formatters": list(_formatters(classes)),
         "strategies": list(_strategies(sources["data_juicer/core/data/load_strategy.py"])),
+        "export_types": {
+            "default": _routed(sources["data_juicer/core/exporter.py"]),
+            "ray": _supported(sources["data_juicer/core/ray_exporter.py"]),
+        },
+        "validators": [
+            str(_value(call.args[0], {})[0])
+            for call in _calls(sources["data_juicer/core/data/data_validator.py"], "register")
+        ],
     }
     counts = [terms_of(each) for each in operators]
     terms = sorted({term for each in counts for term in each})
@@ -296,11 +304,11 @@ def _options(source: str) -> Iterator[dict[str, Any]]:
             schema = {"type": "array", "items": {"type": "string"}}
         if "choices" in words:
             schema = {"enum": _value(words["choices"], {})[0]}
-        if "default" in words:
-            value, is_sure = _value(words["default"], {})
-            told["default" if is_sure else "computed"] = value
-            if value is None and schema:
-                schema = _or_null(schema)
+        default = words.get("default", ast.Constant(False if name == "debug" else None))
+        value, is_sure = _value(default, {})
+        told["default" if is_sure else "computed"] = value
+        if value is None and schema:
+            schema = _or_null(schema)
         text = str(_value(words["help"], {})[0]) if "help" in words else ""
         yield {**told, "schema": schema, "description": " ".join(text.split())}
 
@@ -352,6 +360,25 @@ def _strategies(source: str) -> Iterator[dict[str, Any]]:
                     "optional": [each for each in dict.fromkeys(optional) if each not in required],
                     "is_implemented": not _only_raises(cls.method("load_data")),
                 }
+
+
+def _routed(source: str) -> list[str]:
+    """The formats that the exporter has a method for."""
+    routers = (
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef) and node.name == "_router"
+    )
+    returned = next(each for each in ast.walk(next(routers)) if isinstance(each, ast.Return))
+    keys = returned.value.keys if isinstance(returned.value, ast.Dict) else ()
+    return [str(_value(key, {})[0]) for key in keys if key is not None]
+
+
+def _supported(source: str) -> list[str]:
+    """The formats that the exporter on Ray names."""
+    classes = (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef))
+    named = (_assigned(each.body).get("_SUPPORTED_FORMATS") for each in classes)
+    return sorted(ast.literal_eval(next(each for each in named if each is not None)))
 
 
 def _only_raises(method: ast.FunctionDef | None) -> bool:

@@ -20,6 +20,8 @@ __all__ = [
     "DatasetSource",
     "DatasetSpec",
     "Executor",
+    "Key",
+    "Path",
     "Plan",
     "ProcessSpec",
     "Recipe",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
@@ -73,6 +73,18 @@ class Catalogue:
     def strategies(self) -> tuple[Strategy, ...]:
         """How data is loaded."""
         return tuple(map(Strategy.of, self._release["strategies"]))
+
+    @property
+    def export_types(self) -> Mapping[str, Sequence[str]]:
+        """The formats that results can be written in: with "default", and on "ray"."""
+        found: Mapping[str, Sequence[str]] = self._release["export_types"]
+        return found
+
+    @property
+    def validators(self) -> Sequence[str]:
+        """The checks that data can be put to when they are read."""
+        found: Sequence[str] = self._release["validators"]
+        return found
 
     @cached_property
     def system_options(self) -> dict[str, Parameter]:

@@ -8,7 +8,7 @@ from tools.core.errors import ConflictError, InvalidArgumentsError
 from tools.sandbox.files.kept import digest_of
 from tools.sandbox.files.nofollow import read_up_to
 
-__all__ = ["MAX_EDIT_BYTES", "check_expected", "whole_content"]
+__all__ = ["MAX_EDIT_BYTES", "check_expected", "check_free", "whole_content"]
 
 MAX_EDIT_BYTES = 10_000_000
 """Largest file that is edited in memory."""
@@ -34,6 +34,15 @@ def whole_content(fd: int, path: str) -> bytes:
             next_actions=["Write a new file, or split this one first."],
         )
     return data
+
+
+def check_free(path: str, *, is_new: bool) -> None:
+    """Raises ConflictError if a file is there that should be new."""
+    if is_new:
+        raise ConflictError(
+            f"The file {path!r} is there already.",
+            next_actions=["Give another path, or have it replaced."],
+        )
 
 
 def check_expected(path: str, old: bytes | None, expected_sha256: str | None) -> None:

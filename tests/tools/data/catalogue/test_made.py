@@ -112,12 +112,28 @@ class Wiki:
     def load_data(self):
         raise NotImplementedError("not yet")
 '''
+EXPORTER = """
+class Exporter:
+    def _router():
+        return {"jsonl": Exporter.to_jsonl, "parquet": Exporter.to_parquet}
+"""
+RAY_EXPORTER = """
+class RayExporter:
+    _SUPPORTED_FORMATS = {"parquet", "csv"}
+"""
+VALIDATORS = """
+@DataValidatorRegistry.register("code")
+class CodeValidator: ...
+"""
 SOURCES = {
     "data_juicer/ops/base_op.py": BASE,
     "data_juicer/ops/filter/size_filter.py": OPERATOR,
     "data_juicer/config/config.py": CONFIGURATION,
     "data_juicer/format/csv_formatter.py": FORMATTERS,
     "data_juicer/core/data/load_strategy.py": STRATEGIES,
+    "data_juicer/core/data/data_validator.py": VALIDATORS,
+    "data_juicer/core/exporter.py": EXPORTER,
+    "data_juicer/core/ray_exporter.py": RAY_EXPORTER,
 }
 
 
@@ -207,7 +223,9 @@ def test_keys_of_a_configuration_are_read_from_its_parser(catalogue: Catalogue) 
     assert list(options) == ["np", "mode.kind", "custom_paths"]
     assert (options["np"].default, options["np"].description) == (4, "How many.")
     assert options["mode.kind"].schema == {"enum": ["a", "b"]}
-    assert options["custom_paths"].schema == {"type": "array", "items": {"type": "string"}}
+    listed = {"type": "array", "items": {"type": "string"}}
+    assert options["custom_paths"].schema == {"anyOf": [listed, {"type": "null"}]}
+    assert not any(each.is_required for each in options.values())
 
 
 def test_formatters_and_strategies_tell_what_they_take(catalogue: Catalogue) -> None:
@@ -216,6 +234,11 @@ def test_formatters_and_strategies_tell_what_they_take(catalogue: Catalogue) -> 
     assert catalogue.formatters["CsvFormatter"].suffixes == (".csv",)
     assert (s3.required, s3.optional, s3.is_implemented) == (("path",), ("region", "anon"), True)
     assert not wiki.is_implemented
+
+
+def test_formats_of_results_and_checks_of_data_are_told(catalogue: Catalogue) -> None:
+    assert catalogue.export_types == {"default": ["jsonl", "parquet"], "ray": ["csv", "parquet"]}
+    assert catalogue.validators == ["code"]
 
 
 def test_the_bundled_files_are_of_the_pinned_release() -> None:

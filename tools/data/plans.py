@@ -1,0 +1,95 @@
+"""Plans: recipes put together, checked whole, and saved for Data-Juicer."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError
+from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
+from tools.data.answers.specs import AssembledPlan, Checked, SavedPlan
+from tools.data.catalogue.catalogue import bundled
+from tools.data.checks.recipe import check_recipe
+from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, SystemSpec
+from tools.sandbox.files.text_files import FilePath
+
+__all__ = ["assemble_plan", "plan_save", "plan_validate"]
+
+_Plan = Annotated[
+    Plan, Field(description="As assemble_plan answers it"), Alias("plan_payload", "plan_data")
+]
+
+
+@tool(
+    scope=ToolScope.SANDBOXED,
+    effects={Effect.READ},
+    idempotent=True,
+    tags=("data", "recipes"),
+    capabilities=("make a plan for cleaning a data set out of its three specs",),
+)
+def assemble_plan(
+    context: RequestContext,
+    user_intent: Annotated[
+        str, Field(max_length=2_000, pattern=r"\S", description="What it is for")
+    ],
+    dataset_spec: Annotated[DatasetSpec, Field(description="As build_dataset_spec answers it")],
+    process_spec: Annotated[ProcessSpec, Field(description="As build_process_spec answers it")],
+    system_spec: Annotated[
+        SystemSpec | None, Field(description="As build_system_spec answers it")
+    ] = None,
+    approval_required: Annotated[
+        bool, Field(description="Whether a person is asked before it runs")
+    ] = True,
+) -> AssembledPlan:
+    """Puts a plan together of its parts, if they are valid each and together."""
+    recipe = Recipe(dataset=dataset_spec, process=process_spec, system=system_spec or SystemSpec())
+    findings = check_recipe(recipe, bundled(), context.sandbox)
+    findings.refuse("The plan")
+    plan = Plan(user_intent=user_intent, recipe=recipe, approval_required=approval_required)
+    return AssembledPlan(plan=plan, warnings=findings.warnings)
+
+
+@tool(
+    scope=ToolScope.SANDBOXED,
+    effects={Effect.READ},
+    idempotent=True,
+    tags=("data", "recipes"),
+    capabilities=("check a plan for cleaning a data set before it runs",),
+)
+def plan_validate(context: RequestContext, plan: _Plan) -> Checked:
+    """Checks a plan whole: data, operators, types of parameters, system, and all together."""
+    return Checked.of(check_recipe(plan.recipe, bundled(), context.sandbox))
+
+
+@tool(
+    scope=ToolScope.SANDBOXED,
+    effects={Effect.WRITE},
+    destructive=True,
+    tags=("data", "recipes"),
+    capabilities=("save a recipe as YAML for Data-Juicer",),
+    subject=Subject(SubjectKind.PATH, "output_path"),
+)
+def plan_save(
+    context: RequestContext,
+    plan: _Plan,
+    output_path: Annotated[FilePath, Field(description="A .yaml or .yml file beneath the root")],
+    overwrite: Annotated[bool, Field(description="Replace the file if it is there")] = False,
+) -> SavedPlan:
+    """Saves a valid plan as the YAML that `dj-process --config` takes."""
+    if not output_path.lower().endswith((".yaml", ".yml")):
+        raise InvalidArgumentsError(
+            f"output_path: {output_path!r} is no YAML file.",
+            next_actions=["Let it end in .yaml."],
+        )
+    findings = check_recipe(plan.recipe, bundled(), context.sandbox)
+    findings.refuse("The plan")
+    text = plan.to_yaml().encode()
+    written = context.sandbox.write(output_path, text, is_new=not overwrite)
+    return SavedPlan(
+        plan_path=written.path,
+        sha256=written.sha256,
+        operators=[each.name for each in plan.recipe.process.operators],
+        warnings=findings.warnings,
+    )
