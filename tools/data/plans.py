@@ -13,6 +13,7 @@ from tools.data.answers.specs import AssembledPlan, Checked, SavedPlan
 from tools.data.catalogue.catalogue import bundled
 from tools.data.checks.recipe import check_recipe
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, SystemSpec
+from tools.sandbox.files.editing import ABSENT
 from tools.sandbox.files.text_files import FilePath
 
 __all__ = ["assemble_plan", "plan_save", "plan_validate"]
@@ -86,7 +87,8 @@ def plan_save(
     findings = check_recipe(plan.recipe, bundled(), context.sandbox)
     findings.refuse("The plan")
     text = plan.to_yaml().encode()
-    written = context.sandbox.write(output_path, text, is_new=not overwrite)
+    expected = None if overwrite else ABSENT
+    written = context.sandbox.write(output_path, text, expected_sha256=expected)
     return SavedPlan(
         plan_path=written.path,
         sha256=written.sha256,

@@ -8,7 +8,10 @@ from tools.core.errors import ConflictError, InvalidArgumentsError
 from tools.sandbox.files.kept import digest_of
 from tools.sandbox.files.nofollow import read_up_to
 
-__all__ = ["MAX_EDIT_BYTES", "check_expected", "check_free", "whole_content"]
+__all__ = ["ABSENT", "MAX_EDIT_BYTES", "check_expected", "whole_content"]
+
+ABSENT = "absent"
+"""What is expected in the place of a digest where nothing may be there yet."""
 
 MAX_EDIT_BYTES = 10_000_000
 """Largest file that is edited in memory."""
@@ -36,20 +39,18 @@ def whole_content(fd: int, path: str) -> bytes:
     return data
 
 
-def check_free(path: str, *, is_new: bool) -> None:
-    """Raises ConflictError if a file is there that should be new."""
-    if is_new:
-        raise ConflictError(
-            f"The file {path!r} is there already.",
-            next_actions=["Give another path, or have it replaced."],
-        )
-
-
 def check_expected(path: str, old: bytes | None, expected_sha256: str | None) -> None:
     """Raises ConflictError if a content, or none, has not the digest that it must have."""
     if expected_sha256 is None:
         return
     actual = None if old is None else digest_of(old)
+    if expected_sha256 == ABSENT:
+        if actual is None:
+            return
+        raise ConflictError(
+            f"The file {path!r} is there already.",
+            next_actions=["Give another path, or have it replaced."],
+        )
     if actual is not None and actual.startswith(expected_sha256.lower()):
         return
     found = "does not exist" if actual is None else f"has the digest {actual[:12]}"

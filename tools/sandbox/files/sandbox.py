@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from storage.keeping.changes.models import ABSENT, FileState
 from tools.core.errors import InvalidArgumentsError, UnavailableError
-from tools.sandbox.files.editing import check_expected, check_free, whole_content
+from tools.sandbox.files.editing import check_expected, whole_content
 from tools.sandbox.files.kept import ChangeKeeper, Found, digest_of, kept, look_for
 from tools.sandbox.files.listing import Listing, list_entries
 from tools.sandbox.files.nofollow import read_up_to
@@ -211,26 +211,18 @@ class Sandbox:
             except OSError:
                 return True
 
-    def write(
-        self,
-        path: str,
-        data: bytes,
-        *,
-        expected_sha256: str | None = None,
-        is_new: bool = False,
-    ) -> Written:
+    def write(self, path: str, data: bytes, *, expected_sha256: str | None = None) -> Written:
         """Replaces a file's content in one step, or creates the file and its directories.
 
         Args:
             path: The file; a link inside the root is followed to its target.
             data: The whole new content.
-            expected_sha256: Digest of the present content, hexadecimal, or its beginning.
-            is_new: Whether nothing may be there yet.
+            expected_sha256: Digest of the present content, or its beginning; ABSENT of no file.
 
         Raises:
-            ConflictError: If the present content has another digest, or should not be there.
+            ConflictError: If the present content has another digest, or is there at all.
         """
-        return self._replace(path, lambda _old: data, expected_sha256, whole=True, is_new=is_new)
+        return self._replace(path, lambda _old: data, expected_sha256, whole=True)
 
     def edit(
         self,
@@ -310,7 +302,6 @@ class Sandbox:
         expected_sha256: str | None,
         *,
         whole: bool,
-        is_new: bool = False,
     ) -> Written:
         with (
             explained(path, self._root),
@@ -324,7 +315,6 @@ class Sandbox:
             existing = place.status()
             old: bytes | None = None
             if existing is not None:
-                check_free(path, is_new=is_new)
                 place.check_writable()
                 if reads:
                     old = whole_content(place.open_read(), path)

@@ -24,6 +24,7 @@ from tools.core.errors import (
     ToolError,
     UnavailableError,
 )
+from tools.sandbox.files.editing import ABSENT
 from tools.sandbox.files.openat import DirectoryOpener, open_beneath, walk_beneath
 from tools.sandbox.files.sandbox import Sandbox
 
@@ -147,6 +148,13 @@ def test_only_the_present_content_that_was_expected_is_replaced(sandbox: Sandbox
         assert "Read the file again" in caught.value.next_actions[0]
     assert (sandbox.root / "file").read_bytes() == b"2"
     assert names(sandbox.root) == ["file"]
+
+
+def test_where_nothing_may_be_yet_only_a_new_file_is_written(sandbox: Sandbox) -> None:
+    sandbox.write("file", b"1", expected_sha256=ABSENT)
+    with pytest.raises(ConflictError, match="is there already"):
+        sandbox.write("file", b"2", expected_sha256=ABSENT)
+    assert (sandbox.root / "file").read_bytes() == b"1"
 
 
 def test_an_edit_needs_a_file(sandbox: Sandbox) -> None:
