@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from server.settings import Settings
 
 if TYPE_CHECKING:
-    from tools.data.environment import DataEnvironment
+    from tools.data.running.environment import DataEnvironment
 
 __all__ = ["data_environment"]
 
@@ -20,6 +20,6 @@ def data_environment(settings: Settings, environ: Mapping[str, str]) -> DataEnvi
         settings: What can be set.
         environ: The environment of this process, for uv's index and proxy.
     """
-    from tools.data.environment import DataEnvironment
+    from tools.data.running.environment import DataEnvironment
 
     return DataEnvironment(settings.data_dir, environ=environ)

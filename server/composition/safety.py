@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from server.mcp.approvals import StoredApprovals
     from server.settings.safety import PolicySettings
+    from tools.data.running.workers import DataWorkers
     from tools.functions.programs.cells import Cells
     from tools.policy.policy import Policy
     from tools.policy.rules import Rule
@@ -45,6 +47,7 @@ __all__ = [
     "make_approvals",
     "make_audit",
     "make_cells",
+    "make_data_workers",
     "make_history",
     "make_machine",
     "make_policy",
@@ -216,6 +219,7 @@ def make_machine(
         web=partial(_web, settings, secrets),
         search=partial(_search, settings),
         cells=partial(make_cells, settings),
+        data=partial(make_data_workers, settings, environ),
     )
 
 
@@ -265,13 +269,27 @@ def make_processes(
 def make_cells(settings: Settings) -> Cells:
     """What runs what agents wrote, in processes that see nothing of the user's."""
     from tools.functions.programs.cells import Cells
-
-    return Cells(partial(_make_bare_processes, settings), _limits(settings).memory_bytes)
-
-
-def _make_bare_processes(settings: Settings, root: Path) -> Processes:
-    """What starts programs whose root is an empty directory."""
     from tools.functions.programs.packages import find_packages
+
+    make = partial(_make_bare_processes, settings, find_packages(), _limits(settings))
+    return Cells(make, _limits(settings).memory_bytes)
+
+
+def make_data_workers(settings: Settings, environ: Mapping[str, str]) -> DataWorkers:
+    """What runs recipes, in processes that see nothing of the user's."""
+    from tools.data.running.environment import DataEnvironment
+    from tools.data.running.workers import PROGRAM, DataWorkers
+
+    environment = DataEnvironment(settings.data_dir, environ=environ)
+    limits = replace(_limits(settings), cpu_seconds=0)  # they have deadlines, and stay for the next
+    make = partial(_make_bare_processes, settings, (environment.path, PROGRAM), limits)
+    return DataWorkers(environment, make)
+
+
+def _make_bare_processes(
+    settings: Settings, readable: Sequence[Path], limits: Limits, root: Path
+) -> Processes:
+    """What starts programs whose root is a directory of the product's own."""
     from tools.sandbox.processes.processes import Processes
 
     return Processes(
@@ -279,9 +297,9 @@ def _make_bare_processes(settings: Settings, root: Path) -> Processes:
         protected=(),
         read_only=(),
         mode=settings.system.sandbox,
-        limits=_limits(settings),
+        limits=limits,
         environment={},
-        readable=find_packages(),
+        readable=readable,
         network=(),
         sandbox=Sandbox(root),
         git_config=bytes,

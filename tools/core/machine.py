@@ -19,10 +19,17 @@ if TYPE_CHECKING:  # the processes of function files start without these
     from tools.sandbox.web.client import WebClient
     from tools.sandbox.web.search.search import WebSearch
 
-__all__ = ["Confining", "Machine", "first_use"]
+__all__ = ["Closing", "Confining", "Machine", "first_use"]
 
 
-class Confining(Protocol):
+class Closing(Protocol):
+    """What ends when the machine does."""
+
+    async def aclose(self) -> None:
+        """Ends it."""
+
+
+class Confining(Closing, Protocol):
     """What starts programs, confined as far as can be."""
 
     async def is_confined(self) -> bool:
@@ -31,9 +38,6 @@ class Confining(Protocol):
     async def is_offline(self) -> bool:
         """Returns whether every program that runs is confined, and reaches no host."""
 
-    async def aclose(self) -> None:
-        """Ends it."""
-
 
 def _no_agents() -> object:
     raise UnavailableError("Nothing can be delegated here.")
@@ -41,6 +45,10 @@ def _no_agents() -> object:
 
 def _none_created() -> object:
     raise UnavailableError("No tools can be created here.")
+
+
+def _no_data() -> Closing:
+    raise UnavailableError("No recipes can be run here.")
 
 
 class Machine:
@@ -56,6 +64,8 @@ class Machine:
             `tools.agent.agents.agents.Agents`.
         created: Makes what keeps the tools that agents wrote, of which nothing is known here; see
             `tools.functions.programs.created.created_of`.
+        data: Makes what runs recipes, of which no more is known here; see
+            `tools.data.running.workers.workers_of`.
     """
 
     def __init__(
@@ -67,6 +77,7 @@ class Machine:
         cells: Callable[[], Confining],
         agents: Callable[[], object] = _no_agents,
         created: Callable[[], object] = _none_created,
+        data: Callable[[], Closing] = _no_data,
     ) -> None:
         self._make_processes = processes
         self._make_web = web
@@ -74,6 +85,7 @@ class Machine:
         self._make_cells = cells
         self._make_agents = agents
         self._make_created = created
+        self._make_data = data
 
     @made_once
     def processes(self) -> Processes:
@@ -100,6 +112,15 @@ class Machine:
             UnavailableError: If none are kept here.
         """
         return self._make_created()
+
+    @made_once
+    def data(self) -> Closing:
+        """Runs recipes.
+
+        Raises:
+            UnavailableError: If none can be run here.
+        """
+        return self._make_data()
 
     @made_once
     def last_programs(self) -> LastPrograms:
@@ -142,7 +163,7 @@ class Machine:
             yield
         finally:
             made = vars(self)
-            for name in ("jobs", "cells", "file_search", "processes", "search", "web"):
+            for name in ("jobs", "data", "cells", "file_search", "processes", "search", "web"):
                 if name in made:
                     await made.pop(name).aclose()
 

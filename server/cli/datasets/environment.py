@@ -11,7 +11,7 @@ import typer
 from server.cli.terminal.options import ConfigOption, DataDirOption
 
 if TYPE_CHECKING:
-    from tools.data.environment import DataEnvironment, Extent
+    from tools.data.running.environment import DataEnvironment, Extent
 
 __all__ = ["remove", "setup"]
 
@@ -32,7 +32,7 @@ def setup(
 ) -> None:
     """Install Data-Juicer in an environment of its own; run it again to resume."""
     from server.cli.terminal.interruption import run
-    from tools.data.environment import Extent
+    from tools.data.running.environment import Extent
 
     environment = _environment(data_dir, config)
     extent = Extent.FULL if full else Extent.MINIMAL
@@ -54,8 +54,8 @@ def remove(data_dir: DataDirOption = None, config: ConfigOption = None) -> None:
 
 def _tell(environment: DataEnvironment, extent: Extent) -> None:
     """What would be installed, and where."""
-    from tools.data.environment import PINNED, Extent
     from tools.data.release import VERSION
+    from tools.data.running.environment import PINNED, Extent
 
     typer.echo(f"{environment.path} would have {SIZES[extent]}:")
     if extent is Extent.FULL:

@@ -1,4 +1,4 @@
-"""The product, and Data-Juicer as it is really set up, once for all tests that need it."""
+"""The product, for tools of recipes; and Data-Juicer as it is really set up, once for all tests."""
 
 from __future__ import annotations
 
@@ -11,10 +11,17 @@ from typing import Any
 import anyio
 import pytest
 
-from tools.data.environment import DataEnvironment, Extent
+from tools.data.running.environment import DataEnvironment, Extent
 
 
-async def say_nothing(_line: str) -> None:
+@pytest.fixture
+async def crib(open_crib: Callable[[], AbstractAsyncContextManager[Any]]) -> AsyncIterator[Any]:
+    """The product and a client of it."""
+    async with open_crib() as opened:
+        yield opened
+
+
+async def _say_nothing(_line: str) -> None:
     await anyio.lowlevel.checkpoint()
 
 
@@ -23,7 +30,7 @@ def data_juicer(tmp_path_factory: pytest.TempPathFactory) -> DataEnvironment:
     """The environment, which all processes of a test run share."""
     shared = tmp_path_factory.getbasetemp().parent / "shared"
     environment = DataEnvironment(shared, environ=os.environ)
-    anyio.run(environment.set_up, Extent.MINIMAL, say_nothing)
+    anyio.run(environment.set_up, Extent.MINIMAL, _say_nothing)
     return environment
 
 
@@ -33,8 +40,14 @@ def nowhere(tmp_path: Path) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "UV_OFFLINE": "1", "UV_CACHE_DIR": str(tmp_path / "cache")}
 
 
-@pytest.fixture
-async def crib(open_crib: Callable[[], AbstractAsyncContextManager[Any]]) -> AsyncIterator[Any]:
-    """The product and a client of it."""
-    async with open_crib() as opened:
+@pytest.fixture(scope="module")
+async def workshop(
+    data_juicer: DataEnvironment,
+    tmp_path_factory: pytest.TempPathFactory,
+    open_shared: Callable[[], AbstractAsyncContextManager[Any]],
+) -> AsyncIterator[Any]:
+    """The product with Data-Juicer, once for a module."""
+    async with open_shared() as opened:
+        link = opened.app.settings.data_dir / "data-juicer"
+        link.symlink_to(data_juicer.path)
         yield opened

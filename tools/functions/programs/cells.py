@@ -6,30 +6,25 @@ network, no session. So a spare one belongs to nobody, and waits for whoever com
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import signal
-import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import anyio
 import anyio.to_thread
-from anyio.abc import SocketStream, TaskGroup, TaskStatus
+from anyio.abc import TaskStatus
 
 from tools.core.errors import RateLimitedError, ToolError
 from tools.core.machine import Machine, first_use
-from tools.functions.programs.claims import checked
+from tools.functions.programs.cell_process import CellProcess
 from tools.functions.workers import bootstrap
-from tools.functions.workers.bounds import OF_CELLS
-from tools.functions.workers.messages import Load, Message
+from tools.functions.workers.background import Background
+from tools.functions.workers.messages import Load
 from tools.functions.workers.output_log import OutputLog
 from tools.functions.workers.worker import Sink, Worker, WorkerEndedError
-from tools.sandbox.processes.launching.program import Program, read_output, read_rest
 from tools.sandbox.processes.models import Command
 from tools.sandbox.processes.processes import Processes
 from tools.sandbox.processes.temporary import PrivateDirectory
@@ -44,15 +39,7 @@ IDLE_SECONDS = 300.0
 MOST_AT_ONCE = 64
 """Those that run: created tools that call each other would else be as many as they like."""
 
-MOST_A_SECOND = 16_000_000
-"""Bytes that are taken of one cell within a second."""
-LEAST = 3_200
-"""Bytes for which the shortest message counts among those."""
-
 _COMMAND = (sys.executable, "-I", "-X", "utf8", bootstrap.__file__, "confined")
-
-SIGNALLED = 128
-"""Exit codes above are signals, as a shell has it."""
 
 
 class Cells:
@@ -67,9 +54,7 @@ class Cells:
         self._memory_bytes = memory_bytes
         self._root = PrivateDirectory()
         self._processes = make(Path(self._root.path))
-        self._group: TaskGroup | None = None
-        self._ready = anyio.Event()
-        self._serving: asyncio.Task[None] | None = None
+        self._background = Background()
         self._spare: _Spare | None = None
         self._running_now = 0
 
@@ -96,7 +81,7 @@ class Cells:
             RateLimitedError: As many run as may.
             WorkerEndedError: It ended before it had loaded that.
         """
-        group = await self._running()
+        group = await self._background.group()
         sink = output or OutputLog(Path(load.path).name).feed
         limited = replace(load, memory_bytes=self._memory_bytes)
         worker: Worker = await group.start(self._run, limited, sink)
@@ -106,25 +91,10 @@ class Cells:
         """Ends all of them."""
         with anyio.CancelScope(shield=True):
             try:
-                if self._serving is not None:
-                    self._serving.cancel()
-                    with suppress(asyncio.CancelledError):
-                        await self._serving
+                await self._background.aclose()
             finally:
                 await self._processes.aclose()
                 await anyio.to_thread.run_sync(self._root.close)
-
-    async def _running(self) -> TaskGroup:
-        """The group of their tasks, which outlives the call that needs it first."""
-        if self._serving is None:
-            self._serving = asyncio.create_task(self._serve())
-        await self._ready.wait()
-        return cast("TaskGroup", self._group)
-
-    async def _serve(self) -> None:
-        async with anyio.create_task_group() as self._group:
-            self._ready.set()
-            await anyio.sleep_forever()
 
     async def _run(self, load: Load, sink: Sink, *, task_status: TaskStatus[Worker]) -> None:
         """Runs a worker; what goes wrong with it once it has loaded ends no other."""
@@ -143,7 +113,7 @@ class Cells:
         finally:
             self._running_now -= 1
 
-    async def _next(self) -> _Cell:
+    async def _next(self) -> CellProcess:
         """The process that waits, or a new one; another is started to wait then."""
         spare, self._spare = self._spare, None
         try:
@@ -151,25 +121,16 @@ class Cells:
         except BaseException:  # it waits for somebody else
             self._spare = self._spare or spare
             raise
+        group = await self._background.group()
         if cell is None:
             cell = await self._start()
         if self._spare is None:
             self._spare = _Spare(self._start)
-            cast("TaskGroup", self._group).start_soon(self._spare.wait)  # before another takes it
+            group.start_soon(self._spare.wait)  # before another takes it
         return cell
 
-    async def _start(self) -> _Cell:
-        ours, its = socket.socketpair()
-        stream = await SocketStream.from_socket(ours)
-        try:
-            with its:
-                program = await self._processes.start(
-                    Command(argv=_COMMAND, channel=its.fileno(), writes=False)
-                )
-        except BaseException:
-            await anyio.aclose_forcefully(stream)
-            raise
-        return _Cell(program, stream)
+    async def _start(self) -> CellProcess:
+        return await CellProcess.start(self._processes, Command(argv=_COMMAND, writes=False))
 
 
 async def cells_of(machine: Machine) -> Cells:
@@ -184,11 +145,11 @@ class _Spare:
         start: Starts it.
     """
 
-    def __init__(self, start: Callable[[], Awaitable[_Cell]]) -> None:
+    def __init__(self, start: Callable[[], Awaitable[CellProcess]]) -> None:
         self._start = start
         self._started = anyio.Event()
         self._taken = anyio.Event()
-        self._cell: _Cell | None = None
+        self._cell: CellProcess | None = None
 
     async def wait(self) -> None:
         """Starts it, and ends it if it is not taken in time."""
@@ -206,7 +167,7 @@ class _Spare:
             if cell is not None:
                 await cell.aclose()
 
-    async def taken(self) -> _Cell | None:
+    async def taken(self) -> CellProcess | None:
         """Returns it, once, as soon as it is started; None where it could not be, or has ended."""
         await self._started.wait()
         cell, self._cell = self._cell, None
@@ -215,94 +176,3 @@ class _Spare:
             await cell.aclose()
             return None
         return cell
-
-
-class _Cell:
-    """A confined process, as the process of a worker.
-
-    Args:
-        program: The process.
-        stream: Our end of the socket that is its stdin.
-    """
-
-    bounds = OF_CELLS
-    is_confined = True
-
-    def __init__(self, program: Program, stream: SocketStream) -> None:
-        self._program = program
-        self._stream = stream
-        self._turn = anyio.Lock()
-        self._exit_code = 0
-        self._is_closed = False
-        self._has_hung_up = False
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether nothing of it is left."""
-        return self._program.has_ended
-
-    @property
-    async def said(self) -> AsyncIterator[bytes]:
-        """What it says to the server, which listens more slowly to one that says very much."""
-        left = MOST_A_SECOND
-        began = anyio.current_time()
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # it was killed
-            async for chunk in self._stream:
-                yield chunk
-                left -= len(chunk) + LEAST * chunk.count(b"\n")
-                if left < 0:
-                    await anyio.sleep_until(began + 1)
-                    left, began = MOST_A_SECOND, anyio.current_time()
-
-    def checked(self, message: Message) -> Message:
-        """Returns a message of it.
-
-        Raises:
-            ValueError: If a cell may send none that looks like this.
-        """
-        return checked(message)
-
-    async def send(self, line: bytes) -> None:
-        """Sends it a line; nobody takes it where it has ended, or is told that nothing comes."""
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            async with self._turn:
-                if not self._has_hung_up:
-                    await self._stream.send(line)
-
-    async def hang_up(self) -> None:
-        """Lets it know that nothing more is sent."""
-        self._has_hung_up = True
-        with suppress(OSError):
-            await self._stream.send_eof()
-
-    async def read_output(self, sink: Sink) -> None:
-        """Hands on what it prints."""
-        await read_output(self._program, sink, sink)
-
-    def read_printed(self, sink: Sink) -> None:
-        """Hands on what it has printed so far."""
-        if not self._is_closed:
-            read_rest(self._program, sink, sink)
-
-    async def wait(self) -> object:
-        """Waits until nothing of it is left."""
-        self._exit_code = await self._program.wait()
-        return self._exit_code
-
-    async def kill(self) -> None:
-        """Ends it with all that it has started."""
-        await self._program.kill()
-
-    def ending(self) -> str:
-        """How it ended."""
-        code = self._exit_code
-        is_killed = code > SIGNALLED
-        how = signal.Signals(code - SIGNALLED).name if is_killed else f"exit code {code}"
-        said = " ".join(["", *(f"({note})" for note in self._program.notes)])
-        return f"{'was killed by' if is_killed else 'ended with'} {how}{said.rstrip()}"
-
-    async def aclose(self) -> None:
-        """Ends it, and closes what leads to it."""
-        self._is_closed = True
-        await anyio.aclose_forcefully(self._stream)
-        await self._program.aclose()

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from tools.core.errors import UnavailableError
-from tools.data.environment import DataEnvironment, Extent, Installed
 from tools.data.release import VERSION
+from tools.data.running.environment import DataEnvironment, Extent, Installed
 from tools.functions.installer import python_of
 
 pytestmark = pytest.mark.anyio

@@ -78,7 +78,7 @@ class DataEnvironment:
     """
 
     def __init__(self, data_dir: Path, *, environ: Mapping[str, str]) -> None:
-        self.path = data_dir.absolute() / "data-juicer"
+        self.path = data_dir.resolve() / "data-juicer"
         self._environ = {
             name: value
             for name, value in environ.items()

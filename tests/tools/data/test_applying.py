@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, Step
+
+pytestmark = pytest.mark.anyio
+
+TEXTS = (
+    "The bowline makes a loop that does not slip,\u00a0even under load.",
+    "the bowline makes a loop that does not slip, even under load.",
+    "Too short.",
+    None,
+    "A sourdough loaf needs flour, water, salt and a lively starter.",
+    "%%%% #### ---- ==== ++++ //// **** @@@@ &&&& ^^^^ ~~~~",
+)
+CLEANING: dict[str, dict[str, Any]] = {
+    "whitespace_normalization_mapper": {},
+    "punctuation_normalization_mapper": {},
+    "text_length_filter": {"min_len": 20},
+    "alphanumeric_filter": {"min_ratio": 0.5},
+    "document_deduplicator": {"lowercase": True},
+}
+SIMILAR: dict[str, dict[str, Any]] = {
+    "clean_links_mapper": {},
+    "character_repetition_filter": {"max_ratio": 0.5},
+    "document_minhash_deduplicator": {"num_bands": 42, "num_rows_per_band": 6},
+    "range_specified_field_selector": {"field_key": "id", "lower_rank": 0, "upper_rank": 50},
+}
+
+
+def write_rows(path: Path, texts: tuple[str | None, ...] = TEXTS) -> None:
+    rows = ({"id": at, "text": text, "meta": {"of": "us"}} for at, text in enumerate(texts))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def save(
+    root: Path,
+    operators: Mapping[str, Mapping[str, Any]],
+    *,
+    asks: bool = False,
+    source: str = "raw.jsonl",
+    export: str = "out.jsonl",
+    **system: Any,
+) -> str:
+    """Saves a plan; returns its path."""
+    recipe = Recipe(
+        dataset=DatasetSpec(dataset_path=source, export_path=export, text_keys=["text"]),
+        process=ProcessSpec(
+            operators=[Step(name=name, params=dict(each)) for name, each in operators.items()]
+        ),
+        system=system,
+    )
+    plan = Plan(user_intent="Clean it", recipe=recipe, approval_required=asks)
+    (root / "plan.yaml").write_text(plan.to_yaml(), encoding="utf-8")
+    return "plan.yaml"
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+async def test_without_data_juicer_it_is_unavailable_with_the_command(crib: Any) -> None:
+    write_rows(crib.root / "raw.jsonl")
+    kind, told = await crib.failure("apply_recipe", plan_path=save(crib.root, CLEANING))
+    assert kind == "unavailable"
+    assert "data setup`" in told
+    assert not (crib.root / "out.jsonl").exists()
+
+
+async def test_a_plan_that_requires_approval_is_not_run_without(crib: Any) -> None:
+    plan = save(crib.root, CLEANING, asks=True)
+    kind, told = await crib.failure("apply_recipe", plan_path=plan)
+    assert kind == "approval_required"
+    assert "confirm=true" in told
+
+
+async def test_what_it_reads_is_never_replaced(crib: Any) -> None:
+    write_rows(crib.root / "raw.jsonl")
+    plan = save(crib.root, CLEANING, export="./raw.jsonl")
+    kind, told = await crib.failure("apply_recipe", plan_path=plan)
+    assert kind == "conflict"
+    assert "raw.jsonl" in told
+
+
+@pytest.mark.data
+async def test_a_run_tells_what_each_operator_did_and_writes_what_is_left(workshop: Any) -> None:
+    write_rows(workshop.root / "raw.jsonl")
+    report = await workshop.call("apply_recipe", plan_path=save(workshop.root, CLEANING))
+    assert (report["rows_in"], report["rows_out"], report["engine"]) == (6, 2, "direct")
+    assert [(step["operator"], step["rows_in"], step["rows_out"]) for step in report["steps"]] == [
+        ("(no text)", 6, 5),
+        ("whitespace_normalization_mapper", 5, 5),
+        ("punctuation_normalization_mapper", 5, 5),
+        ("text_length_filter", 5, 4),
+        ("alphanumeric_filter", 4, 3),
+        ("document_deduplicator", 3, 2),
+    ]
+    assert {row["row"]: row["operator"] for row in report["dropped"]} == {
+        2: "document_deduplicator",
+        3: "text_length_filter",
+        4: "(no text)",
+        6: "alphanumeric_filter",
+    }
+    assert rows(workshop.root / "out.jsonl") == [
+        {"id": 0, "text": str(TEXTS[0]).replace("\u00a0", " "), "meta": {"of": "us"}},
+        {"id": 4, "text": TEXTS[4], "meta": {"of": "us"}},
+    ]
+
+
+@pytest.mark.data
+async def test_a_dry_run_writes_nothing(workshop: Any) -> None:
+    write_rows(workshop.root / "raw.jsonl")
+    plan = save(workshop.root, CLEANING, asks=True, export="dry.jsonl")
+    report = await workshop.call("apply_recipe", plan_path=plan, dry_run=True)
+    assert (report["rows_out"], report["written"]) == (2, [])
+    assert not (workshop.root / "dry.jsonl").exists()
+
+
+@pytest.mark.data
+async def test_a_person_who_agrees_has_it_run(workshop: Any) -> None:
+    write_rows(workshop.root / "raw.jsonl")
+    plan = save(workshop.root, CLEANING, asks=True, export="agreed.jsonl")
+    await workshop.call("apply_recipe", plan_path=plan, confirm=True)
+    assert len(rows(workshop.root / "agreed.jsonl")) == 2
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("operators", "export"),
+    [(CLEANING, "a.jsonl"), (SIMILAR, "b.jsonl"), (CLEANING, "c.parquet"), (CLEANING, "d.json")],
+)
+async def test_operators_called_directly_write_what_dj_process_writes(
+    workshop: Any, operators: dict[str, dict[str, Any]], export: str
+) -> None:
+    texts = tuple(f"{text or ''} {'again ' * (at % 7)}" for at, text in enumerate(TEXTS * 40))
+    write_rows(workshop.root / "raw.jsonl", texts)
+    plan = save(workshop.root, operators, export=f"direct/{export}")
+    direct = await workshop.call("apply_recipe", plan_path=plan)
+    # A key that changes no row, and that only the program heeds.
+    plan = save(workshop.root, operators, export=f"program/{export}", open_tracer=False)
+    program = await workshop.call("apply_recipe", plan_path=plan)
+    assert (direct["engine"], program["engine"]) == ("direct", "dj-process")
+    assert 0 < direct["rows_out"] < direct["rows_in"]
+    told = [
+        [(step["operator"], step["rows_in"], step["rows_out"]) for step in report["steps"]]
+        for report in (direct, program)
+    ]
+    assert told[0] == told[1]
+    written = [workshop.root / folder / export for folder in ("direct", "program")]
+    if not export.endswith("parquet"):  # which names its writer's types
+        assert written[0].read_bytes() == written[1].read_bytes()
+    assert [each.name for each in (workshop.root / "program").glob("*_stats*")] == []
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("operators", "kind", "says"),
+    [
+        ({"text_length_filtre": {}}, "invalid_arguments", "text_length_filter"),
+        ({"text_length_filter": {"min_length": 3}}, "invalid_arguments", "min_len"),
+        ({"text_length_filter": {"min_len": "ten"}}, "invalid_arguments", "'ten'"),
+        ({"text_length_filter": {"text_key": "body"}}, "tool_failed", "body"),
+        ({"nlpaug_en_mapper": {}}, "unavailable", "nlpaug"),
+        # Data-Juicer would skip all rows.
+        ({"document_simhash_deduplicator": {"skip_op_error": True}}, "unavailable", "simhash"),
+    ],
+)
+async def test_a_failure_says_what_it_was_and_replaces_nothing(
+    workshop: Any, operators: dict[str, dict[str, Any]], kind: str, says: str
+) -> None:
+    write_rows(workshop.root / "raw.jsonl")
+    (workshop.root / "kept.jsonl").write_text("as it was\n")
+    plan = save(workshop.root, operators, export="kept.jsonl", skip_op_error=False)
+    failed, told = await workshop.failure("apply_recipe", plan_path=plan)
+    assert failed == kind, told
+    assert says in told
+    assert (workshop.root / "kept.jsonl").read_text() == "as it was\n"
+
+
+@pytest.mark.data
+async def test_a_field_that_no_row_has_is_told_with_those_that_they_have(workshop: Any) -> None:
+    (workshop.root / "raw.jsonl").write_text('{"body": "Some words"}\n')
+    kind, told = await workshop.failure("apply_recipe", plan_path=save(workshop.root, CLEANING))
+    assert kind == "invalid_arguments"
+    assert "'text'" in told
+    assert "'body'" in told
+
+
+@pytest.mark.data
+async def test_a_run_that_takes_too_long_is_ended(workshop: Any) -> None:
+    write_rows(workshop.root / "raw.jsonl", ("Some words that are long enough.",) * 20_000)
+    plan = save(workshop.root, CLEANING, export="late.jsonl")
+    kind, told = await workshop.failure("apply_recipe", plan_path=plan, timeout_seconds=0.3)
+    assert kind == "timeout"
+    assert "timeout_seconds" in told
+    assert not (workshop.root / "late.jsonl").exists()
+    write_rows(workshop.root / "raw.jsonl")  # and the next is run as ever
+    assert (await workshop.call("apply_recipe", plan_path=plan))["rows_out"] == 2

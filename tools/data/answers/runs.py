@@ -1,0 +1,101 @@
+"""What came of a run: rows in and out, which operator dropped how many, and what was written."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tools.core.invisible import visible_controls
+from tools.core.result import OmitNone, ToolModel
+
+__all__ = ["RunReport", "ShownRow", "StepReport", "WrittenFile"]
+
+
+class StepReport(ToolModel):
+    """What one operator did.
+
+    Attributes:
+        operator: Its name; "(no text)" for rows that have no text, which are never read.
+        rows_in: Rows before it.
+        rows_out: Rows after it.
+        seconds: How long it took.
+        failed: Batches or rows that it skipped because of an error.
+        errors: The first of these errors.
+    """
+
+    operator: str
+    rows_in: int
+    rows_out: int
+    seconds: float
+    failed: int
+    errors: list[str]
+
+
+class ShownRow(ToolModel):
+    """A row that was kept, or dropped.
+
+    Attributes:
+        row: Its number in what was read, from 1.
+        text: How its text began, before any operator.
+        operator: What dropped it; absent where it was kept.
+    """
+
+    row: int
+    text: str
+    operator: OmitNone[str] = None
+
+
+class WrittenFile(ToolModel):
+    """A file that was written.
+
+    Attributes:
+        path: Relative to the root.
+        size: Bytes.
+        sha256: Digest of its content.
+    """
+
+    path: str
+    size: int
+    sha256: str
+
+
+class RunReport(ToolModel):
+    """What came of a run.
+
+    Attributes:
+        dry_run: Whether nothing was written, and only the first rows were read.
+        engine: Whether the operators were called directly, or `dj-process` ran the recipe.
+        rows_in: Rows that were read.
+        rows_out: Rows that are left.
+        steps: What each operator did, in order.
+        kept: Some rows that are left.
+        dropped: Some rows that are not, with the operator that dropped each.
+        written: The files that were written.
+    """
+
+    dry_run: bool
+    engine: Literal["direct", "dj-process", "ray"]
+    rows_in: int
+    rows_out: int
+    steps: list[StepReport]
+    kept: list[ShownRow]
+    dropped: list[ShownRow]
+    written: list[WrittenFile]
+
+    def to_text(self) -> str:
+        """A line for the whole, one for each operator, and one for each row that is shown."""
+        what = "A try on the first rows" if self.dry_run else "Done"
+        lines = [f"{what}: {self.rows_in} rows in, {self.rows_out} out."]
+        for step in self.steps:
+            lines.append(f"- {step.operator}: {step.rows_in} -> {step.rows_out}")
+            if step.failed:
+                lines.append(f"  skipped {step.failed} because of errors: {'; '.join(step.errors)}")
+        lines += [f"dropped by {row.operator}: {_line(row)}" for row in self.dropped]
+        lines += [f"kept: {_line(row)}" for row in self.kept]
+        lines += [f"Wrote {each.path}, {each.size} bytes." for each in self.written]
+        if self.dry_run:
+            lines.append("Nothing was written: call again with dry_run=false.")
+        return "\n".join(lines)
+
+
+def _line(row: ShownRow) -> str:
+    return f"row {row.row}: {visible_controls(' '.join(row.text.split()))}"

@@ -1,0 +1,70 @@
+"""Recipes are run: on Data-Juicer, confined, with what came of each operator."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import anyio.to_thread
+from pydantic import Field
+
+from tools.core.context import RequestContext
+from tools.core.errors import ApprovalRequiredError
+from tools.core.spec import Confirmation, Effect, Subject, SubjectKind, ToolScope, tool
+from tools.data.answers.runs import RunReport
+from tools.data.recipe import Plan
+
+__all__ = ["MOST_SECONDS", "apply_recipe"]
+
+MOST_SECONDS = 21_600
+"""How long a run may take."""
+
+PLAN_BYTES = 1_000_000
+
+
+@tool(
+    scope=ToolScope.SYSTEM,
+    effects={Effect.WRITE, Effect.EXECUTE},
+    destructive=True,  # what is at the recipe's export_path is replaced
+    confirmation=Confirmation.REQUIRED,
+    confirm_if="confirm=true",
+    tags=("data",),
+    capabilities=("run a recipe on a data set", "clean, filter and deduplicate a data set"),
+    timeout=MOST_SECONDS + 60,
+    becomes_job=True,
+    in_cell=True,
+    subject=Subject(SubjectKind.PATH, "plan_path"),
+)
+async def apply_recipe(
+    context: RequestContext,
+    plan_path: Annotated[
+        str, Field(min_length=1, max_length=4_096, description="A plan that plan_save wrote")
+    ],
+    dry_run: Annotated[
+        bool, Field(description="Try it on the first 1,000 rows, and write nothing")
+    ] = False,
+    timeout_seconds: Annotated[
+        float, Field(gt=0, le=MOST_SECONDS, description="It is ended then")
+    ] = 3_600,
+    confirm: Annotated[
+        bool, Field(description="Ask the user for the approval that the plan requires")
+    ] = False,
+) -> RunReport:
+    """Runs a recipe on its data set, and tells what each operator kept and dropped.
+
+    Nothing is replaced before the run has succeeded. Try it with dry_run first.
+    """
+    from tools.data.running.runs import run_recipe
+
+    read = await anyio.to_thread.run_sync(
+        lambda: context.sandbox.read(plan_path, max_bytes=PLAN_BYTES)
+    )
+    plan = Plan.from_yaml(read.data.decode("utf-8", "replace"))
+    if plan.approval_required and not (confirm or dry_run):
+        raise ApprovalRequiredError(
+            f"{plan_path} requires that a person approves it before it runs.",
+            next_actions=[
+                "Call it with dry_run=true, and show the user what would come of it.",
+                "Then call it with confirm=true: the user is asked.",
+            ],
+        )
+    return await run_recipe(plan.recipe, context, seconds=timeout_seconds, dry_run=dry_run)

@@ -1,0 +1,101 @@
+"""Runs of recipes: staged, run by a worker within their time, and delivered if they succeed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from tools.core.context import RequestContext
+from tools.core.errors import ConflictError, DeadlineError, UnavailableError
+from tools.data.answers.runs import RunReport
+from tools.data.recipe import Recipe
+from tools.data.running.staging import Stage
+from tools.data.running.workers import workers_of
+
+__all__ = ["TRIED_ROWS", "run_recipe"]
+
+TRIED_ROWS = 1_000
+"""Rows that a dry run reads."""
+
+SHOWN = 6
+"""Rows of each kind that are shown."""
+
+
+async def run_recipe(
+    recipe: Recipe,
+    context: RequestContext,
+    *,
+    seconds: float,
+    dry_run: bool = False,
+    by_program: bool = False,
+) -> RunReport:
+    """Runs a recipe; nothing beneath the root is changed before it has succeeded.
+
+    Args:
+        recipe: The recipe, with paths relative to the root.
+        context: Whose call it is, of the scope system.
+        seconds: How long it may take.
+        dry_run: Whether only the first rows are read, and nothing is written.
+        by_program: Whether `dj-process` runs it, also where its operators could be called directly.
+
+    Raises:
+        UnavailableError: Data-Juicer is not set up, or lacks what an operator needs.
+        InvalidArgumentsError: The recipe or its data is wrong.
+        ConflictError: It would replace what it reads.
+        DeadlineError: It took too long.
+        ToolError: As the methods of Sandbox, and for whatever an operator failed of.
+    """
+    if recipe.system.executor_type != "default":
+        raise UnavailableError(
+            f"executor_type: {recipe.system.executor_type!r} is not run from here.",
+            next_actions=["Run it with executor_type: default."],
+        )
+    _check_paths(recipe, context)
+    workers = await workers_of(context.machine)
+    with anyio.move_on_after(seconds):
+        async with workers.directory() as directory:
+            stage = Stage(context.sandbox, directory)
+            await context.report_progress(0, None, "Copying")
+            config = await anyio.to_thread.run_sync(stage.config, recipe)
+            asked = {
+                "do": "run",
+                "config": config,
+                "directory": str(directory),
+                "sample": SHOWN,
+                "limit": TRIED_ROWS if dry_run else None,
+                "program": by_program,
+            }
+            is_own = bool(recipe.process.custom_operator_paths)
+            answer = await workers.ask(asked, context, alone=is_own)
+            return await _delivered(recipe, stage, answer, dry_run=dry_run)
+    raise DeadlineError(
+        f"The recipe was ended after {seconds:g} seconds; nothing was written.",
+        next_actions=["Give it more timeout_seconds, or fewer rows."],
+    )
+
+
+async def _delivered(
+    recipe: Recipe, stage: Stage, answer: Mapping[str, Any], *, dry_run: bool
+) -> RunReport:
+    written = []
+    if not dry_run:
+        with anyio.CancelScope(shield=True):  # of several files, all or none
+            deliver = partial(stage.deliver, recipe.dataset.export_path)
+            written = await anyio.to_thread.run_sync(deliver)
+    return RunReport.model_validate({**answer, "dry_run": dry_run, "written": written})
+
+
+def _check_paths(recipe: Recipe, context: RequestContext) -> None:
+    dataset = recipe.dataset
+    sources = [dataset.dataset_path]
+    sources += [each.path for each in dataset.dataset.configs] if dataset.dataset else []
+    export = context.sandbox.relative(dataset.export_path)
+    if any(path and context.sandbox.relative(path) == export for path in sources):
+        raise ConflictError(
+            f"export_path: {dataset.export_path} is what the recipe reads; it is never replaced.",
+            next_actions=["Give another export_path."],
+        )

@@ -1,0 +1,143 @@
+"""What passes between the root and a worker, which does not see the root.
+
+Files are copied in and taken out through the sandbox, so that its rules hold for each of them; what
+a run has written replaces a file only when the run has succeeded.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from tools.core.errors import InvalidArgumentsError, UnavailableError
+from tools.data.answers.runs import WrittenFile
+from tools.data.recipe import Recipe
+from tools.sandbox.files.sandbox import Sandbox
+
+__all__ = ["Stage"]
+
+MOST_FILES = 20_000
+"""Of a directory."""
+
+DEEPEST = 16
+"""Directories in each other."""
+
+MOST_BYTES = 2_000_000_000
+"""Of a file that is written."""
+
+_COMPRESSED = {".gz", ".zst", ".bz2", ".xz"}
+
+
+class Stage:
+    """A directory that a worker sees, for one run.
+
+    Args:
+        sandbox: The files beneath the root.
+        directory: The directory.
+    """
+
+    def __init__(self, sandbox: Sandbox, directory: Path) -> None:
+        self._sandbox = sandbox
+        self._directory = directory
+        self._results = directory / "out"
+        self._count = 0
+
+    def config(self, recipe: Recipe) -> dict[str, Any]:
+        """Copies in what a recipe reads, and returns its configuration for the worker; blocks.
+
+        Raises:
+            InvalidArgumentsError: If it reads from elsewhere than the root.
+            ToolError: As the methods of Sandbox.
+        """
+        config = recipe.to_config()
+        self._results.mkdir()
+        config["export_path"] = str(self._results / PurePosixPath(config["export_path"]).name)
+        if "dataset_path" in config:
+            config["dataset_path"] = self.take(config["dataset_path"])
+        elif "dataset" in config:
+            config |= self._dataset(config.pop("dataset"))
+        if "custom_operator_paths" in config:
+            config["custom_operator_paths"] = list(map(self.take, config["custom_operator_paths"]))
+        return config
+
+    def take(self, path: str) -> str:
+        """Copies a file or a directory in; returns where it is for the worker."""
+        self._count += 1
+        target = self._directory / f"in{self._count}"
+        if not self._is_directory(path):
+            named = target.with_suffix(_suffix(path))
+            self._copy(path, named)
+            return str(named)
+        target.mkdir()
+        for file in self._files(path):
+            inner = target / PurePosixPath(file).relative_to(self._sandbox.relative(path))
+            inner.parent.mkdir(parents=True, exist_ok=True)
+            self._copy(file, inner)
+        return str(target)
+
+    def deliver(self, export_path: str) -> list[WrittenFile]:
+        """Writes what a run has made beneath the root; blocks.
+
+        Args:
+            export_path: Of the recipe.
+
+        Raises:
+            UnavailableError: If a file is too large.
+            ToolError: As the methods of Sandbox.
+        """
+        made = sorted(path for path in self._results.rglob("*") if path.is_file())
+        folder = PurePosixPath(export_path).parent
+        written = []
+        for path in made:
+            if path.stat().st_size > MOST_BYTES:
+                raise UnavailableError(
+                    f"The result has {path.stat().st_size:,} bytes; at most {MOST_BYTES:,} are"
+                    " written to one file.",
+                    next_actions=["Set export_shard_size, so that it is written in parts."],
+                )
+            target = str(folder / path.relative_to(self._results))
+            done = self._sandbox.write(target, path.read_bytes())
+            written.append(WrittenFile(path=done.path, size=done.size, sha256=done.sha256))
+        return written
+
+    def _dataset(self, mixture: dict[str, Any]) -> dict[str, Any]:
+        """The keys of data from one place, or several."""
+        for each in mixture["configs"]:
+            if each.get("type", "local") != "local":
+                raise InvalidArgumentsError(
+                    "dataset: recipes run without a network, and reach no remote data.",
+                    next_actions=["Fetch the data first, and give its path beneath the root."],
+                )
+            each["path"] = self.take(each["path"])
+        if len(mixture["configs"]) == 1 and mixture["configs"][0].keys() <= {"type", "path"}:
+            return {"dataset_path": mixture["configs"][0]["path"]}
+        return {"dataset": mixture}
+
+    def _is_directory(self, path: str) -> bool:
+        try:
+            self._sandbox.list_directory(path, limit=1)
+        except InvalidArgumentsError:
+            return False
+        return True
+
+    def _files(self, path: str) -> Iterator[str]:
+        listing = self._sandbox.list_directory(path, depth=DEEPEST, limit=MOST_FILES)
+        if listing.truncated:
+            raise InvalidArgumentsError(
+                f"{path} has more than {MOST_FILES:,} files.",
+                next_actions=["Give a directory with fewer, or put them into one file."],
+            )
+        return (each.path for each in listing.entries if each.type == "file")
+
+    def _copy(self, path: str, target: Path) -> None:
+        with self._sandbox.open_read(path) as source, target.open("wb") as copy:
+            shutil.copyfileobj(source, copy, 1 << 20)
+
+
+def _suffix(path: str) -> str:
+    """The ending by which Data-Juicer knows the kind of a file."""
+    last = PurePosixPath(path).suffixes[-2:]
+    is_compressed = bool(last) and last[-1] in _COMPRESSED
+    return "".join(last if is_compressed else last[-1:])

@@ -1,0 +1,217 @@
+"""Workers: Data-Juicer in confined processes, kept warm for the next recipe.
+
+A worker sees its environment and one directory of the product's own, and nothing of the user's:
+what it reads is copied in there, and what it wrote is taken from there.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, cast
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskStatus
+
+from tools.core.context import RequestContext
+from tools.core.errors import ToolError, UnavailableError
+from tools.core.machine import Machine, first_use
+from tools.data.running.environment import DataEnvironment, Installed
+from tools.functions.programs.cell_process import CellProcess
+from tools.functions.workers.background import Background
+from tools.functions.workers.messages import Load, decode_error
+from tools.functions.workers.output_log import OutputLog
+from tools.functions.workers.worker import Worker, WorkerEndedError
+from tools.sandbox.processes.models import Command
+from tools.sandbox.processes.processes import Processes
+from tools.sandbox.processes.temporary import PrivateDirectory
+
+__all__ = ["PROGRAM", "DataWorkers", "workers_of"]
+
+_logger = logging.getLogger("toolcrib")
+
+PROGRAM = Path(__file__).parents[1] / "worker"
+"""What a worker runs; ours, and never imported here: it needs what is installed there."""
+
+IDLE_SECONDS = 300.0
+"""How long a worker waits for the next recipe."""
+
+MOST_AT_ONCE = 2
+"""Workers that run recipes; each keeps a processor busy."""
+
+_START = "import sys; sys.path.append(sys.argv.pop()); from worker.main import main; main()"
+_VARIABLES = {
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_HUB_OFFLINE": "1",
+    "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+class DataWorkers:
+    """Runs what needs Data-Juicer; close with `aclose`.
+
+    Args:
+        environment: Where Data-Juicer is.
+        make: Makes what starts programs that see one directory, and nothing of the user's.
+    """
+
+    def __init__(self, environment: DataEnvironment, make: Callable[[Path], Processes]) -> None:
+        self.environment = environment
+        self._make = make
+        self._background = Background()
+        self._places = anyio.Semaphore(MOST_AT_ONCE)
+        self._root: PrivateDirectory | None = None
+        self._processes: Processes | None = None
+        self._idle: list[_Warm] = []
+
+    def check(self) -> None:
+        """Goes on where Data-Juicer is set up.
+
+        Raises:
+            UnavailableError: It is not.
+        """
+        self.environment.python()
+
+    @asynccontextmanager
+    async def directory(self) -> AsyncIterator[Path]:
+        """A directory that workers see, which is removed in the end.
+
+        Raises:
+            UnavailableError: Data-Juicer is not set up.
+        """
+        await anyio.to_thread.run_sync(self._prepare)
+        root = cast("PrivateDirectory", self._root).path
+        path = Path(await anyio.to_thread.run_sync(partial(mkdtemp, dir=root)))
+        try:
+            yield path
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(partial(shutil.rmtree, path, ignore_errors=True))
+
+    async def ask(
+        self, asked: Mapping[str, Any], context: RequestContext, *, alone: bool = False
+    ) -> Mapping[str, Any]:
+        """Has a worker do something, and returns what it answers.
+
+        Args:
+            asked: What, in its words.
+            context: Whose call it is, which hears how far it is.
+            alone: Whether the worker is to do nothing else, before and after.
+
+        Raises:
+            UnavailableError: No worker can be started, or it ended.
+            ToolError: What it failed of.
+        """
+        async with self._places:
+            warm = await self._take(alone=alone)
+            try:
+                message = await warm.worker.call(asked, context)
+            except WorkerEndedError as error:
+                raise UnavailableError(
+                    f"The process that runs Data-Juicer {error}.",
+                    next_actions=["Try it on fewer rows, or in parts."],
+                ) from error
+            except BaseException:  # it may go on for long
+                with anyio.CancelScope(shield=True):
+                    await warm.worker.aclose()
+                raise
+            if alone:
+                await warm.worker.aclose()
+            else:
+                await self._keep(warm)
+        if message["is_error"]:
+            raise decode_error({**message["structured"], "dismissed": None})
+        answer: Mapping[str, Any] = message["structured"]
+        return answer
+
+    async def aclose(self) -> None:
+        """Ends all of them."""
+        with anyio.CancelScope(shield=True):
+            await self._background.aclose()
+            if self._processes is not None:
+                await self._processes.aclose()
+            if self._root is not None:
+                await anyio.to_thread.run_sync(self._root.close)
+
+    def _prepare(self) -> None:
+        self.check()
+        if self._root is None:
+            self._root = PrivateDirectory()
+            self._processes = self._make(Path(self._root.path))
+
+    async def _take(self, *, alone: bool) -> _Warm:
+        """A worker that has nothing to do."""
+        await anyio.to_thread.run_sync(self._prepare)
+        installed = self.environment.installed()
+        while self._idle and not alone:
+            warm = self._idle.pop()
+            if warm.installed == installed and not warm.worker.retired:
+                warm.uses += 1
+                return warm
+            await warm.worker.aclose()
+        group = await self._background.group()
+        try:
+            worker: Worker = await group.start(self._run)
+        except WorkerEndedError as error:
+            raise UnavailableError(
+                f"The process that runs Data-Juicer {error}.",
+                next_actions=["Ask the user to run `toolcrib doctor`, and to set it up again."],
+            ) from error
+        return _Warm(worker, installed)
+
+    async def _run(self, *, task_status: TaskStatus[Worker]) -> None:
+        load = Load(path="Data-Juicer", source="")
+        sink = OutputLog(load.path).feed
+        try:
+            await Worker.run(self._start, load, sink, task_status=task_status)
+        except (WorkerEndedError, ToolError):  # it was never there: its caller is told
+            raise
+        except Exception:
+            _logger.exception("A process of Data-Juicer could not be cared for and is ended")
+
+    async def _start(self) -> CellProcess:
+        python = str(self.environment.python())
+        command = Command(
+            argv=(python, "-s", "-E", "-c", _START, str(PROGRAM.parent)),
+            environment=_VARIABLES,
+            session=("data",),  # processes of `dj-process` speak to each other by sockets
+        )
+        return await CellProcess.start(cast("Processes", self._processes), command)
+
+    async def _keep(self, warm: _Warm) -> None:
+        self._idle.append(warm)
+        group = await self._background.group()
+        group.start_soon(self._end_if_idle, warm, warm.uses)
+
+    async def _end_if_idle(self, warm: _Warm, uses: int) -> None:
+        """Ends a worker that nobody has taken for long."""
+        await anyio.sleep(IDLE_SECONDS)
+        if warm in self._idle and warm.uses == uses:
+            self._idle.remove(warm)
+            await warm.worker.aclose()
+
+
+class _Warm:
+    """A worker that has loaded Data-Juicer.
+
+    Args:
+        worker: The worker.
+        installed: What it has loaded.
+    """
+
+    def __init__(self, worker: Worker, installed: Installed | None) -> None:
+        self.worker = worker
+        self.installed = installed
+        self.uses = 0
+
+
+async def workers_of(machine: Machine) -> DataWorkers:
+    """Returns the workers of a machine."""
+    return cast("DataWorkers", await first_use(machine, "data"))

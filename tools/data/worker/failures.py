@@ -1,0 +1,82 @@
+"""What the server is told of a failure: its kind, what was wrong, and what to do next."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+__all__ = ["MISSING", "MissingPackageError", "OperatorError", "RecipeError", "failure_of"]
+
+LONGEST = 2_000
+"""Characters of an error's text."""
+
+MISSING = re.compile(r"MissingPackageError: (\S+)")
+"""How a missing package shows in a traceback."""
+
+_OFFLINE = re.compile(
+    r"connection|resolve|network|offline|unreachable|LocalEntryNotFound", re.IGNORECASE
+)
+"""What is in the texts of errors of those who wanted to fetch something."""
+
+
+class RecipeError(Exception):
+    """The recipe or its data is wrong."""
+
+
+class MissingPackageError(ImportError):
+    """An operator wants a package that is not installed."""
+
+
+class OperatorError(Exception):
+    """An operator failed.
+
+    Args:
+        operator: Which.
+        cause: How.
+    """
+
+    def __init__(self, operator: str, cause: BaseException) -> None:
+        super().__init__(f"{operator}: {type(cause).__name__}: {cause}")
+        self.operator = operator
+        self.cause = cause
+
+
+def failure_of(error: BaseException) -> dict[str, Any]:
+    """Returns the failure that an exception is."""
+    cause = error.cause if isinstance(error, OperatorError) else error
+    named = f"The operator {error.operator}" if isinstance(error, OperatorError) else "The recipe"
+    said = f"{type(cause).__name__}: {cause}"
+    if isinstance(cause, MissingPackageError):
+        return _failure(
+            "unavailable",
+            f"{named} needs a package that is not installed here: {cause}.",
+            "Leave the operator out, or ask the user to run `toolcrib data setup --full`.",
+        )
+    if isinstance(cause, MemoryError):
+        return _failure(
+            "unavailable",
+            f"{named} needs more memory than it may have.",
+            "Split the data set, or ask the user to raise system.memory_mb.",
+        )
+    if isinstance(cause, RecipeError):
+        return _failure("invalid_arguments", str(cause), "Correct the recipe and run it again.")
+    if isinstance(cause, OSError) and _OFFLINE.search(said):
+        return _failure(
+            "unavailable",
+            f"{named} wants to fetch something, and runs without a network: {said}",
+            "Leave the operator out, or give it a path to what it needs.",
+        )
+    return _failure(
+        "tool_failed",
+        f"{named} failed: {said}" if isinstance(error, OperatorError) else said,
+        "Look at the rows with inspect_dataset, and at the operator with get_operator_info.",
+    )
+
+
+def _failure(kind: str, message: str, action: str) -> dict[str, Any]:
+    return {
+        "error_type": kind,
+        "message": message[:LONGEST],
+        "suggestions": [],
+        "next_actions": [action],
+    }

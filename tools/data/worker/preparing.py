@@ -1,0 +1,44 @@
+"""Loads Data-Juicer, which here installs nothing; nothing of it is changed on the disk."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import NoReturn
+
+from .failures import MissingPackageError
+
+__all__ = ["prepare", "switch_off"]
+
+
+def prepare() -> None:
+    """Loads what recipes need, so that the first is as fast as the next."""
+    switch_off()
+    import datasets
+
+    for module in ("core.data", "core.exporter", "core.preflight", "format.load"):
+        import_module(f"data_juicer.{module}")
+    from loguru import logger
+
+    logger.remove()  # it says much at each step
+    datasets.disable_progress_bars()
+    datasets.disable_caching()
+
+
+def switch_off() -> None:
+    """Loads the operators, and switches off what does not belong here."""
+    from data_juicer.utils.lazy_loader import LazyLoader
+
+    LazyLoader._install_package = classmethod(_refuse)
+    from data_juicer.ops import base_op
+
+    if find_spec("torch") is None:  # whose memory it would free after each operator
+        base_op.free_models = _free_nothing
+
+
+def _refuse(_loader: type, package: str, _options: object = None) -> NoReturn:
+    raise MissingPackageError(package)
+
+
+def _free_nothing(clear_model_zoo: bool = True) -> None:  # its signature
+    del clear_model_zoo

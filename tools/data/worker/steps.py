@@ -1,0 +1,217 @@
+"""Operators, called directly on columns: as Data-Juicer calls them, without its passes over disks.
+
+Each row carries its number, so that it is known which of them an operator dropped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Any
+
+from .channel import Call, CancelledError
+from .failures import MISSING, MissingPackageError, OperatorError, RecipeError
+from .reading import Columns, rows_of
+
+__all__ = ["NUMBER", "Outcome", "can_run", "make_operators", "run_operator"]
+
+NUMBER = "__toolcrib_row__"
+"""The column with the number of each row."""
+
+_BY_HASH = (
+    "document_deduplicator",
+    "document_minhash_deduplicator",
+    "document_simhash_deduplicator",
+)
+"""Deduplicators that compare nothing but the hashes that they have computed."""
+
+_MOST_ERRORS = 3
+"""Errors of rows that are quoted of one operator."""
+
+
+class Outcome:
+    """What an operator did.
+
+    Attributes:
+        columns: The rows that are left.
+        dropped: Numbers of the rows that are gone.
+        errors: What went wrong with rows that it skipped, the first of each kind.
+        failed: Batches or rows that it skipped.
+        seconds: How long it took.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self.dropped: list[int] = []
+        self.errors: list[str] = []
+        self.failed = 0
+        self.seconds = 0.0
+
+
+def make_operators(process: list[dict[str, Any]], common: dict[str, Any]) -> list[Any]:
+    """Makes the operators of a recipe.
+
+    Args:
+        process: Each with its parameters.
+        common: Parameters of all that do not say otherwise.
+
+    Raises:
+        RecipeError: If one is unknown, or has wrong parameters.
+        OperatorError: If one cannot be made.
+    """
+    from data_juicer.core.preflight import PipelineConfigError, pre_instantiation_check
+    from data_juicer.ops.base_op import OPERATORS
+
+    try:
+        pre_instantiation_check(process)
+    except PipelineConfigError as error:
+        raise RecipeError("; ".join(map(str, error.errors))) from error
+    operators = []
+    for each in process:
+        [(name, given)] = each.items()
+        try:
+            operators.append(OPERATORS.modules[name](**{**common, **(given or {})}))
+        except Exception as error:
+            raise OperatorError(name, error) from error
+    return operators
+
+
+def can_run(operator: Any) -> bool:
+    """Returns whether an operator can be called directly."""
+    from data_juicer.ops.base_op import Deduplicator, Filter, Mapper, Selector
+
+    kinds = (Mapper, Filter, Selector)
+    is_known = isinstance(operator, kinds) or (
+        isinstance(operator, Deduplicator) and operator._name in _BY_HASH
+    )
+    return is_known and operator.index_key is None and not operator.use_cuda()
+
+
+def run_operator(operator: Any, columns: Columns, call: Call) -> Outcome:
+    """Runs an operator on all rows.
+
+    Raises:
+        OperatorError: If it fails.
+        CancelledError: If nobody waits for it any more.
+    """
+    from data_juicer.ops.base_op import Deduplicator, Filter, Selector
+    from loguru import logger
+
+    started = time.perf_counter()
+    outcome = Outcome({})
+    before = Counter(columns[NUMBER])
+
+    missing: list[str] = []
+
+    def note(message: Any) -> None:
+        outcome.failed += 1
+        if found := MISSING.search(str(message)):
+            missing.append(found[1])
+        text = str(message).split(" -- ", 1)[0].strip()
+        if text not in outcome.errors and len(outcome.errors) < _MOST_ERRORS:
+            outcome.errors.append(text)
+
+    sink = logger.add(note, level="ERROR", format="{message}")
+    try:
+        if isinstance(operator, Filter):
+            outcome.columns = _filter(operator, _with_column(operator, columns), call)
+        elif isinstance(operator, Deduplicator):
+            outcome.columns = _deduplicate(operator, columns, call)
+        elif isinstance(operator, Selector):
+            outcome.columns = _whole(operator, columns)
+        else:
+            outcome.columns = _map(
+                operator.process, operator, _with_column(operator, columns), call
+            )
+    except CancelledError:
+        raise
+    except Exception as error:
+        raise OperatorError(operator._name, error) from error
+    finally:
+        logger.remove(sink)
+    if missing:  # Data-Juicer goes on, without the rows that failed of it
+        raise OperatorError(operator._name, MissingPackageError(missing[0]))
+    outcome.dropped = sorted(before.keys() - set(outcome.columns[NUMBER]))
+    outcome.seconds = time.perf_counter() - started
+    return outcome
+
+
+def _with_column(operator: Any, columns: Columns) -> Columns:
+    """The columns with the one that an operator writes what it finds into."""
+    from data_juicer.ops.base_op import NON_STATS_FILTERS, TAGGING_OPS, Filter
+    from data_juicer.utils.constant import Fields
+
+    name = operator._name
+    wanted = []
+    if name in TAGGING_OPS.modules:
+        wanted.append(Fields.meta)
+    if isinstance(operator, Filter) and name not in NON_STATS_FILTERS.modules:
+        wanted.append(Fields.stats)
+    added: Columns = {
+        each: [{} for _ in range(rows_of(columns))] for each in wanted if each not in columns
+    }
+    return {**columns, **added}
+
+
+def _batches(columns: Columns, size: int, call: Call) -> Any:
+    for start in range(0, rows_of(columns), size):
+        call.check()
+        yield {name: values[start : start + size] for name, values in columns.items()}
+
+
+def _map(function: Any, operator: Any, columns: Columns, call: Call) -> Columns:
+    """The columns as a function of an operator leaves them."""
+    size = max(operator.batch_size, 1) if operator.is_batched_op() else 1
+    if size == 1:
+        call.check()
+    made: Columns = {}
+    for number, batch in enumerate(_batches(columns, size, call)):
+        changed = {**batch, **function(dict(batch))}
+        if len({len(values) for values in changed.values()}) > 1:
+            raise ValueError("it changed the number of rows in some columns and not in others")
+        if number == 0:
+            made = {name: [] for name in changed}
+        for name, values in changed.items():
+            if name not in made:  # skipped rows had no such column
+                made[name] = [None] * rows_of(made)
+            made[name].extend(values)
+        for name in made.keys() - changed.keys():
+            made[name].extend([None] * rows_of(changed))
+    return made or columns
+
+
+def _filter(operator: Any, columns: Columns, call: Call) -> Columns:
+    computed = _map(operator.compute_stats, operator, columns, call)
+    size = max(operator.batch_size, 1) if operator.is_batched_op() else 1
+    keep: list[bool] = []
+    for batch in _batches(computed, size, call):
+        keep.extend(map(bool, operator.process(batch)))
+    return {
+        name: [value for value, kept in zip(values, keep, strict=True) if kept]
+        for name, values in computed.items()
+    }
+
+
+def _deduplicate(operator: Any, columns: Columns, call: Call) -> Columns:
+    """Compares what it has computed of each row, which Data-Juicer does over a dataset."""
+    from data_juicer.core.data import NestedDataset
+    from data_juicer.utils.constant import HashKeys
+
+    hashed = _map(operator.compute_hash, operator, columns, call)
+    names = (HashKeys.hash, HashKeys.minhash, HashKeys.simhash)
+    own = {name: hashed[name] for name in names if name in hashed}
+    places = "__toolcrib_place__"
+    small = NestedDataset.from_dict({**own, places: list(range(rows_of(hashed)))})
+    left, _pairs = operator.process(small)
+    kept = list(left[places])
+    return {name: [values[place] for place in kept] for name, values in hashed.items()}
+
+
+def _whole(operator: Any, columns: Columns) -> Columns:
+    """What an operator leaves that has to see all rows at once."""
+    import datasets
+    from data_juicer.core.data import NestedDataset
+
+    left = operator.process(NestedDataset.from_dict(columns))
+    taken = datasets.Dataset.__getitem__(left, slice(0, len(left)))
+    return {name: list(values) for name, values in taken.items()}
