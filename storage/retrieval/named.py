@@ -100,6 +100,23 @@ class Named:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The folded names of some entities.
+
+    Attributes:
+        owners: Whose each is.
+        holding: Those that hold each word.
+        words: The words.
+        spaceless: Those in scripts without spaces.
+    """
+
+    owners: Mapping[str, Sequence[int]]
+    holding: Mapping[str, Sequence[str]]
+    words: Sequence[str]
+    spaceless: Sequence[str]
+
+
 NOBODY = Named()
 
 
@@ -124,54 +141,56 @@ def _named_entities(
     connection: sqlite3.Connection, identity: Identity, query: str, index: UserIndex
 ) -> tuple[dict[int, float], dict[str, str]]:
     """The entities that a query names, how much of a name it says, and words for its typos."""
-    rows = _names(connection, identity)
+    known = _names(connection, identity)
     asked = fold(query)
-    holding, spaceless = _words_of(tuple(name for name, _ in rows))
-    said = {name: 1.0 for name in spaceless if name in asked}
-    meant = _meant(list(dict.fromkeys(_WORD.findall(asked)))[:MOST_WORDS], holding, index)
-    said |= _shares(meant, holding)
+    said = {name: 1.0 for name in known.spaceless if name in asked}
+    meant = _meant(list(dict.fromkeys(_WORD.findall(asked)))[:MOST_WORDS], known, index)
+    said |= _shares(meant, known.holding)
     best: dict[int, float] = {}
-    for name, seq in rows:
-        if name in said:
-            best[seq] = max(best.get(seq, 0.0), said[name])
+    for name, share in said.items():
+        for seq in known.owners[name]:
+            best[seq] = max(best.get(seq, 0.0), share)
     if len(best) > MOST_NAMED:
         whole = {seq: share for seq, share in best.items() if share == 1}
         best = whole if len(whole) <= MOST_NAMED else {}
     words = {
         term: word
         for word, (stored, alike) in meant.items()
-        if alike < 1 and not said.keys().isdisjoint(holding[stored])
+        if alike < 1 and not said.keys().isdisjoint(known.holding[stored])
         for term in terms_of(stored)
     }
     return best, words
 
 
-def _names(connection: sqlite3.Connection, identity: Identity) -> list[tuple[str, int]]:
-    """Every folded name of the entities that an identity sees, and whose it is."""
+def _names(connection: sqlite3.Connection, identity: Identity) -> _Names:
+    """The names of the entities that an identity sees."""
     owner = identity_clause(identity, "e")
     also = ""
     if owner.narrows:
         also = f" AND EXISTS (SELECT 1 FROM entities e WHERE e.seq = n.entity_seq AND {owner.sql})"
-    cursor = connection.execute(
-        f"SELECT n.folded, n.entity_seq FROM entity_names n WHERE n.user_id = ?{also}",
+    folded, owners = connection.execute(
+        "SELECT json_group_array(n.folded), json_group_array(n.entity_seq) FROM entity_names n"
+        f" WHERE n.user_id = ?{also}",
         (identity.user_id, *(owner.values if owner.narrows else ())),
-    )
-    cursor.row_factory = None
-    return cursor.fetchall()
+    ).fetchone()
+    return _read_names(folded, owners)
 
 
 @lru_cache(maxsize=4)
-def _words_of(names: tuple[str, ...]) -> tuple[Mapping[str, Sequence[str]], Sequence[str]]:
-    """The names that hold each word, and those in scripts without spaces."""
+def _read_names(folded: str, owners: str) -> _Names:
+    """Names from JSON, which two searches have in common for as long as nobody gets another."""
+    owning: defaultdict[str, list[int]] = defaultdict(list)
+    for name, seq in zip(json.loads(folded), json.loads(owners), strict=True):
+        owning[name].append(seq)
     holding: defaultdict[str, list[str]] = defaultdict(list)
     spaceless = []
-    for name in dict.fromkeys(names):
+    for name in owning:
         if is_spaceless(name):
             spaceless.append(name)
         else:
             for part in plain_name(name).split():
                 holding[part].append(name)
-    return dict(holding), spaceless
+    return _Names(dict(owning), dict(holding), list(holding), spaceless)
 
 
 def _shares(
@@ -186,17 +205,15 @@ def _shares(
     return {name: min(1.0, share) for name, share in shares.items() if share >= LEAST_SHARE}
 
 
-def _meant(
-    words: Sequence[str], holding: Mapping[str, Sequence[str]], index: UserIndex
-) -> dict[str, tuple[str, float]]:
+def _meant(words: Sequence[str], known: _Names, index: UserIndex) -> dict[str, tuple[str, float]]:
     """For words of a query those of names that they are, or a typo away from, and how alike."""
     content = [word for word in words if word not in STOP_WORDS or len(words) == 1]
-    known = {word: (word, 1.0) for word in content if word in holding}
-    return known | _typos([word for word in content if word not in known], holding, index)
+    exact = {word: (word, 1.0) for word in content if word in known.holding}
+    return exact | _typos([word for word in content if word not in exact], known.words, index)
 
 
 def _typos(
-    words: Sequence[str], holding: Mapping[str, Collection[str]], index: UserIndex
+    words: Sequence[str], stored: Sequence[str], index: UserIndex
 ) -> dict[str, tuple[str, float]]:
     """For words that no text has, the words of names that they are a typo away from."""
     from rapidfuzz.distance import OSA
@@ -209,7 +226,7 @@ def _typos(
         if next(index.holders(list(terms_of(word))), None) is not None:
             continue
         scorer = OSA.normalized_similarity
-        nearest = extractOne(word, holding.keys(), scorer=scorer, score_cutoff=FUZZY_FLOOR)
+        nearest = extractOne(word, stored, scorer=scorer, score_cutoff=FUZZY_FLOOR)
         if nearest is not None:
             found[word] = (nearest[0], nearest[1])
     return found
@@ -243,22 +260,23 @@ def _chunks_of(
 
     What held once is near where the query asks for the past, and is left out elsewhere.
     """
-    cards = {(ContextType.ENTITY, str(seq)): share for seq, share in near.items()}
+    cards = {(ContextType.ENTITY.value, str(seq)): share for seq, share in near.items()}
     if re.search(_OF_USER, query):
-        cards[ContextType.PROFILE, ""] = USER
+        cards[ContextType.PROFILE.value, ""] = USER
     if not cards:
         return {}
     owner = identity_clause(identity, "x")
-    rows = connection.execute(
-        "SELECT c.seq, c.heading, x.context_type, x.raw_id FROM json_each(?) j"
-        f" CROSS JOIN contexts x ON {owner.sql} AND x.raw_type = json_extract(j.value, '$[0]')"
-        " AND x.raw_id = json_extract(j.value, '$[1]') AND x.context_type = x.raw_type"
+    cursor = connection.execute(
+        "SELECT c.seq, c.heading, x.raw_type, x.raw_id"
+        " FROM (SELECT json_extract(value, '$[0]') AS raw_type,"
+        " json_extract(value, '$[1]') AS raw_id FROM json_each(?)) j"
+        f" CROSS JOIN contexts x ON {owner.sql} AND x.raw_type = j.raw_type"
+        " AND x.raw_id = j.raw_id AND x.context_type = x.raw_type"
         " CROSS JOIN chunks c ON c.context_seq = x.seq",
         (json.dumps(list(cards)), *owner.values),
     )
+    cursor.row_factory = None
     past = asks_for_past(query)
     return {
-        row["seq"]: cards[row["context_type"], row["raw_id"]]
-        for row in rows
-        if past or row["heading"] != FORMERLY
+        seq: cards[kind, name] for seq, heading, kind, name in cursor if past or heading != FORMERLY
     }
