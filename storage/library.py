@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -224,6 +225,28 @@ class Shelf:
             self._library.indexer.notify()
         return dict(sorted(gone.items()))
 
+    def left_naming(
+        self, criteria: SearchFilter, limit: int
+    ) -> tuple[int, list[tuple[Context, str]]]:
+        """What `forget_all` leaves though it names the same: in its text, or by another name.
+
+        Returns:
+            How many contexts, and the newest, each with how its text begins.
+        """
+        contexts, going = self._library.contexts, _spelled_out(criteria)
+        wide = self._naming(criteria)
+        count = contexts.count(self.identity, wide) - contexts.count(self.identity, going)
+        left: list[Context] = []
+        for offset in itertools.count(0, FORGET_BATCH):
+            if len(left) >= min(count, limit):
+                break
+            page = contexts.newest(self.identity, wide, FORGET_BATCH, offset)
+            ids = tuple(each.id for each in page)
+            gone = contexts.newest(self.identity, replace(going, ids=ids), FORGET_BATCH)
+            left += [each for each in page if each not in gone]
+        openings = contexts.openings(left[:limit])
+        return count, [(each, openings.get(each.id, "")) for each in left[:limit]]
+
     def contexts(self, criteria: SearchFilter, limit: int, offset: int = 0) -> list[Context]:
         """Contexts that fit a filter, newest first; entities are names in any spelling."""
         return self._library.contexts.newest(
@@ -300,6 +323,18 @@ class Shelf:
         said_in = self._library.said_names.chunks(self.identity, tuple(folded))
         resolved = replace(criteria, entities=tuple(folded), said_in=said_in)
         return resolved, tuple(unknown)
+
+    def _naming(self, criteria: SearchFilter) -> SearchFilter:
+        """The filter with all names that surely mean the same, also where a text says them."""
+        said, names = self._library.said_names, dict.fromkeys(_spelled_out(criteria).entities)
+        chunks: set[int] = set()
+        for name in criteria.entities:
+            known = self.people.names_of(name)
+            names |= dict.fromkeys(known)
+            chunks.update(
+                said.chunks(self.identity, known) if known else said.saying(self.identity, name)
+            )
+        return replace(criteria, entities=tuple(names), said_in=tuple(sorted(chunks)))
 
     def _is_said(self, folded: Sequence[str]) -> bool:
         return bool(self._library.said_names.chunks(self.identity, folded))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
@@ -68,6 +69,8 @@ class Forgotten(ToolModel):
         kinds: How many of each kind.
         first: The newest of those that would go.
         changes: How many changes of files that cannot be undone then.
+        left: How many contexts stay that name the same, in their text or by another name.
+        left_first: The newest of those.
         missing: Ids under which no context is stored.
         note: What is to be known beside that.
     """
@@ -77,6 +80,8 @@ class Forgotten(ToolModel):
     kinds: dict[ContextType, int]
     first: list[Doomed]
     changes: int
+    left: int = 0
+    left_first: list[Doomed] = Field(default_factory=list)
     missing: list[str]
     note: str
 
@@ -87,12 +92,17 @@ class Forgotten(ToolModel):
             kinds.append(f"what {self.changes} changes of files replaced")
         what = ", ".join(kinds) or "nothing"
         lines = [f"{'Would forget' if self.dry_run else 'Forgot'} {what}."]
-        lines += [
-            f"- {each.title} ({each.context_type}, {each.date}, {each.id})" for each in self.first
-        ]
-        if self.count > len(self.first) > 0:
-            lines.append(f"and {self.count - len(self.first)} more")
+        lines += _listed(self.first, self.count)
+        if self.left:
+            stay = "1 context stays" if self.left == 1 else f"{self.left} contexts stay"
+            lines.append(f"{stay} with such a name in the text, or with another name of the same:")
+            lines += _listed(self.left_first, self.left)
         return "\n".join(filter(None, [*lines, self.note]))
+
+
+def _listed(shown: Sequence[Doomed], count: int) -> list[str]:
+    lines = [f"- {each.title} ({each.context_type}, {each.date}, {each.id})" for each in shown]
+    return [*lines, f"and {count - len(shown)} more"] if count > len(shown) > 0 else lines
 
 
 @tool(
@@ -147,14 +157,23 @@ def forget(
     kinds, first = (
         shelf.forgettable(criteria, SHOWN) if dry_run else (shelf.forget_all(criteria), [])
     )
+    left, left_first = shelf.left_naming(criteria, SHOWN) if criteria.entities else (0, [])
     return Forgotten(
         dry_run=dry_run,
         count=sum(kinds.values()),
         kinds=kinds,
         first=[Doomed.of(context, opening) for context, opening in first],
         changes=0,
+        left=left,
+        left_first=[Doomed.of(context, opening) for context, opening in left_first],
         missing=missing,
-        note=_note(missing, dry_run=dry_run, count=sum(kinds.values())),
+        note=_note(
+            missing,
+            dry_run=dry_run,
+            count=sum(kinds.values()),
+            left=left,
+            entities=[name for name in criteria.entities if shelf.people.names_of(name)],
+        ),
     )
 
 
@@ -214,8 +233,21 @@ def _missing(shelf: Shelf, criteria: SearchFilter) -> list[str]:
     return [each for each in dict.fromkeys(criteria.ids) if each not in stored]
 
 
-def _note(missing: list[str], *, dry_run: bool, count: int) -> str:
+def _note(
+    missing: Sequence[str],
+    *,
+    dry_run: bool,
+    count: int,
+    left: int = 0,
+    entities: Sequence[str] = (),
+) -> str:
     notes = []
+    if left:
+        notes.append("To delete what stays as well, look at it and call again with its ids.")
+    if entities:
+        notes.append(
+            f"What is stored of {', '.join(entities)} as an entity stays too: delete_entity."
+        )
     if missing:
         notes.append(
             f"No context has the id {', '.join(missing)}. Profiles, entities and relationships are"

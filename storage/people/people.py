@@ -309,6 +309,11 @@ class People:
         meant = [entity for folded in found for entity, _ in owners.get(folded, ())]
         return tuple(dict.fromkeys([*names, *found, *_folded_names(meant)]))[:MAX_SPELLINGS]
 
+    def names_of(self, name: str) -> tuple[str, ...]:
+        """All names, folded, of the entities that surely have a name; none where none has it."""
+        with self._database.read() as connection:
+            return tuple(dict.fromkeys(_folded_names(self._having(connection, name, None))))
+
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
         """A write after which the cards say what is stored, or none of it happened."""

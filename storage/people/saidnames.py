@@ -87,6 +87,11 @@ class SaidNames:
             said = {seq for name in names for seq in self._said(reading, name).seqs}
         return tuple(sorted(said))
 
+    def saying(self, identity: Identity, spelling: str) -> tuple[int, ...]:
+        """The chunks of a user that say a name as it is given, whether or not an entity has it."""
+        with self._database.read() as connection:
+            return self._said(_Reading(connection, identity.user_id), _Name(spelling)).seqs
+
     def _said(self, reading: _Reading, name: _Name) -> _Read:
         key = (reading.user_id, name)
         with self._lock:

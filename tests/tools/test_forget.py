@@ -161,6 +161,64 @@ async def test_nothing_of_another_user_is_seen_or_goes(open_crib: Opener) -> Non
         assert left(crib, ids) == set(ids)
 
 
+async def test_what_names_the_same_in_its_text_alone_stays_and_is_named(
+    open_crib: Opener,
+) -> None:
+    async with open_crib() as crib:
+        ids = await fill(crib)
+        told = await crib.text("forget", entities=["ann"])
+        assert told.startswith(
+            "Would forget nothing.\n2 contexts stay with such a name in the text"
+        )
+        assert "- Tea (knowledge, 20" in told
+        assert "call again with its ids" in told
+        await crib.call("save_entity", entity_name="Åsa", aliases=["Aurora Berg"])
+        by_alias = await crib.call("add_knowledge", content="Aurora Berg sails. Åsas has no such.")
+        declared = await crib.call("add_event", content="A party.", entities=["Aurora Berg"])
+        for dry_run in (True, False):
+            answer = await crib.call("forget", entities=["Åsa"], dry_run=dry_run)
+            assert answer["count"] == 2
+            assert answer["left"] == 2
+            assert {each["id"] for each in answer["left_first"]} == {
+                by_alias["id"],
+                declared["id"],
+            }
+            assert "What is stored of Åsa as an entity stays too: delete_entity" in answer["note"]
+        await crib.call("forget", ids=[by_alias["id"], declared["id"]], dry_run=False)
+        assert (await crib.call("forget", entities=["Åsa"]))["left"] == 0
+        assert left(crib, ids) == {"Tyres", "Tea"}
+
+
+async def test_what_stays_is_narrowed_as_what_goes_is_and_is_nobody_elses(
+    open_crib: Opener,
+) -> None:
+    async with open_crib() as crib:
+        await fill(crib)
+        narrowed = await crib.call("forget", entities=["Ann"], context_types=["event"])
+        assert [each["context_type"] for each in narrowed["left_first"]] == ["event"]
+        assert (await crib.call("forget", entities=["Ann"], user_id="eve"))["left"] == 0
+
+
+async def test_many_that_stay_are_counted_and_the_newest_shown(open_crib: Opener) -> None:
+    async with open_crib() as crib:
+        shelf = crib.app.library.shelf(crib.app.identity)
+        for number in range(250):
+            for names in ((), ("Ann",)):
+                shelf.add(
+                    NewContext(
+                        context_type=ContextType.EVENT,
+                        title=f"Event {number}",
+                        text=f"Ann sailed {number} times.",
+                        entities=names,
+                        event_time=float(number),
+                    )
+                )
+        shown = await crib.call("forget", entities=["Ann"])
+        assert (shown["count"], shown["left"], len(shown["left_first"])) == (250, 250, 20)
+        assert len({each["id"] for each in (*shown["first"], *shown["left_first"])}) == 40
+        assert (await crib.text("forget", entities=["Ann"])).count("and 230 more") == 2
+
+
 async def test_what_was_forgotten_is_found_no_more(open_crib: Opener) -> None:
     async with open_crib() as crib:
         ids = await fill(crib)
