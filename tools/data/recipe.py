@@ -20,8 +20,8 @@ __all__ = [
     "DatasetSource",
     "DatasetSpec",
     "Executor",
+    "FileOrDirectory",
     "Key",
-    "Path",
     "Plan",
     "ProcessSpec",
     "Recipe",
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 Executor = Literal["default", "ray", "ray_partitioned"]
-Path = Annotated[str, Field(max_length=4_096)]
+FileOrDirectory = Annotated[str, Field(max_length=4_096)]
 Key = Annotated[str, Field(min_length=1, max_length=256)]
 
 APPROVAL = "# approval_required: "
@@ -54,7 +54,9 @@ class DatasetSource(ToolModel):
 
     type: Literal["local", "remote"] = "local"
     source: Annotated[str | None, Field(description="Kind of remote place")] = None
-    path: Annotated[Path | None, Field(description="File, directory or name there")] = None
+    path: Annotated[FileOrDirectory | None, Field(description="File, directory or name there")] = (
+        None
+    )
     weight: Annotated[float | None, Field(ge=0, description="Share of a sample")] = None
 
 
@@ -96,7 +98,8 @@ class DatasetSpec(ToolModel):
     model_config = ConfigDict(extra="forbid")
 
     dataset_path: Annotated[
-        Path | None, Field(description="File or directory, relative to the root; or else dataset")
+        FileOrDirectory | None,
+        Field(description="File or directory, relative to the root; or else dataset"),
     ] = None
     dataset: Annotated[
         DatasetMixture | None, Field(description="Several places {configs, max_sample_num}")
@@ -104,7 +107,7 @@ class DatasetSpec(ToolModel):
     generated_dataset_config: Annotated[
         dict[str, Any] | None, Field(description="Formatter (type) that makes data, and arguments")
     ] = None
-    export_path: Annotated[Path, Field(min_length=1, description="File to write")]
+    export_path: Annotated[FileOrDirectory, Field(min_length=1, description="File to write")]
     export_type: Annotated[str | None, Field(description="Its format; default: by name")] = None
     text_keys: Annotated[list[Key] | None, Field(description="Where a sample has text")] = None
     image_key: Annotated[Key | None, Field(description="Where it has its images")] = None
@@ -150,7 +153,7 @@ class ProcessSpec(ToolModel):
 
     operators: Annotated[list[Step], Field(min_length=1, max_length=200)]
     custom_operator_paths: Annotated[
-        list[Path] | None, Field(description="Files with operators of your own")
+        list[FileOrDirectory] | None, Field(description="Files with operators of your own")
     ] = None
 
 

@@ -23,8 +23,8 @@ from tools.data.recipe import (
     DatasetMixture,
     DatasetSpec,
     Executor,
+    FileOrDirectory,
     Key,
-    Path,
     ProcessSpec,
     Step,
     SystemSpec,
@@ -51,9 +51,9 @@ _Executor = Annotated[Executor, Field(description="What is to run the recipe")]
 )
 def build_dataset_spec(
     context: RequestContext,
-    export_path: Annotated[Path, Field(min_length=1, description="File to write")],
+    export_path: Annotated[FileOrDirectory, Field(min_length=1, description="File to write")],
     dataset_path: Annotated[
-        Path | None, Field(description="File or directory to read; or else dataset")
+        FileOrDirectory | None, Field(description="File or directory to read; or else dataset")
     ] = None,
     dataset: Annotated[
         DatasetMixture | None,
@@ -105,7 +105,8 @@ def build_process_spec(
         list[Step], Field(min_length=1, max_length=200, description="In order {name, params}")
     ],
     custom_operator_paths: Annotated[
-        list[Path] | None, Field(description="Files or directories with operators of your own")
+        list[FileOrDirectory] | None,
+        Field(description="Files or directories with operators of your own"),
     ] = None,
     executor_type: _Executor = "default",
 ) -> BuiltProcessSpec:
