@@ -65,7 +65,8 @@ class ParameterInfo(ToolModel):
         if len(default) > DEFAULT_CHARACTERS:
             default = f"{default[:DEFAULT_CHARACTERS]}…"
         given = "required" if self.is_required else f"= {default}"
-        typed = f": {self.type}" if self.type else ""
+        choices = " or ".join(map(repr, self.value_schema.get("enum", ())))
+        typed = f": {choices or self.type}" if choices or self.type else ""
         said = f" | {self.description}" if self.description else ""
         return f"{self.name}{typed} {given}{said}"
 

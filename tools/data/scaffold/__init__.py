@@ -1,0 +1,1 @@
+"""The first files of an operator that somebody writes for Data-Juicer."""
