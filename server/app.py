@@ -249,7 +249,9 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         redaction=redaction,
     )
     personal = make_manager(
-        sandbox=make_sandbox(settings, Path(settings.root.anchor)), permissions=None
+        sandbox=make_sandbox(settings, Path(settings.root.anchor)),
+        permissions=None,
+        machine=machine,
     )
 
     lists_others = partial(

@@ -11,11 +11,13 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import mcp_types as types
 import pytest
 from hypothesis import settings
 
 from server.clients.locations import command_path
+from tools.data.running.environment import DataEnvironment, Extent
 
 # Each inherits what is set already: that of CI, where there is one. No test goes by the clock.
 settings.register_profile("brief", settings(max_examples=50, deadline=None))
@@ -97,6 +99,19 @@ def raw_server() -> type[RawServer]:
 @pytest.fixture(scope="session")  # what a module shares may run in an event loop, too
 def anyio_backend() -> str:
     return "asyncio"
+
+
+async def _say_nothing(_line: str) -> None:
+    await anyio.lowlevel.checkpoint()
+
+
+@pytest.fixture(scope="session")
+def data_juicer(tmp_path_factory: pytest.TempPathFactory) -> DataEnvironment:
+    """Data-Juicer as it is really set up, once for all processes of a test run."""
+    shared = tmp_path_factory.getbasetemp().parent / "shared"
+    environment = DataEnvironment(shared, environ=os.environ)
+    anyio.run(environment.set_up, Extent.MINIMAL, _say_nothing)
+    return environment
 
 
 @pytest.fixture

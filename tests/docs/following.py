@@ -15,7 +15,7 @@ __all__ = ["DOCS", "Block", "Step", "blocks", "broken_links", "clean_home", "fol
 DOCS = Path(__file__).parents[2] / "docs"
 
 _BLOCK = re.compile(r"^([^\n]*)\n+```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_FILE = re.compile(r"`([\w./-]+\.(?:json|md|py|toml))`:$")
+_FILE = re.compile(r"`([\w./-]+\.(?:jsonl?|md|py|toml))`:$")
 _COMMAND = re.compile(r"^\$ ", re.MULTILINE)
 _SECONDS = re.compile(r"\d+\\\.\d+s")  # as re.escape leaves it
 _SECONDS_OR_MINUTES = r"\d+\.\d+s( \(\d+:\d\d:\d\d\))?"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import typer
 
 from server.cli.datasets.environment import remove, setup
+from server.cli.datasets.parts import split
+from server.cli.datasets.verbs import clean, dedupe, export, inspect
 
 __all__ = ["data"]
 
@@ -13,5 +15,5 @@ data = typer.Typer(
     add_completion=False,
     help="Clean data sets with Data-Juicer, in an environment of its own.",
 )
-for _command in (setup, remove):
+for _command in (setup, inspect, clean, dedupe, split, export, remove):
     data.command(_command.__name__)(_command)

@@ -1,4 +1,4 @@
-"""The product, for tools of recipes; and Data-Juicer as it is really set up, once for all tests."""
+"""The product, for tools of recipes, with and without Data-Juicer."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
-from tools.data.running.environment import DataEnvironment, Extent
+from tools.data.running.environment import DataEnvironment
 
 
 @pytest.fixture
@@ -19,19 +18,6 @@ async def crib(open_crib: Callable[[], AbstractAsyncContextManager[Any]]) -> Asy
     """The product and a client of it."""
     async with open_crib() as opened:
         yield opened
-
-
-async def _say_nothing(_line: str) -> None:
-    await anyio.lowlevel.checkpoint()
-
-
-@pytest.fixture(scope="session")
-def data_juicer(tmp_path_factory: pytest.TempPathFactory) -> DataEnvironment:
-    """The environment, which all processes of a test run share."""
-    shared = tmp_path_factory.getbasetemp().parent / "shared"
-    environment = DataEnvironment(shared, environ=os.environ)
-    anyio.run(environment.set_up, Extent.MINIMAL, _say_nothing)
-    return environment
 
 
 @pytest.fixture

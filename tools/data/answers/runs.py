@@ -7,7 +7,7 @@ from typing import Literal
 from tools.core.invisible import visible_controls
 from tools.core.result import OmitNone, ToolModel
 
-__all__ = ["RunReport", "ShownRow", "StepReport", "WrittenFile"]
+__all__ = ["CleanedDataset", "RunReport", "ShownRow", "StepReport", "WrittenFile"]
 
 
 class StepReport(ToolModel):
@@ -48,7 +48,7 @@ class WrittenFile(ToolModel):
     """A file that was written.
 
     Attributes:
-        path: Relative to the root.
+        path: As the recipe names it.
         size: Bytes.
         sha256: Digest of its content.
     """
@@ -95,6 +95,27 @@ class RunReport(ToolModel):
         if self.dry_run:
             lines.append("Nothing was written: call again with dry_run=false.")
         return "\n".join(lines)
+
+
+class CleanedDataset(RunReport):
+    """What came of cleaning a data set.
+
+    Attributes:
+        recipe: The recipe that was run, which apply_recipe runs again.
+        recipe_path: Where it was written; absent in a dry run.
+        report_path: Where the report is, as Markdown, with JSON and a chart beside it.
+    """
+
+    recipe: str
+    recipe_path: OmitNone[str] = None
+    report_path: OmitNone[str] = None
+
+    def to_text(self) -> str:
+        """The run, then where recipe and report are; of a dry run the recipe itself."""
+        told = super().to_text()
+        if self.recipe_path is None:
+            return f"{told}\nThe recipe:\n{self.recipe}"
+        return f"{told}\nRecipe: {self.recipe_path}. Report: {self.report_path}."
 
 
 def _line(row: ShownRow) -> str:

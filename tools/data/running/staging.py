@@ -13,10 +13,12 @@ from typing import Any
 
 from tools.core.errors import InvalidArgumentsError, UnavailableError
 from tools.data.answers.runs import WrittenFile
+from tools.data.checks.rows import is_directory
 from tools.data.recipe import Recipe
+from tools.sandbox.files.listing import Entry
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["Stage"]
+__all__ = ["Stage", "files_of"]
 
 MOST_FILES = 20_000
 """Of a directory."""
@@ -66,15 +68,15 @@ class Stage:
         """Copies a file or a directory in; returns where it is for the worker."""
         self._count += 1
         target = self._directory / f"in{self._count}"
-        if not self._is_directory(path):
+        if not is_directory(self._sandbox, path):
             named = target.with_suffix(_suffix(path))
             self._copy(path, named)
             return str(named)
         target.mkdir()
-        for file in self._files(path):
-            inner = target / PurePosixPath(file).relative_to(self._sandbox.relative(path))
+        for file in files_of(self._sandbox, path):
+            inner = target / PurePosixPath(file.path).relative_to(self._sandbox.relative(path))
             inner.parent.mkdir(parents=True, exist_ok=True)
-            self._copy(file, inner)
+            self._copy(file.path, inner)
         return str(target)
 
     def deliver(self, export_path: str) -> list[WrittenFile]:
@@ -99,7 +101,7 @@ class Stage:
                 )
             target = str(folder / path.relative_to(self._results))
             done = self._sandbox.write(target, path.read_bytes())
-            written.append(WrittenFile(path=done.path, size=done.size, sha256=done.sha256))
+            written.append(WrittenFile(path=target, size=done.size, sha256=done.sha256))
         return written
 
     def _dataset(self, mixture: dict[str, Any]) -> dict[str, Any]:
@@ -115,25 +117,25 @@ class Stage:
             return {"dataset_path": mixture["configs"][0]["path"]}
         return {"dataset": mixture}
 
-    def _is_directory(self, path: str) -> bool:
-        try:
-            self._sandbox.list_directory(path, limit=1)
-        except InvalidArgumentsError:
-            return False
-        return True
-
-    def _files(self, path: str) -> Iterator[str]:
-        listing = self._sandbox.list_directory(path, depth=DEEPEST, limit=MOST_FILES)
-        if listing.truncated:
-            raise InvalidArgumentsError(
-                f"{path} has more than {MOST_FILES:,} files.",
-                next_actions=["Give a directory with fewer, or put them into one file."],
-            )
-        return (each.path for each in listing.entries if each.type == "file")
-
     def _copy(self, path: str, target: Path) -> None:
         with self._sandbox.open_read(path) as source, target.open("wb") as copy:
             shutil.copyfileobj(source, copy, 1 << 20)
+
+
+def files_of(sandbox: Sandbox, path: str) -> Iterator[Entry]:
+    """Returns the files in a directory, at any depth; blocks.
+
+    Raises:
+        InvalidArgumentsError: If there are too many.
+        ToolError: As the methods of Sandbox.
+    """
+    listing = sandbox.list_directory(path, depth=DEEPEST, limit=MOST_FILES)
+    if listing.truncated:
+        raise InvalidArgumentsError(
+            f"{path} has more than {MOST_FILES:,} files.",
+            next_actions=["Give a directory with fewer, or put them into one file."],
+        )
+    return (each for each in listing.entries if each.type == "file")
 
 
 def _suffix(path: str) -> str:

@@ -1,0 +1,154 @@
+"""`toolcrib data inspect`, `clean`, `dedupe` and `export`: calls of the tools for each file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from server.cli.terminal.options import ConfigOption, DataDirOption
+
+if TYPE_CHECKING:
+    from server.app import App
+    from tools.core.result import ToolResult
+
+__all__ = ["clean", "dedupe", "export", "inspect"]
+
+Files = Annotated[
+    list[Path],
+    typer.Argument(metavar="FILE...", help="JSONL, JSON, CSV or Parquet, or a folder of texts."),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", metavar="FILE", help="JSONL, JSON or Parquet; for one FILE."),
+]
+TextKey = Annotated[
+    str | None, typer.Option("--text-key", help="The field with the texts, if not the longest.")
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Try it on the first 1,000 rows, and write nothing.")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")]
+KeepStats = Annotated[
+    bool, typer.Option("--keep-stats", help="Write what filters computed with each row.")
+]
+
+
+class Form(StrEnum):
+    """Forms that are written."""
+
+    JSONL = "jsonl"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+def inspect(
+    files: Files,
+    sample: Annotated[int, typer.Option("--sample", min=1, max=200, help="Rows to look at.")] = 20,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Show form, size, fields, texts and first rows."""
+    asked = [{"dataset_source": str(file.absolute()), "sample_size": sample} for file in files]
+    _call("inspect_dataset", asked, data_dir, config)
+
+
+def clean(  # noqa: PLR0913, PLR0917  # one parameter an option
+    files: Files,
+    output: Output = None,
+    text_key: TextKey = None,
+    dry_run: DryRun = False,
+    overwrite: Overwrite = False,
+    keep_stats: KeepStats = False,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Mend texts, and drop empty, garbled and repeated rows; with recipe and report."""
+    options = {"dry_run": dry_run, "overwrite": overwrite, "keep_stats": keep_stats}
+    asked = _asked(files, output, ".clean.jsonl", text_key=text_key, **options)
+    _call("clean_dataset", asked, data_dir, config)
+
+
+def dedupe(  # noqa: PLR0913, PLR0917  # one parameter an option
+    files: Files,
+    near: Annotated[
+        bool, typer.Option("--near", help="Drop texts too that are nearly the same.")
+    ] = False,
+    output: Output = None,
+    text_key: TextKey = None,
+    dry_run: DryRun = False,
+    overwrite: Overwrite = False,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Drop rows whose text an earlier row has too, and nothing else."""
+    work = ["dedupe_near" if near else "dedupe"]
+    options = {"dry_run": dry_run, "overwrite": overwrite, "text_key": text_key}
+    asked = _asked(files, output, ".deduped.jsonl", work=work, **options)
+    _call("clean_dataset", asked, data_dir, config)
+
+
+def export(  # noqa: PLR0913, PLR0917  # one parameter an option
+    files: Files,
+    form: Annotated[Form, typer.Option("--to", help="The form to write.")] = Form.JSONL,
+    output: Output = None,
+    text_key: TextKey = None,
+    overwrite: Overwrite = False,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Write rows that have a text in another form, unchanged."""
+    options = {"overwrite": overwrite, "text_key": text_key}
+    asked = _asked(files, output, f".export.{form}", work=[], **options)
+    _call("clean_dataset", asked, data_dir, config)
+
+
+def _asked(
+    files: Sequence[Path], output: Path | None, ending: str, **options: object
+) -> list[dict[str, Any]]:
+    """The arguments of each call."""
+    if output is not None and len(files) > 1:
+        raise typer.BadParameter("--output goes with one FILE")
+    given = {name: value for name, value in options.items() if value is not None}
+    return [
+        {
+            "dataset_source": str(file.absolute()),
+            "output_path": str((output or file.with_name(f"{file.stem}{ending}")).absolute()),
+            **given,
+        }
+        for file in files
+    ]
+
+
+def _call(
+    name: str, asked: Sequence[Mapping[str, Any]], data_dir: Path | None, config: Path | None
+) -> None:
+    """Calls a tool once for each file, and prints what each call answers."""
+    from server.cli.opened import opened
+    from server.cli.terminal.interruption import run
+
+    with opened(data_dir=data_dir, config_file=config) as app:
+        results = run(partial(_results, app, name, asked))
+    for result in results:
+        typer.echo(result.text, err=result.is_error)
+    if any(result.is_error for result in results):
+        sys.exit(1)
+
+
+async def _results(app: App, name: str, asked: Sequence[Mapping[str, Any]]) -> list[ToolResult]:
+    from server.cli.terminal.screen import console
+
+    with console().status("") as status:
+
+        async def report(_done: float, _total: float | None, message: str | None) -> None:
+            status.update(message or "")
+
+        context = replace(app.context, report_progress=report)
+        async with app.machine.running():
+            return [await app.personal.execute(name, each, context) for each in asked]

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.anyio, pytest.mark.data]
+
+TEXTS = (
+    "The bowline makes a loop that does not slip, even under load.",
+    "THE BOWLINE makes a loop that does not slip, even under load.",
+    "The bowline makes a loop that does not slip, even under load!",
+    "no",
+    "-- == ** == -- ** == -- == ** == -- ** == --",
+    "A sourdough loaf needs flour, water, salt and a lively starter.",
+)
+
+
+def write(root: Path, name: str, texts: tuple[str, ...] = TEXTS) -> str:
+    path = root / name
+    if name.endswith(".csv"):
+        path.write_text("id,body\n" + "".join(f'{at},"{t}"\n' for at, t in enumerate(texts)))
+    elif name.endswith(".jsonl"):
+        path.write_text("".join(json.dumps({"body": text}) + "\n" for text in texts))
+    else:
+        path.mkdir()
+        for at, text in enumerate(texts):
+            (path / f"{at}.txt").write_text(text)
+    return name
+
+
+def texts_of(path: Path) -> list[str]:
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [next(value for key, value in row.items() if key in {"body", "text"}) for row in rows]
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl", "folder"])
+async def test_garbled_and_repeated_rows_go_and_a_report_says_where(
+    workshop: Any, name: str
+) -> None:
+    write(workshop.root, name)
+    done = await workshop.call("clean_dataset", dataset_source=name)
+    stem = name.partition(".")[0]
+    output = workshop.root / f"{stem}.clean.jsonl"
+    if name == "folder":  # read in any order
+        assert len(texts_of(output)) == 3
+    else:
+        assert texts_of(output) == [TEXTS[0], TEXTS[2], TEXTS[5]]
+    assert list(json.loads(output.read_text().splitlines()[0])) == (
+        ["id", "body"] if name == "rows.csv" else ["body" if name == "rows.jsonl" else "text"]
+    )  # no statistics
+    report = json.loads((workshop.root / f"{stem}.clean.report.json").read_text())
+    assert sum(each["rows"] for each in report["balance"]) == report["rows_in"] == 6
+    assert report["written"] == [
+        {"path": output.name, "size": output.stat().st_size, "sha256": sha256(output)}
+    ]
+    if name != "folder":
+        assert report["source"]["sha256"] == sha256(workshop.root / name)
+    told = (workshop.root / done["report_path"]).read_text()
+    assert "| document_deduplicator | 4 | 3 | 1 | 0 |" in told
+    for each in workshop.root.glob(f"{stem}*"):
+        each.rename(each.with_name(f"was-{name}-{each.name}"))
+
+
+async def test_the_recipe_that_was_run_gives_the_same_again(workshop: Any) -> None:
+    source = write(workshop.root, "again.jsonl")
+    done = await workshop.call("clean_dataset", dataset_source=source)
+    output = workshop.root / "again.clean.jsonl"
+    before = output.read_bytes()
+    output.unlink()
+    await workshop.call("apply_recipe", plan_path=done["recipe_path"])
+    assert output.read_bytes() == before
+
+
+async def test_nearly_the_same_texts_go_where_that_is_asked_for(workshop: Any) -> None:
+    short = ("red apple pie", "blue car race", "今天天气很好我们去公园散步吧")
+    source = write(workshop.root, "near.jsonl", (*short, TEXTS[0], TEXTS[2]))
+    await workshop.call("clean_dataset", dataset_source=source, work=["dedupe_near"])
+    assert texts_of(workshop.root / "near.clean.jsonl") == [*short, TEXTS[0]]
+
+
+async def test_another_form_has_the_same_rows(workshop: Any) -> None:
+    source = write(workshop.root, "form.csv")
+    arguments = {"dataset_source": source, "work": []}
+    await workshop.call("clean_dataset", output_path="form.parquet", **arguments)
+    await workshop.call(
+        "clean_dataset", dataset_source="form.parquet", work=[], output_path="back.jsonl"
+    )
+    assert texts_of(workshop.root / "back.jsonl") == list(TEXTS)
+
+
+async def test_statistics_are_kept_where_that_is_asked_for(workshop: Any) -> None:
+    source = write(workshop.root, "stats.jsonl")
+    await workshop.call("clean_dataset", dataset_source=source, keep_stats=True)
+    row = json.loads((workshop.root / "stats.clean.jsonl").read_text().splitlines()[0])
+    assert row["__dj__stats__"]["text_len"] == len(TEXTS[0])
+
+
+async def test_nothing_that_is_there_is_replaced_unasked(workshop: Any) -> None:
+    source = write(workshop.root, "there.jsonl")
+    (workshop.root / "there.clean.report.md").write_text("mine")
+    kind, told = await workshop.failure("clean_dataset", dataset_source=source)
+    assert kind == "conflict"
+    assert "overwrite=true" in told
+    assert not (workshop.root / "there.clean.jsonl").exists()
+    await workshop.call("clean_dataset", dataset_source=source, overwrite=True)
+    assert (workshop.root / "there.clean.report.md").read_text() != "mine"
+
+
+async def test_a_dry_run_tells_the_recipe_and_writes_nothing(workshop: Any) -> None:
+    source = write(workshop.root, "dry.jsonl")
+    told = await workshop.text("clean_dataset", dataset_source=source, dry_run=True)
+    assert "dropped by text_length_filter: row 4: no" in told
+    assert "\nprocess:\n" in told
+    assert [each.name for each in workshop.root.glob("dry*")] == ["dry.jsonl"]

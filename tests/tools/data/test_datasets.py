@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+pytestmark = pytest.mark.anyio
+
+ROWS: list[dict[str, Any]] = [
+    {"id": 1, "body": "The bowline makes a loop.", "meta": {"lang": "en", "score": 0.5}},
+    {"id": 2, "body": "the bowline  makes a loop.", "meta": {"lang": "en", "score": 1}},
+    {"id": "3", "body": None, "meta": {"lang": ""}},
+]
+
+
+def write(root: Path, form: str) -> str:
+    """Writes the rows in a form; returns the path."""
+    path = root / f"rows.{form}"
+    match form:
+        case "jsonl":
+            path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+        case "json":
+            path.write_text(json.dumps(ROWS))
+        case "csv" | "tsv":
+            flat = pd.DataFrame(ROWS).drop(columns="meta")
+            flat.to_csv(path, index=False, sep="," if form == "csv" else "\t")
+    return path.name
+
+
+@pytest.mark.parametrize("form", ["jsonl", "json", "csv", "tsv"])
+async def test_rows_fields_and_texts_are_told_without_data_juicer(crib: Any, form: str) -> None:
+    seen = await crib.call("inspect_dataset", dataset_source=write(crib.root, form))
+    assert (seen["form"], seen["rows"], seen["text_key"], seen["repeated"]) == (form, 3, "body", 1)
+    (body,) = (field for field in seen["fields"] if field["name"] == "body")
+    assert (body["filled"], body["longest"]) == (2, len(str(ROWS[1]["body"])))
+    assert len(seen["sample"]) == 3
+
+
+async def test_fields_in_objects_are_listed_with_all_their_types(crib: Any) -> None:
+    source = write(crib.root, "jsonl")
+    fields = (await crib.call("list_dataset_fields", dataset_source=source))["fields"]
+    assert {field["name"]: field["types"] for field in fields} == {
+        "id": ["integer", "string"],
+        "body": ["null", "string"],
+        "meta": ["object"],
+        "meta.lang": ["string"],
+        "meta.score": ["integer", "number"],
+    }
+
+
+async def test_a_folder_of_texts_has_a_row_for_each(crib: Any) -> None:
+    (crib.root / "notes" / "more").mkdir(parents=True)
+    for name in ("notes/a.txt", "notes/more/b.md", "notes/c.png"):
+        (crib.root / name).write_text(f"This is {name}.")
+    seen = await crib.call("inspect_dataset", dataset_source="notes")
+    assert (seen["form"], seen["rows"], seen["files"]) == ("text", 2, 2)
+    assert {row["text"] for row in seen["sample"]} == {
+        "This is notes/a.txt.",
+        "This is notes/more/b.md.",
+    }
+
+
+async def test_the_rows_of_a_large_file_are_estimated(crib: Any) -> None:
+    line = json.dumps({"text": "Some words. " * 40}) + "\n"
+    (crib.root / "large.jsonl").write_text(line * 10_000)
+    seen = await crib.call("inspect_dataset", dataset_source="large.jsonl", sample_size=5)
+    assert "rows" not in seen
+    assert 9_000 < seen["about_rows"] < 11_000
+    assert seen["sampled"] == 5
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "says"),
+    [
+        ("nothing.jsonl", "not_found", "nothing.jsonl"),
+        ("../out.jsonl", "outside_sandbox", "../out.jsonl"),
+        ("image.png", "invalid_arguments", ".parquet"),
+        ("data", "invalid_arguments", "data/rows.jsonl"),
+        ("rows.parquet", "unavailable", "data setup`"),
+    ],
+)
+async def test_what_cannot_be_inspected_is_refused_with_what_could(
+    crib: Any, source: str, kind: str, says: str
+) -> None:
+    (crib.root / "data").mkdir()
+    for name in ("image.png", "data/rows.jsonl", "rows.parquet"):
+        (crib.root / name).write_bytes(b"{}")
+    failed, told = await crib.failure("inspect_dataset", dataset_source=source)
+    assert failed == kind, told
+    assert says in told
+
+
+@pytest.mark.data
+async def test_a_parquet_file_is_read_by_the_worker(workshop: Any) -> None:
+    (workshop.root / "raw.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS[:2]))
+    plan = (
+        "# Copy it\n# approval_required: false\n"
+        "dataset_path: raw.jsonl\nexport_path: rows.parquet\ntext_keys: [body]\n"
+        "process:\n- whitespace_normalization_mapper:\n"
+    )
+    (workshop.root / "plan.yaml").write_text(plan)
+    await workshop.call("apply_recipe", plan_path="plan.yaml")
+    seen = await workshop.call("inspect_dataset", dataset_source="rows.parquet", sample_size=1)
+    assert (seen["form"], seen["rows"], seen["sampled"], seen["text_key"]) == (
+        *("parquet", 2, 1),
+        "body",
+    )
+    assert seen["sample"][0]["meta"] == {"lang": "en", "score": 0.5}
+
+
+@pytest.mark.data
+async def test_a_broken_parquet_file_is_refused(workshop: Any) -> None:
+    (workshop.root / "broken.parquet").write_bytes(b"PAR1 no parquet")
+    kind, told = await workshop.failure("inspect_dataset", dataset_source="broken.parquet")
+    assert kind == "invalid_arguments"
+    assert "Parquet" in told

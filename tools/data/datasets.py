@@ -1,0 +1,152 @@
+"""Data sets: what they look like, and cleaning them by default."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from tools.core.context import RequestContext
+from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
+from tools.data.answers.datasets import DatasetFields, DatasetInspection, fields_of, shown
+from tools.data.answers.runs import CleanedDataset
+from tools.data.applying import MOST_SECONDS
+
+__all__ = ["clean_dataset", "inspect_dataset", "list_dataset_fields"]
+
+SHOWN_ROWS = 3
+
+DatasetPath = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=4_096,
+        description="A file (JSONL, JSON, CSV, TSV, Parquet), or a folder of texts",
+    ),
+    Alias("dataset_path", "path"),
+]
+SampleSize = Annotated[int, Field(ge=1, le=200, description="Rows to look at")]
+
+
+@tool(
+    scope=ToolScope.SYSTEM,
+    effects={Effect.READ},
+    idempotent=True,
+    tags=("data",),
+    capabilities=("look at a data set: rows, fields, texts, duplicates",),
+    timeout=120,
+    subject=Subject(SubjectKind.PATH, "dataset_source"),
+)
+async def inspect_dataset(
+    context: RequestContext, dataset_source: DatasetPath, sample_size: SampleSize = 20
+) -> DatasetInspection:
+    """Tells form, size and fields of a data set, where its texts are, and its first rows."""
+    from tools.data.checks.rows import Rows
+    from tools.data.running.looking import look_at
+
+    seen = await look_at(context, dataset_source, sample_size)
+    text_key = Rows(tuple(seen.rows), is_whole=False).longest_text()
+    return DatasetInspection(
+        path=dataset_source,
+        form=seen.form,
+        sampled=len(seen.rows),
+        fields=fields_of(seen.rows),
+        size=seen.size,
+        files=seen.files,
+        rows=seen.count,
+        about_rows=seen.about,
+        text_key=text_key,
+        repeated=_repeated(seen.rows, text_key),
+        sample=[shown(row) for row in seen.rows[:SHOWN_ROWS]],
+    )
+
+
+@tool(
+    scope=ToolScope.SYSTEM,
+    effects={Effect.READ},
+    idempotent=True,
+    tags=("data",),
+    capabilities=("list the fields of a data set",),
+    timeout=120,
+    subject=Subject(SubjectKind.PATH, "dataset_source"),
+)
+async def list_dataset_fields(
+    context: RequestContext, dataset_source: DatasetPath, sample_size: SampleSize = 200
+) -> DatasetFields:
+    """Lists the fields that rows of a data set have, those in objects too, with their types."""
+    from tools.data.running.looking import look_at
+
+    seen = await look_at(context, dataset_source, sample_size)
+    return DatasetFields(
+        path=dataset_source,
+        form=seen.form,
+        sampled=len(seen.rows),
+        fields=fields_of(seen.rows),
+    )
+
+
+@tool(
+    scope=ToolScope.SYSTEM,
+    effects={Effect.WRITE, Effect.EXECUTE},
+    destructive=True,  # with overwrite
+    tags=("data",),
+    capabilities=("clean and deduplicate a data set by default", "convert a data set"),
+    timeout=MOST_SECONDS + 60,
+    becomes_job=True,
+    in_cell=True,
+    subject=Subject(SubjectKind.PATH, "dataset_source"),
+)
+async def clean_dataset(
+    context: RequestContext,
+    dataset_source: DatasetPath,
+    output_path: Annotated[
+        str | None,
+        Field(
+            max_length=4_096,
+            pattern=r"\.(jsonl|json|parquet)$",
+            description="JSONL, JSON or Parquet; default: NAME.clean.jsonl beside the source",
+        ),
+    ] = None,
+    work: Annotated[
+        list[Literal["clean", "dedupe", "dedupe_near"]] | None,
+        Field(max_length=3, description="Default: clean and dedupe; [] only converts"),
+    ] = None,
+    text_key: Annotated[
+        str | None, Field(max_length=256, description="Default: the field with the longest texts")
+    ] = None,
+    dry_run: Annotated[
+        bool, Field(description="Try it on the first 1,000 rows, and write nothing")
+    ] = False,
+    overwrite: Annotated[bool, Field(description="Replace files that are there")] = False,
+    keep_stats: Annotated[bool, Field(description="Write what filters computed too")] = False,
+    timeout_seconds: Annotated[
+        float, Field(gt=0, le=MOST_SECONDS, description="It is ended then")
+    ] = 3_600,
+) -> CleanedDataset:
+    """Mends texts of a data set and drops empty, garbled and repeated rows, with a report.
+
+    Try it with dry_run first, and show the user what would go. The recipe is written beside the
+    output: change it and run it with apply_recipe.
+    """
+    from tools.data.running.cleaning import WORK, clean
+
+    plain = PurePosixPath(dataset_source.rstrip("/"))
+    return await clean(
+        context,
+        dataset_source,
+        WORK if work is None else work,
+        output=output_path or str(plain.with_name(f"{plain.stem}.clean.jsonl")),
+        text_key=text_key,
+        keep_stats=keep_stats,
+        overwrite=overwrite,
+        dry_run=dry_run,
+        seconds=timeout_seconds,
+    )
+
+
+def _repeated(rows: Sequence[dict[str, Any]], text_key: str | None) -> int:
+    texts = [row.get(text_key) for row in rows] if text_key is not None else []
+    plain = [" ".join(text.split()).casefold() for text in texts if isinstance(text, str)]
+    return len(plain) - len(set(plain))

@@ -1,0 +1,124 @@
+"""The first rows of a data set, of any form: those that need Data-Juicer are read by its worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, get_args
+
+import anyio.to_thread
+
+from tools.core.context import RequestContext
+from tools.core.errors import InvalidArgumentsError
+from tools.data.answers.datasets import Form
+from tools.data.checks.rows import first_rows, is_directory
+from tools.data.running.staging import Stage, files_of
+from tools.sandbox.files.sandbox import Sandbox
+
+__all__ = ["Seen", "look_at"]
+
+TEXTS = (".txt", ".md", ".rst", ".tex", ".html", ".markdown")
+"""Endings of files that are one text each."""
+
+TEXT_BYTES = 50_000
+"""Of a text file that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen of a data set.
+
+    Attributes:
+        form: Its form.
+        rows: The first rows.
+        size: Bytes of all of it.
+        files: How many files it has.
+        count: How many rows; None where they were not counted.
+        about: How many they probably are; None where they were counted.
+    """
+
+    form: Form
+    rows: list[dict[str, Any]]
+    size: int
+    files: int = 1
+    count: int | None = None
+    about: int | None = None
+
+
+async def look_at(context: RequestContext, path: str, sample: int) -> Seen:
+    """Reads the first rows of a file, or of a folder of texts.
+
+    Args:
+        context: Whose call it is, of the scope system.
+        path: The file or folder.
+        sample: How many rows at most.
+
+    Raises:
+        InvalidArgumentsError: If it is of a form that is not read.
+        UnavailableError: If it is a Parquet file, and Data-Juicer is not set up.
+        ToolError: As the methods of Sandbox.
+    """
+    sandbox = context.sandbox
+    if await anyio.to_thread.run_sync(is_directory, sandbox, path):
+        return await anyio.to_thread.run_sync(_folder, sandbox, path, sample)
+    if PurePath(path).suffix.lower() == ".parquet":
+        return await _parquet(context, path, sample)
+    return await anyio.to_thread.run_sync(_file, sandbox, path, sample)
+
+
+def _file(sandbox: Sandbox, path: str, sample: int) -> Seen:
+    suffix = PurePath(path).suffix.lower()
+    if suffix in TEXTS:
+        content = sandbox.read(path, max_bytes=TEXT_BYTES)
+        text = content.data.decode(errors="replace")
+        return Seen("text", [{"text": text}], content.size, count=1)
+    found = first_rows(sandbox, path)
+    if found is None:
+        raise InvalidArgumentsError(
+            f"dataset_source: {path} is of a form that is not read.",
+            suggestions=[".jsonl", ".json", ".csv", ".tsv", ".parquet", "a folder of texts"],
+            next_actions=["Give a file of one of these forms, or a folder of text files."],
+        )
+    rows = list(found.rows)
+    size = sandbox.read(path, max_bytes=0).size
+    form: Form = suffix.removeprefix(".")  # type: ignore[assignment]  # those that are read
+    if found.is_whole:
+        return Seen(form, rows[:sample], size, count=len(rows))
+    each = sum(len(str(row).encode(errors="replace")) for row in rows) / max(len(rows), 1)
+    return Seen(form, rows[:sample], size, about=round(size / max(each, 1)))
+
+
+def _folder(sandbox: Sandbox, path: str, sample: int) -> Seen:
+    """A folder has the form of the text files in it, or of the data files where it has none."""
+    files = list(files_of(sandbox, path))
+    texts = [each for each in files if PurePath(each.path).suffix.lower() in TEXTS]
+    if texts:
+        rows = [
+            {"text": sandbox.read(each.path, max_bytes=TEXT_BYTES).data.decode(errors="replace")}
+            for each in texts[:sample]
+        ]
+        size = sum(each.size for each in texts)
+        return Seen("text", rows, size, files=len(texts), count=len(texts))
+    data = [each for each in files if PurePath(each.path).suffix.lower()[1:] in get_args(Form)]
+    if not data:
+        raise InvalidArgumentsError(
+            f"dataset_source: {path} has no file that is read.",
+            next_actions=[f"Give a folder with files ending in {', '.join(TEXTS)}, or one file."],
+        )
+    raise InvalidArgumentsError(
+        f"dataset_source: {path} is a folder of {len(data)} data files.",
+        suggestions=[each.path for each in data[:3]],
+        next_actions=["Give one of its files."],
+    )
+
+
+async def _parquet(context: RequestContext, path: str, sample: int) -> Seen:
+    from tools.data.running.workers import workers_of
+
+    workers = await workers_of(context.machine)
+    async with workers.directory() as directory:
+        stage = Stage(context.sandbox, directory)
+        copied = await anyio.to_thread.run_sync(stage.take, path)
+        seen = await workers.ask({"do": "look", "path": copied, "sample": sample}, context)
+    size = context.sandbox.read(path, max_bytes=0).size
+    return Seen("parquet", list(seen["sample"]), size, count=seen["rows"])
