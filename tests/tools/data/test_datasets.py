@@ -93,6 +93,21 @@ async def test_what_cannot_be_inspected_is_refused_with_what_could(
     assert says in told
 
 
+async def test_without_data_juicer_nothing_is_cleaned(crib: Any) -> None:
+    source = write(crib.root, "jsonl")
+    kind, told = await crib.failure("clean_dataset", dataset_source=source)
+    assert kind == "unavailable"
+    assert "data setup`" in told
+    assert [each.name for each in crib.root.iterdir()] == [source]
+
+
+async def test_a_data_set_without_texts_is_not_cleaned(crib: Any) -> None:
+    (crib.root / "numbers.jsonl").write_text('{"n": 1}\n')
+    kind, told = await crib.failure("clean_dataset", dataset_source="numbers.jsonl")
+    assert kind == "invalid_arguments"
+    assert "text_key" in told
+
+
 @pytest.mark.data
 async def test_a_parquet_file_is_read_by_the_worker(workshop: Any) -> None:
     (workshop.root / "raw.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS[:2]))
