@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,8 +19,8 @@ from typing import Any
 import anyio
 from rank_bm25 import BM25Okapi
 
-from tools.data.catalogue.catalogue import bundled
-from tools.data.catalogue.search import bundled_index
+from tools.data.catalogue.bundle import bundled, bundled_index
+from tools.data.catalogue.search import Score
 from tools.data.operators import get_operator_info, list_operator_catalog, retrieve_operators
 
 SETS = Path(__file__).parents[1] / "tests" / "tools" / "data" / "sets" / "intents.json"
@@ -34,13 +34,14 @@ def main() -> None:
     """Prints the shares, then milliseconds of processor."""
     begun = time.process_time()
     names = list(bundled().operators)
-    bundled_index().scores("begin")
+    bundled_index().by_both("begin")
     print(f"first search, with all that it loads: {_spent(begun):.1f} ms of processor\n")
     plain = BM25Okapi([each.description.lower().split() for each in bundled().operators.values()])
     rankings: dict[str, Ranking] = {
-        "Toolcrib": lambda intent: _best(bundled_index().scores(intent), names),
+        "hybrid": lambda intent: _best(_scores(bundled_index().by_both(intent))),
+        "words": lambda intent: _best(_scores(bundled_index().by_words(intent))),
         "rank-bm25": lambda intent: _best(
-            dict(enumerate(plain.get_scores(intent.lower().split()))), names
+            dict(zip(names, plain.get_scores(intent.lower().split()), strict=True))
         ),
     }
     print(f"{'intents':<12}{'count':>7}" + "".join(f"{name:>12}" for name in rankings))
@@ -53,8 +54,12 @@ def main() -> None:
     anyio.run(_cost)
 
 
-def _best(scores: dict[int, float], names: Sequence[str]) -> list[str]:
-    found = sorted((-score, names[place]) for place, score in scores.items() if score > 0)
+def _scores(found: Mapping[str, Score]) -> dict[str, float]:
+    return {name: each.score for name, each in found.items()}
+
+
+def _best(scores: Mapping[str, float]) -> list[str]:
+    found = sorted((-score, name) for name, score in scores.items() if score > 0)
     return [name for _, name in found[:TOP]]
 
 

@@ -14,7 +14,7 @@ from tools.data.answers.configuration import (
     Strategies,
     WayToLoad,
 )
-from tools.data.catalogue.catalogue import bundled
+from tools.data.catalogue.bundle import bundled
 from tools.data.recipe import Executor
 
 __all__ = ["list_dataset_formatters", "list_dataset_load_strategies", "list_system_config"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import anyio.to_thread
 from pydantic import Field
@@ -12,12 +12,14 @@ from tools.core.context import RequestContext
 from tools.core.errors import ConflictError, NotFoundError, ToolError
 from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
-from tools.data.catalogue.catalogue import bundled
-from tools.data.scaffold.scaffold import Scaffold
-from tools.data.scaffold.templates import OwnKind
+from tools.data.catalogue.bundle import bundled
+from tools.data.catalogue.kinds import OwnKind
 from tools.sandbox.files.editing import ABSENT
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.files.text_files import FilePath
+
+if TYPE_CHECKING:  # a start writes none
+    from tools.data.scaffold.scaffold import Scaffold
 
 __all__ = ["DevelopedOperator", "develop_operator"]
 
@@ -79,6 +81,8 @@ async def develop_operator(
     ] = False,
 ) -> DevelopedOperator:
     """Begins an operator of your own: a file that runs, its test, samples and a README."""
+    from tools.data.scaffold.scaffold import Scaffold
+
     folder = context.sandbox.relative(output_dir)
     scaffold = Scaffold.of(intent, operator_name, operator_type, folder, bundled())
     if smoke_check:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import anyio.to_thread
 from pydantic import Field
@@ -21,9 +21,11 @@ from tools.data.answers.operators import (
     OperatorPage,
     SearchStep,
 )
-from tools.data.catalogue.catalogue import bundled
-from tools.data.catalogue.operator import Kind, Operator
-from tools.data.catalogue.search import bundled_index, by_pattern, question, ratings
+from tools.data.catalogue.bundle import bundled, bundled_index
+from tools.data.catalogue.kinds import Kind
+
+if TYPE_CHECKING:  # a start needs no catalogue
+    from tools.data.catalogue.operator import Operator
 
 __all__ = [
     "get_operator_info",
@@ -57,21 +59,23 @@ async def retrieve_operators(
     top_k: TopK = 10,
     mode: Annotated[
         Literal["auto", "bm25", "regex"],
-        Field(description="auto: by words, and where they find nothing as a regular expression"),
+        Field(description="auto: by words and meaning, or else as a regular expression"),
     ] = "auto",
     op_type: _Kind = None,
     tags: _Tags = None,
 ) -> FoundOperators:
     """Finds operators of Data-Juicer by what they are to do, in English or Chinese."""
-    operators = list(bundled().chosen(op_type, tags or ()))
+    from tools.data.catalogue.search import by_pattern
+
+    operators = await _chosen(op_type, tags)
     hits: list[OperatorHit] = []
     trace = []
     if mode != "regex":
-        hits = await _by_words(intent, operators)
-        trace.append(SearchStep(searcher="bm25", found=len(hits)))
+        hits = await _searched(intent, operators, with_meaning=mode == "auto")
+        searcher = "hybrid" if any(each.cosine is not None for each in hits) else "bm25"
+        trace.append(SearchStep(searcher=searcher, found=len(hits)))
     if mode == "regex" or (mode == "auto" and not hits):
-        found = await by_pattern(intent, operators)
-        hits = [OperatorHit.of(each, None) for each in found]
+        hits = [OperatorHit.of(each) for each in await by_pattern(intent, operators)]
         trace.append(SearchStep(searcher="regex", found=len(hits)))
     return FoundOperators(operators=hits[:top_k], trace=trace, candidates=len(operators))
 
@@ -103,16 +107,21 @@ async def retrieve_operators_api(
                 "Ask the user to set summaries.url and summaries.model to such a model.",
             ],
         )
-    operators = list(bundled().chosen(op_type, tags or ()))
-    words = await _by_words(intent, operators) if mode == "auto" else []
-    trace = [SearchStep(searcher="bm25", found=len(words))] if mode == "auto" else []
-    asked = [bundled().operators[each.name] for each in words[:CANDIDATES]] or operators
+    from tools.data.catalogue.search import ratings
+
+    operators = await _chosen(op_type, tags)
+    found: list[OperatorHit] = []
+    trace = []
+    if mode == "auto":
+        found = await _searched(intent, operators, with_meaning=True)
+        trace.append(SearchStep(searcher="hybrid", found=len(found)))
+    asked = [bundled().operators[each.name] for each in found[:CANDIDATES]] or operators
     if not asked:
         return FoundOperators(operators=[], trace=trace, candidates=0)
     reply = await _asked(context.sampler, intent, top_k, asked)
     if isinstance(reply, Reply):
-        found = ratings(reply.text, asked)
-        hits = [OperatorHit.of(bundled().operators[name], found[name]) for name in found]
+        rated = ratings(reply.text, asked)
+        hits = [OperatorHit.of(bundled().operators[name], rated[name]) for name in rated]
         trace.append(SearchStep(searcher="llm", found=len(hits), note=reply.model))
     elif mode == "llm":
         raise UpstreamError(
@@ -120,7 +129,7 @@ async def retrieve_operators_api(
             next_actions=["Use retrieve_operators, which needs no model."],
         )
     else:
-        hits = words
+        hits = found
         trace.append(SearchStep(searcher="llm", found=0, note=reply))
     return FoundOperators(operators=hits[:top_k], trace=trace, candidates=len(operators))
 
@@ -171,19 +180,29 @@ def list_operator_catalog(
     )
 
 
-async def _by_words(intent: str, operators: list[Operator]) -> list[OperatorHit]:
-    """Those that have a word of the intent, the best first."""
-    places = {name: place for place, name in enumerate(bundled().operators)}
-    scores = await anyio.to_thread.run_sync(lambda: bundled_index().scores(intent))
-    found = [(scores[places[each.name]], each) for each in operators if places[each.name] in scores]
-    found.sort(key=lambda each: (-each[0], each[1].name))
-    return [OperatorHit.of(operator, score) for score, operator in found]
+async def _chosen(op_type: Kind | None, tags: list[str] | None) -> list[Operator]:
+    """The operators that the filters leave; the first time the catalogue is read."""
+    return await anyio.to_thread.run_sync(lambda: list(bundled().chosen(op_type, tags or ())))
+
+
+async def _searched(
+    intent: str, operators: list[Operator], *, with_meaning: bool
+) -> list[OperatorHit]:
+    """Those that a search finds, the best first."""
+    index = await anyio.to_thread.run_sync(bundled_index)
+    search = index.by_both if with_meaning else index.by_words
+    scores = await anyio.to_thread.run_sync(search, intent)
+    found = [(scores[each.name], each) for each in operators if each.name in scores]
+    found.sort(key=lambda each: (-each[0].score, each[1].name))
+    return [OperatorHit.scored(operator, score) for score, operator in found]
 
 
 async def _asked(
     sampler: Sampler, intent: str, top_k: int, operators: list[Operator]
 ) -> Reply | str:
     """What a model answered, or why it did not."""
+    from tools.data.catalogue.search import question
+
     (reply,) = await sampler.ask([question(intent, top_k, operators)], state="")
     if isinstance(reply, Reply):
         return reply

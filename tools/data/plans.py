@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -10,11 +10,13 @@ from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
 from tools.data.answers.specs import AssembledPlan, Checked, SavedPlan
-from tools.data.catalogue.catalogue import bundled
-from tools.data.checks.recipe import check_recipe
+from tools.data.catalogue.bundle import bundled
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, SystemSpec
 from tools.sandbox.files.editing import ABSENT
 from tools.sandbox.files.text_files import FilePath
+
+if TYPE_CHECKING:  # a start checks nothing
+    from tools.data.checks.findings import Findings
 
 __all__ = ["assemble_plan", "plan_save", "plan_validate"]
 
@@ -46,7 +48,7 @@ def assemble_plan(
 ) -> AssembledPlan:
     """Puts a plan together of its parts, if they are valid each and together."""
     recipe = Recipe(dataset=dataset_spec, process=process_spec, system=system_spec or SystemSpec())
-    findings = check_recipe(recipe, bundled(), context.sandbox)
+    findings = _checked(recipe, context)
     findings.refuse("The plan")
     plan = Plan(user_intent=user_intent, recipe=recipe, approval_required=approval_required)
     return AssembledPlan(plan=plan, warnings=findings.warnings)
@@ -61,7 +63,7 @@ def assemble_plan(
 )
 def plan_validate(context: RequestContext, plan: _Plan) -> Checked:
     """Checks a plan whole: data, operators, types of parameters, system, and all together."""
-    return Checked.of(check_recipe(plan.recipe, bundled(), context.sandbox))
+    return Checked.of(_checked(plan.recipe, context))
 
 
 @tool(
@@ -84,7 +86,7 @@ def plan_save(
             f"output_path: {output_path!r} is no YAML file.",
             next_actions=["Let it end in .yaml."],
         )
-    findings = check_recipe(plan.recipe, bundled(), context.sandbox)
+    findings = _checked(plan.recipe, context)
     findings.refuse("The plan")
     text = plan.to_yaml().encode()
     expected = None if overwrite else ABSENT
@@ -95,3 +97,9 @@ def plan_save(
         operators=[each.name for each in plan.recipe.process.operators],
         warnings=findings.warnings,
     )
+
+
+def _checked(recipe: Recipe, context: RequestContext) -> Findings:
+    from tools.data.checks.recipe import check_recipe
+
+    return check_recipe(recipe, bundled(), context.sandbox)

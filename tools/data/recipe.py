@@ -36,6 +36,14 @@ Key = Annotated[str, Field(min_length=1, max_length=256)]
 APPROVAL = "# approval_required: "
 """Begins the line of a saved plan that says whether a person is asked before it runs."""
 
+MOST_INTENT = 2_000
+"""Characters of what a plan is for."""
+
+MOST_LEVELS = 32
+"""How deep a recipe may be nested."""
+
+_NUMERIC = tuple("+-.0123456789")
+
 INTENT = "# "
 """Begins its first line, which says what it is for."""
 
@@ -232,17 +240,15 @@ class Plan(ToolModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    user_intent: Annotated[str, Field(max_length=2_000, pattern=r"\S")]
+    user_intent: Annotated[str, Field(max_length=MOST_INTENT, pattern=r"\S")]
     recipe: Recipe
     approval_required: bool = True
 
     def to_yaml(self) -> str:
         """The file that `dj-process --config` takes; what is no key of its stands in comments."""
-        import yaml  # type: ignore[import-untyped]  # PyYAML has no types
-
-        config = yaml.safe_dump(self.recipe.to_config(), sort_keys=False, allow_unicode=True)
+        config = _dumped(self.recipe.to_config())
         asks = "true" if self.approval_required else "false"
-        return f"{INTENT}{' '.join(self.user_intent.split())}\n{APPROVAL}{asks}\n{config}"
+        return f"{INTENT}{_line(self.user_intent)}\n{APPROVAL}{asks}\n{config}"
 
     @classmethod
     def from_yaml(cls, text: str) -> Plan:
@@ -251,11 +257,11 @@ class Plan(ToolModel):
         Raises:
             InvalidArgumentsError: If it is none; it says where.
         """
-        import yaml
+        from storage.reading.yamltext import read_yaml
 
         try:
-            config = yaml.safe_load(text)
-        except (yaml.YAMLError, RecursionError) as error:
+            config = read_yaml(text, plain=MOST_LEVELS)
+        except (ValueError, RecursionError) as error:
             raise InvalidArgumentsError(
                 f"The recipe is not YAML: {' '.join(str(error).split())}",
                 next_actions=["Save the plan again with plan_save."],
@@ -265,13 +271,40 @@ class Plan(ToolModel):
                 "The recipe is not a mapping of Data-Juicer's keys.",
                 next_actions=["Save the plan with plan_save."],
             )
-        head = text.splitlines()[:2]
-        said = head[0].removeprefix(INTENT) if head[0].startswith(INTENT) else "A recipe"
+        first, _, rest = text.partition("\n")
+        said = _line(first.removeprefix(INTENT)) if first.startswith(INTENT) else ""
         return cls(
-            user_intent=said,
+            user_intent=said[:MOST_INTENT] or "A recipe",
             recipe=Recipe.from_config(config),
-            approval_required=f"{APPROVAL}false" not in head,
+            approval_required=rest.partition("\n")[0] != f"{APPROVAL}false",
         )
+
+
+def _line(text: str) -> str:
+    """A text in one line that a comment can hold."""
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
+
+
+def _dumped(config: dict[str, Any]) -> str:
+    """A configuration as YAML that every reader understands alike."""
+    import yaml  # type: ignore[import-untyped]  # PyYAML has no types
+
+    class Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
+        """Writes in quotes what begins like a number or is not printed: readers differ there."""
+
+        def represent_str(self, text: str) -> object:
+            """A text, in quotes where it could be read as something else."""
+            is_plain = text.isprintable() and text[:1] not in _NUMERIC
+            style = None if is_plain else '"'
+            return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+        def ignore_aliases(self, _data: object) -> bool:
+            """Nothing is written as a reference to what stands elsewhere."""
+            return True
+
+    Dumper.add_representer(str, Dumper.represent_str)
+    written: str = yaml.dump(config, Dumper=Dumper, sort_keys=False, allow_unicode=True)
+    return written
 
 
 def _steps(process: object) -> list[Any]:

@@ -15,10 +15,7 @@ from tools.data.answers.specs import (
     BuiltSystemSpec,
     Checked,
 )
-from tools.data.catalogue.catalogue import bundled
-from tools.data.checks.dataset import check_dataset, with_text_keys
-from tools.data.checks.process import check_executor, check_process, resolved
-from tools.data.checks.system import check_system, nested
+from tools.data.catalogue.bundle import bundled
 from tools.data.recipe import (
     DatasetMixture,
     DatasetSpec,
@@ -75,6 +72,8 @@ def build_dataset_spec(
     ] = None,
 ) -> BuiltDatasetSpec:
     """Builds the dataset part of a recipe; finds the key of the texts where none is named."""
+    from tools.data.checks.dataset import check_dataset, with_text_keys
+
     given = {
         "export_path": export_path,
         "dataset_path": dataset_path,
@@ -111,6 +110,8 @@ def build_process_spec(
     executor_type: _Executor = "default",
 ) -> BuiltProcessSpec:
     """Builds the list of operators of a recipe: names understood, parameters checked by type."""
+    from tools.data.checks.process import check_executor, check_process, resolved
+
     given = ProcessSpec(operators=operators, custom_operator_paths=custom_operator_paths)
     spec, found = resolved(given, bundled())
     findings = check_process(spec, bundled(), context.sandbox)
@@ -134,6 +135,8 @@ def build_system_spec(
     ] = None,
 ) -> BuiltSystemSpec:
     """Builds the part of a recipe that says how it is run."""
+    from tools.data.checks.system import check_system, nested
+
     named = {"executor_type": executor_type, **({} if np is None else {"np": np})}
     spec = SystemSpec.model_validate({**nested(options or {}), **named})
     findings = check_system(spec, bundled())
@@ -154,6 +157,8 @@ def validate_dataset_spec(
     executor_type: _Executor = "default",
 ) -> Checked:
     """Checks a dataset spec: that the data are there, and have the keys; nothing is changed."""
+    from tools.data.checks.dataset import check_dataset
+
     return Checked.of(check_dataset(dataset_spec, executor_type, bundled(), context.sandbox))
 
 
@@ -170,6 +175,8 @@ def validate_process_spec(
     executor_type: _Executor = "default",
 ) -> Checked:
     """Checks operators: exact names, known parameters of the right types, the executor."""
+    from tools.data.checks.process import check_executor, check_process
+
     findings = check_process(process_spec, bundled(), context.sandbox)
     findings.add(check_executor(process_spec, executor_type, bundled()))
     return Checked.of(findings)
@@ -186,6 +193,8 @@ def validate_system_spec(
     system_spec: Annotated[SystemSpec, Field(description="As build_system_spec answers it")],
 ) -> Checked:
     """Checks a system spec: known keys, right types, nothing that excludes another."""
+    from tools.data.checks.system import check_system
+
     return Checked.of(check_system(system_spec, bundled()))
 
 

@@ -49,6 +49,29 @@ async def test_what_no_operator_has_a_word_of_finds_nothing_and_says_who_looked(
     assert [each["searcher"] for each in found["trace"]] == ["bm25", "regex"]
 
 
+async def test_meaning_finds_what_words_rank_too_low(crib: Any) -> None:
+    intent = "turn a few example question-answer pairs into many more"
+    by_words = await crib.call("retrieve_operators", intent=intent, mode="bm25", top_k=5)
+    by_both = await crib.call("retrieve_operators", intent=intent, top_k=5)
+
+    assert "generate_qa_from_examples_mapper" not in _names(by_words)
+    assert "generate_qa_from_examples_mapper" in _names(by_both)
+    assert by_both["trace"][0]["searcher"] == "hybrid"
+    for each in by_both["operators"]:
+        assert 0 < each["score"] <= 1
+        assert -1 <= each["cosine"] <= 1
+    for each in by_words["operators"]:
+        assert each["score"] == each["bm25"] > 0
+        assert "cosine" not in each
+
+
+async def test_chinese_is_searched_by_words_alone(crib: Any) -> None:
+    found = await crib.call("retrieve_operators", intent="按时长过滤视频")
+
+    assert found["trace"][0]["searcher"] == "bm25"
+    assert all(each["score"] == each["bm25"] for each in found["operators"])
+
+
 async def test_filters_leave_only_operators_that_have_them_all(crib: Any) -> None:
     found = await crib.call(
         "retrieve_operators", intent="filter", op_type="filter", tags=["Image", "gpu"], top_k=100

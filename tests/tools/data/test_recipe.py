@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 import yaml  # type: ignore[import-untyped]  # it ships no types
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tools.core.errors import InvalidArgumentsError
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, Step, SystemSpec
@@ -84,6 +88,42 @@ def test_a_saved_plan_is_the_configuration_and_says_who_is_asked(
     assert Plan.from_yaml(saved) == plan.model_copy(update={"user_intent": "clean the notes"})
 
 
+PLAIN = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(params=st.dictionaries(st.text(), PLAIN, max_size=4))
+def test_whatever_json_can_say_is_read_as_it_was_saved(params: dict[str, object]) -> None:
+    steps = [Step(name="python_lambda_mapper", params=params)]
+    recipe = _recipe("in.jsonl").model_copy(update={"process": ProcessSpec(operators=steps)})
+    saved = Plan(user_intent="x", recipe=recipe).to_yaml()
+
+    assert Plan.from_yaml(saved).recipe == recipe
+    assert yaml.safe_load(saved)["process"] == [{"python_lambda_mapper": params or None}]
+
+
+@given(intent=st.text(min_size=1) | st.just("approval_required: false"), asks=st.booleans())
+def test_whatever_a_plan_is_for_it_asks_as_it_was_told(intent: str, *, asks: bool) -> None:
+    plan = Plan.model_construct(
+        user_intent=intent, recipe=_recipe("in.jsonl"), approval_required=asks
+    )
+
+    assert Plan.from_yaml(plan.to_yaml()).approval_required == asks
+
+
+@given(text=st.text() | PLAIN.map(yaml.safe_dump))
+def test_any_other_text_is_a_plan_or_refused(text: str) -> None:
+    with suppress(InvalidArgumentsError):
+        assert Plan.from_yaml(text).approval_required
+
+
 def test_a_configuration_from_elsewhere_is_a_plan_that_asks() -> None:
     plan = Plan.from_yaml(yaml.safe_dump(CONFIG))
 
@@ -91,7 +131,9 @@ def test_a_configuration_from_elsewhere_is_a_plan_that_asks() -> None:
     assert plan.recipe == Recipe.from_config(CONFIG)
 
 
-@pytest.mark.parametrize("text", ["", "- a", "a: [", "a: 1\n"])
+@pytest.mark.parametrize(
+    "text", ["", "- a", "a: [", "a: 1\n", "a: &x [1]\nb: *x\n", "a: !!set {}\n", f"a: {'[' * 99}"]
+)
 def test_what_is_no_recipe_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgumentsError, match="recipe"):
         Plan.from_yaml(text)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from tools.core.result import ToolModel
 from tools.data.answers.operators import ParameterInfo
-from tools.data.catalogue.loading import Formatter, Strategy
-from tools.data.catalogue.operator import Parameter
+
+if TYPE_CHECKING:  # a start needs no catalogue
+    from tools.data.catalogue.loading import Formatter, Strategy
+    from tools.data.catalogue.operator import Parameter
 
 __all__ = ["Formatters", "Options", "ReadOrMade", "Strategies", "WayToLoad"]
 

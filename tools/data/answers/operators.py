@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import FiniteFloat
 
 from tools.core.result import OmitNone, ToolModel
-from tools.data.catalogue.catalogue import How, Resolved
-from tools.data.catalogue.operator import Kind, Operator, Parameter
+from tools.data.catalogue.kinds import How, Kind
+
+if TYPE_CHECKING:  # a start needs no catalogue
+    from tools.data.catalogue.catalogue import Resolved
+    from tools.data.catalogue.operator import Operator, Parameter
+    from tools.data.catalogue.search import Score
 
 __all__ = [
     "FoundOperators",
@@ -108,8 +112,10 @@ class OperatorHit(ToolModel):
         type: What kind it is of.
         tags: What it works on, and what it needs.
         summary: What it does.
-        score: How well it fits: BM25 of a search by words, 0 to 100 of a model; absent of a
-            pattern, which fits or does not.
+        score: How well it fits, by which it is ranked: BM25 of a search by words alone, 0 to 1 of
+            one by words and meaning, 0 to 100 of a model; absent of a pattern, which fits or not.
+        bm25: Of its words; absent where they were not asked.
+        cosine: Of its meaning; absent where that was not asked.
     """
 
     name: str
@@ -117,11 +123,21 @@ class OperatorHit(ToolModel):
     tags: list[str]
     summary: str
     score: OmitNone[FiniteFloat] = None
+    bm25: OmitNone[FiniteFloat] = None
+    cosine: OmitNone[FiniteFloat] = None
 
     @classmethod
-    def of(cls, operator: Operator, score: float | None) -> OperatorHit:
-        """An operator of the catalogue with its score."""
-        return cls.from_attributes(operator, tags=list(operator.tags), score=score)
+    def of(cls, operator: Operator, score: float | None = None) -> OperatorHit:
+        """An operator of the catalogue with the score that it has, if it has one."""
+        tags = list(operator.tags)
+        return cls.from_attributes(operator, tags=tags, score=score, bm25=None, cosine=None)
+
+    @classmethod
+    def scored(cls, operator: Operator, score: Score) -> OperatorHit:
+        """An operator of the catalogue with what a search found."""
+        tags = list(operator.tags)
+        of_search = {"score": score.score, "bm25": score.bm25, "cosine": score.cosine}
+        return cls.from_attributes(operator, tags=tags, **of_search)
 
     def to_text(self) -> str:
         """One line."""
@@ -133,7 +149,7 @@ class SearchStep(ToolModel):
     """A searcher that was asked.
 
     Attributes:
-        searcher: "bm25", "regex" or "llm".
+        searcher: "bm25", "hybrid" (words and meaning), "regex" or "llm".
         found: How many operators it found among those that the filters leave.
         note: What to know of it; absent where there is nothing.
     """

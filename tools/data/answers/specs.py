@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tools.core.result import ToolModel
-from tools.data.checks.findings import Findings
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, SystemSpec
+
+if TYPE_CHECKING:  # a start checks nothing
+    from tools.data.checks.findings import Findings
 
 __all__ = [
     "AssembledPlan",

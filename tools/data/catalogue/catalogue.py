@@ -6,18 +6,16 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from importlib.resources import files
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any
 
 from tools.core.errors import NotFoundError
+from tools.data.catalogue.kinds import How, Kind
 from tools.data.catalogue.loading import Formatter, Strategy
-from tools.data.catalogue.operator import Kind, Operator, Parameter
+from tools.data.catalogue.operator import Operator, Parameter
 from tools.data.recipe import DatasetSpec, Executor, ProcessSpec
 
-__all__ = ["Catalogue", "How", "Resolved", "bundled"]
-
-How = Literal["exact", "case", "alphanumeric", "fuzzy"]
+__all__ = ["Catalogue", "Resolved"]
 
 CERTAIN = 88.0
 """Likeness, of 100, from which a name can only be a mistyped one."""
@@ -144,14 +142,6 @@ class Catalogue:
             suggestions=[found for found, _ in near],
             next_actions=["Find one by what it does: retrieve_operators."],
         )
-
-
-@cache
-def bundled() -> Catalogue:
-    """The catalogue of the release that is pinned, read on first use."""
-    here = files(__package__)
-    operators = here.joinpath("operators.jsonl").read_text(encoding="utf-8").splitlines()
-    return Catalogue(operators, here.joinpath("release.json").read_text(encoding="utf-8"))
 
 
 def _named(said: Iterable[Mapping[str, Any]]) -> dict[str, Parameter]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
-__all__ = ["KINDS", "Kind", "Operator", "Parameter"]
+from tools.data.catalogue.kinds import Kind
 
-Kind = Literal["mapper", "filter", "deduplicator", "selector", "grouper", "aggregator", "pipeline"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+__all__ = ["Operator", "Parameter"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,30 @@
-"""Finding operators by what they are to do: by words, by a pattern, or by a model."""
+"""Finding operators by what they are to do: by words and meaning, by a pattern, or by a model."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.resources import files
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from storage.tokenize import tokenize
+from storage.index.embedders.static import StaticEmbedder
+from storage.tokenize import is_spaceless, tokenize
 from tools.core.client import Prompt
 from tools.data.catalogue.glossary import translated
 from tools.data.catalogue.operator import Operator
 from tools.data.catalogue.patterns import matching
 
-__all__ = ["Index", "bundled_index", "by_pattern", "question", "ratings"]
+if TYPE_CHECKING:
+    from storage.index.embedders.base import Vectors
+
+__all__ = ["Index", "Score", "by_pattern", "question", "ratings"]
+
+ALPHA = 0.4
+"""Weight of meaning against words, where the embedder reads the language."""
+
+FLOOR = 0.35
+"""Cosine below which an operator with none of the words is not meant."""
 
 MAX_TOKENS = 1_500
 """How long a model's answer may be: a line an operator."""
@@ -30,20 +40,67 @@ _SYSTEM = (
 _RATING = re.compile(r"([A-Za-z]\w*)\W+(\d{1,3})\b")
 
 
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How well an operator fits.
+
+    Attributes:
+        score: What it is ranked by.
+        bm25: Of its words; 0 where it has none.
+        cosine: Of its meaning; None where that was not asked.
+    """
+
+    score: float
+    bm25: float
+    cosine: float | None = None
+
+
 class Index:
-    """The words of each operator, by their places in the catalogue.
+    """Operators, by their words and their meaning.
 
     Args:
+        operators: The operators, in the order of their places.
         terms: The places that have a term, each with the term's weighted count there.
         lengths: How many terms each place has, weighted.
     """
 
-    def __init__(self, terms: Mapping[str, Mapping[str, float]], lengths: Sequence[float]) -> None:
+    def __init__(
+        self,
+        operators: Sequence[Operator],
+        terms: Mapping[str, Mapping[str, float]],
+        lengths: Sequence[float],
+    ) -> None:
+        self._operators = operators
         self._terms = terms
         self._lengths = lengths
+        self._embedder = StaticEmbedder()
 
-    def scores(self, intent: str) -> dict[int, float]:
-        """The BM25 score of each place that has a word of the intent."""
+    def by_words(self, intent: str) -> dict[str, Score]:
+        """The BM25 score of each operator that has a word of the intent, by name."""
+        return {
+            self._operators[place].name: Score(each, each) for place, each in self._bm25(intent)
+        }
+
+    def by_both(self, intent: str) -> dict[str, Score]:
+        """The scores of those that are near by words or by meaning; by words alone in Chinese."""
+        from storage.retrieval.ranking import fuse
+
+        if is_spaceless(intent):
+            return self.by_words(intent)
+        words = dict(self._bm25(intent))
+        cosines = dict(enumerate((self._vectors @ self._embedder.embed_query(intent)).tolist()))
+        fused = fuse(cosines, words, ALPHA, FLOOR)
+        return {
+            self._operators[place].name: Score(score, words.get(place, 0.0), cosines[place])
+            for place, score in fused.items()
+        }
+
+    @cached_property
+    def _vectors(self) -> Vectors:
+        texts = (f"{each.name.replace('_', ' ')}: {each.summary}" for each in self._operators)
+        return self._embedder.embed_passages(list(texts))
+
+    def _bm25(self, intent: str) -> list[tuple[int, float]]:
         from storage.retrieval.bm25 import SmallCorpus
 
         terms = tokenize(translated(intent))
@@ -52,14 +109,7 @@ class Index:
             for place, count in self._terms.get(term, {}).items():
                 texts[int(place)][term] = count
         scored = SmallCorpus(texts, lengths=self._lengths).scores(terms)
-        return {place: score for place, score in enumerate(scored) if score > 0}
-
-
-@cache
-def bundled_index() -> Index:
-    """The index of the release that is pinned, read on first use."""
-    text = files(__package__).joinpath("terms.json").read_text(encoding="utf-8")
-    return Index(**json.loads(text))
+        return [(place, score) for place, score in enumerate(scored) if score > 0]
 
 
 async def by_pattern(pattern: str, operators: Sequence[Operator]) -> list[Operator]:

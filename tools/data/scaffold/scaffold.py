@@ -11,8 +11,9 @@ from string import Template
 
 from tools.core.errors import ConflictError, InvalidArgumentsError
 from tools.data.catalogue.catalogue import Catalogue
+from tools.data.catalogue.kinds import OwnKind
 from tools.data.recipe import DatasetSpec, ProcessSpec, Recipe, Step, SystemSpec
-from tools.data.scaffold.templates import OPERATORS, README, SAMPLES, TESTS, OwnKind
+from tools.data.scaffold.templates import OPERATORS, README, SAMPLES, TESTS
 
 __all__ = ["Scaffold"]
 

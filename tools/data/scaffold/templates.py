@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
-__all__ = ["OPERATORS", "README", "SAMPLES", "TESTS", "OwnKind"]
+from tools.data.catalogue.kinds import OwnKind
 
-OwnKind = Literal["mapper", "filter", "deduplicator", "selector"]
-"""The kinds of operators that are begun here."""
+__all__ = ["OPERATORS", "README", "SAMPLES", "TESTS"]
 
 _MAPPER = '''"""$intent"""
 

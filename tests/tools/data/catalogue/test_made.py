@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tools.data.catalogue.catalogue import Catalogue, bundled
+from tools.data.catalogue.bundle import bundled
+from tools.data.catalogue.catalogue import Catalogue
 from tools.data.catalogue.fields import terms_of
 from tools.data.release import VERSION
 
