@@ -265,7 +265,7 @@ class Shelf:
         *,
         alpha: float | None = None,
     ) -> SearchResult:
-        """The best chunks for a query, or those of the newest contexts without one.
+        """The best chunks that answer a query, or those of the newest contexts without one.
 
         Args:
             query: What to look for.
@@ -278,6 +278,7 @@ class Shelf:
             found = self._library.engine.newest(self.identity, criteria, top_k)
         else:
             found = self._library.engine.search(self.identity, query, criteria, top_k, alpha=alpha)
+            found = self._library.confidence.judge(query, found)
         return replace(found, unknown_names=unknown)
 
     def ask(self, query: UnifiedQuery) -> UnifiedResult:

@@ -264,13 +264,16 @@ class SearchHit:
     Attributes:
         chunk: The chunk.
         context: The context it belongs to.
-        score: Fused score, 0 to 1.
+        score: Its score, 0 to 1: how sure it is to answer, or, of what the engine finds, the fused
+            one that the order goes by.
         dense: Cosine similarity to the query, -1 to 1; None while it is not embedded.
         lexical: BM25 score, 0 and up.
+        coverage: Share of the query's words that stand in it, 0 to 1, each weighed by its idf.
         surroundings: How well the turns beside it, its session and its date fit, 0 to 1; None
             where none of them counts.
         surroundings_weight: How much they count; the chunk's own score has the weight 1.
         matched_terms: The query's words that stand in it, as the query wrote them.
+        before: What was said before it, and by whom, where it is a turn of a conversation.
     """
 
     chunk: Chunk
@@ -278,9 +281,11 @@ class SearchHit:
     score: float
     dense: float | None
     lexical: float
+    coverage: float
     surroundings: float | None
     surroundings_weight: float
     matched_terms: tuple[str, ...]
+    before: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,12 +322,15 @@ class SearchResult:
         mode: "hybrid", "lexical" (no vectors to ask yet) or "listing" (no query).
         status: Coverage of the index for this identity at the moment of the search.
         unknown_names: Entities asked for that nothing stored is like.
+        nearest: The likeliest of what does not answer, where nothing does; None where there is
+            none, or nobody judged.
     """
 
     hits: tuple[SearchHit, ...]
     mode: str
     status: IndexStatus = field(default_factory=lambda: IndexStatus(0, 0))
     unknown_names: tuple[str, ...] = ()
+    nearest: SearchHit | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.keeping.changes.changes import Changes
     from storage.memory.recent import Recent
     from storage.people.saidnames import SaidNames
+    from storage.retrieval.confidence import Confidence
     from storage.retrieval.search import SearchEngine
     from storage.retrieval.unified import UnifiedSearch
 
@@ -132,6 +133,14 @@ class Stores:
         )
 
     @made_once
+    def confidence(self) -> Confidence:
+        """How sure hits are to answer."""
+        from storage.retrieval.confidence import Confidence
+        from storage.retrieval.crossencoder import CrossEncoder
+
+        return Confidence(self.models, CrossEncoder())
+
+    @made_once
     def contexts(self) -> ContextRepository:
         """The contexts of every identity, whatever their kind."""
         from storage.contexts.contexts import ContextRepository
@@ -194,4 +203,6 @@ class Stores:
         """Answers questions over memory and knowledge."""
         from storage.retrieval.unified import UnifiedSearch
 
-        return UnifiedSearch(self.database, self.engine, self.indexer, self.entries, self.recent)
+        return UnifiedSearch(
+            self.database, self.engine, self.confidence, self.indexer, self.entries, self.recent
+        )

@@ -37,7 +37,7 @@ from storage.models import (
     TimeType,
 )
 from storage.retrieval.ranking import CANDIDATES, fuse
-from storage.retrieval.search import Question, SearchEngine, hits_of, matched_words
+from storage.retrieval.search import Matched, Question, SearchEngine, hits_of
 
 __all__ = ["EventHit", "EventResult", "Step", "search_events"]
 
@@ -160,7 +160,7 @@ class _Drilldown:
         seqs = self._newest()[:top_k]
         self._meet((seq, SECOND) for seq in seqs)
         chunks = [self.chunks[seq][0] for seq in seqs]
-        hits = hits_of(self.connection, chunks, {}, {}, {}, {})
+        hits = hits_of(self.connection, chunks, Matched(), {}, {}, {})
         events = tuple(EventHit(hit, None, None, ()) for hit in hits)
         return EventResult(events, (), "listing", self.question.status)
 
@@ -340,7 +340,7 @@ class _Drilldown:
         found = hits_of(
             self.connection,
             shown,
-            matched_words(self.index, shown, self.question.words),
+            Matched.of(self.index, shown, self.question.words),
             {chunk: scores[seq] for chunk, seq in zip(shown, best, strict=True)},
             self.dense,
             self.lexical,

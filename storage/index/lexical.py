@@ -221,6 +221,12 @@ class UserIndex:
             if len(self._held[term][0]):
                 yield self._held[term]
 
+    def weights(self, terms: Iterable[str]) -> dict[str, float]:
+        """The idf of each term; of one that stands nowhere the highest."""
+        known = list(terms)
+        self._read([term for term in known if term not in self._held])
+        return {term: self.idf(len(self._held[term][0])) for term in known}
+
     def terms_in(self, seqs: Sequence[int], terms: Collection[str]) -> dict[int, set[str]]:
         """Which of some terms stand in each of some chunks."""
         import numpy as np

@@ -149,7 +149,7 @@ class UnifiedHit:
         origin: Where it comes from: "memory", a source's name, or "documents", "knowledge" or
             "events".
         layer: Its layer of memory, 1 to 4; 0 where it is no memory.
-        score: How well it fits, 0 to 1.
+        score: How likely it is to answer, 0 to 1; while the hits are ordered, how well it fits.
         lexical: BM25 of a passage; of an entry the share of the query's words that it has.
         passage: The passage, with its scores.
         entry: The entry of layer 1.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -54,7 +54,7 @@ from storage.tokenize import terms_of, tokenize
 if TYPE_CHECKING:
     from storage.contexts.filters import Seqs
 
-__all__ = ["Question", "SearchEngine", "hits_of", "matched_words"]
+__all__ = ["Matched", "Question", "SearchEngine", "hits_of"]
 
 EXACT_LIMIT = 2000
 """Up to this many vectors are compared one by one: exact, and faster than asking the index."""
@@ -159,13 +159,15 @@ class SearchEngine:
                 dense |= similarities(connection, vector, lexical.keys() - dense.keys())
             around: dict[int, Around] = {}
             fused = fuse(dense, lexical, question.weight, question.floor)
+            beside = Surroundings(connection, index, selection, fused if surroundings else ())
             if surroundings:
                 around = _look_around(
-                    connection, index, question, selection, dense, lexical, fused, named
+                    connection, index, question, beside, selection, dense, lexical, fused, named
                 )
             best = sorted(fused, key=lambda seq: (-fused[seq], seq))[:top_k]
-            matched = matched_words(index, best, question.words)
-            hits = hits_of(connection, best, matched, fused, dense, lexical, around)
+            matched = Matched.of(index, best, question.words)
+            before = beside.before(best)
+            hits = hits_of(connection, best, matched, fused, dense, lexical, around, before)
         if vector is None:
             return SearchResult(hits, "lexical", question.status)
         embedder = self._models.current()[1]
@@ -185,7 +187,7 @@ class SearchEngine:
         """The chunks of the newest contexts of one identity that fit a filter."""
         with self._database.read() as connection:
             seqs = newest_chunks(connection, compile_filter(identity, criteria), limit)
-            hits = hits_of(connection, seqs, {}, {}, {}, {})
+            hits = hits_of(connection, seqs, Matched(), {}, {}, {})
         return SearchResult(hits, "listing", self._indexer.status(identity))
 
     def question(
@@ -290,6 +292,7 @@ def _look_around(  # noqa: PLR0913, PLR0917  # what a search knows so far
     connection: sqlite3.Connection,
     index: UserIndex,
     question: Question,
+    surroundings: Surroundings,
     selection: Selection,
     dense: dict[int, float],
     lexical: dict[int, float],
@@ -301,7 +304,6 @@ def _look_around(  # noqa: PLR0913, PLR0917  # what a search knows so far
     Returns:
         The surroundings of those that have any.
     """
-    surroundings = Surroundings(connection, index, selection, fused)
     joined = [*surroundings.joined, *selection.keep(named.seqs).tolist()]
     if joined:
         lexical |= index.matches(question.terms, selection, 0, also=joined)
@@ -315,42 +317,61 @@ def _look_around(  # noqa: PLR0913, PLR0917  # what a search knows so far
     return around
 
 
-def matched_words(
-    index: UserIndex, seqs: Sequence[int], words: Mapping[str, str]
-) -> dict[int, list[str]]:
-    """The query's words that stand in each of some chunks, in the query's order.
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """Which of a query's words stand in each of some chunks.
 
-    Args:
-        index: The lexical index of the chunks' user.
-        seqs: The chunks.
-        words: The query's terms, and the word that each came from.
+    Attributes:
+        words: Those words, by seq, in the query's order.
+        shares: Their share of all the query's words, 0 to 1, each weighed by its idf; by seq.
     """
-    present = index.terms_in(seqs, words)
-    return {
-        seq: list(dict.fromkeys(word for term, word in words.items() if term in terms))
-        for seq, terms in present.items()
-    }
+
+    words: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    shares: Mapping[int, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, index: UserIndex, seqs: Sequence[int], words: Mapping[str, str]) -> Matched:
+        """Looks them up.
+
+        Args:
+            index: The lexical index of the chunks' user.
+            seqs: The chunks.
+            words: The query's terms, and the word that each came from.
+        """
+        present = index.terms_in(seqs, words)
+        found = {
+            seq: list(dict.fromkeys(word for term, word in words.items() if term in terms))
+            for seq, terms in present.items()
+        }
+        weights: dict[str, float] = {}
+        for term, weight in index.weights(words).items():  # a word with several terms is the rarest
+            weights[words[term]] = max(weight, weights.get(words[term], 0.0))
+        total = sum(weights.values()) or 1.0
+        shares = {seq: sum(weights[word] for word in some) / total for seq, some in found.items()}
+        return cls(found, shares)
 
 
 def hits_of(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
     connection: sqlite3.Connection,
     seqs: Sequence[int],
-    matched: Mapping[int, Sequence[str]],
+    matched: Matched,
     fused: Mapping[int, float],
     dense: Mapping[int, float],
     lexical: Mapping[int, float],
     around: Mapping[int, Around] | None = None,
+    before: Mapping[int, str] | None = None,
 ) -> tuple[SearchHit, ...]:
     """Chunks as hits, in the order of their seqs.
 
     Args:
         connection: The record.
         seqs: The chunks.
-        matched: The query's words that stand in each, by seq.
+        matched: The query's words that stand in each.
         fused: Scores, by seq.
         dense: Cosine similarities, by seq.
         lexical: BM25 scores, by seq.
         around: Surroundings, by seq, of those where they count.
+        before: What was said before, by seq, of those where anything was.
     """
     loaded = load_chunks(connection, seqs)
     hits = []
@@ -364,9 +385,11 @@ def hits_of(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
                 score=fused.get(seq, 0.0),
                 dense=dense.get(seq),
                 lexical=lexical.get(seq, 0.0),
+                coverage=matched.shares.get(seq, 0.0),
                 surroundings=None if surroundings is None else surroundings.score,
                 surroundings_weight=0.0 if surroundings is None else surroundings.weight,
-                matched_terms=tuple(matched.get(seq, ())),
+                matched_terms=tuple(matched.words.get(seq, ())),
+                before=before.get(seq, "") if before else "",
             )
         )
     return tuple(hits)

@@ -199,6 +199,17 @@ class Surroundings:
                 found[seq] += told.get(seq, [(weight, 0.0) for weight in asked])
         return {seq: _mean(parts) for seq, parts in found.items() if parts}
 
+    def before(self, seqs: Iterable[int]) -> dict[int, str]:
+        """What was said before each of some turns, and by whom, where anything was."""
+        turns = {
+            seq: place.session.chunks[place.index - 1]
+            for seq in seqs
+            if (place := self._places.get(seq)) and place.session.of_turns and place.index
+        }
+        texts = _read_texts(self._connection, set(turns.values()))
+        said = {seq: texts[before] for seq, before in turns.items()}
+        return {seq: f"{each.heading}: {each.content}" for seq, each in said.items()}
+
     def _times(
         self, seq: int, said: str, dates: Collection[NamedDate | Span], *, asks_when: bool
     ) -> Parts:

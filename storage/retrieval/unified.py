@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -18,6 +16,8 @@ from storage.memory.models import Entry, MemoryLayer
 from storage.memory.recent import REMEMBERED, Recent
 from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, SearchResult
 from storage.people.former import asks_for_past, is_former
+from storage.retrieval.answer_cache import AnswerCache
+from storage.retrieval.confidence import FLOOR, Confidence, in_order
 from storage.retrieval.query_text import QueryText, is_follow_up, rewrite
 from storage.retrieval.ranking import (
     UnifiedHit,
@@ -29,7 +29,7 @@ from storage.retrieval.ranking import (
 from storage.retrieval.routing import MEMORY, Route, Scope, UnifiedQuery, origin_of, route
 from storage.retrieval.search import SearchEngine
 
-__all__ = ["AnswerCache", "Resolve", "UnifiedResult", "UnifiedSearch"]
+__all__ = ["Resolve", "UnifiedResult", "UnifiedSearch"]
 
 SPARE = 3
 """Candidates for each hit that is wanted: some say the same."""
@@ -45,11 +45,6 @@ LATEST = 5
 EARLIER = 20
 """Latest entries among which earlier queries are looked for."""
 
-MOST_ANSWERS = 256
-
-LIFE_SECONDS = 300.0
-"""How long an answer is given again."""
-
 WORKERS = 4
 """Searches of layer 1 at a time: each takes less than a millisecond."""
 
@@ -62,7 +57,7 @@ class UnifiedResult:
     """What was found, and how.
 
     Attributes:
-        hits: Best first, nothing twice; empty where nothing is close enough.
+        hits: Best first, nothing twice; empty where nothing answers.
         scope: Where the search looked in the end.
         why: Why there, in a few words.
         query: The query as it was searched for, completed where it was a follow-up.
@@ -70,6 +65,7 @@ class UnifiedResult:
         status: How complete the search was.
         unknown_names: Entities of the filter that no stored name is like.
         cached: The earlier query whose answer this is; empty where it was searched anew.
+        nearest: The likeliest of what does not answer, where nothing does.
     """
 
     hits: tuple[UnifiedHit, ...]
@@ -80,6 +76,7 @@ class UnifiedResult:
     status: IndexStatus
     unknown_names: tuple[str, ...] = ()
     cached: str = ""
+    nearest: UnifiedHit | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,108 +88,34 @@ class _Request:
     resolve: Resolve
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """An answer, to which query, and when."""
-
-    text: QueryText
-    result: UnifiedResult
-    time: float
-
-
-class AnswerCache:
-    """The latest answers of one library, which are given again while nothing has changed.
-
-    An answer is stored under everything that it depends on, the version of the user's library among
-    it, so that a change anywhere needs no invalidation: nobody asks under the old key again. A
-    query that differs only in case, spaces, punctuation and words that say nothing ("the", "is")
-    gets it too. Where words alone decide, so does one in other words, if the difference can find
-    nothing:
-
-    - at least .6 of all terms are in both (Jaccard), and those stand in the same order;
-    - the other terms are in no chunk of the user, and no entry of the session has any of the terms;
-    - of the words that are no terms only some that say nothing differ;
-    - both have the same numbers, negations and dates, and are of scripts of one kind.
-
-    Where meaning counts, every other word may change the order: "kitten" finds the cat, though
-    nothing stored holds the word.
-
-    Args:
-        clock: Returns the time in seconds, from any start.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._turn = threading.Lock()
-        self._answers: OrderedDict[tuple[Hashable, str], _Answer] = OrderedDict()
-
-    def find(
-        self,
-        key: Hashable,
-        text: QueryText,
-        finds_nothing: Callable[[Mapping[str, str]], bool],
-    ) -> tuple[UnifiedResult, str] | None:
-        """Returns the answer to the same query or to another wording of it, and that query.
-
-        Args:
-            key: All that the answer depends on beside the query.
-            text: The query.
-            finds_nothing: Whether terms, each given with its word, can find nothing: called with
-                those that only one of two queries has.
-        """
-        with self._turn:
-            self._drop_old()
-            same = self._answers.get((key, text.query))
-            others = [each for (under, _), each in self._answers.items() if under == key]
-        if same is not None:
-            return same.result, same.text.query
-        for answer in reversed(others):
-            difference = answer.text.difference(text)
-            if difference is None:
-                continue
-            if answer.text.said == text.said or finds_nothing(difference):
-                return answer.result, answer.text.query
-        return None
-
-    def add(self, key: Hashable, text: QueryText, result: UnifiedResult) -> None:
-        """Stores an answer for `LIFE_SECONDS`."""
-        with self._turn:
-            self._answers[key, text.query] = _Answer(text, result, self._clock())
-            self._answers.move_to_end((key, text.query))
-            if len(self._answers) > MOST_ANSWERS:
-                self._answers.popitem(last=False)
-
-    def _drop_old(self) -> None:
-        oldest = self._clock() - LIFE_SECONDS
-        while self._answers and next(iter(self._answers.values())).time < oldest:
-            self._answers.popitem(last=False)
-
-
 class UnifiedSearch:
     """Answers queries of every identity; its calls block.
 
     Args:
         database: The record.
         engine: Finds what is stored.
+        confidence: Says what of it answers.
         indexer: Knows the coverage.
         entries: What was called and said.
         recent: Finds among the latest of that.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # what it searches, and what judges it
         self,
         database: Database,
         engine: SearchEngine,
+        confidence: Confidence,
         indexer: Indexer,
         entries: Entries,
         recent: Recent,
     ) -> None:
         self._database = database
         self._engine = engine
+        self._confidence = confidence
         self._indexer = indexer
         self._entries = entries
         self._recent = recent
-        self._cache = AnswerCache()
+        self._cache: AnswerCache[UnifiedResult] = AnswerCache()
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="toolcrib-recent")
 
     def search(self, identity: Identity, query: UnifiedQuery, resolve: Resolve) -> UnifiedResult:
@@ -282,10 +205,13 @@ class UnifiedSearch:
                 standing = [hit for hit in result.hits if not is_former(hit)]
                 result = replace(result, hits=tuple(standing))
         entries = recent.result() if recent else []
-        if result.hits and not chosen.asks_recent:
-            entries = []  # what the model has just seen is no finding
+        asked = entries if chosen.asks_recent else []
+        hits, nearest = self._judged(query.text, self._merged(query, result.hits, asked))
+        if entries and not asked and not hits:  # what the model has just seen answers last
+            hits = self._answering(query.text, self._merged(query, (), entries))
         return UnifiedResult(
-            hits=tuple(self._merged(query, result.hits, entries)),
+            hits=tuple(hits),
+            nearest=None if hits else nearest,
             scope=chosen.scope,
             why=chosen.why,
             query=query.text,
@@ -335,6 +261,28 @@ class UnifiedSearch:
         among = with_entries(query.text, passages, candidates, entries)
         ordered = [replace(hits[index], score=score) for index, score in rerank(among)]
         return distinct(ordered, query.top_k, self._mentioned(ordered) if entries else ())
+
+    def _judged(
+        self, question: str, hits: Sequence[UnifiedHit]
+    ) -> tuple[list[UnifiedHit], UnifiedHit | None]:
+        """What answers, scored by how likely it is to, and the nearest of the passages that do not.
+
+        Entries are as they were: they were asked for.
+        """
+        passages = [hit.passage for hit in hits if hit.passage is not None]
+        likely = iter(self._confidence.rate(question, passages))
+        sure = [hit.score if hit.passage is None else next(likely) for hit in hits]
+        rated = [replace(hit, score=each) for hit, each in in_order(hits, sure)]
+        others = [hit for hit in rated if hit.passage is not None and hit.score < FLOOR]
+        nearest = max(others, key=lambda hit: hit.score, default=None)
+        return [hit for hit in rated if hit not in others], nearest
+
+    def _answering(self, question: str, hits: Sequence[UnifiedHit]) -> list[UnifiedHit]:
+        """The entries that answer, scored by how likely they are to."""
+        texts = {hit.entry.text: hit.lexical for hit in hits if hit.entry is not None}
+        likely = dict(zip(texts, self._confidence.rate_texts(question, texts), strict=True))
+        rated = [replace(hit, score=likely[hit.entry.text]) for hit in hits if hit.entry]
+        return [hit for hit in rated if hit.score >= FLOOR]
 
     def _mentioned(self, hits: Sequence[UnifiedHit]) -> list[frozenset[str]]:
         """For each hit the ids of the contexts that its entry mentions."""

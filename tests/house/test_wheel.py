@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.index.embedders.minilm import MODEL_FILE, TOKENIZER_FILE
+from storage.index.embedders.bundled import TOKENIZER_FILE
+from storage.index.embedders.minilm import MODEL_FILE
 
 ROOT = Path(__file__).parents[2]
 FLOORS = ("server", "tools", "storage")
@@ -37,6 +38,7 @@ def test_a_wheel_holds_types_model_files_and_licences(contents: set[str]) -> Non
     assert contents >= {f"{floor}/py.typed" for floor in FLOORS}
     assert any(name.startswith("storage/migrations/") for name in contents)
     assert contents >= {f"storage/index/embedders/{name}" for name in (MODEL_FILE, TOKENIZER_FILE)}
+    assert "storage/retrieval/crossencoder.onnx" in contents
     assert {name.rpartition("/")[2] for name in contents} >= {
         "LICENSE",
         "NOTICE",

@@ -36,7 +36,7 @@ async def test_a_question_is_answered_by_meaning_with_the_scores(
 
 async def test_a_question_about_nothing_stored_says_so(open_crib: Opener) -> None:
     async with open_crib() as crib:
-        assert "Nothing stored is close enough." in await crib.text("query", query="heron")
+        assert "Nothing stored fits." in await crib.text("query", query="heron")
         await crib.call("add_document", text="The judge adjourned the hearing.", title="Court")
         await crib.embed()
         answer = await crib.call("query", query="best pizza in Naples")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # loaded on first use
 
 __all__ = ["Answer", "Coverage", "Hit", "Retrieved"]
 
-NOTHING = "Nothing stored is close enough."
+NOTHING = "Nothing stored fits."
 
 SHOWN = 600
 """Characters of a hit that the model reads: of long passages 95 % of the answers."""
@@ -56,7 +56,7 @@ class Hit(ToolModel):
         event_time: Its own date, ISO 8601, UTC.
         time_bucket: An event's second, or the day, week or month that a summary is of.
         hierarchy_level: 1, 2 or 3 for the summary of a day, a week or a month.
-        score: Fused score, 0 to 1.
+        score: How likely it is to answer, 0 to 1, the same in every search.
         dense: Cosine similarity; absent while the chunk is not embedded.
         lexical: BM25 score; of a call or message the share of the query's words that it has.
         surroundings: How well the turns beside it, its session and its date fit, or how near it is
@@ -197,15 +197,18 @@ class Retrieved(ToolModel):
 
     Attributes:
         mode: "hybrid", "lexical" (nothing is embedded yet) or "listing" (no query).
-        hits: Best first; empty when nothing is close enough.
+        hits: What is likely to answer, best first; empty when nothing is.
         coverage: How complete the search was.
         unknown_entities: Names asked for that nothing stored is like.
+        nearest: Where there are no hits, what is nearest: it hardly answers; absent where there is
+            none.
     """
 
     mode: str
     hits: list[Hit]
     coverage: Coverage
     unknown_entities: list[str]
+    nearest: OmitNone[Hit] = None
 
     @classmethod
     def of(cls, result: SearchResult, query: str) -> Retrieved:
@@ -215,6 +218,7 @@ class Retrieved(ToolModel):
             hits=_with_shown([Hit.of(hit) for hit in result.hits], query),
             coverage=Coverage.of(result.status),
             unknown_entities=list(result.unknown_names),
+            nearest=result.nearest and _with_shown([Hit.of(result.nearest)], query)[0],
         )
 
     def to_text(self) -> str:
@@ -226,7 +230,11 @@ class Retrieved(ToolModel):
             self.coverage.to_text(),
         ]
         blocks = [" ".join(filter(None, head))]
-        blocks.extend(_block(rank, hit, self.mode) for rank, hit in enumerate(self.hits, start=1))
+        blocks.extend(
+            _block(f"[{rank}]", hit, self.mode) for rank, hit in enumerate(self.hits, start=1)
+        )
+        if self.nearest is not None:
+            blocks.append(_block("Nearest, which hardly answers:", self.nearest, self.mode))
         return "\n\n".join(blocks)
 
     def summary(self) -> str:
@@ -255,9 +263,9 @@ def _layer(number: int) -> str | None:
     return MemoryLayer(number).label if number else None
 
 
-def _block(rank: int, hit: Hit, mode: str) -> str:
+def _block(mark: str, hit: Hit, mode: str) -> str:
     place = plain_line(" > ".join(filter(None, (hit.title, hit.heading))))
-    lines = [" ".join(filter(None, (f"[{rank}]", place, _origin(hit))))]
+    lines = [" ".join(filter(None, (mark, place, _origin(hit))))]
     if mode != "listing":
         dense = "" if hit.dense is None else f", dense {hit.dense:.2f}"
         around = "" if hit.surroundings is None else f", surroundings {hit.surroundings:.2f}"
@@ -327,6 +335,8 @@ class Answer(Retrieved):
             ),
             coverage=Coverage.of(result.status),
             unknown_entities=list(result.unknown_names),
+            nearest=result.nearest
+            and _with_shown([Hit.of_unified(result.nearest, result.query)], result.query)[0],
             scope=result.scope,
             why=result.why,
             asked=None if result.query == query else result.query,

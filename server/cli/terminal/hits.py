@@ -44,13 +44,17 @@ def print_hits(retrieved: Mapping[str, Any], question: str, console: Console | N
     if looked := _looked(retrieved):
         console.print(Text(visible(looked), "dim"))
     if not retrieved["hits"]:
-        empty = "Nothing is stored yet." if not coverage["total"] else "Nothing is close enough."
+        empty = "Nothing is stored yet." if not coverage["total"] else "Nothing fits."
         narrowed = retrieved.get("scope", "all") != "all"
         console.print(f"{empty} Try --scope all without anything else." if narrowed else empty)
-    hits = retrieved["hits"]
-    shown = snippets(retrieved.get("asked") or question, list(map(_passage, hits)), EXCERPT)
-    for number, (hit, text) in enumerate(zip(hits, shown, strict=True), start=1):
-        console.print(Text.assemble((f"{number:>2}  ", "dim"), (_place(hit), "bold")))
+    marked = [(f"{number:>2}", hit) for number, hit in enumerate(retrieved["hits"], start=1)]
+    if retrieved.get("nearest"):
+        console.print("Nearest, which hardly answers:")
+        marked = [(" -", retrieved["nearest"])]
+    passages = [_passage(hit) for _, hit in marked]
+    shown = snippets(retrieved.get("asked") or question, passages, EXCERPT)
+    for (mark, hit), text in zip(marked, shown, strict=True):
+        console.print(Text.assemble((f"{mark}  ", "dim"), (_place(hit), "bold")))
         source = Text(visible(_origin(hit)), "cyan", overflow="fold")
         for line in (source, _scores(hit), _excerpt(text, hit["matched"])):
             console.print(Padding(line, (0, 0, 0, INDENT)))

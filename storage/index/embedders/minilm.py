@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from storage.errors import StorageUnavailableError
 from storage.index.embedders.base import DEFAULT_FLOOR, LazyLoader
+from storage.index.embedders.bundled import load_session, load_tokenizer, run_each
 
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
-__all__ = ["MODEL_FILE", "TOKENIZER_FILE", "MiniLMEmbedder"]
+__all__ = ["MODEL_FILE", "MiniLMEmbedder"]
 
 MODEL_FILE = "minilm.onnx"
 MODEL_SHA256 = "f9d9b7e8871cca2245408d14240f33be51441cdffcb311ee544ae976037002a7"
-TOKENIZER_FILE = "minilm_tokenizer.json"
-TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 
 MAX_TOKENS = 256
 """What the model was trained to read; later tokens are cut."""
@@ -30,8 +25,6 @@ MAX_QUERY_TOKENS = 128
 """What is read of a text whose spans are asked for: a search waits for it."""
 
 DIMENSIONS = 384
-
-_REINSTALL = "Reinstall Toolcrib."
 
 
 class MiniLMEmbedder:
@@ -69,11 +62,7 @@ class MiniLMEmbedder:
 
         encodings = tokenizer.encode_batch(list(texts))
         longest_first = sorted(range(len(texts)), key=lambda row: -len(encodings[row].ids))
-        if len(texts) == 1:
-            embed(0)
-        else:
-            with ThreadPoolExecutor(_processors()) as pool:
-                list(pool.map(embed, longest_first))
+        run_each(embed, longest_first)
         return _unit(vectors)
 
     def embed_query(self, text: str) -> Vectors:
@@ -118,13 +107,6 @@ def _states(session: Any, token_ids: list[int]) -> Any:
     return session.run(None, {"input_ids": np.array([token_ids], dtype=np.int64)})[0][0]
 
 
-def _processors() -> int:
-    """How many this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # Linux
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def _unit(rows: Any) -> Vectors:
     import numpy as np
 
@@ -138,32 +120,4 @@ def _model_in(folder: Path) -> LazyLoader[tuple[Any, Any]]:
 
 
 def _load(folder: Path) -> tuple[Any, Any]:
-    import onnxruntime
-    from tokenizers import Tokenizer
-
-    try:
-        tokenizer_json = (folder / TOKENIZER_FILE).read_bytes()
-        model = (folder / MODEL_FILE).read_bytes()
-    except OSError as error:
-        raise StorageUnavailableError(
-            f"The bundled embedder cannot be read: {error}.", suggestions=(_REINSTALL,)
-        ) from error
-    _check(tokenizer_json, TOKENIZER_SHA256, "tokenizer")
-    _check(model, MODEL_SHA256, "model")
-    tokenizer = Tokenizer.from_str(tokenizer_json.decode())
-    tokenizer.enable_truncation(MAX_TOKENS)
-    tokenizer.no_padding()
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # warnings about the machine are no business of the user's
-    options.intra_op_num_threads = 1  # texts beside each other use processors better
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    return tokenizer, session
-
-
-def _check(data: bytes, sha256: str, what: str) -> None:
-    found = hashlib.sha256(data).hexdigest()
-    if found != sha256:
-        raise StorageUnavailableError(
-            f"The bundled embedder's {what} is damaged: its SHA-256 is {found}, not {sha256}.",
-            suggestions=(_REINSTALL,),
-        )
+    return load_tokenizer(folder, MAX_TOKENS), load_session(folder / MODEL_FILE, MODEL_SHA256)

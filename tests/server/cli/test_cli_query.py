@@ -72,7 +72,7 @@ def test_scope_layer_source_and_filters_narrow(cli: Command) -> None:
         assert ("memory l2" in out) != ("notes/sailing.md" in out)
     nothing = cli("query", "knots", "--filter", "author=Ann", "--filter", "author=Bob")
     assert "Looked in knowledge: filtered by metadata." in nothing.out
-    assert "Nothing is close enough." in nothing.out
+    assert "Nothing fits." in nothing.out
 
 
 @pytest.mark.parametrize("pair", ["author", "=Ann", ""])

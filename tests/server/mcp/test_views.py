@@ -174,7 +174,7 @@ async def test_an_entity_is_told_once_by_its_card_or_by_its_line(
 async def test_a_topic_that_nothing_fits_says_so(server: Server[None], shelf: Shelf) -> None:
     keep(shelf, "Kettle", "The blue kettle leaks.", ContextType.DOCUMENT)
     text = await read(server, "context://relevant?topic=xylophone")
-    assert "Nothing stored is close enough." in text
+    assert "Nothing stored fits." in text
 
 
 async def test_without_a_topic_the_profile_the_important_and_the_newest_are_shown(

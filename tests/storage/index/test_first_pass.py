@@ -38,7 +38,7 @@ def _rough(library: Library) -> int:
 
 
 def _finds(library: Library, query: str, identity: Identity = ANN) -> list[tuple[str, float]]:
-    hits = library.shelf(identity).search(query, SearchFilter(), 10).hits
+    hits = library.engine.search(identity, query, SearchFilter(), 10).hits
     return [(hit.context.raw_id, hit.dense) for hit in hits if hit.dense is not None]
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from storage.contexts.filters import Selection, compile_filter
 from storage.index.embedders.base import DEFAULT_FLOOR
-from storage.index.embedders.minilm import MODEL_FILE, TOKENIZER_FILE, MiniLMEmbedder
+from storage.index.embedders.bundled import TOKENIZER_FILE
+from storage.index.embedders.minilm import MODEL_FILE, MiniLMEmbedder
 from storage.index.embedding_models import passage
 from storage.index.lexical import UserIndex
 from storage.library import Library
@@ -46,7 +47,7 @@ def shelved(
 
 
 def _found(library: Library, query: str, **options: Any) -> dict[str, SearchHit]:
-    hits = library.shelf(ANN).search(query, ANY, options.pop("top_k", 10), **options).hits
+    hits = library.engine.search(ANN, query, ANY, options.pop("top_k", 10), **options).hits
     return {hit.context.raw_id: hit for hit in hits}
 
 
@@ -56,7 +57,7 @@ def _lexical(connection: sqlite3.Connection, query: str, seqs: Collection[int]) 
 
 
 def test_before_embedding_words_answer_and_the_result_says_so(shelved: Library) -> None:
-    result = shelved.shelf(ANN).search("heron", ANY, 5)
+    result = shelved.engine.search(ANN, "heron", ANY, 5)
     assert (result.mode, result.status.total, result.status.embedded) == ("lexical", 7, 0)
     assert not result.status.complete
     (hit,) = result.hits
@@ -70,7 +71,7 @@ def test_after_embedding_meaning_answers_too(shelved: Library, world: ModuleType
     assert _found(shelved, "Repairing a flat tyre on my bike").keys() == {"tyre"}
     assert _found(shelved, "preparing a side dish for supper") == {}
     world.drain(shelved)
-    result = shelved.shelf(ANN).search("preparing a side dish for supper", ANY, 5)
+    result = shelved.engine.search(ANN, "preparing a side dish for supper", ANY, 5)
     assert (result.mode, result.status.complete) == ("hybrid", True)
     assert result.hits[0].context.raw_id == "rice"
     assert result.hits[0].lexical == 0
@@ -82,7 +83,7 @@ def test_a_text_that_is_not_embedded_yet_is_found_beside_those_that_are(
 ) -> None:
     world.drain(shelved)
     shelved.shelf(ANN).add(world.new_document("new", "A kingfisher dives for fish."))
-    result = shelved.shelf(ANN).search("kingfisher", ANY, 5)
+    result = shelved.engine.search(ANN, "kingfisher", ANY, 5)
     assert (result.mode, result.status.total, result.status.embedded) == ("hybrid", 8, 7)
     assert result.hits[0].context.raw_id == "new"
     assert result.hits[0].dense is None
@@ -122,7 +123,7 @@ def test_true_scores_reach_hits_that_only_the_other_side_found(
     world.drain(library)
     query = world.content_of("a", 30)
     vector = library.models.current()[1].embed_query(query)
-    hits = library.shelf(ANN).search(query, ANY, 100).hits
+    hits = library.engine.search(ANN, query, ANY, 100).hits
     assert 3 <= len(hits) <= 6
     with library.database.read() as connection:
         rows = connection.execute("SELECT position, seq FROM chunks").fetchall()
@@ -164,10 +165,10 @@ def test_what_the_index_has_not_heard_of_is_compared_all_the_same(
     library.shelf(ANN).add(world.new_document("new", "of the and", title=""))
     world.embed(library)
     assert library.vectors.count(1, "ann") == 2100
-    hits = library.shelf(ANN).search("of the and", ANY, 1).hits
+    hits = library.engine.search(ANN, "of the and", ANY, 1).hits
     assert [hit.context.raw_id for hit in hits] == ["new"]
     library.shelf(ANN).delete_document("text", "new")
-    hits = library.shelf(ANN).search("of the and", ANY, 100).hits
+    hits = library.engine.search(ANN, "of the and", ANY, 100).hits
     assert {hit.context.raw_id for hit in hits} == {"a"}
 
 
@@ -183,7 +184,7 @@ def test_a_filter_that_leaves_few_is_exact(library: Library, world: ModuleType) 
         (seq,) = connection.execute("SELECT max(seq) FROM chunks").fetchone()
     assert seq not in library.vectors.nearest(1, "ann", vector, 5 * CANDIDATES)
     few = SearchFilter(time_range=TimeRange(0, 10))
-    (hit,) = library.shelf(ANN).search("and", few, 5).hits
+    (hit,) = library.engine.search(ANN, "and", few, 5).hits
     assert hit.context.raw_id == "rare"
     assert hit.dense == pytest.approx(cosine, abs=1e-5)
 
@@ -219,7 +220,7 @@ def test_the_matched_words_are_told_as_the_query_wrote_them(shelved: Library) ->
 
 def test_alpha_chooses_between_words_and_meaning(shelved: Library, world: ModuleType) -> None:
     world.drain(shelved)
-    by_words = shelved.shelf(ANN).search("water", ANY, 10, alpha=0.0)
+    by_words = shelved.engine.search(ANN, "water", ANY, 10, alpha=0.0)
     assert {hit.context.raw_id for hit in by_words.hits} == {"rice", "heron"}
     by_meaning = _found(shelved, "a wading bird", alpha=1.0)
     assert next(iter(by_meaning)) == "heron"
@@ -258,7 +259,7 @@ def test_where_the_embedder_fails_words_still_find_and_the_result_says_why(
     for name in (MODEL_FILE, TOKENIZER_FILE):
         (tmp_path / name).write_bytes(b"no model")
     monkeypatch.setattr(shelved.models.current()[1], "embedder", MiniLMEmbedder(tmp_path))
-    result = shelved.shelf(ANN).search("heron", ANY, 5)
+    result = shelved.engine.search(ANN, "heron", ANY, 5)
     assert (result.mode, [hit.context.raw_id for hit in result.hits]) == ("lexical", ["heron"])
     assert "is damaged" in result.status.problem
 

@@ -79,7 +79,7 @@ def add_chain(library: Library, who: Identity, source: str, when: float) -> None
 def search(
     library: Library, query: str, wanted: SearchFilter = ANY, who: Identity = ANN, **options: Any
 ) -> list[SearchHit]:
-    return list(library.shelf(who).search(query, wanted, 20, **options).hits)
+    return list(library.engine.search(who, query, wanted, 20, **options).hits)
 
 
 def texts(hits: Sequence[SearchHit]) -> list[str]:
@@ -257,7 +257,7 @@ def test_a_filter_holds_for_neighbours_too(library: Library) -> None:
     assert texts(search(library, "cello", until_cello)) == [HOLIDAY[3][1], HOLIDAY[2][1]]
     library.shelf(ANN).add(event("The cello of my sister.", "b", JUNE_9, entities=("Mia",)))
     library.shelf(ANN).add(event("It has four strings.", "b", JUNE_9 + 1))
-    assert texts(search(library, "cello", SearchFilter(entities=("Mia",)))) == [
+    assert texts(search(library, "cello", SearchFilter(entities=("mia",)))) == [
         "The cello of my sister."
     ]
 

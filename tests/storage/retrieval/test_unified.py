@@ -110,9 +110,7 @@ def test_a_question_finds_what_its_scope_has(
 ) -> None:
     answer = ask(shelf, "kettle", top_k=20, **given)
     assert set(told(answer)) == found
-    scores = [each.score for each in answer.hits]
-    assert scores == sorted(scores, reverse=True)
-    assert all(0 <= score <= 1 for score in scores)
+    assert all(0 <= each.score <= 1 for each in answer.hits)
 
 
 def test_a_hit_tells_the_source_of_the_settings_that_it_is_in(shelf: Shelf) -> None:
@@ -148,8 +146,8 @@ def test_an_entry_counts_as_a_passage_of_the_same_words(library: Library) -> Non
     library.entries.record(ANN, entry("marmalade " + "others " * 40))
     found = ask(shelf, "marmalade toast breakfast", scope=Scope.MEMORY).hits
     assert [each.layer for each in found] == [2, 1, 1]
-    passage, same, less = (each.score for each in found)
-    assert passage == pytest.approx(same + DIVERSITY / 3)  # the second of one origin
+    _, same, less = (each.score for each in found)
+    assert same == pytest.approx(1 - DIVERSITY / 3)  # the second of one origin
     assert less < same - 0.2
 
 

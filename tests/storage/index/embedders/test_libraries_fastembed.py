@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders import minilm
+from storage.index.embedders import bundled, minilm
 from storage.index.embedders.base import Prefixes
 from storage.index.embedders.libraries import FastEmbedEmbedder
 from storage.index.embedders.minilm import MiniLMEmbedder
@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("model")
     files = Path(minilm.__file__).parent
     shutil.copy(files / minilm.MODEL_FILE, folder / "model.onnx")
-    shutil.copy(files / minilm.TOKENIZER_FILE, folder / "tokenizer.json")
+    shutil.copy(files / bundled.TOKENIZER_FILE, folder / "tokenizer.json")
     config = {"model_max_length": 256, "pad_token": "[PAD]"}
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
     return folder

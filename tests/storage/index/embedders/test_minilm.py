@@ -10,7 +10,8 @@ import pytest
 
 from storage.errors import StorageUnavailableError
 from storage.index.embedders import minilm as module
-from storage.index.embedders.minilm import DIMENSIONS, MODEL_FILE, TOKENIZER_FILE, MiniLMEmbedder
+from storage.index.embedders.bundled import TOKENIZER_FILE
+from storage.index.embedders.minilm import DIMENSIONS, MODEL_FILE, MiniLMEmbedder
 
 FOLDER = Path(module.__file__).parent
 

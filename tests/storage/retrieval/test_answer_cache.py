@@ -6,16 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.models import IndexStatus
+from storage.retrieval.answer_cache import LIFE_SECONDS, MOST_ANSWERS, AnswerCache
 from storage.retrieval.query_text import QueryText
-from storage.retrieval.routing import Scope
-from storage.retrieval.unified import LIFE_SECONDS, MOST_ANSWERS, AnswerCache, UnifiedResult
-
-
-def answer(query: str) -> UnifiedResult:
-    return UnifiedResult(
-        hits=(), scope=Scope.ALL, why="", query=query, mode="hybrid", status=IndexStatus(0, 0)
-    )
 
 
 class Clock:
@@ -28,28 +20,30 @@ class Clock:
         return self.now
 
 
-def known(cache: AnswerCache, query: str, key: str = "key", *, finds_nothing: bool = True) -> str:
+def known(
+    cache: AnswerCache[str], query: str, key: str = "key", *, finds_nothing: bool = True
+) -> str:
     found = cache.find(key, QueryText(query), lambda _: finds_nothing)
     return "" if found is None else found[1]
 
 
 def test_an_answer_is_found_under_its_key_until_it_is_old() -> None:
     clock = Clock()
-    cache = AnswerCache(clock)
-    cache.add("key", QueryText("heron"), answer("heron"))
+    cache: AnswerCache[str] = AnswerCache(clock)
+    cache.add("key", QueryText("heron"), "heron")
     clock.now = LIFE_SECONDS
     assert (known(cache, "heron"), known(cache, "heron", "other")) == ("heron", "")
-    cache.add("key", QueryText("crane"), answer("crane"))
+    cache.add("key", QueryText("crane"), "crane")
     clock.now += 0.1
     assert (known(cache, "heron"), known(cache, "crane")) == ("", "crane")
 
 
 def test_of_too_many_answers_the_oldest_go() -> None:
-    cache = AnswerCache()
+    cache: AnswerCache[str] = AnswerCache()
     for number in range(MOST_ANSWERS + 1):
-        cache.add(number, QueryText("heron"), answer("heron"))
-    cache.add(1, QueryText("heron"), answer("heron"))
-    cache.add("more", QueryText("heron"), answer("heron"))
+        cache.add(number, QueryText("heron"), "heron")
+    cache.add(1, QueryText("heron"), "heron")
+    cache.add("more", QueryText("heron"), "heron")
     found = [
         number for number in range(4) if cache.find(number, QueryText("heron"), lambda _: True)
     ]
@@ -67,8 +61,8 @@ def test_of_too_many_answers_the_oldest_go() -> None:
     ],
 )
 def test_what_differs_in_nothing_that_finds_is_one_question(query: str, other: str) -> None:
-    cache = AnswerCache()
-    cache.add("key", QueryText(query), answer(query))
+    cache: AnswerCache[str] = AnswerCache()
+    cache.add("key", QueryText(query), query)
     assert known(cache, other) == query
     if set(QueryText(query).terms) != set(QueryText(other).terms):
         assert known(cache, other, finds_nothing=False) == ""
@@ -92,8 +86,8 @@ def test_what_differs_in_nothing_that_finds_is_one_question(query: str, other: s
     ],
 )
 def test_what_means_something_else_is_another_question(query: str, other: str) -> None:
-    cache = AnswerCache()
-    cache.add("key", QueryText(query), answer(query))
+    cache: AnswerCache[str] = AnswerCache()
+    cache.add("key", QueryText(query), query)
     assert known(cache, other) == ""
 
 

@@ -1,0 +1,117 @@
+"""Fits how sure a hit is: the weights of `storage.retrieval.confidence`.
+
+    python -m benchmarks.calibration --xquad FILE ... --conversations FILE --data DIR ...
+
+The libraries and questions are those of `benchmarks.confidence`, which tells where FILE and DIR
+come from; every other question is used. What is fitted is whether each hit shown answers, by a
+logistic regression for each kind of evidence that may be missing; every library counts the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from benchmarks.confidence import SHOWN, Shelf, read_shelves
+from benchmarks.remembered import RememberedEmbedder
+from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.library import Library
+from storage.models import Identity, SearchFilter
+from storage.retrieval.confidence import WEIGHTS, Evidence
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from storage.index.embedders.base import Embedder
+
+LOST = 2.0
+"""What an answer counts where nothing was read: less is known there, and it must not be lost."""
+
+RIDGE = 1e-2
+STEPS = 30
+
+
+def main() -> None:
+    """Prints the weights."""
+    parser = argparse.ArgumentParser(description="Fits how sure a hit is.")
+    parser.add_argument("--xquad", type=Path, nargs="+", default=[], help="xquad.LANGUAGE.json")
+    parser.add_argument("--conversations", type=Path, help="LoCoMo's JSON")
+    parser.add_argument("--data", type=Path, nargs="+", default=[], help="folders in BEIR form")
+    arguments = parser.parse_args()
+    embedder = RememberedEmbedder(MiniLMEmbedder())
+    found: dict[str, list[tuple[Evidence, bool]]] = defaultdict(list)
+    for shelf in read_shelves(arguments.xquad, arguments.conversations, arguments.data):
+        found[shelf.name] += judged(shelf, embedder)
+    for known in WEIGHTS:
+        print(known, *(f"{weight:.2f}" for weight in fit(list(found.values()), *known)))
+
+
+def judged(shelf: Shelf, embedder: Embedder) -> Iterator[tuple[Evidence, bool]]:
+    """What speaks for each hit of every other question, and whether it answers.
+
+    Of a question that has an answer, the others are left out: they may answer as well.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        library = Library(Path(directory), embedder)
+        own = library.shelf(Identity())
+        for new in shelf.stored:
+            own.add(new)
+        while library.indexer.step():
+            pass
+        for asked in shelf.questions[::2]:
+            found = library.engine.search(Identity(), asked.text, SearchFilter(), SHOWN)
+            evidence = library.confidence.evidence(asked.text, found.hits)
+            for hit, speaks in zip(found.hits, evidence, strict=True):
+                right = not asked.answers.isdisjoint({hit.context.raw_id, hit.chunk.content})
+                if right or not asked.answers:
+                    yield speaks, right
+        library.close()
+
+
+def fit(
+    libraries: Sequence[Sequence[tuple[Evidence, bool]]], has_reading: bool, has_nearness: bool
+) -> NDArray[np.float64]:
+    """The weights of the constant, the reading, the nearness and the coverage.
+
+    A nearness that is to be missing is left out where the reading is known; of what cannot be read,
+    only evidence without one is taken, for it is of other scripts.
+    """
+    used = np.array([1.0, has_reading, has_nearness, not (has_reading and has_nearness)])
+    rows, answers, counts = [], [], []
+    for library in libraries:
+        usable = [
+            (each, right)
+            for each, right in library
+            if (each.reading is not None) == has_reading
+            and (has_reading or (each.nearness is not None) == has_nearness)
+        ]
+        for each, right in usable:
+            rows.append((1.0, each.reading or 0.0, each.nearness or 0.0, each.coverage))
+            answers.append(right)
+            weight = LOST if right and not has_reading else 1.0
+            counts.append(weight / len(library))
+    return regression(np.array(rows) * used, np.array(answers, dtype=float), np.array(counts))
+
+
+def regression(
+    rows: NDArray[np.float64], answers: NDArray[np.float64], counts: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Logistic regression by Newton's method, with a ridge too small to matter."""
+    weights = np.zeros(rows.shape[1])
+    counts = counts * len(counts) / counts.sum()
+    for _ in range(STEPS):
+        likely = 1 / (1 + np.exp(-rows @ weights))
+        slope = rows.T @ (counts * (answers - likely)) - RIDGE * weights
+        curve = rows.T @ (rows * (counts * likely * (1 - likely))[:, None])
+        weights += np.linalg.solve(curve + RIDGE * np.eye(len(weights)), slope)
+    return weights
+
+
+if __name__ == "__main__":
+    main()

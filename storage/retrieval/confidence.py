@@ -1,0 +1,190 @@
+"""How sure a hit is to answer, on one scale for every search.
+
+The engine's scores are relative to the other candidates: one of them is always the best. What is
+told of a hit is the probability that it answers, by a logistic regression on what means the same in
+every library:
+
+- what the cross-encoder reads in the question and the best sentences of the passage together, where
+  it understands their language;
+- how near the passage is in meaning: cosine similarity above the embedder's floor, as a share of
+  what is left up to 1;
+- where one of them is not known, the share of the question's words that stand in the passage, each
+  weighed by its idf.
+
+Hits keep the engine's order but for what this adds to their scores. The weights were fitted by
+`python -m benchmarks.calibration` on judged questions, half of which nothing stored answers;
+docs/benchmarks.md says what they do on the other halves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from typing import NamedTuple, TypeVar
+
+from storage.errors import StorageUnavailableError
+from storage.index.embedding_models import Models
+from storage.models import SearchHit, SearchResult
+from storage.retrieval.crossencoder import CrossEncoder
+from storage.retrieval.ranking import UnifiedHit, understands
+from storage.retrieval.snippets import Passage, snippets
+
+__all__ = ["FLOOR", "WEIGHTS", "Confidence", "Evidence", "Weights", "in_order"]
+
+Hit = TypeVar("Hit", SearchHit, UnifiedHit)
+
+FLOOR = 0.18
+"""Probability below which a hit is no answer."""
+
+SURE = 0.5
+"""What the probability counts in the order, beside the engine's score."""
+
+ALL_WORDS = 0.999
+"""Share of a question's words that is all of them."""
+
+READ = 10
+"""Hits that the cross-encoder reads, the best first: each takes it 12 ms of a processor."""
+
+READ_CHARACTERS = 240
+"""Of a passage, its best sentences, that the cross-encoder reads beside its title."""
+
+
+class Evidence(NamedTuple):
+    """What speaks for a hit.
+
+    Attributes:
+        reading: What the cross-encoder makes of it, a logit; None where it did not read it.
+        nearness: How near it is in meaning, 0 to 1; None where that is not known.
+        coverage: Share of the question's words that stand in it, 0 to 1.
+    """
+
+    reading: float | None
+    nearness: float | None
+    coverage: float
+
+
+class Weights(NamedTuple):
+    """A row of the regression; what it does not use is 0."""
+
+    constant: float
+    reading: float
+    nearness: float
+    coverage: float
+
+    def probability(self, evidence: Evidence) -> float:
+        """How likely a hit is to answer, 0 to 1."""
+        logit = self.constant + self.coverage * evidence.coverage
+        logit += self.reading * (evidence.reading or 0.0)
+        logit += self.nearness * (evidence.nearness or 0.0)
+        return 1 / (1 + math.exp(-logit))
+
+
+WEIGHTS = {
+    (True, True): Weights(-0.82, 0.22, 8.89, 0.0),
+    (True, False): Weights(0.17, 0.31, 0.0, 2.47),
+    (False, True): Weights(-7.68, 0.0, 15.28, 18.72),
+    (False, False): Weights(-6.20, 0.0, 0.0, 32.29),
+}
+"""By whether the reading is known, and the nearness."""
+
+
+class Confidence:
+    """Rates hits; its calls block.
+
+    Args:
+        models: The embedder of the vectors, whose floor counts.
+        encoder: Reads question and passage together.
+    """
+
+    def __init__(self, models: Models, encoder: CrossEncoder) -> None:
+        self._models = models
+        self._encoder = encoder
+
+    def judge(self, question: str, found: SearchResult) -> SearchResult:
+        """A result with only what answers, each hit scored by how likely it is to.
+
+        Where nothing is likely enough, the likeliest is told as the nearest.
+        """
+        likely = self.rate(question, found.hits)
+        answers = [
+            replace(hit, score=sure) for hit, sure in in_order(found.hits, likely) if sure >= FLOOR
+        ]
+        nearest = None
+        if not answers and found.hits:
+            sure, hit = max(zip(likely, found.hits, strict=True), key=itemgetter(0))
+            nearest = replace(hit, score=sure)
+        return replace(found, hits=tuple(answers), nearest=nearest)
+
+    def rate(self, question: str, hits: Sequence[SearchHit]) -> list[float]:
+        """How likely each hit is to answer, 0 to 1; at the floor at least if it is spelled out."""
+        return [
+            max(_probability(each), FLOOR if _is_spelled_out(hit) else 0.0)
+            for each, hit in zip(self.evidence(question, hits), hits, strict=True)
+        ]
+
+    def rate_texts(self, question: str, texts: Mapping[str, float]) -> list[float]:
+        """The same of texts that have no vectors, each with its share of the question's words."""
+        readings = self._read(question, list(texts))
+        return [
+            _probability(Evidence(reading, None, share))
+            for reading, share in zip(readings, texts.values(), strict=True)
+        ]
+
+    def evidence(self, question: str, hits: Sequence[SearchHit]) -> list[Evidence]:
+        """What speaks for each hit."""
+        readings = self._readings(question, hits[:READ])
+        readings += [None] * (len(hits) - len(readings))
+        return [
+            Evidence(reading, self._nearness(question, hit), hit.coverage)
+            for reading, hit in zip(readings, hits, strict=True)
+        ]
+
+    def _readings(self, question: str, hits: Sequence[SearchHit]) -> list[float | None]:
+        passages = [
+            Passage.of(hit.chunk.content, hit.context.title, hit.chunk.heading) for hit in hits
+        ]
+        shown = snippets(question, passages, READ_CHARACTERS)
+        texts = [
+            ". ".join(filter(None, (*passage.place, hit.before[:READ_CHARACTERS], text)))
+            for hit, passage, text in zip(hits, passages, shown, strict=True)
+        ]
+        return self._read(question, texts)
+
+    def _read(self, question: str, texts: Sequence[str]) -> list[float | None]:
+        try:
+            return self._encoder.read(question, texts)
+        except StorageUnavailableError:
+            return [None] * len(texts)  # words and meaning still tell
+
+    def _nearness(self, question: str, hit: SearchHit) -> float | None:
+        if hit.dense is None:
+            return None
+        try:
+            embedder = self._models.current()[1]
+        except StorageUnavailableError:
+            return None
+        if not understands(embedder, question):
+            return None
+        return max(hit.dense - embedder.floor, 0.0) / (1 - embedder.floor)
+
+
+def _is_spelled_out(hit: SearchHit) -> bool:
+    """Whether it has every word of the question, or is whom the question names, or near them."""
+    is_named = hit.context.context_type.is_card and hit.surroundings is not None
+    return is_named or hit.coverage > ALL_WORDS
+
+
+def in_order(hits: Sequence[Hit], likely: Sequence[float]) -> list[tuple[Hit, float]]:
+    """Hits with how likely each is to answer, in the order that both make."""
+    return sorted(
+        zip(hits, likely, strict=True),
+        key=lambda each: each[0].score + SURE * each[1],
+        reverse=True,
+    )
+
+
+def _probability(evidence: Evidence) -> float:
+    weights = WEIGHTS[evidence.reading is not None, evidence.nearness is not None]
+    return weights.probability(evidence)

@@ -1,0 +1,86 @@
+"""The bundled cross-encoder: reads a question and a passage together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from storage.index.embedders import bundled
+from storage.index.embedders.base import LazyLoader
+from storage.index.embedders.bundled import load_session, load_tokenizer, run_each
+from storage.tokenize import is_spaceless
+
+__all__ = ["CrossEncoder"]
+
+MODEL_FILE = "crossencoder.onnx"
+MODEL_SHA256 = "e3aaea591afa84aaed291434989dc818a99208e74d56e4c25f744fd1d53af52a"
+
+MAX_TOKENS = 160
+"""Of question and passage together: an answer waits for it. Later tokens are cut."""
+
+PIECES_A_WORD = 1.45
+"""Of a text, tokens to each word, up to which it is English: measured are 1.0 to 1.4, and in German
+1.5 to 2.6."""
+
+
+class CrossEncoder:
+    """ms-marco-MiniLM-L12-v2 as int8 ONNX, for English and what is written like it.
+
+    `assets/make_crossencoder.py` makes the model. It is checked against its SHA-256 and loaded on
+    first use, once for the process. Safe to share between threads.
+
+    Args:
+        folder: Where the model lies.
+    """
+
+    def __init__(self, folder: Path = Path(__file__).parent) -> None:
+        self._model = _model_in(folder)
+
+    def read(self, question: str, passages: Sequence[str]) -> list[float | None]:
+        """How well each passage answers: about -11 for not at all, to 9; 0 is undecided.
+
+        Returns:
+            A logit for each; None where it does not understand the language.
+
+        Raises:
+            StorageUnavailableError: If the model is missing or damaged.
+        """
+        import numpy as np
+
+        tokenizer, session = self._model()
+        pairs = tokenizer.encode_batch([(question, passage) for passage in passages])
+        logits: list[float | None] = [None] * len(pairs)
+
+        def read(row: int) -> None:
+            pair = pairs[row]
+            asked = {
+                "input_ids": np.array([pair.ids], dtype=np.int64),
+                "token_type_ids": np.array([pair.type_ids], dtype=np.int64),
+            }
+            logits[row] = float(session.run(None, asked)[0][0, 0])
+
+        readable = [
+            row
+            for row, pair in enumerate(pairs)
+            if not is_spaceless(question) and _is_english(pair.sequence_ids, pair.word_ids)
+        ]
+        run_each(read, sorted(readable, key=lambda row: -len(pairs[row].ids)))
+        return logits
+
+
+def _is_english(texts: Sequence[int | None], words: Sequence[int | None]) -> bool:
+    """Whether the words of two texts are mostly whole: a token tells its text and its word."""
+    inside = [each for each in zip(texts, words, strict=True) if each[1] is not None]
+    return len(inside) <= PIECES_A_WORD * len(set(inside))
+
+
+@cache
+def _model_in(folder: Path) -> LazyLoader[tuple[Any, Any]]:
+    return LazyLoader(partial(_load, folder), "The bundled cross-encoder")
+
+
+def _load(folder: Path) -> tuple[Any, Any]:
+    tokenizer = load_tokenizer(Path(bundled.__file__).parent, MAX_TOKENS)
+    return tokenizer, load_session(folder / MODEL_FILE, MODEL_SHA256)

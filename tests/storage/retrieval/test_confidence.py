@@ -1,0 +1,151 @@
+"""How sure a hit is: the same in every library, and nothing where nothing fits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.library import Library, Shelf
+from storage.memory.models import NewEntry
+from storage.models import Identity, NewContext, SearchFilter, Turn
+from storage.people.models import EntityType, NewEntity
+from storage.retrieval.confidence import FLOOR, WEIGHTS, Confidence, Evidence
+from storage.retrieval.crossencoder import CrossEncoder
+from storage.retrieval.routing import UnifiedQuery
+
+ANN = Identity(user_id="ann")
+ANY = SearchFilter()
+
+NOTES = {
+    "Dentist": "Moved to Thursday 14:30, Dr. Ohm, second floor. Bring the X-ray.",
+    "Bike repair": "The derailleur of the blue Trek is bent. Wheelhouse quoted 85 euros.",
+    "Sourdough": "Feed the starter the night before; six hours of bulk rise at 22 degrees.",
+    "Passport": "Expires in November next year. Renewal takes up to ten weeks.",
+}
+
+
+@pytest.fixture
+def library(library_of: Callable[..., Library], minilm: MiniLMEmbedder) -> Library:
+    """One with the bundled embedder."""
+    return library_of(minilm)
+
+
+@pytest.fixture
+def shelf(library: Library) -> Shelf:
+    shelf = library.shelf(ANN)
+    for title, text in NOTES.items():
+        shelf.add(NewContext(raw_type="text", raw_id=title, title=title, text=text))
+    while library.indexer.step():
+        pass
+    return shelf
+
+
+def titles(shelf: Shelf, question: str) -> list[str]:
+    return [hit.context.title for hit in shelf.search(question, ANY, 5).hits]
+
+
+@pytest.mark.parametrize(
+    ("question", "title"),
+    [
+        ("When is my dentist appointment?", "Dentist"),
+        ("How much is the repair of the bicycle?", "Bike repair"),
+        ("sourdough", "Sourdough"),
+        ("when do I have to renew my passport", "Passport"),
+    ],
+)
+def test_what_answers_is_found_first(shelf: Shelf, question: str, title: str) -> None:
+    best = shelf.search(question, ANY, 5).hits[0]
+    assert best.context.title == title
+    assert best.score > 0.2
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who won the world cup in 1974?",
+        "How long is a flight to the moon?",  # "long" and "flight" are nowhere
+        "What is the night sky made of?",  # one word in common is no answer
+        "symptoms of malaria",
+    ],
+)
+def test_a_question_about_nothing_stored_has_no_answer_but_the_nearest_is_named(
+    shelf: Shelf, question: str
+) -> None:
+    found = shelf.search(question, ANY, 5)
+    assert not found.hits
+    assert found.nearest is None or found.nearest.score < FLOOR
+    asked = shelf.ask(UnifiedQuery(text=question, top_k=5))
+    assert not asked.hits
+    assert (asked.nearest is None) == (found.nearest is None)
+
+
+def test_a_score_does_not_depend_on_what_else_is_stored(library: Library, shelf: Shelf) -> None:
+    question = "How much is the repair of the bicycle?"
+    before = shelf.search(question, ANY, 1).hits[0].score
+    for number in range(5):
+        shelf.add(NewContext(title=f"Trek {number}", text=f"Blue bicycle number {number}."))
+    while library.indexer.step():
+        pass
+    after = next(hit for hit in shelf.search(question, ANY, 9).hits if "85" in hit.chunk.content)
+    assert after.score == pytest.approx(before, abs=1e-6)
+
+
+def test_all_of_a_questions_words_are_enough_to_be_shown(library: Library) -> None:
+    shelf = library.shelf(ANN)
+    shelf.add(NewContext(title="", text="Kettle 4471-B, cupboard, left.", keywords=("warranty",)))
+    assert shelf.search("warranty 4471-B", ANY, 5).hits[0].score >= FLOOR
+
+
+def test_whom_a_question_names_is_shown_whatever_is_known_of_them(library: Library) -> None:
+    shelf = library.shelf(ANN)
+    shelf.people.save_entity(NewEntity(name="Otto Brandt", entity_type=EntityType.PERSON))
+    found = shelf.ask(UnifiedQuery(text="What did Otto Brandt study in Uppsala?", top_k=5))
+    assert [hit.passage.context.title for hit in found.hits if hit.passage] == ["Otto Brandt"]
+
+
+def test_a_turn_is_read_with_what_was_said_before_it(library: Library) -> None:
+    shelf = library.shelf(ANN)
+    asked, told = "Where did you put the spare key of the boat?", "Under the blue bucket."
+    turns = (Turn("Ann", asked), Turn("Bo", told))
+    shelf.add(NewContext(raw_type="chat", raw_id="a", title="Chat", text="", turns=turns))
+    while library.indexer.step():
+        pass
+    hits = shelf.search("Where is the spare key of the boat?", ANY, 5).hits
+    answer = next(hit for hit in hits if "bucket" in hit.chunk.content)
+    assert "spare key" in answer.before
+    assert answer.score > 0.5
+
+
+def test_an_entry_of_the_session_answers_only_where_it_is_likely_to(
+    library: Library, shelf: Shelf
+) -> None:
+    said = "Wrote the phone number of the plumber, 555 0199, to plumber.md"
+    library.entries.record(
+        ANN, NewEntry(session_id="s", kind="call", time=time.time(), action="write_file", said=said)
+    )
+    for question, found in (
+        ("What is the phone number of the plumber?", 1),
+        ("What is the phone number of the president?", 0),
+    ):
+        answer = shelf.ask(UnifiedQuery(text=question, top_k=5, session_id="s"))
+        assert len([hit for hit in answer.hits if hit.entry]) == found
+
+
+def test_without_the_cross_encoder_words_and_meaning_still_tell(
+    library: Library, shelf: Shelf, tmp_path: Path
+) -> None:
+    confidence = Confidence(library.models, CrossEncoder(tmp_path))  # no model lies there
+    for question, answered in (("When is my dentist appointment?", True), ("malaria", False)):
+        found = library.engine.search(ANN, question, ANY, 5)
+        assert bool(confidence.judge(question, found).hits) == answered
+
+
+@pytest.mark.parametrize("known", WEIGHTS)
+def test_more_of_any_evidence_makes_an_answer_likelier(known: tuple[bool, bool]) -> None:
+    little = Evidence(-9.0 if known[0] else None, 0.1 if known[1] else None, 0.1)
+    much = Evidence(8.0 if known[0] else None, 0.6 if known[1] else None, 0.9)
+    assert WEIGHTS[known].probability(little) < FLOOR < WEIGHTS[known].probability(much) < 1
