@@ -99,6 +99,7 @@ class DatasetSpec(ToolModel):
         suffixes: Endings of the files that are read in a directory.
         keep_stats_in_res_ds: Whether what filters computed is written too.
         keep_hashes_in_res_ds: Whether what deduplicators computed is written too.
+        load_jsonl_lenient: Whether lines of JSONL that cannot be read are left out.
         load_dataset_kwargs: More arguments of the reader.
         validators: Checks of the data that is read, each with its `type`.
     """
@@ -125,6 +126,9 @@ class DatasetSpec(ToolModel):
     suffixes: Annotated[list[str] | None, Field(description="Endings of files to read")] = None
     keep_stats_in_res_ds: Annotated[bool | None, Field(description="Write filters' stats")] = None
     keep_hashes_in_res_ds: Annotated[bool | None, Field(description="Write hashes")] = None
+    load_jsonl_lenient: Annotated[
+        bool | None, Field(description="Leave out lines of JSONL that cannot be read")
+    ] = None
     load_dataset_kwargs: Annotated[
         dict[str, Any] | None, Field(description="More arguments of the reader")
     ] = None

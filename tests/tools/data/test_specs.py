@@ -37,6 +37,22 @@ async def test_a_key_that_is_named_is_kept(crib: Any, rows: Path) -> None:
     assert built["warnings"] == []
 
 
+async def test_a_row_that_is_none_is_an_error_unless_it_is_to_be_left_out(
+    crib: Any, rows: Path
+) -> None:
+    with rows.open("a", encoding="utf-8") as file:
+        file.write('\n["no", "object"]\n{"id": "6", "content":\n')
+    spec = {**DATASET, "text_keys": ["content"]}
+
+    strict = await crib.call("validate_dataset_spec", dataset_spec=spec)
+    lenient = await crib.call(
+        "validate_dataset_spec", dataset_spec={**spec, "load_jsonl_lenient": True}
+    )
+
+    assert "Row 6 of 'in.jsonl' is no JSON object" in strict["errors"][0]
+    assert lenient["valid"]
+
+
 async def test_several_places_are_built_with_their_shares(crib: Any, rows: Path) -> None:
     (crib.root / "other.csv").write_text("content,more\nx,y\n", encoding="utf-8")
     places = [{"path": "in.jsonl", "weight": 0.7}, {"path": "other.csv", "weight": 0.3}]

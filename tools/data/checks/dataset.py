@@ -119,6 +119,11 @@ class _Check:
         findings = Findings(list(self._form(path)))
         if rows is None:
             return findings
+        if rows.broken and not spec.load_jsonl_lenient:
+            findings.errors.append(
+                f"Row {rows.broken} of {path!r} is no JSON object, for which none is read; "
+                "load_jsonl_lenient leaves such rows out."
+            )
         if not rows.rows:
             findings.errors.append(f"{path!r} has no row that can be read.")
             return findings

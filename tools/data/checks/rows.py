@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import PurePath
 from typing import Any
 
@@ -18,7 +19,7 @@ __all__ = ["Rows", "first_rows", "is_directory"]
 READ_BYTES = 2_000_000
 """How much of a file is read."""
 
-MOST = 200
+MOST = 1_000
 """Rows that are looked at."""
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
@@ -31,10 +32,12 @@ class Rows:
     Attributes:
         rows: The first of them.
         is_whole: Whether there are no others.
+        broken: The first line of JSONL that is no object, from 1; 0 where there is none.
     """
 
     rows: tuple[dict[str, Any], ...]
     is_whole: bool
+    broken: int = 0
 
     @property
     def keys(self) -> list[str]:
@@ -64,12 +67,11 @@ def first_rows(sandbox: Sandbox, path: str) -> Rows | None:
     text = content.data.decode(errors="replace")
     if content.truncated:
         text = text[: text.rfind("\n") + 1]
-    rows: list[dict[str, Any]] = []
-    for row in _rows(text, suffix):
-        if len(rows) == MOST:
-            return Rows(tuple(rows), is_whole=False)
-        rows.append(row)
-    return Rows(tuple(rows), is_whole=not content.truncated)
+    found = list(islice(_rows(text, suffix), MOST + 1))
+    rows = tuple(row for row in found[:MOST] if row is not None)
+    is_whole = len(found) <= MOST and not content.truncated
+    broken = found.index(None) + 1 if suffix == ".jsonl" and None in found else 0
+    return Rows(rows, is_whole, broken)
 
 
 def is_directory(sandbox: Sandbox, path: str) -> bool:
@@ -85,21 +87,23 @@ def is_directory(sandbox: Sandbox, path: str) -> bool:
     return True
 
 
-def _rows(text: str, suffix: str) -> Iterator[dict[str, Any]]:
+def _rows(text: str, suffix: str) -> Iterator[dict[str, Any] | None]:
+    """The rows of a text; None in the place of a line that is no row."""
     if suffix in _SEPARATORS:
         yield from csv.DictReader(text.splitlines(), delimiter=_SEPARATORS[suffix])
-        return
-    if text.lstrip().startswith("["):
-        yield from (each for each in _json(text, []) if isinstance(each, dict))
-        return
-    for line in text.splitlines():
-        row = _json(line, None)
-        if isinstance(row, dict):
-            yield row
+    elif text.lstrip().startswith("["):
+        entries = _json(text)
+        listed = entries if isinstance(entries, list) else []
+        yield from (each if isinstance(each, dict) else None for each in listed)
+    else:
+        for line in text.split("\n"):
+            if line.strip():
+                row = _json(line)
+                yield row if isinstance(row, dict) else None
 
 
-def _json(text: str, otherwise: Any) -> Any:  # noqa: ANN401  # whatever is written
+def _json(text: str) -> Any:  # noqa: ANN401  # whatever is written
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        return otherwise
+        return None
