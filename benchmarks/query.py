@@ -1,20 +1,23 @@
 """What `query` adds to the search that it is made of, and what an answer of the cache costs.
 
-    python -m benchmarks.query [--chunks 5000] [--queries 200] [--json]
+    python -m benchmarks.query [--chunks 5000] [--queries 200] [--people 1000] [--json]
 
 The data are those of `benchmarks.scale`, a tenth of them memories; the session has 100 entries of
 the same words. Each query is asked in turn of `shelf.search` and of `shelf.ask`, then once more of
 `shelf.ask` in the same words (`hit`) and in others with words that nothing has (`similar`), where
-no entry has its words; `tool` is such a hit through the whole call path of the tool. CPU
-milliseconds of all threads of the process, median and 95th percentile; `added` is the difference
-of each pair.
+no entry has its words; `tool` is such a hit through the whole call path of the tool. `naming` is
+the part of a query that looks for whom it names, among people with two names each and twice as many
+relationships; every other query names one. CPU milliseconds of all threads of the process, median
+and 95th percentile; `added` is the difference of each pair.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import json
+import random
 import statistics
 import tempfile
 import time
@@ -25,14 +28,18 @@ from pathlib import Path
 
 import anyio
 
+from benchmarks.names import ENGLISH
 from benchmarks.scale import HashEmbedder, Item, make_items, make_queries
 from server.app import App, build
 from server.settings import Settings
 from storage.contexts.contexts import insert_whole
 from storage.contexts.ingestion import prepare
+from storage.index.lexical import UserIndex
 from storage.library import Library, Shelf
 from storage.memory.models import NewEntry
 from storage.models import ContextType, Identity, NewContext, SearchFilter
+from storage.people.models import NewEntity, NewRelationship
+from storage.retrieval.named import find_named
 from storage.retrieval.routing import UnifiedQuery
 from tools.core.context import RequestContext
 
@@ -42,6 +49,7 @@ QUIET = "quiet"
 """A session without entries, as others would keep a query in other words from the cache."""
 
 ENTRIES = 100
+SEED = 3
 MEMORIES = 10
 """One context in so many is a memory."""
 
@@ -51,10 +59,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What query adds to a search.")
     parser.add_argument("--chunks", type=int, default=5000)
     parser.add_argument("--queries", type=int, default=200)
+    parser.add_argument("--people", type=int, default=1000)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
+    queries = list(make_queries(arguments.queries))
     with tempfile.TemporaryDirectory(prefix="toolcrib-query-") as directory:
-        report = run(Path(directory), arguments.chunks, list(make_queries(arguments.queries)))
+        report = run(Path(directory), arguments.chunks, arguments.people, queries)
     if arguments.json:
         print(json.dumps(report))
         return
@@ -62,13 +72,16 @@ def main() -> None:
         print(f"{name:8} {median:7.2f} ms, 95th percentile {slow:7.2f}")
 
 
-def run(directory: Path, chunks: int, queries: Sequence[str]) -> dict[str, tuple[float, float]]:
+def run(
+    directory: Path, chunks: int, people: int, queries: Sequence[str]
+) -> dict[str, tuple[float, float]]:
     """Fills a library and measures; milliseconds, median and 95th percentile, by what was done."""
     with closing(Library(directory / "data", HashEmbedder())) as library:
         _fill(library, list(make_items(chunks)))
         shelf = library.shelf(ANN)
         _warm(shelf, queries)
         taken = dict(_measured(shelf, queries))
+        taken["naming"] = list(_naming(library, shelf, people, queries))
     taken["added"] = [ask - one for ask, one in zip(taken["ask"], taken["search"], strict=True)]
     app = build(Settings(data_dir=directory / "app", root=directory))
     with closing(app.library):
@@ -85,6 +98,25 @@ def _measured(shelf: Shelf, queries: Sequence[str]) -> Iterator[tuple[str, list[
         shelf.ask(_unified(query, QUIET))
         similar.append(_cpu(partial(_cached, shelf, _unified(f"The {query}?", QUIET))))
     yield from (("search", search), ("ask", ask), ("hit", hit), ("similar", similar))
+
+
+def _naming(library: Library, shelf: Shelf, people: int, queries: Sequence[str]) -> Iterator[float]:
+    names = [f"{first} {last}" for first, last in itertools.product(*map(str.split, ENGLISH))]
+    chance = random.Random(SEED)  # noqa: S311  # the same people each time, no secret
+    names = chance.sample(names, people)
+    for number, name in enumerate(names):
+        shelf.people.save_entity(NewEntity(name=name, aliases=(f"{name.split()[0]}{number}",)))
+    for source, target in (chance.sample(names, 2) for _ in range(2 * people)):
+        shelf.people.relate(NewRelationship(source=source, relation="knows", target=target))
+    while library.indexer.step():
+        pass
+    for number, query in enumerate((*queries[:20], *queries)):
+        asked = f"{names[number % people]} {query}" if number % 2 else query
+        with library.database.read() as connection:
+            index = UserIndex(connection, ANN.user_id)
+            taken = _cpu(partial(find_named, connection, ANN, asked, index))
+        if number >= 20:  # noqa: PLR2004  # those before warm it up
+            yield taken
 
 
 async def _through_the_tool(app: App, calls: int) -> list[float]:
