@@ -61,6 +61,20 @@ async def test_parts_that_are_wrong_or_do_not_go_together_make_none(
     assert told in " ".join(checked["errors"])
 
 
+async def test_an_operator_that_the_release_refuses_needs_its_preflight_off(
+    crib: Any, plan: dict[str, Any]
+) -> None:
+    step = {"name": "text_pair_similarity_filter", "params": {"text_key_second": "text"}}
+    plan["recipe"]["process"]["operators"].append(step)
+
+    strict = await crib.call("plan_validate", plan=plan)
+    plan["recipe"]["system"]["strict_preflight"] = False
+    lenient = await crib.call("plan_validate", plan=plan)
+
+    assert "refuses `text_pair_similarity_filter`" in strict["errors"][0]
+    assert lenient["valid"]
+
+
 async def test_a_plan_is_saved_as_the_configuration_of_data_juicer(
     crib: Any, plan: dict[str, Any]
 ) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from tools.data.catalogue.bundle import bundled
+from tools.data.checks.process import check_process
+from tools.data.checks.recipe import check_recipe
 from tools.data.recipe import (
     DatasetMixture,
     DatasetSource,
@@ -21,6 +23,7 @@ from tools.data.recipe import (
     SystemSpec,
 )
 from tools.data.running.environment import DataEnvironment
+from tools.sandbox.files.sandbox import Sandbox
 
 pytestmark = pytest.mark.slow
 
@@ -49,6 +52,20 @@ from jsonargparse import namespace_to_dict
 read = namespace_to_dict(init_configs(["--config", sys.argv[1]], load_configs_only=True))
 print("\\n" + json.dumps(read, default=str))
 """
+PREFLIGHT = """
+import json, pathlib
+import data_juicer.ops
+from data_juicer.core.preflight import PipelineConfigError, pre_instantiation_check
+
+refused = []
+for name, parameter, value in json.loads(pathlib.Path("tries.json").read_text()):
+    try:
+        pre_instantiation_check([{name: {parameter: value}}])
+    except PipelineConfigError:
+        refused.append([name, parameter, value])
+print("\\n" + json.dumps(refused))
+"""
+VALUES: tuple[object, ...] = ("x", True, 1, 0.5, ["a"], {"a": 1})
 DATA = DatasetSpec(dataset_path="in.jsonl", export_path="out.jsonl", text_keys=["content"])
 PLACES = DatasetMixture(
     configs=[DatasetSource(path="in.jsonl", weight=0.7), DatasetSource(path="b c.jsonl")],
@@ -109,6 +126,39 @@ def test_the_catalogue_is_what_the_release_registers(
                     default.replace("(", "[").replace(")", "]") if default[0] == "(" else default
                 )
                 assert repr(found.default) == shown, (name, parameter)
+
+
+def test_what_the_release_refuses_of_parameters_is_refused_before(
+    data_juicer: DataEnvironment, tmp_path: Path
+) -> None:
+    tries = [
+        [operator.name, parameter, value]
+        for operator in bundled().operators.values()
+        for parameter in (*(each.name for each in operator.parameters), "text_key", "no_such")
+        for value in VALUES
+    ]
+    (tmp_path / "tries.json").write_text(json.dumps(tries), encoding="utf-8")
+
+    refused = _said(data_juicer, PREFLIGHT, cwd=tmp_path)
+
+    assert len(refused) > len(tries) / 3
+    sandbox = Sandbox(tmp_path)
+    taken = [
+        (name, parameter, value)
+        for name, parameter, value in refused
+        if not _is_refused(name, parameter, value, sandbox)
+    ]
+    assert taken == []
+
+
+def _is_refused(name: str, parameter: str, value: object, sandbox: Sandbox) -> bool:
+    steps = [Step(name=name, params={parameter: value})]
+    recipe = Recipe(dataset=DATA, process=ProcessSpec(operators=steps))
+    own = check_process(recipe.process, bundled(), sandbox).errors
+    whole = check_recipe(recipe, bundled(), sandbox).errors
+    return any(f"{name}.{parameter}" in each for each in own) or any(
+        f"refuses `{name}`" in each for each in whole
+    )
 
 
 @pytest.mark.parametrize("kind", RECIPES)
