@@ -78,14 +78,16 @@ class KnowledgeBase:
         vector = self._vector(new, chunks)
         with self._database.write() as connection:
             known = self._same(connection, identity, new)
-            if known is None and vector is not None:
-                near = self._near(connection, identity, new, vector)
-                over = find_superseded(connection, new, near)
+            if known is None:
+                selection = Selection(connection, _alike(identity, new))
+                over = find_superseded(connection, identity.user_id, new, selection)
                 if over is not None:
                     self._supersede(connection, identity, over, new, vector)
                     context = read_context(connection, over.seq)
                     return Stored(context, "superseded", former="\n".join(over.ended))
-                known = _mergeable(connection, near, new, vector)
+                if vector is not None:
+                    near = self._engine.nearest(connection, identity, vector, selection)
+                    known = _mergeable(connection, near, new, vector)
             if known is not None:
                 seq, alike = known
                 self._merge(connection, identity, seq, new, vector)
@@ -115,17 +117,6 @@ class KnowledgeBase:
             (*where.values, new.sha256),
         ).fetchone()
         return None if row is None else (int(row[0]), 1.0)
-
-    def _near(
-        self,
-        connection: sqlite3.Connection,
-        identity: Identity,
-        new: NewContext,
-        vector: Embedding,
-    ) -> dict[int, float]:
-        """The nearest chunks of what it may be merged into."""
-        selection = Selection(connection, _alike(identity, new))
-        return self._engine.nearest(connection, identity, vector, selection)
 
     def _merge(
         self,
@@ -157,7 +148,7 @@ class KnowledgeBase:
         identity: Identity,
         over: Superseded,
         new: NewContext,
-        vector: Embedding,
+        vector: Embedding | None,
     ) -> None:
         """Puts what holds now in the place of what held; title and summary are those of the new."""
         known = read_context(connection, over.seq)

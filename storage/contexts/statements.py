@@ -49,6 +49,7 @@ _SENTENCES = (
 )
 _ARTICLE = r"(?i)^(?:the|an?|der|die|das|dem|den|des)\s+"
 _USER = r"(?i)(?:the )?user|(?:der |des )?(?:nutzer|benutzer)s?|用户"
+_THE_USER = "user"
 _NAME = r"(?:^|[\s-])[A-ZÄÖÜ\d]"
 _IDEOGRAPH = "[\u4e00-\u9fff]"
 _LATIN_NAME = r"[A-Za-z]{2}"
@@ -116,6 +117,11 @@ class Statement:
     value: str
     is_named: bool
 
+    @property
+    def words(self) -> str:
+        """What every text says that is of the same; the user is called by several words."""
+        return self.attribute if self.subject == _THE_USER else f"{self.subject} {self.attribute}"
+
     def replaces(self, earlier: Statement) -> bool:
         """Whether it gives an attribute another value than an earlier one, which held until then.
 
@@ -160,7 +166,7 @@ def statement_of(text: str) -> Statement | None:
     ):
         return None
     return Statement(
-        subject="user" if is_user else fold(subject),
+        subject=_THE_USER if is_user else fold(subject),
         attribute=fold(said["attribute"]),
         value=value,
         is_named=is_user or re.search(_LATIN_NAME if spaceless else _NAME, subject) is not None,

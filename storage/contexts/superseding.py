@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from storage.contexts.contexts import read_context
+from storage.contexts.filters import Selection
 from storage.contexts.ingestion import PreparedChunk, chunk_terms
 from storage.contexts.statements import Statement, statement_of
+from storage.index.lexical import UserIndex
 from storage.models import Context, NewContext
 from storage.people.former import FORMERLY, MOST_FORMER
 from storage.people.names import fold
+from storage.tokenize import is_spaceless, tokenize
 
 __all__ = ["Superseded", "contents_of", "find_superseded", "former_chunks"]
+
+MOST_COMPARED = 200
+"""Passages with the words of subject and attribute that are read, the newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +49,26 @@ class Superseded:
 
 
 def find_superseded(
-    connection: sqlite3.Connection, new: NewContext, near: Iterable[int]
+    connection: sqlite3.Connection, user_id: str, new: NewContext, selection: Selection
 ) -> Superseded | None:
-    """The nearest knowledge that a piece of knowledge contradicts, where that is sure.
+    """The newest knowledge that a piece of knowledge contradicts, where that is sure.
 
     Args:
         connection: The record.
+        user_id: Whose.
         new: The piece.
-        near: Chunks of knowledge that it may contradict, nearest first.
+        selection: The knowledge that it may contradict.
     """
     said = statement_of(new.text)
     if said is None:
         return None
+    # A lone character of Chinese is in texts a pair with its neighbour.
+    terms = [term for term in tokenize(said.words) if len(term) > 1 or not is_spaceless(term)]
+    holding = selection.keep(UserIndex(connection, user_id).holding(terms))
     rows = connection.execute(
         "SELECT DISTINCT c.context_seq FROM json_each(?) j CROSS JOIN chunks c ON c.seq = j.value"
-        " ORDER BY j.key",
-        (json.dumps(list(near)),),
+        " ORDER BY c.seq DESC",
+        (json.dumps(holding[-MOST_COMPARED:].tolist()),),
     ).fetchall()
     for (seq,) in rows:
         lines = contents_of(connection, seq)[0].split("\n")

@@ -12,7 +12,7 @@ import math
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING
 
 from storage.contexts.filters import Selection
@@ -226,6 +226,16 @@ class UserIndex:
         known = list(terms)
         self._read([term for term in known if term not in self._held])
         return {term: self.idf(len(self._held[term][0])) for term in known}
+
+    def holding(self, terms: Collection[str]) -> Ints:
+        """The chunks that hold all of some terms, ascending; none where there are no terms."""
+        import numpy as np
+
+        different = list(dict.fromkeys(terms))
+        places = [held for held, _ in self.holders(different)]
+        if not different or len(places) < len(different):
+            return np.empty(0, dtype=np.int64)
+        return np.sort(self.seqs[reduce(np.intersect1d, places)])
 
     def terms_in(self, seqs: Sequence[int], terms: Collection[str]) -> dict[int, set[str]]:
         """Which of some terms stand in each of some chunks."""

@@ -15,7 +15,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from storage.database import Database
@@ -138,19 +137,14 @@ class _Reading:
 
     def _holding(self, terms: Sequence[str], after: int) -> sqlite3.Cursor:
         """The chunks with all of some terms."""
-        import numpy as np
-
         from storage.index.lexical import UserIndex
 
         if self._index is None:
             self._index = UserIndex(self._connection, self.user_id)
-        places = [held for held, _ in self._index.holders(terms)]
-        if len(places) < len(set(terms)):
-            return self._chunks("json_each(?) j CROSS JOIN chunks c ON c.seq = j.value", ("[]",))
-        seqs = self._index.seqs[reduce(np.intersect1d, places)]
+        seqs = self._index.holding(terms)
         return self._chunks(
             "json_each(?) j CROSS JOIN chunks c ON c.seq = j.value",
-            (json.dumps(np.sort(seqs[seqs > after]).tolist()),),
+            (json.dumps(seqs[seqs > after].tolist()),),
         )
 
     def _spelling(self, written: str, after: int) -> sqlite3.Cursor:
