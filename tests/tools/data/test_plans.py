@@ -119,3 +119,32 @@ async def test_a_plan_is_saved_beneath_the_root_as_yaml_only(
     kind, _ = await crib.failure("plan_save", plan=plan, output_path=path)
 
     assert kind in {"invalid_arguments", "outside_sandbox"}
+
+
+@pytest.mark.slow
+async def test_a_saved_plan_runs(workshop: Any) -> None:
+    texts = ("A long text.", "a long text.", "No", "Another long text.")
+    lines = (json.dumps({"id": at, "body": text}) for at, text in enumerate(texts))
+    (workshop.root / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    data = await workshop.call(
+        "build_dataset_spec", dataset_path="in.jsonl", export_path="clean/out.jsonl"
+    )
+    steps = [
+        {"name": "TextLengthFilter", "params": {"min_len": 5}},
+        {"name": "document deduplicator", "params": {"lowercase": True}},
+    ]
+    process = await workshop.call("build_process_spec", operators=steps)
+    assembled = await workshop.call(
+        "assemble_plan",
+        user_intent="long texts, once",
+        dataset_spec=data["dataset_spec"],
+        process_spec=process["process_spec"],
+        approval_required=False,
+    )
+    saved = await workshop.call("plan_save", plan=assembled["plan"], output_path="long.yaml")
+
+    report = await workshop.call("apply_recipe", plan_path=saved["plan_path"])
+
+    assert (report["rows_in"], report["rows_out"]) == (4, 2)
+    written = (workshop.root / "clean" / "out.jsonl").read_text(encoding="utf-8")
+    assert [json.loads(each)["id"] for each in written.splitlines()] == [0, 3]
