@@ -16,11 +16,12 @@ from storage.library import Library
 from storage.locks import locked
 from tools.conversion.naming import SEPARATOR
 from tools.core.audit.audit import Audit
+from tools.core.errors import UnavailableError
 from tools.core.machine import Machine
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 from tools.sandbox.files.sandbox import Sandbox
-from tools.sandbox.processes.models import Limits
+from tools.sandbox.processes.models import Limits, SandboxMode
 
 if TYPE_CHECKING:
     import httpx2
@@ -282,7 +283,20 @@ def make_data_workers(settings: Settings, environ: Mapping[str, str]) -> DataWor
 
     environment = DataEnvironment(settings.data_dir, environ=environ)
     limits = replace(_limits(settings), cpu_seconds=0)  # they have deadlines, and stay for the next
-    make = partial(_make_bare_processes, settings, (environment.path, PROGRAM), limits)
+
+    def make(root: Path, free: bool) -> Processes:
+        if free and settings.system.sandbox is SandboxMode.REQUIRED:
+            raise UnavailableError(
+                "A recipe for a cluster is not confined, and the setting system.sandbox is"
+                " 'required'.",
+                next_actions=["Run it with executor_type: default, or ask the user."],
+            )
+        mode = SandboxMode.OFF if free else settings.system.sandbox
+        own = settings.model_copy(
+            update={"system": settings.system.model_copy(update={"sandbox": mode})}
+        )
+        return _make_bare_processes(own, (environment.path, PROGRAM), limits, root)
+
     return DataWorkers(environment, make)
 
 

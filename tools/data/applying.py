@@ -59,9 +59,11 @@ async def apply_recipe(
         lambda: context.sandbox.read(plan_path, max_bytes=PLAN_BYTES)
     )
     plan = Plan.from_yaml(read.data.decode("utf-8", "replace"))
-    if plan.approval_required and not (confirm or dry_run):
+    on_cluster = plan.recipe.system.executor_type != "default"
+    if (plan.approval_required or on_cluster) and not (confirm or dry_run):
+        why = "runs on a cluster, where nothing confines it" if on_cluster else "says so"
         raise ApprovalRequiredError(
-            f"{plan_path} requires that a person approves it before it runs.",
+            f"{plan_path} requires that a person approves it before it runs: it {why}.",
             next_actions=[
                 "Call it with dry_run=true, and show the user what would come of it.",
                 "Then call it with confirm=true: the user is asked.",

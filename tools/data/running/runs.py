@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 
 from tools.core.context import RequestContext
-from tools.core.errors import ConflictError, DeadlineError, UnavailableError
+from tools.core.errors import ConflictError, DeadlineError, InvalidArgumentsError
 from tools.data.answers.runs import RunReport
 from tools.data.recipe import Recipe
 from tools.data.running.staging import Stage
@@ -31,7 +31,6 @@ async def run_recipe(
     *,
     seconds: float,
     dry_run: bool = False,
-    by_program: bool = False,
 ) -> RunReport:
     """Runs a recipe; nothing beneath the root is changed before it has succeeded.
 
@@ -40,7 +39,6 @@ async def run_recipe(
         context: Whose call it is, of the scope system.
         seconds: How long it may take.
         dry_run: Whether only the first rows are read, and nothing is written.
-        by_program: Whether `dj-process` runs it, also where its operators could be called directly.
 
     Raises:
         UnavailableError: Data-Juicer is not set up, or lacks what an operator needs.
@@ -49,10 +47,11 @@ async def run_recipe(
         DeadlineError: It took too long.
         ToolError: As the methods of Sandbox, and for whatever an operator failed of.
     """
-    if recipe.system.executor_type != "default":
-        raise UnavailableError(
-            f"executor_type: {recipe.system.executor_type!r} is not run from here.",
-            next_actions=["Run it with executor_type: default."],
+    on_cluster = recipe.system.executor_type != "default"
+    if on_cluster and dry_run:
+        raise InvalidArgumentsError(
+            f"dry_run: executor_type {recipe.system.executor_type} always runs on all rows.",
+            next_actions=["Try it with executor_type: default, or on a file with fewer rows."],
         )
     _check_paths(recipe, context)
     workers = await workers_of(context.machine)
@@ -67,10 +66,9 @@ async def run_recipe(
                 "directory": str(directory),
                 "sample": SHOWN,
                 "limit": TRIED_ROWS if dry_run else None,
-                "program": by_program,
             }
             is_own = bool(recipe.process.custom_operator_paths)
-            answer = await workers.ask(asked, context, alone=is_own)
+            answer = await workers.ask(asked, context, alone=is_own, free=on_cluster)
             return await _delivered(recipe, stage, answer, dry_run=dry_run)
     raise DeadlineError(
         f"The recipe was ended after {seconds:g} seconds; nothing was written.",

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import gettempdir, mkdtemp
 from typing import Any, cast
 
 import anyio
@@ -60,16 +60,19 @@ class DataWorkers:
 
     Args:
         environment: Where Data-Juicer is.
-        make: Makes what starts programs that see one directory, and nothing of the user's.
+        make: Makes what starts programs that see one directory, and nothing of the user's; given
+            True, programs that nothing confines, which reach a cluster.
     """
 
-    def __init__(self, environment: DataEnvironment, make: Callable[[Path], Processes]) -> None:
+    def __init__(
+        self, environment: DataEnvironment, make: Callable[[Path, bool], Processes]
+    ) -> None:
         self.environment = environment
         self._make = make
         self._background = Background()
         self._places = anyio.Semaphore(MOST_AT_ONCE)
         self._root: PrivateDirectory | None = None
-        self._processes: Processes | None = None
+        self._processes: dict[bool, Processes] = {}
         self._idle: list[_Warm] = []
 
     def check(self) -> None:
@@ -97,7 +100,12 @@ class DataWorkers:
                 await anyio.to_thread.run_sync(partial(shutil.rmtree, path, ignore_errors=True))
 
     async def ask(
-        self, asked: Mapping[str, Any], context: RequestContext, *, alone: bool = False
+        self,
+        asked: Mapping[str, Any],
+        context: RequestContext,
+        *,
+        alone: bool = False,
+        free: bool = False,
     ) -> Mapping[str, Any]:
         """Has a worker do something, and returns what it answers.
 
@@ -105,13 +113,14 @@ class DataWorkers:
             asked: What, in its words.
             context: Whose call it is, which hears how far it is.
             alone: Whether the worker is to do nothing else, before and after.
+            free: Whether nothing is to confine it; it does nothing else then.
 
         Raises:
             UnavailableError: No worker can be started, or it ended.
             ToolError: What it failed of.
         """
         async with self._places:
-            warm = await self._take(alone=alone)
+            warm = await self._take(alone=alone or free, free=free)
             try:
                 message = await warm.worker.call(asked, context)
             except WorkerEndedError as error:
@@ -123,7 +132,7 @@ class DataWorkers:
                 with anyio.CancelScope(shield=True):
                     await warm.worker.aclose()
                 raise
-            if alone:
+            if alone or free:
                 await warm.worker.aclose()
             else:
                 await self._keep(warm)
@@ -136,8 +145,8 @@ class DataWorkers:
         """Ends all of them."""
         with anyio.CancelScope(shield=True):
             await self._background.aclose()
-            if self._processes is not None:
-                await self._processes.aclose()
+            for processes in self._processes.values():
+                await processes.aclose()
             if self._root is not None:
                 await anyio.to_thread.run_sync(self._root.close)
 
@@ -145,9 +154,8 @@ class DataWorkers:
         self.check()
         if self._root is None:
             self._root = PrivateDirectory()
-            self._processes = self._make(Path(self._root.path))
 
-    async def _take(self, *, alone: bool) -> _Warm:
+    async def _take(self, *, alone: bool, free: bool) -> _Warm:
         """A worker that has nothing to do."""
         await anyio.to_thread.run_sync(self._prepare)
         installed = self.environment.installed()
@@ -159,7 +167,7 @@ class DataWorkers:
             await warm.worker.aclose()
         group = await self._background.group()
         try:
-            worker: Worker = await group.start(self._run)
+            worker: Worker = await group.start(self._run, free)
         except WorkerEndedError as error:
             raise UnavailableError(
                 f"The process that runs Data-Juicer {error}.",
@@ -167,24 +175,27 @@ class DataWorkers:
             ) from error
         return _Warm(worker, installed)
 
-    async def _run(self, *, task_status: TaskStatus[Worker]) -> None:
+    async def _run(self, free: bool, *, task_status: TaskStatus[Worker]) -> None:
         load = Load(path="Data-Juicer", source="")
         sink = OutputLog(load.path).feed
         try:
-            await Worker.run(self._start, load, sink, task_status=task_status)
+            await Worker.run(partial(self._start, free), load, sink, task_status=task_status)
         except (WorkerEndedError, ToolError):  # it was never there: its caller is told
             raise
         except Exception:
             _logger.exception("A process of Data-Juicer could not be cared for and is ended")
 
-    async def _start(self) -> CellProcess:
+    async def _start(self, free: bool) -> CellProcess:
+        if free not in self._processes:
+            root = Path(cast("PrivateDirectory", self._root).path)
+            self._processes[free] = self._make(root, free)
         python = str(self.environment.python())
         command = Command(
             argv=(python, "-s", "-E", "-c", _START, str(PROGRAM.parent)),
-            environment=_VARIABLES,
+            environment={**_VARIABLES, "RAY_TMPDIR": gettempdir()},  # where a cluster is found
             session=("data",),  # processes of `dj-process` speak to each other by sockets
         )
-        return await CellProcess.start(cast("Processes", self._processes), command)
+        return await CellProcess.start(self._processes[free], command)
 
     async def _keep(self, warm: _Warm) -> None:
         self._idle.append(warm)

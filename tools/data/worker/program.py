@@ -12,10 +12,12 @@ from typing import Any
 
 from .channel import Call
 from .failures import MISSING, MissingPackageError, OperatorError, RecipeError
+from .preparing import switch_off
 
-__all__ = ["main", "run_program"]
+__all__ = ["main", "run_program", "switch_off_on_cluster"]
 
-_START = "import sys; sys.path.append(sys.argv.pop(1)); from worker.program import main; main()"
+_START = "import sys; sys.path.append(sys.argv.pop(1)); from worker.program import main; main({})"
+"""Starts it; put in is whether on a cluster."""
 
 _READ = re.compile(r"There are (\d+) sample\(s\) in the original dataset")
 _LEFT = re.compile(r"(\d+) samples left after filtering empty text")
@@ -25,17 +27,37 @@ _FAILED = re.compile(r"An error occurred (?:during Op \[|in )(\w+)")
 _LAST_LINES = 60
 
 
-def main() -> None:
-    """Runs `dj-process` in this process, which installs nothing."""
-    from .preparing import switch_off
-
+def main(on_cluster: bool) -> None:
+    """Runs `dj-process` in this process, which installs nothing, nor on its cluster."""
     switch_off()
     from multiprocess import connection
 
     connection.default_family = "AF_INET"  # Unix sockets are closed to confined programs
+    if on_cluster:
+        switch_off_on_cluster()
     from tools.process_data import main as process  # of Data-Juicer's own package of that name
 
     process()
+
+
+def switch_off_on_cluster() -> None:
+    """Has each worker of a Ray cluster that this process uses install nothing either."""
+    import ray
+    from ray import cloudpickle
+
+    from . import failures, preparing
+
+    for module in (failures, preparing):  # they are not installed there
+        cloudpickle.register_pickle_by_value(module)
+    init = ray.init
+
+    def init_switched_off(
+        *arguments: Any, runtime_env: dict[str, Any] | None = None, **options: Any
+    ) -> Any:
+        hooked = {**(runtime_env or {}), "worker_process_setup_hook": switch_off}
+        return init(*arguments, runtime_env=hooked, **options)
+
+    ray.init = init_switched_off
 
 
 def run_program(config: dict[str, Any], directory: Path, call: Call) -> dict[str, Any]:
@@ -54,7 +76,9 @@ def run_program(config: dict[str, Any], directory: Path, call: Call) -> dict[str
     file = directory / "recipe.yaml"
     work = {"work_dir": str(directory / "work"), "ds_cache_dir": str(directory / "cache")}
     file.write_text(json.dumps({"open_monitor": False, **config, **work}), encoding="utf-8")
-    command = [sys.executable, "-s", "-E", "-c", _START, str(Path(__file__).parents[1])]
+    executor = str(config.get("executor_type", "default"))
+    start = _START.format(executor != "default")
+    command = [sys.executable, "-s", "-E", "-c", start, str(Path(__file__).parents[1])]
     process = subprocess.Popen(  # noqa: S603  # ourselves
         [*command, "--config", str(file)],
         stdin=subprocess.DEVNULL,
@@ -63,7 +87,7 @@ def run_program(config: dict[str, Any], directory: Path, call: Call) -> dict[str
         text=True,
         errors="replace",
     )
-    told = _Told()
+    told = _Told(executor)
     try:
         for line in process.stdout or ():
             if (said := told.take(line)) is not None:
@@ -75,13 +99,19 @@ def run_program(config: dict[str, Any], directory: Path, call: Call) -> dict[str
         process.kill()
         process.wait()
     _without_statistics(Path(config["export_path"]))
-    return told.report()
+    report = told.report()
+    return report if executor == "default" else {**report, **_rows_on_cluster(directory / "work")}
 
 
 class _Told:
-    """What the program says of its way."""
+    """What the program says of its way.
 
-    def __init__(self) -> None:
+    Args:
+        executor: What runs the recipe.
+    """
+
+    def __init__(self, executor: str) -> None:
+        self._engine = "dj-process" if executor == "default" else "ray"
         self._rows_in = 0
         self._rows = 0
         self._steps: list[dict[str, Any]] = []
@@ -113,7 +143,7 @@ class _Told:
 
     def report(self) -> dict[str, Any]:
         return {
-            "engine": "dj-process",
+            "engine": self._engine,
             "rows_in": self._rows_in,
             "rows_out": self._rows,
             "steps": self._steps,
@@ -139,6 +169,17 @@ class _Told:
             "failed": len(errors),
             "errors": errors[:3],
         }
+
+
+def _rows_on_cluster(work: Path) -> dict[str, int]:
+    """Rows in and out of a run on a cluster, which tells no more of them than these two."""
+    rows_in = rows_out = 0
+    for file in work.rglob("events_*.jsonl"):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            told = json.loads(line).get("metadata") or {}
+            rows_in = rows_in or told.get("input_rows", 0)
+            rows_out = told.get("output_rows", rows_out)
+    return {"rows_in": rows_in, "rows_out": rows_out}
 
 
 def _without_statistics(export: Path) -> None:

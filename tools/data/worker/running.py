@@ -35,7 +35,7 @@ def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
     Args:
         message: `config` as Data-Juicer's, with absolute paths; `directory` for what is kept on the
             way; `sample`, how many rows are shown of each kind; `limit`, how many are read, or
-            None; `program`, whether `dj-process` must run it.
+            None.
         call: Hears how far it is.
 
     Raises:
@@ -46,7 +46,7 @@ def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
     config: dict[str, Any] = message["config"]
     directory = Path(message["directory"])
     operators = None
-    if config.keys() <= _DIRECT and not message["program"]:
+    if config.keys() <= _DIRECT:
         operators = make_operators(config["process"], _common(config))
     if operators is None or not all(map(can_run, operators)):
         return run_program(config, directory, call)
