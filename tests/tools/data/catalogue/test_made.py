@@ -140,7 +140,9 @@ SOURCES = {
 
 @pytest.fixture(scope="module")
 def files() -> dict[str, str]:
-    made = runpy.run_path(str(ROOT / "assets" / "make_operators.py"))["made"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "assets")
+        made = runpy.run_path(str(ROOT / "assets" / "make_operators.py"))["made"]
     first, second = made(SOURCES), made(dict(reversed(SOURCES.items())))
     assert first == second
     found: dict[str, str] = first
