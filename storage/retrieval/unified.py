@@ -275,7 +275,8 @@ class UnifiedSearch:
         rated = [replace(hit, score=each) for hit, each in in_order(hits, sure)]
         others = [hit for hit in rated if hit.passage is not None and hit.score < FLOOR]
         nearest = max(others, key=lambda hit: hit.score, default=None)
-        return [hit for hit in rated if hit not in others], nearest
+        answers = [hit for hit in rated if hit.passage is None or hit.score >= FLOOR]
+        return answers, nearest
 
     def _answering(self, question: str, hits: Sequence[UnifiedHit]) -> list[UnifiedHit]:
         """The entries that answer, scored by how likely they are to."""

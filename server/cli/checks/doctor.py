@@ -48,6 +48,7 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
     from server.cli.checks.installation import (
         chroma,
         confinement,
+        cross_encoder,
         data_juicer,
         embedder,
         functions,
@@ -80,6 +81,7 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
         yield from check_secrets(settings)
         embedder_settings, chroma_url = settings.embedder, settings.chroma.url
     yield judged("Embedder", lambda: embedder(embedder_settings))
+    yield judged("Cross-encoder", cross_encoder)
     yield judged("Chroma", chroma)
     yield from check_data(data_dir, chroma_url)
     for client in CLIENTS:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from server.settings.index import EmbedderSettings
     from tools.sandbox.processes.confinement.levels import LevelFinding
 
-__all__ = ["chroma", "confinement", "data_juicer", "embedder", "functions"]
+__all__ = ["chroma", "confinement", "cross_encoder", "data_juicer", "embedder", "functions"]
 
 PROBE = "Is anybody there?"
 
@@ -98,6 +98,18 @@ def embedder(settings: EmbedderSettings) -> str:
     made = make_embedder(settings.options)
     vector = made.embed_query(PROBE)
     return f"{made.model_id}, {len(vector)} dimensions"
+
+
+def cross_encoder() -> str:
+    """Has the bundled cross-encoder read something.
+
+    Raises:
+        StorageError: If it cannot.
+    """
+    from storage.retrieval.crossencoder import CrossEncoder
+
+    [reading] = CrossEncoder().read(PROBE, [PROBE])
+    return f"ms-marco-MiniLM-L12-v2, reads a question as its own answer with {reading:.1f}"
 
 
 def chroma() -> str:

@@ -46,6 +46,7 @@ def test_a_sound_installation_is_all_ok_and_it_says_where_it_looked(
         "Data directory",
         "SQLite",
         "Embedder",
+        "Cross-encoder",
         "Chroma",
         "Words",
         "Vectors",
