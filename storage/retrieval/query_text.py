@@ -9,24 +9,17 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Hashable, Sequence
-from collections.abc import Set as AbstractSet
-from functools import cached_property
 
-from storage.index.lexical import MAX_QUERY_TERMS
-from storage.retrieval.cues import dates_of
-from storage.tokenize import STOP_WORDS, is_spaceless, terms_of, tokenize
+from storage.tokenize import STOP_WORDS, is_spaceless, tokenize
 
 __all__ = [
-    "QueryText",
     "is_follow_up",
     "numbers_and_negations",
     "rewrite",
+    "wording",
 ]
 
 # The patterns are strings, which `re` compiles and keeps on first use: a start needs none of them.
-
-SIMILAR = 0.6
-"""Share of all their terms that two queries have in common at least (Jaccard)."""
 
 FEW_TERMS = 2
 """A query with more terms says what it is about, whatever it begins with."""
@@ -169,7 +162,6 @@ _DECISIVE = (
 )
 _EMPTY_WORDS = frozenset(["a", "an", "the", "is", "are", "am", "do", "does", "of", "there"])
 _SILENT = r"[\s.,;:!?()\"\u3001\u3002]+"
-_WORD = r"[^\W\d_]+(?:['\u2019][^\W\d_]+)?"
 
 
 def numbers_and_negations(text: str) -> tuple[str, ...]:
@@ -177,63 +169,14 @@ def numbers_and_negations(text: str) -> tuple[str, ...]:
     return tuple(re.findall(_DECISIVE, unicodedata.normalize("NFKC", text).casefold()))
 
 
-class QueryText:
-    """A query as it is compared with others.
+def wording(query: str) -> Hashable:
+    """What has to be the same in two wordings of one question.
 
-    Args:
-        query: As it is put to the index.
+    That is everything but case, spaces, punctuation and words that say nothing, in its order.
     """
-
-    def __init__(self, query: str) -> None:
-        self.query = query
-
-    @cached_property
-    def terms(self) -> list[str]:
-        """Its terms, in its order."""
-        return tokenize(self.query)
-
-    @cached_property
-    def different(self) -> frozenset[str]:
-        """Its terms, each once."""
-        return frozenset(self.terms)
-
-    @cached_property
-    def said(self) -> list[str]:
-        """All that it says, in its order: everything but case, spaces, punctuation, empty words."""
-        text = unicodedata.normalize("NFKC", self.query).casefold()
-        return [word for word in re.split(_SILENT, text) if word and word not in _EMPTY_WORDS]
-
-    @cached_property
-    def form(self) -> tuple[Hashable, ...]:
-        """What has to be the same in two wordings of one question."""
-        words = (word.casefold().replace("\u2019", "'") for word in re.findall(_WORD, self.query))
-        small = tuple(
-            word
-            for word in words
-            if word.replace("'", "") in STOP_WORDS and word not in _EMPTY_WORDS
-        )
-        return (
-            small,
-            numbers_and_negations(self.query),
-            dates_of(self.query, 0.0),
-            is_spaceless(self.query),
-        )
-
-    def difference(self, other: QueryText) -> dict[str, str] | None:
-        """The terms that stand in one of two wordings of one question, each with its word.
-
-        None if they are of two questions.
-        """
-        mine, theirs = self.different, other.different
-        common = mine & theirs
-        if len(common) < SIMILAR * len(mine | theirs) or not common or self.form != other.form:
-            return None
-        if max(len(self.terms), len(other.terms)) > MAX_QUERY_TERMS:
-            return None
-        if _only(self.terms, common) != _only(other.terms, common):
-            return None
-        written = terms_of(self.query) | terms_of(other.query)
-        return {term: written[term] for term in mine ^ theirs}
+    text = unicodedata.normalize("NFKC", query).casefold()
+    words = (word for word in re.split(_SILENT, text) if word and word not in _EMPTY_WORDS)
+    return tuple(words), numbers_and_negations(query)
 
 
 def rewrite(query: str, earlier: Sequence[str]) -> str:
@@ -307,7 +250,3 @@ def _stands(query: str) -> bool:
 def _shortened(text: str) -> str:
     text = " ".join(text.split()).rstrip("?.! \uff1f\u3002\uff01")
     return text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0]
-
-
-def _only(terms: Sequence[str], some: AbstractSet[str]) -> list[str]:
-    return [term for term in terms if term in some]

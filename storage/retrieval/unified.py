@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from storage.database import Database
 from storage.index.indexer import Indexer
-from storage.index.lexical import UserIndex
 from storage.memory.entries import Entries
 from storage.memory.models import Entry, MemoryLayer
 from storage.memory.recent import REMEMBERED, Recent
@@ -18,7 +17,7 @@ from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, Searc
 from storage.people.former import asks_for_past, is_former
 from storage.retrieval.answer_cache import AnswerCache
 from storage.retrieval.confidence import FLOOR, Confidence, in_order
-from storage.retrieval.query_text import QueryText, is_follow_up, rewrite
+from storage.retrieval.query_text import is_follow_up, rewrite
 from storage.retrieval.ranking import (
     UnifiedHit,
     candidates_of,
@@ -129,8 +128,8 @@ class UnifiedSearch:
         text = self._completed(identity, query)
         request = _Request(identity, replace(query, text=text), resolve)
         chosen = route(request.query)
-        key, compared = self._key(request, chosen), QueryText(text)
-        cached = self._cache.find(key, compared, lambda terms: self._finds_nothing(request, terms))
+        key = self._key(request, chosen)
+        cached = self._cache.find(key, text)
         if cached is not None:
             result, earlier = cached
             return replace(result, query=text, cached=earlier)
@@ -138,7 +137,7 @@ class UnifiedSearch:
         if chosen.is_guess and not result.hits:
             result = self._search(request, chosen.widened(query.criteria))
         if result.status.complete and not result.status.problem:
-            self._cache.add(key, compared, result)
+            self._cache.add(key, text, result)
         return result
 
     def close(self) -> None:
@@ -173,21 +172,6 @@ class UnifiedSearch:
             self._recent.state(identity, query.session_id),
             time.strftime("%Y-%m-%d", time.gmtime()),
         )
-
-    def _finds_nothing(self, request: _Request, terms: Mapping[str, str]) -> bool:
-        """Whether terms stand in nothing that the user could find, and words alone decide.
-
-        An entry's score depends on all words of a query, so no entry may have any.
-        """
-        identity, query = request.identity, request.query
-        if self._engine.reads(query.text):
-            return False
-        words = " ".join((query.text, *terms.values()))
-        if self._recent.search(identity, query.session_id, words, 1):
-            return False
-        with self._database.read() as connection:
-            index = UserIndex(connection, identity.user_id)
-            return next(index.holders(list(terms)), None) is None
 
     def _search(self, request: _Request, chosen: Route) -> UnifiedResult:
         identity, query = request.identity, request.query

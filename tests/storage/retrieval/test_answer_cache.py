@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from storage.retrieval.answer_cache import LIFE_SECONDS, MOST_ANSWERS, AnswerCache
-from storage.retrieval.query_text import QueryText
 
 
 class Clock:
@@ -20,20 +17,18 @@ class Clock:
         return self.now
 
 
-def known(
-    cache: AnswerCache[str], query: str, key: str = "key", *, finds_nothing: bool = True
-) -> str:
-    found = cache.find(key, QueryText(query), lambda _: finds_nothing)
+def known(cache: AnswerCache[str], query: str, key: str = "key") -> str:
+    found = cache.find(key, query)
     return "" if found is None else found[1]
 
 
 def test_an_answer_is_found_under_its_key_until_it_is_old() -> None:
     clock = Clock()
     cache: AnswerCache[str] = AnswerCache(clock)
-    cache.add("key", QueryText("heron"), "heron")
+    cache.add("key", "heron", "heron")
     clock.now = LIFE_SECONDS
     assert (known(cache, "heron"), known(cache, "heron", "other")) == ("heron", "")
-    cache.add("key", QueryText("crane"), "crane")
+    cache.add("key", "crane", "crane")
     clock.now += 0.1
     assert (known(cache, "heron"), known(cache, "crane")) == ("", "crane")
 
@@ -41,12 +36,10 @@ def test_an_answer_is_found_under_its_key_until_it_is_old() -> None:
 def test_of_too_many_answers_the_oldest_go() -> None:
     cache: AnswerCache[str] = AnswerCache()
     for number in range(MOST_ANSWERS + 1):
-        cache.add(number, QueryText("heron"), "heron")
-    cache.add(1, QueryText("heron"), "heron")
-    cache.add("more", QueryText("heron"), "heron")
-    found = [
-        number for number in range(4) if cache.find(number, QueryText("heron"), lambda _: True)
-    ]
+        cache.add(number, "heron", "heron")
+    cache.add(1, "heron", "heron")
+    cache.add("more", "heron", "heron")
+    found = [number for number in range(4) if cache.find(number, "heron")]
     assert found == [1, 3]
 
 
@@ -54,24 +47,23 @@ def test_of_too_many_answers_the_oldest_go() -> None:
     ("query", "other"),
     [
         ("price of the blue kettle", "the price of a blue kettle"),
-        ("the blue kettle whistles loudly", "the blue kettle whistles"),
-        ("Blue kettle: price", "blue kettles price"),
-        ("蓝色水壶的价格", "蓝色水壶的价格吧"),
-        ("flights to Rome in May 2026", "flights to Rome in May 2026 please"),
+        ("Blue kettle: price", "blue kettle price"),
+        ("蓝色水壶的价格", "蓝色水壶的价格。"),
+        ("Is the kettle blue?", "the kettle is blue"),
     ],
 )
 def test_what_differs_in_nothing_that_finds_is_one_question(query: str, other: str) -> None:
     cache: AnswerCache[str] = AnswerCache()
-    cache.add("key", QueryText(query), query)
+    cache.add("key", query, query)
     assert known(cache, other) == query
-    if set(QueryText(query).terms) != set(QueryText(other).terms):
-        assert known(cache, other, finds_nothing=False) == ""
 
 
 @pytest.mark.parametrize(
     ("query", "other"),
     [
         ("Anna's phone", "Bob's phone"),
+        ("the blue kettle whistles loudly", "the blue kettle whistles"),
+        ("release 3.5", "release 3 5"),
         ("trains from Rome to Paris by night", "trains from Paris to Rome by night"),
         ("kettles that are not blue or round", "kettles that are blue or round"),
         ("kettles without blue round lids", "kettles with blue round lids"),
@@ -87,13 +79,5 @@ def test_what_differs_in_nothing_that_finds_is_one_question(query: str, other: s
 )
 def test_what_means_something_else_is_another_question(query: str, other: str) -> None:
     cache: AnswerCache[str] = AnswerCache()
-    cache.add("key", QueryText(query), query)
+    cache.add("key", query, query)
     assert known(cache, other) == ""
-
-
-@given(st.text(max_size=60), st.text(max_size=60))
-def test_a_difference_is_the_same_both_ways(query: str, other: str) -> None:
-    one, two = QueryText(query), QueryText(other)
-    there, back = one.difference(two), two.difference(one)
-    assert (there is None) == (back is None)
-    assert set(there or ()) == set(back or ())

@@ -286,20 +286,6 @@ def test_a_word_that_nothing_holds_makes_another_question_where_meaning_counts(
     assert ask(shelf, other).cached == ""
 
 
-def test_where_words_alone_decide_a_word_that_nothing_holds_changes_no_answer(
-    tmp_path: Path, world: ModuleType
-) -> None:
-    with closing(Library(tmp_path / "words", world.HashEmbedder(), alpha=0)) as words:
-        shelf = words.shelf(ANN)
-        keep(shelf, "Anna has a phone: its number is 555, at home in Turku.")
-        while words.indexer.step():
-            pass
-        first = ask(shelf, "Anna phone number home please")
-        answer = ask(shelf, "Anna phone number home")
-        assert answer.cached == "Anna phone number home please"
-        assert answer.hits == first.hits
-
-
 WORDS = ["kettle", "spout", "boat", "Ada", "Turku", "zork", "plugh", "not", "7", "水壶", "漏水"]
 QUERIES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join) | st.sampled_from(
     [
@@ -406,11 +392,11 @@ def check(
     answer = library.shelf(identity).ask(query)
     with closing(Library(library.directory, world.HashEmbedder(), alpha=alpha)) as fresh:
         anew = fresh.shelf(identity).ask(query)
-    if alpha and answer.cached:  # vectors differ with every word
+    if answer.cached:
         assert _without_the(answer.cached) == _without_the(answer.query)
-    if not alpha or answer.cached in {"", answer.query}:
+    if answer.cached in {"", answer.query}:  # how likely an answer is differs with every word
         assert seen(answer) == seen(anew)
-    assert replace(answer, hits=(), cached="") == replace(anew, hits=())
+    assert replace(answer, hits=(), nearest=None, cached="") == replace(anew, hits=(), nearest=None)
 
 
 def _without_the(query: str) -> str:
