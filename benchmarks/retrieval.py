@@ -84,7 +84,7 @@ def run(data: Path, mode: str) -> Report:
             while library.indexer.step():
                 pass
         embedded = time.perf_counter()
-        ranked, seconds = ask(shelf, {key: queries[key] for key in qrels}, ALPHAS[mode])
+        ranked, seconds = ask(library, shelf, {key: queries[key] for key in qrels}, ALPHAS[mode])
         chunks = shelf.index_status().total
         library.close()
     return Report(
@@ -123,16 +123,19 @@ def add(shelf: Shelf, row: Mapping[str, str]) -> bool:
 
 
 def ask(
-    shelf: Shelf, queries: Mapping[str, str], alpha: float | None
+    library: Library, shelf: Shelf, queries: Mapping[str, str], alpha: float | None
 ) -> tuple[dict[str, list[str]], list[float]]:
-    """Each query's documents, best first, and how long each took in seconds."""
+    """Each query's documents, best first, and how long each search took in seconds.
+
+    The documents are those of the engine: whether each answers is `benchmarks.confidence`.
+    """
     shelf.search("warm up", SearchFilter(), 1, alpha=alpha)
     ranked, seconds = {}, []
     for key, text in queries.items():
         began = time.perf_counter()
         shelf.search(text, SearchFilter(), SHOWN, alpha=alpha)
         seconds.append(time.perf_counter() - began)
-        result = shelf.search(text, SearchFilter(), DEEP, alpha=alpha)
+        result = library.engine.search(shelf.identity, text, SearchFilter(), DEEP, alpha=alpha)
         ranked[key] = list(dict.fromkeys(hit.context.raw_id for hit in result.hits))
     return ranked, seconds
 

@@ -19,7 +19,7 @@ docs/benchmarks.md says what they do on the other halves.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
@@ -31,12 +31,23 @@ from storage.retrieval.crossencoder import CrossEncoder
 from storage.retrieval.ranking import UnifiedHit, understands
 from storage.retrieval.snippets import Passage, snippets
 
-__all__ = ["FLOOR", "WEIGHTS", "Confidence", "Evidence", "Weights", "in_order"]
+__all__ = [
+    "FLOOR",
+    "WEIGHTS",
+    "Confidence",
+    "Evidence",
+    "Weights",
+    "in_order",
+    "least_shown",
+]
 
 Hit = TypeVar("Hit", SearchHit, UnifiedHit)
 
 FLOOR = 0.18
 """Probability below which a hit is no answer."""
+
+BESIDE = 0.1
+"""Probability from which a hit is shown beside an answer."""
 
 SURE = 0.5
 """What the probability counts in the order, beside the engine's score."""
@@ -108,8 +119,9 @@ class Confidence:
         Where nothing is likely enough, the likeliest is told as the nearest.
         """
         likely = self.rate(question, found.hits)
+        least = least_shown(likely)
         answers = [
-            replace(hit, score=sure) for hit, sure in in_order(found.hits, likely) if sure >= FLOOR
+            replace(hit, score=sure) for hit, sure in in_order(found.hits, likely) if sure >= least
         ]
         nearest = None
         if not answers and found.hits:
@@ -174,6 +186,11 @@ def _is_spelled_out(hit: SearchHit) -> bool:
     """Whether it has every word of the question, or is whom the question names, or near them."""
     is_named = hit.context.context_type.is_card and hit.surroundings is not None
     return is_named or hit.coverage > ALL_WORDS
+
+
+def least_shown(likely: Iterable[float]) -> float:
+    """The probability from which hits are shown: none are where nothing reaches the floor."""
+    return BESIDE if max(likely, default=0.0) >= FLOOR else math.inf
 
 
 def in_order(hits: Sequence[Hit], likely: Sequence[float]) -> list[tuple[Hit, float]]:

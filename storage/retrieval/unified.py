@@ -16,7 +16,7 @@ from storage.memory.recent import REMEMBERED, Recent
 from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, SearchResult
 from storage.people.former import asks_for_past, is_former
 from storage.retrieval.answer_cache import AnswerCache
-from storage.retrieval.confidence import FLOOR, Confidence, in_order
+from storage.retrieval.confidence import Confidence, in_order, least_shown
 from storage.retrieval.query_text import is_follow_up, rewrite
 from storage.retrieval.ranking import (
     UnifiedHit,
@@ -257,17 +257,18 @@ class UnifiedSearch:
         likely = iter(self._confidence.rate(question, passages))
         sure = [hit.score if hit.passage is None else next(likely) for hit in hits]
         rated = [replace(hit, score=each) for hit, each in in_order(hits, sure)]
-        others = [hit for hit in rated if hit.passage is not None and hit.score < FLOOR]
+        least = least_shown(hit.score for hit in rated if hit.passage is not None)
+        others = [hit for hit in rated if hit.passage is not None and hit.score < least]
         nearest = max(others, key=lambda hit: hit.score, default=None)
-        answers = [hit for hit in rated if hit.passage is None or hit.score >= FLOOR]
-        return answers, nearest
+        return [hit for hit in rated if hit.passage is None or hit.score >= least], nearest
 
     def _answering(self, question: str, hits: Sequence[UnifiedHit]) -> list[UnifiedHit]:
         """The entries that answer, scored by how likely they are to."""
         texts = {hit.entry.text: hit.lexical for hit in hits if hit.entry is not None}
         likely = dict(zip(texts, self._confidence.rate_texts(question, texts), strict=True))
         rated = [replace(hit, score=likely[hit.entry.text]) for hit in hits if hit.entry]
-        return [hit for hit in rated if hit.score >= FLOOR]
+        least = least_shown(likely.values())
+        return [hit for hit in rated if hit.score >= least]
 
     def _mentioned(self, hits: Sequence[UnifiedHit]) -> list[frozenset[str]]:
         """For each hit the ids of the contexts that its entry mentions."""
