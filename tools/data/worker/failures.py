@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-__all__ = ["MISSING", "MissingPackageError", "OperatorError", "RecipeError", "failure_of"]
+__all__ = [
+    "MISSING",
+    "MissingPackageError",
+    "NotHereError",
+    "OperatorError",
+    "RecipeError",
+    "failure_of",
+]
 
 LONGEST = 2_000
 """Characters of an error's text."""
@@ -25,6 +32,10 @@ class RecipeError(Exception):
 
 class MissingPackageError(ImportError):
     """An operator wants a package that is not installed."""
+
+
+class NotHereError(Exception):
+    """The confinement does not let `dj-process` run."""
 
 
 class OperatorError(Exception):
@@ -51,6 +62,12 @@ def failure_of(error: BaseException) -> dict[str, Any]:
             "unavailable",
             f"{named} needs a package that is not installed here: {cause}.",
             "Leave the operator out, or ask the user to run `toolcrib data setup --full`.",
+        )
+    if isinstance(cause, NotHereError):
+        return _failure(
+            "unavailable",
+            str(cause),
+            "Ask the user to install bubblewrap (`toolcrib doctor` says how).",
         )
     if isinstance(cause, MemoryError):
         return _failure(

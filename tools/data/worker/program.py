@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .channel import Call
-from .failures import MISSING, MissingPackageError, OperatorError, RecipeError
+from .failures import MISSING, MissingPackageError, NotHereError, OperatorError, RecipeError
 from .preparing import switch_off
 
 __all__ = ["main", "run_program", "switch_off_on_cluster"]
@@ -72,7 +73,14 @@ def run_program(config: dict[str, Any], directory: Path, call: Call) -> dict[str
         RecipeError: If the recipe or its data is wrong.
         OperatorError: If an operator fails.
         CancelledError: If nobody waits for it any more.
+        NotHereError: If it cannot run in this confinement.
     """
+    try:
+        multiprocessing.Lock()
+    except OSError as error:  # under Landlock there is no shared memory for it
+        raise NotHereError(
+            "The recipe needs dj-process, which cannot run where Landlock alone confines programs."
+        ) from error
     file = directory / "recipe.yaml"
     work = {"work_dir": str(directory / "work"), "ds_cache_dir": str(directory / "cache")}
     file.write_text(json.dumps({"open_monitor": False, **config, **work}), encoding="utf-8")
@@ -129,7 +137,7 @@ class _Told:
             raise MissingPackageError(found[1])
         if found := _READ.search(line):
             self._rows_in = self._rows = int(found[1])
-            return 0, None, f"Read {found[1]} rows"
+            return 1, None, f"Read {found[1]} rows"
         if found := _LEFT.search(line):
             if int(found[1]) < self._rows:
                 self._steps.append(self._step("(no text)", int(found[1]), 0.0))
@@ -138,7 +146,7 @@ class _Told:
         elif found := _STEP.search(line):
             name, seconds, left = found[3], float(found[4]), int(found[5])
             self._steps.append(self._step(name, left, seconds))
-            return int(found[1]), int(found[2]), f"{name}: {left} rows"
+            return int(found[1]) + 1, int(found[2]) + 2, f"{name}: {left} rows"
         return None
 
     def report(self) -> dict[str, Any]:

@@ -25,6 +25,9 @@ _DIRECT = {
 _NO_TEXT = "(no text)"
 """What stands for the reader, which leaves rows without a text out."""
 
+_BESIDES = 3
+"""Steps of a run that are no operators: copying, which the server tells, reading and writing."""
+
 _CHARACTERS = 160
 """Of a text that is shown."""
 
@@ -50,7 +53,7 @@ def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
         operators = make_operators(config["process"], _common(config))
     if operators is None or not all(map(can_run, operators)):
         return run_program(config, directory, call)
-    call.report(0, len(operators), "Reading")
+    call.report(1, len(operators) + _BESIDES, "Reading")
     names = [next(iter(each)) for each in config["process"]]
     source = read(
         config["dataset_path"],
@@ -69,15 +72,15 @@ def _run(
     steps: list[dict[str, Any]] = []
     gone: dict[int, str] = {}
     columns = _with_text(columns, config, steps, gone)
-    for done, operator in enumerate(operators):
+    for done, operator in enumerate(operators, 2):
         name = operator._name
-        call.report(done, len(operators), f"{name}: {rows_of(columns)} rows")
+        call.report(done, len(operators) + _BESIDES, f"{name}: {rows_of(columns)} rows")
         before = rows_of(columns)
         outcome = run_operator(operator, columns, call)
         columns = outcome.columns
         steps.append(_step(name, before, outcome))
         gone.update(dict.fromkeys(outcome.dropped, name))
-    call.report(len(operators), len(operators), "Writing")
+    call.report(len(operators) + 2, len(operators) + _BESIDES, "Writing")
     numbers = columns.pop(NUMBER)
     write(columns, source.features, config)
     return {
