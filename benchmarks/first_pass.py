@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from benchmarks.retrieval import add, ndcg, read_jsonl, read_qrels, recall
@@ -69,11 +70,11 @@ def compare(data: Path) -> None:
                 print(
                     f"vectors: {1000 * (time.process_time() - began) / made:.2f} ms CPU a passage"
                 )
-            found = _judge(shelf, data)
+            found = _judge(library, data)
             with library.database.write() as connection:
                 rough = connection.execute("SELECT * FROM rough_vectors").fetchall()
                 connection.execute("DELETE FROM rough_vectors")
-            without = _judge(shelf, data)
+            without = _judge(library, data)
             with library.database.write() as connection:
                 connection.executemany("INSERT INTO rough_vectors VALUES (?, ?, ?)", rough)
             for name, (gain, share_found) in (("without", without), ("with", found)):
@@ -98,18 +99,23 @@ def race(data: Path, passages: int) -> None:
         print(f"{total} passages stored in {stored - began:.1f} s")
         print(f"all found by meaning {time.perf_counter() - stored:.1f} s later")
         library.importing = False
-        seconds = [_note(shelf, text, question) for text, question in NOTES]
+        seconds = [_note(library, text, question) for text, question in NOTES]
         status = shelf.index_status()
         print(f"{status.embedded} have their own vectors; {status.rough} rough ones")
         print("a note is found by its meaning after", *(f"{each:.2f}" for each in seconds), "s")
         print(f"median {statistics.median(seconds):.2f} s, longest {max(seconds):.2f} s")
 
 
-def _note(shelf: Shelf, text: str, question: str) -> float:
+def _note(library: Library, text: str, question: str) -> float:
     began = time.perf_counter()
-    kept = shelf.add(NewContext(context_type=ContextType.EVENT, title="", text=text)).context
+    kept = (
+        library.shelf(Identity())
+        .add(NewContext(context_type=ContextType.EVENT, title="", text=text))
+        .context
+    )
     criteria = SearchFilter(ids=(kept.id,))
-    _wait(lambda: any(hit.dense for hit in shelf.search(question, criteria, 1).hits))
+    search = partial(library.engine.search, Identity(), question, criteria, 1)
+    _wait(lambda: any(hit.dense for hit in search().hits))
     return time.perf_counter() - began
 
 
@@ -123,13 +129,13 @@ def _wait(is_so: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def _judge(shelf: Shelf, data: Path) -> tuple[float, float]:
+def _judge(library: Library, data: Path) -> tuple[float, float]:
     qrels = read_qrels(data / "qrels.tsv")
     gains, found = [], []
     for query in read_jsonl(data / "queries.jsonl"):
         judged = qrels.get(query["_id"])
         if judged:
-            hits = shelf.search(query["text"], SearchFilter(), DEEP).hits
+            hits = library.engine.search(Identity(), query["text"], SearchFilter(), DEEP).hits
             ranked = list(dict.fromkeys(hit.context.raw_id for hit in hits))
             gains.append(ndcg(ranked, judged, 10))
             found.append(recall(ranked, judged, 100))
