@@ -13,7 +13,7 @@ from tools.sandbox.files.sandbox import Sandbox
 
 pytestmark = pytest.mark.anyio
 
-OWN = {"using-toolcrib", "writing-a-tool", "keeping-memory"}
+OWN = {"using-toolcrib", "writing-a-tool", "keeping-memory", "cleaning-data"}
 
 PDF = """---
 name: pdf-processing
@@ -106,9 +106,9 @@ async def test_skills_are_listed_in_a_line_each_and_in_pages(crib: Any) -> None:
         "problems": 2,
     }
     page = await crib.call("list_skills", limit=2, offset=2)
-    assert [each["name"] for each in page["skills"]] == ["tax-law", "keeping-memory"]
+    assert [each["name"] for each in page["skills"]] == ["tax-law", "cleaning-data"]
     assert page["has_more"]
-    assert page["total"] == 6
+    assert page["total"] == 7
     text = await crib.text("list_skills", limit=1)
     assert text == (
         f"[{crib.root.parent / 'team'}]\n"

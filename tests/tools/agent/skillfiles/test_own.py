@@ -15,8 +15,8 @@ from tools.agent.skillfiles.places import OWN
 from tools.agent.skillfiles.skills import Skills
 from tools.core.errors import ErrorType
 
-NAMES = ("keeping-memory", "using-toolcrib", "writing-a-tool")
-NO_TOOLS = {"event_time"}
+NAMES = ("cleaning-data", "keeping-memory", "using-toolcrib", "writing-a-tool")
+NO_TOOLS = {"dry_run", "event_time", "executor_type"}
 """Parameters that stand alone."""
 
 MOST_CHARACTERS = 6_000
@@ -51,7 +51,7 @@ def test_they_are_as_the_specification_wants_them_and_short(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("name", ["using-toolcrib", "keeping-memory"])
+@pytest.mark.parametrize("name", ["using-toolcrib", "keeping-memory", "cleaning-data"])
 async def test_every_call_in_them_works(
     open_crib: Callable[..., AbstractAsyncContextManager[Any]], name: str
 ) -> None:

@@ -15,7 +15,7 @@ from tools.core.errors import NotFoundError
 
 OWNER = Identity(user_id="ann")
 OTHER = Identity(user_id="bob")
-OWN = {"using-toolcrib", "writing-a-tool", "keeping-memory"}
+OWN = {"using-toolcrib", "writing-a-tool", "keeping-memory", "cleaning-data"}
 
 Make = Callable[..., Skills]
 Write = Callable[..., Path]
@@ -292,7 +292,7 @@ def test_ten_thousand_directories_are_looked_at_in_part(skills_of: Make, home: P
 def test_more_skills_than_are_looked_at_are_told(
     skills_of: Make, home: Path, root: Path, skill_at: Write
 ) -> None:
-    for number in range(997):
+    for number in range(996):
         skill_at(home / ".claude" / "skills" / f"s{number}")
     skill_at(root / ".claude" / "skills" / "last")
     skills = skills_of()
