@@ -158,6 +158,39 @@ async def test_operators_called_directly_write_what_dj_process_writes(
     assert [each.name for each in (workshop.root / "program").glob("*_stats*")] == []
 
 
+BROKEN = '{"text": "A whole row of some words."}\n\n{"text": broken\n[1]\n{"text": "x"}\n'
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("more", [{}, {"open_tracer": False}])
+async def test_lines_that_hold_no_row_are_left_out_and_told_where_that_is_asked_for(
+    workshop: Any, more: dict[str, Any]
+) -> None:
+    (workshop.root / "raw.jsonl").write_text(BROKEN)
+    plan = save(workshop.root, CLEANING, export="lenient.jsonl", load_jsonl_lenient=True, **more)
+    report = await workshop.call("apply_recipe", plan_path=plan)
+    assert report["engine"] == ("dj-process" if more else "direct")
+    assert (report["rows_in"], report["rows_out"]) == (4, 1)
+    first = report["steps"][0]
+    assert (first["operator"], first["rows_in"], first["rows_out"]) == ("(not readable)", 4, 2)
+    assert [each.partition(":")[0] for each in first["errors"]] == ["line 3", "line 4"]
+    assert rows(workshop.root / "lenient.jsonl") == [{"text": "A whole row of some words."}]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("more", [{}, {"open_tracer": False}])
+async def test_a_line_that_holds_no_row_is_named_with_what_leaves_it_out(
+    workshop: Any, more: dict[str, Any]
+) -> None:
+    (workshop.root / "raw.jsonl").write_text(BROKEN)
+    plan = save(workshop.root, CLEANING, export="strict.jsonl", **more)
+    kind, told = await workshop.failure("apply_recipe", plan_path=plan)
+    assert kind == "invalid_arguments"
+    assert "line 3 is no JSON object (Expecting value, character 10)" in told
+    assert "load_jsonl_lenient" in told.partition("Next: ")[2]
+    assert not (workshop.root / "strict.jsonl").exists()
+
+
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("operators", "kind", "says"),

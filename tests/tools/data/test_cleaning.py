@@ -69,6 +69,25 @@ async def test_garbled_and_repeated_rows_go_and_a_report_says_where(
         each.rename(each.with_name(f"was-{name}-{each.name}"))
 
 
+@pytest.mark.parametrize(
+    "line", [b'{"body": broken', b"[1]", b'{"body": "\xff"}', b'{"body": "\\ud800"}']
+)
+async def test_lines_that_hold_no_row_are_left_out_and_told(workshop: Any, line: bytes) -> None:
+    source = write(workshop.root, "bad.jsonl")
+    path = workshop.root / source
+    path.write_bytes(line + b"\n" + path.read_bytes())
+    done = await workshop.call("clean_dataset", dataset_source=source, overwrite=True)
+    assert texts_of(workshop.root / "bad.clean.jsonl") == [TEXTS[0], TEXTS[2], TEXTS[5]]
+    assert (done["rows_in"], done["steps"][0]["operator"]) == (7, "(not readable)")
+    assert done["steps"][0]["errors"][0].startswith("line 1: ")
+    assert {"row": 5, "text": "no", "operator": "text_length_filter"} in done["dropped"]
+    report = json.loads((workshop.root / "bad.clean.report.json").read_text())
+    assert {"what": "(not readable)", "rows": 1} in report["balance"]
+    assert "load_jsonl_lenient: true\n" in (workshop.root / done["recipe_path"]).read_text()
+    told = (workshop.root / done["report_path"]).read_text()
+    assert "- (not readable): `line 1: " in told
+
+
 async def test_the_recipe_that_was_run_gives_the_same_again(workshop: Any) -> None:
     source = write(workshop.root, "again.jsonl")
     done = await workshop.call("clean_dataset", dataset_source=source)

@@ -14,7 +14,8 @@ class StepReport(ToolModel):
     """What one operator did.
 
     Attributes:
-        operator: Its name; "(no text)" for rows that have no text, which are never read.
+        operator: Its name; "(no text)" for rows that have no text, which are never read, and
+            "(not readable)" for lines of JSONL that hold no row.
         rows_in: Rows before it.
         rows_out: Rows after it.
         seconds: How long it took.
@@ -34,7 +35,7 @@ class ShownRow(ToolModel):
     """A row that was kept, or dropped.
 
     Attributes:
-        row: Its number in what was read, from 1.
+        row: Its number in what was read, from 1; its line where some are not readable.
         text: How its text began, before any operator.
         operator: What dropped it; absent where it was kept.
     """

@@ -91,10 +91,10 @@ def _rows(text: str, suffix: str) -> Iterator[dict[str, Any] | None]:
     """The rows of a text; None in the place of a line that is no row."""
     if suffix in _SEPARATORS:
         yield from csv.DictReader(text.splitlines(), delimiter=_SEPARATORS[suffix])
-    elif text.lstrip().startswith("["):
-        entries = _json(text)
-        listed = entries if isinstance(entries, list) else []
-        yield from (each if isinstance(each, dict) else None for each in listed)
+        return
+    entries = _json(text) if text.lstrip().startswith("[") else None
+    if isinstance(entries, list):
+        yield from (each if isinstance(each, dict) else None for each in entries)
     else:
         for line in text.split("\n"):
             if line.strip():

@@ -112,6 +112,7 @@ def _plan(  # what a plan is made of
             dataset_path=source,
             export_path=output,
             text_keys=[key],
+            load_jsonl_lenient=True if seen.form == "jsonl" else None,
             keep_stats_in_res_ds=keep_stats or None,
         ),
         process=ProcessSpec(operators=steps or [KEEP_ALL]),

@@ -64,6 +64,10 @@ def to_markdown(report: RunReport, source: WrittenFile, recipe: str, chart: str)
         f" | {step.failed} |"
         for step in report.steps
     ]
+    errors = [(step.operator, error) for step in report.steps for error in step.errors]
+    if errors:
+        lines += ["", "## The first errors", ""]
+        lines += [f"- {operator}: {_plain(error)}" for operator, error in errors]
     lines += ["", "## Some rows that were dropped", ""]
     lines += [f"- row {row.row}, by {row.operator}: {_quoted(row)}" for row in report.dropped]
     lines += ["", "## Some rows that were kept", ""]
@@ -94,8 +98,12 @@ def to_svg(report: RunReport) -> bytes:
 
 
 def _quoted(row: ShownRow) -> str:
+    return _plain(row.text)
+
+
+def _plain(text: str) -> str:
     """A text that is nothing but text in Markdown."""
-    plain = visible_controls(" ".join(row.text.split())).replace("`", "'")
+    plain = visible_controls(" ".join(text.split())).replace("`", "'")
     return f"`{plain}`" if plain else "(empty)"
 
 

@@ -27,7 +27,16 @@ _OFFLINE = re.compile(
 
 
 class RecipeError(Exception):
-    """The recipe or its data is wrong."""
+    """The recipe or its data is wrong.
+
+    Args:
+        message: What is.
+        action: What to do next.
+    """
+
+    def __init__(self, message: str, action: str = "Correct the recipe and run it again.") -> None:
+        super().__init__(message)
+        self.action = action
 
 
 class MissingPackageError(ImportError):
@@ -76,7 +85,7 @@ def failure_of(error: BaseException) -> dict[str, Any]:
             "Split the data set, or ask the user to raise system.memory_mb.",
         )
     if isinstance(cause, RecipeError):
-        return _failure("invalid_arguments", str(cause), "Correct the recipe and run it again.")
+        return _failure("invalid_arguments", str(cause), cause.action)
     if isinstance(cause, OSError) and _OFFLINE.search(said):
         return _failure(
             "unavailable",

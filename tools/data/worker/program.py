@@ -14,12 +14,14 @@ from typing import Any
 from .channel import Call
 from .failures import MISSING, MissingPackageError, NotHereError, OperatorError, RecipeError
 from .preparing import switch_off
+from .reading import UNREADABLE
 
 __all__ = ["main", "run_program", "switch_off_on_cluster"]
 
 _START = "import sys; sys.path.append(sys.argv.pop(1)); from worker.program import main; main({})"
 """Starts it; put in is whether on a cluster."""
 
+_SKIPPED = re.compile(r"\[lenient jsonl\] skip .*:(\d+): (.*)")
 _READ = re.compile(r"There are (\d+) sample\(s\) in the original dataset")
 _LEFT = re.compile(r"(\d+) samples left after filtering empty text")
 _STEP = re.compile(r"\[(\d+)/(\d+)\] OP \[(\w+)\] Done in ([\d.]+)s\. Left (\d+) samples")
@@ -135,8 +137,13 @@ class _Told:
         self._last.append(line.rstrip())
         if found := MISSING.search(line):  # it would go on, without the rows that failed of it
             raise MissingPackageError(found[1])
-        if found := _READ.search(line):
-            self._rows_in = self._rows = int(found[1])
+        if found := _SKIPPED.search(line):
+            self._errors.setdefault(UNREADABLE, []).append(f"line {found[1]}: {found[2]}")
+        elif found := _READ.search(line):
+            broken = len(self._errors.get(UNREADABLE, []))
+            self._rows_in = self._rows = int(found[1]) + broken
+            if broken:
+                self._steps.append(self._step(UNREADABLE, int(found[1]), 0.0))
             return 1, None, f"Read {found[1]} rows"
         if found := _LEFT.search(line):
             if int(found[1]) < self._rows:
@@ -162,8 +169,8 @@ class _Told:
     def failure(self) -> Exception:
         """What it failed of, as its last words tell."""
         last = next((line for line in reversed(self._last) if line.strip()), "it said nothing")
-        if self._errors:
-            return OperatorError(next(reversed(self._errors)), RuntimeError(last))
+        if failed := [name for name in self._errors if name != UNREADABLE]:
+            return OperatorError(failed[-1], RuntimeError(last))
         return RecipeError(f"dj-process ended with: {last}")
 
     def _step(self, name: str, left: int, seconds: float) -> dict[str, Any]:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from .channel import Call
+from .failures import RecipeError
+from .lines import naming_line
 from .program import run_program
-from .reading import Columns, Read, read, rows_of
-from .steps import NUMBER, Outcome, can_run, make_operators, run_operator
+from .reading import JSONL, UNREADABLE, Columns, Read, read, rows_of
+from .steps import MOST_ERRORS, NUMBER, Outcome, can_run, make_operators, run_operator
 from .writing import write
 
 __all__ = ["run"]
@@ -18,7 +20,7 @@ _DIRECT = {
     *("dataset_path", "export_path", "export_type", "suffixes", "process", "np", "project_name"),
     *("text_keys", "image_key", "image_bytes_key", "audio_key", "video_key", "executor_type"),
     *("keep_stats_in_res_ds", "keep_hashes_in_res_ds", "skip_op_error", "turbo", "open_monitor"),
-    *("use_cache", "work_dir"),
+    *("use_cache", "work_dir", "load_jsonl_lenient"),
 }
 """Keys of a configuration that a direct run heeds, or that change no row."""
 
@@ -49,28 +51,48 @@ def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
     config: dict[str, Any] = message["config"]
     directory = Path(message["directory"])
     operators = None
-    if config.keys() <= _DIRECT:
+    names = [next(iter(each)) for each in config["process"]]
+    if config.keys() <= _DIRECT and _is_read_here(config):
         operators = make_operators(config["process"], _common(config))
     if operators is None or not all(map(can_run, operators)):
-        return run_program(config, directory, call)
+        return _run_program(config, directory, call)
     call.report(1, len(operators) + _BESIDES, "Reading")
-    names = [next(iter(each)) for each in config["process"]]
     source = read(
         config["dataset_path"],
         str(directory / "cache"),
         config.get("suffixes"),
         add_suffix="suffix_filter" in names,
+        lenient=bool(config.get("load_jsonl_lenient")),
     )
-    return _run(config, operators, _limited(source, message["limit"]), message["sample"], call)
+    return _run(config, operators, source.first(message["limit"]), message["sample"], call)
+
+
+def _is_read_here(config: dict[str, Any]) -> bool:
+    """Whether lines that hold no row, where they are to be left out, can be found here."""
+    path = Path(config["dataset_path"])
+    is_compressed = JSONL in path.suffixes[:-1]
+    return not config.get("load_jsonl_lenient") or (path.is_file() and not is_compressed)
+
+
+def _run_program(config: dict[str, Any], directory: Path, call: Call) -> dict[str, Any]:
+    try:
+        return run_program(config, directory, call)
+    except RecipeError as error:
+        path = config.get("dataset_path", "")
+        if config.get("load_jsonl_lenient") or not path.endswith(JSONL):
+            raise
+        raise naming_line(error, Path(path)) from error
 
 
 def _run(
     config: dict[str, Any], operators: list[Any], source: Read, sample: int, call: Call
 ) -> dict[str, Any]:
-    texts = _texts(source.columns, config)
-    columns = {**source.columns, NUMBER: list(range(rows_of(source.columns)))}
+    texts = _texts(source, config)
+    columns = {**source.columns, NUMBER: source.numbers}
     steps: list[dict[str, Any]] = []
-    gone: dict[int, str] = {}
+    gone = {line.number: UNREADABLE for line in source.broken}
+    if source.broken:
+        steps.append(_broken_step(source))
     columns = _with_text(columns, config, steps, gone)
     for done, operator in enumerate(operators, 2):
         name = operator._name
@@ -85,7 +107,7 @@ def _run(
     write(columns, source.features, config)
     return {
         "engine": "direct",
-        "rows_in": rows_of(source.columns),
+        "rows_in": len(source.numbers) + len(source.broken),
         "rows_out": len(numbers),
         "steps": steps,
         "kept": [_shown(number, texts) for number in _first(numbers, sample)],
@@ -115,13 +137,6 @@ def _text_keys(config: dict[str, Any]) -> list[str]:
     return [keys] if isinstance(keys, str) else list(keys)
 
 
-def _limited(source: Read, limit: int | None) -> Read:
-    if limit is None:
-        return source
-    columns = {name: values[:limit] for name, values in source.columns.items()}
-    return Read(columns, source.features)
-
-
 def _with_text(
     columns: Columns, config: dict[str, Any], steps: list[dict[str, Any]], gone: dict[int, str]
 ) -> Columns:
@@ -130,8 +145,6 @@ def _with_text(
     Raises:
         RecipeError: If there is no such column.
     """
-    from .failures import RecipeError
-
     keys = _text_keys(config)
     for key in keys:
         if key not in columns:
@@ -166,12 +179,26 @@ def _step(name: str, before: int, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _texts(columns: Columns, config: dict[str, Any]) -> list[Any]:
-    """The text of each row as it was read."""
-    return list(columns.get(_text_keys(config)[0], []))
+def _broken_step(source: Read) -> dict[str, Any]:
+    """The lines that were left out, with what was wrong with the first."""
+    outcome = Outcome(source.columns)
+    outcome.failed = len(source.broken)
+    outcome.errors = [
+        f"line {each.number + 1}: {each.fault}" for each in source.broken[:MOST_ERRORS]
+    ]
+    return _step(UNREADABLE, len(source.numbers) + len(source.broken), outcome)
 
 
-def _shown(number: int, texts: list[Any]) -> dict[str, Any]:
+def _texts(source: Read, config: dict[str, Any]) -> dict[int, Any]:
+    """The text of each row as it was read, and what could not be read, by their numbers."""
+    texts = source.columns.get(_text_keys(config)[0], [])
+    return {
+        **dict(zip(source.numbers, texts, strict=bool(texts))),
+        **{line.number: line.text for line in source.broken},
+    }
+
+
+def _shown(number: int, texts: dict[int, Any]) -> dict[str, Any]:
     text = texts[number]
     return {"row": number + 1, "text": "" if text is None else str(text)[:_CHARACTERS]}
 

@@ -13,7 +13,7 @@ from .channel import Call, CancelledError
 from .failures import MISSING, MissingPackageError, OperatorError, RecipeError
 from .reading import Columns, rows_of
 
-__all__ = ["NUMBER", "Outcome", "can_run", "make_operators", "run_operator"]
+__all__ = ["MOST_ERRORS", "NUMBER", "Outcome", "can_run", "make_operators", "run_operator"]
 
 NUMBER = "__toolcrib_row__"
 """The column with the number of each row."""
@@ -25,7 +25,7 @@ _BY_HASH = (
 )
 """Deduplicators that compare nothing but the hashes that they have computed."""
 
-_MOST_ERRORS = 3
+MOST_ERRORS = 3
 """Errors of rows that are quoted of one operator."""
 
 
@@ -108,7 +108,7 @@ def run_operator(operator: Any, columns: Columns, call: Call) -> Outcome:
         if found := MISSING.search(str(message)):
             missing.append(found[1])
         text = str(message).split(" -- ", 1)[0].strip()
-        if text not in outcome.errors and len(outcome.errors) < _MOST_ERRORS:
+        if text not in outcome.errors and len(outcome.errors) < MOST_ERRORS:
             outcome.errors.append(text)
 
     sink = logger.add(note, level="ERROR", format="{message}")
