@@ -26,6 +26,7 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
     config: ConfigOption = None,
 ) -> None:
     """Split rows into parts; rows with the same text come into the same part."""
+    from server.cli.datasets.wording import worded
     from server.composition.safety import make_sandbox
     from server.settings.sources import load
     from tools.data.running.splitting import split as split_one
@@ -35,7 +36,9 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
     sandbox = make_sandbox(settings, Path(settings.root.anchor))
     for file in files:
         path = str(file.absolute())
-        for written, rows in split_one(sandbox, path, shares, seed=seed, overwrite=overwrite):
+        with worded():
+            made = split_one(sandbox, path, shares, seed=seed, overwrite=overwrite)
+        for written, rows in made:
             name = Path(written.path).name
             typer.echo(f"Wrote {visible(name)}: {rows} rows, {written.size} bytes.")
 

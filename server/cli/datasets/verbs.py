@@ -130,13 +130,14 @@ def _call(
     name: str, asked: Sequence[Mapping[str, Any]], data_dir: Path | None, config: Path | None
 ) -> None:
     """Calls a tool once for each file, and prints what each call answers."""
+    from server.cli.datasets.wording import text_of
     from server.cli.opened import opened
     from server.cli.terminal.interruption import run
 
     with opened(data_dir=data_dir, config_file=config) as app:
         results = run(partial(_results, app, name, asked))
     for result in results:
-        typer.echo(result.text, err=result.is_error)
+        typer.echo(text_of(result), err=result.is_error)
     if any(result.is_error for result in results):
         sys.exit(1)
 

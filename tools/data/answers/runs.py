@@ -94,7 +94,7 @@ class RunReport(ToolModel):
         lines += [f"kept: {_line(row)}" for row in self.kept]
         lines += [f"Wrote {each.path}, {each.size} bytes." for each in self.written]
         if self.dry_run:
-            lines.append("Nothing was written: call again with dry_run=false.")
+            lines.append("Nothing was written: this was a dry run.")
         return "\n".join(lines)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,42 @@ def test_without_data_juicer_nothing_is_cleaned_and_the_command_is_told(
     (work / "a.jsonl").write_text(ROW)
     ended = cli("data", "clean", "a.jsonl")
     assert ended.code == 1
-    assert "data setup`" in ended.err
+    assert re.search("Next: Run `.*data setup`.", ended.err)
     assert [each.name for each in work.glob("a.*")] == ["a.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("inspect", "none.jsonl"), "Next: See with `ls` what is there."),
+        (
+            ("clean", "n.jsonl"),
+            "Next: Look at it with `toolcrib data inspect`, and give the --text-",
+        ),
+        (("dedupe", "a.jsonl"), "Next: Give another --output, or --overwrite to replace it."),
+        (("export", "a.jsonl", "--output", "a.txt"), "--output"),
+    ],
+)
+def test_what_to_do_next_is_told_in_the_words_of_the_command(
+    cli: Command, work: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    (work / "a.jsonl").write_text(ROW)
+    (work / "n.jsonl").write_text('{"n": 1}\n')
+    (work / "a.deduped.jsonl").write_text("mine")
+    ended = cli("data", *arguments)
+    assert ended.code == 1
+    assert says in ended.err
+    for word in ("list_directory", "inspect_dataset", "output_path", "overwrite=true", "text_key"):
+        assert word not in ended.err
+
+
+def test_a_part_that_is_there_is_replaced_with_overwrite(cli: Command, work: Path) -> None:
+    (work / "a.jsonl").write_text(ROW)
+    (work / "a.test.jsonl").write_text("mine")
+    ended = cli("data", "split", "a.jsonl")
+    assert ended.code == 1
+    assert "Give --overwrite to replace it." in ended.err
+    assert cli("data", "split", "a.jsonl", "--overwrite").code == 0
 
 
 def test_a_file_is_split_by_shares(cli: Command, work: Path) -> None:
