@@ -154,6 +154,12 @@ class SandboxToolManager:
         path._recording = None  # noqa: SLF001  # it is of this very class
         return path
 
+    def over(self, sandbox: Sandbox) -> SandboxToolManager:
+        """The same path over other files."""
+        path = copy(self)
+        path._sandbox = sandbox  # noqa: SLF001  # it is of this very class
+        return path
+
     async def _take_path(
         self,
         call: BegunCall,

@@ -40,6 +40,9 @@ KeepStats = Annotated[
 ]
 
 
+_PATHS = ("dataset_source", "output_path")
+
+
 class Form(StrEnum):
     """Forms that are written."""
 
@@ -144,6 +147,15 @@ def _call(
 
 async def _results(app: App, name: str, asked: Sequence[Mapping[str, Any]]) -> list[ToolResult]:
     from server.cli.terminal.screen import console
+    from server.composition.safety import make_sandbox
+
+    here = Path.cwd()
+    beneath = app.personal.over(make_sandbox(app.settings, here))
+
+    async def result(given: Mapping[str, Any]) -> ToolResult:
+        moved = _relative(given, here)
+        manager = app.personal if moved is None else beneath
+        return await manager.execute(name, moved or given, context)
 
     with console().status("") as status:
 
@@ -152,4 +164,23 @@ async def _results(app: App, name: str, asked: Sequence[Mapping[str, Any]]) -> l
 
         context = replace(app.context, report_progress=report)
         async with app.machine.running():
-            return [await app.personal.execute(name, each, context) for each in asked]
+            return [await result(each) for each in asked]
+
+
+def _relative(given: Mapping[str, Any], here: Path) -> dict[str, Any] | None:
+    """The arguments with paths relative to a directory, for a recipe that can be moved with it.
+
+    Args:
+        given: Those of a call, with absolute paths.
+        here: The directory.
+
+    Returns:
+        They; None where a path leads out of it.
+    """
+    paths = {key: Path(given[key]) for key in _PATHS if key in given}
+    if not all(
+        path.is_relative_to(here) and path.resolve().is_relative_to(here.resolve())
+        for path in paths.values()
+    ):
+        return None
+    return {**given, **{key: str(path.relative_to(here)) for key, path in paths.items()}}

@@ -18,8 +18,17 @@ def test_several_files_are_inspected_without_data_juicer(cli: Command, work: Pat
         (work / name).write_text(ROW * 2)
     ended = cli("data", "inspect", "a.jsonl", "b.jsonl")
     assert ended.code == 0
-    assert "a.jsonl: jsonl, 2 rows" in ended.out
+    assert ended.out.startswith("a.jsonl: jsonl, 2 rows")
     assert "b.jsonl: jsonl, 2 rows" in ended.out
+
+
+@pytest.mark.parametrize("given", ["../a.jsonl", "link.jsonl"])
+def test_a_file_that_lies_elsewhere_is_named_whole(cli: Command, work: Path, given: str) -> None:
+    (work.parent / "a.jsonl").write_text(ROW * 2)
+    (work / "link.jsonl").symlink_to(work.parent / "a.jsonl")
+    ended = cli("data", "inspect", given)
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith(f"{work / given}: jsonl, 2 rows")
 
 
 def test_without_data_juicer_nothing_is_cleaned_and_the_command_is_told(
@@ -82,6 +91,24 @@ def test_a_file_is_split_by_shares(cli: Command, work: Path) -> None:
 def test_shares_that_are_none_are_a_wrong_usage(cli: Command, work: Path, parts: str) -> None:
     (work / "a.jsonl").write_text(ROW)
     assert cli("data", "split", "a.jsonl", "--parts", parts).code == 2
+
+
+@pytest.mark.data
+def test_a_recipe_moves_with_its_data(
+    cli: Command, work: Path, data_juicer: DataEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work.parent / "data").mkdir()
+    (work.parent / "data" / "data-juicer").symlink_to(data_juicer.path)
+    (work / "a.jsonl").write_text(ROW * 3)
+    ended = cli("data", "dedupe", "a.jsonl")
+    assert "Wrote a.deduped.jsonl, " in ended.out, ended.err
+    assert str(work) not in (work / "a.deduped.report.json").read_text()
+    moved = work.rename(work.with_name("moved"))
+    monkeypatch.chdir(moved)
+    (moved / "a.deduped.jsonl").unlink()
+    ended = cli("call", "apply_recipe", "plan_path=a.deduped.recipe.yaml", "--root", ".")
+    assert ended.code == 0, ended.err
+    assert (moved / "a.deduped.jsonl").read_text() == ROW
 
 
 @pytest.mark.data
