@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from server.cli.datasets.places import relative
 from server.cli.terminal.options import ConfigOption, DataDirOption
-from server.mcp.visible import visible
 
 __all__ = ["split"]
 
@@ -33,14 +33,15 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
 
     shares = _shares(parts)
     settings = load({"data_dir": data_dir}, config_file=config)
-    sandbox = make_sandbox(settings, Path(settings.root.anchor))
+    here = Path.cwd()
     for file in files:
-        path = str(file.absolute())
+        path = file.absolute()
+        named = relative([path], here)
+        sandbox = make_sandbox(settings, here if named else Path(path.anchor))
+        [source] = named or [str(path)]
         with worded():
-            made = split_one(sandbox, path, shares, seed=seed, overwrite=overwrite)
-        for written, rows in made:
-            name = Path(written.path).name
-            typer.echo(f"Wrote {visible(name)}: {rows} rows, {written.size} bytes.")
+            report = split_one(sandbox, source, shares, seed=seed, overwrite=overwrite)
+        typer.echo(report.to_text())
 
 
 def _shares(parts: str) -> dict[str, float]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from server.cli.datasets.places import relative
 from server.cli.terminal.options import ConfigOption, DataDirOption
 
 if TYPE_CHECKING:
@@ -168,19 +169,7 @@ async def _results(app: App, name: str, asked: Sequence[Mapping[str, Any]]) -> l
 
 
 def _relative(given: Mapping[str, Any], here: Path) -> dict[str, Any] | None:
-    """The arguments with paths relative to a directory, for a recipe that can be moved with it.
-
-    Args:
-        given: Those of a call, with absolute paths.
-        here: The directory.
-
-    Returns:
-        They; None where a path leads out of it.
-    """
-    paths = {key: Path(given[key]) for key in _PATHS if key in given}
-    if not all(
-        path.is_relative_to(here) and path.resolve().is_relative_to(here.resolve())
-        for path in paths.values()
-    ):
-        return None
-    return {**given, **{key: str(path.relative_to(here)) for key, path in paths.items()}}
+    """The arguments with paths relative to a directory; None where one leads out of it."""
+    keys = [key for key in _PATHS if key in given]
+    paths = relative([Path(given[key]) for key in keys], here)
+    return None if paths is None else {**given, **dict(zip(keys, paths, strict=True))}

@@ -23,7 +23,7 @@ from tools.data.running.runs import run_recipe
 from tools.data.running.staging import files_of
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["WORK", "Work", "check_free", "clean"]
+__all__ = ["WORK", "Work", "check_free", "clean", "digest_of"]
 
 Work = Literal["clean", "dedupe", "dedupe_near"]
 """What is done: mending texts and dropping rows without any, and dropping repeated rows."""
@@ -140,7 +140,7 @@ def check_free(sandbox: Sandbox, paths: Sequence[str]) -> None:
 def _write_beside(
     sandbox: Sandbox, source: str, beside: Beside, plan: Plan, report: RunReport
 ) -> None:
-    read = _digest(sandbox, source)
+    read = digest_of(sandbox, source)
     chart = PurePosixPath(beside.chart).name
     recipe = PurePosixPath(beside.recipe).name
     sandbox.write(beside.recipe, plan.to_yaml().encode())
@@ -149,8 +149,12 @@ def _write_beside(
     sandbox.write(beside.chart, to_svg(report))
 
 
-def _digest(sandbox: Sandbox, source: str) -> WrittenFile:
-    """What was read: a file's own digest; of a folder that of its files in their order."""
+def digest_of(sandbox: Sandbox, source: str) -> WrittenFile:
+    """What was read: a file's own digest; of a folder that of its files in their order; blocks.
+
+    Raises:
+        ToolError: As the methods of Sandbox.
+    """
     is_folder = is_directory(sandbox, source)
     paths = sorted(each.path for each in files_of(sandbox, source)) if is_folder else [source]
     digest, size = hashlib.sha256(), 0

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -32,7 +33,8 @@ def test_every_row_is_in_one_part_and_shares_are_met_about(tmp_path: Path) -> No
     texts = [f"This is text number {at}." for at in range(1_000)]
     write(tmp_path, texts)
     made = split(Sandbox(tmp_path), "rows.jsonl", PARTS, seed=0, overwrite=False)
-    counts = {file.path: rows for file, rows in made}
+    counts = {each.file.path: each.rows for each in made.parts}
+    assert not list(made.notes)
     assert sum(counts.values()) == 1_000
     assert 150 < counts["rows.test.jsonl"] < 250
     found = parts(tmp_path)
@@ -64,6 +66,31 @@ def test_nothing_that_is_there_is_replaced_unasked(tmp_path: Path) -> None:
     with pytest.raises(ConflictError):
         split(Sandbox(tmp_path), "rows.jsonl", PARTS, seed=0, overwrite=False)
     assert not (tmp_path / "rows.train.jsonl").exists()
+
+
+def test_an_empty_part_of_few_rows_is_told(tmp_path: Path) -> None:
+    write(tmp_path, ["Some words"])
+    told = split(Sandbox(tmp_path), "rows.jsonl", PARTS, seed=0, overwrite=False).to_text()
+    assert "Shares are met about" in told
+    assert "these 1 rows have few different ones: test has 0 for 20%" in told
+
+
+def test_lines_that_hold_no_row_are_in_no_part(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_bytes(b'{"text": "One"}\n\n{"text": broken\n"x"\n')
+    made = split(Sandbox(tmp_path), "rows.jsonl", {"all": 1}, seed=0, overwrite=False)
+    assert (made.rows, made.left_out, made.broken) == (1, 2, [3, 4])
+    assert (tmp_path / "rows.all.jsonl").read_bytes() == b'{"text": "One"}\n'
+    assert "left out: 2; the first: 3, 4." in (tmp_path / made.report_path).read_text()
+
+
+def test_the_report_has_shares_rows_and_digests(tmp_path: Path) -> None:
+    write(tmp_path, [f"This is text number {at}." for at in range(100)])
+    made = split(Sandbox(tmp_path), "rows.jsonl", PARTS, seed=3, overwrite=False)
+    told = json.loads((tmp_path / "rows.split.report.json").read_text())
+    assert told == made.model_dump()
+    assert (told["seed"], [each["share"] for each in told["parts"]]) == (3, [0.8, 0.2])
+    content = (tmp_path / "rows.test.jsonl").read_bytes()
+    assert hashlib.sha256(content).hexdigest() in (tmp_path / made.report_path).read_text()
 
 
 def test_what_is_no_jsonl_with_texts_is_refused(tmp_path: Path) -> None:
