@@ -1,4 +1,3 @@
-# a folder of scripts
 """What the scripts that make the bundled models share: BERT's graph, written anew, and quantised.
 
 The graph is for one text a run: it has no mask, and one product for query, key and value. Table

@@ -33,6 +33,7 @@ from storage.retrieval.snippets import Passage, snippets
 
 __all__ = [
     "FLOOR",
+    "READ",
     "WEIGHTS",
     "Confidence",
     "Evidence",
@@ -130,11 +131,16 @@ class Confidence:
         return replace(found, hits=tuple(answers), nearest=nearest)
 
     def rate(self, question: str, hits: Sequence[SearchHit]) -> list[float]:
-        """How likely each hit is to answer, 0 to 1; at the floor at least if it is spelled out."""
-        return [
+        """How likely each hit is to answer, 0 to 1; at the floor at least if it is spelled out.
+
+        One that comes too late to be read is no likelier than any before it that was.
+        """
+        likely = [
             max(_probability(each), FLOOR if _is_spelled_out(hit) else 0.0)
             for each, hit in zip(self.evidence(question, hits), hits, strict=True)
         ]
+        most = min(likely[:READ], default=1.0)
+        return [*likely[:READ], *(min(each, most) for each in likely[READ:])]
 
     def rate_texts(self, question: str, texts: Mapping[str, float]) -> list[float]:
         """The same of texts that have no vectors, each with its share of the question's words."""

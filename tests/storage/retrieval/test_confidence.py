@@ -13,7 +13,7 @@ from storage.library import Library, Shelf
 from storage.memory.models import NewEntry
 from storage.models import Identity, NewContext, SearchFilter, Turn
 from storage.people.models import EntityType, NewEntity
-from storage.retrieval.confidence import FLOOR, WEIGHTS, Confidence, Evidence
+from storage.retrieval.confidence import FLOOR, READ, WEIGHTS, Confidence, Evidence
 from storage.retrieval.crossencoder import CrossEncoder
 from storage.retrieval.routing import UnifiedQuery
 
@@ -87,7 +87,8 @@ def test_a_score_does_not_depend_on_what_else_is_stored(library: Library, shelf:
     question = "How much is the repair of the bicycle?"
     before = shelf.search(question, ANY, 1).hits[0].score
     for number in range(5):
-        shelf.add(NewContext(title=f"Trek {number}", text=f"Blue bicycle number {number}."))
+        text = f"Blue bicycle number {number}."
+        shelf.add(NewContext(raw_type="text", raw_id=str(number), title="Trek", text=text))
     while library.indexer.step():
         pass
     after = next(hit for hit in shelf.search(question, ANY, 9).hits if "85" in hit.chunk.content)
@@ -142,6 +143,21 @@ def test_without_the_cross_encoder_words_and_meaning_still_tell(
     for question, answered in (("When is my dentist appointment?", True), ("malaria", False)):
         found = library.engine.search(ANN, question, ANY, 5)
         assert bool(confidence.judge(question, found).hits) == answered
+
+
+def test_what_comes_too_late_to_be_read_is_no_likelier_than_what_was(
+    library: Library, shelf: Shelf
+) -> None:
+    for number in range(READ + 5):
+        text = f"The dentist of street {number} moved in May."
+        shelf.add(NewContext(raw_type="text", raw_id=str(number), title="", text=text))
+    while library.indexer.step():
+        pass
+    question = "Which dentist moved in May?"
+    found = library.engine.search(ANN, question, ANY, READ + 5)
+    likely = library.confidence.rate(question, found.hits)
+    assert len(likely) > READ
+    assert max(likely[READ:]) <= min(likely[:READ])
 
 
 @pytest.mark.parametrize("known", WEIGHTS)
