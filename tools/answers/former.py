@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from storage.people.models import FormerFact
 from tools.answers.dates import utc
-from tools.core.result import ToolModel
+from tools.core.result import AnyJson, ToolModel
 
 __all__ = ["FormerValue", "former_values"]
 
@@ -22,7 +21,7 @@ class FormerValue(ToolModel):
     """
 
     name: str
-    value: Any
+    value: AnyJson
     until: str
 
     @classmethod

@@ -6,12 +6,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from tools.core.content import Attachment, Block, decode_block, encode_block
 from tools.core.errors import ErrorType, ToolError, as_typed
 
 __all__ = [
+    "AnyJson",
     "OmitNone",
     "ToolFailure",
     "ToolModel",
@@ -30,6 +31,20 @@ NARROWING = (
 ValueT = TypeVar("ValueT")
 OmitNone = Annotated[ValueT | None, Field(exclude_if=lambda value: value is None)]
 """The type of a field of a result that is left out where it is None."""
+
+
+AnyJson = Annotated[
+    Any,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": kind}
+                for kind in ("string", "number", "boolean", "object", "array", "null")
+            ]
+        }
+    ),
+]
+"""Any value, said so that a client which wants a type finds one."""
 
 
 class ToolModel(BaseModel):

@@ -33,7 +33,7 @@ def list_system_config(
     ] = "",
     include_descriptions: Annotated[bool, Field(description="Say what each is for")] = False,
 ) -> Options:
-    """Lists the keys of a system spec, with types and defaults."""
+    """Lists what a system spec may say, with types and defaults."""
     found = bundled().system_options.values()
     chosen = (each for each in found if each.name.startswith(prefix))
     return Options.of(chosen, bundled().version, described=include_descriptions)

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, FiniteFloat, ValidationError
 
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
@@ -65,7 +65,7 @@ class DatasetSource(ToolModel):
     path: Annotated[FileOrDirectory | None, Field(description="File, directory or name there")] = (
         None
     )
-    weight: Annotated[float | None, Field(ge=0, description="Share of a sample")] = None
+    weight: Annotated[FiniteFloat | None, Field(ge=0, description="Share of a sample")] = None
 
 
 class DatasetMixture(ToolModel):

@@ -156,7 +156,7 @@ def validate_dataset_spec(
     dataset_spec: Annotated[DatasetSpec, Field(description="As build_dataset_spec answers it")],
     executor_type: _Executor = "default",
 ) -> Checked:
-    """Checks a dataset spec: that the data are there, and have the keys; nothing is changed."""
+    """Checks a dataset spec: that the data are there, with its fields; nothing is changed."""
     from tools.data.checks.dataset import check_dataset
 
     return Checked.of(check_dataset(dataset_spec, executor_type, bundled(), context.sandbox))

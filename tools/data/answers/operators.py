@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import FiniteFloat
 
-from tools.core.result import OmitNone, ToolModel
+from tools.core.result import AnyJson, OmitNone, ToolModel
 from tools.data.catalogue.kinds import How, Kind
 
 if TYPE_CHECKING:  # a start needs no catalogue
@@ -51,7 +51,7 @@ class ParameterInfo(ToolModel):
     value_schema: dict[str, Any]
     description: str
     is_required: bool
-    default: Any = None
+    default: AnyJson = None
     computed: OmitNone[str] = None
 
     @classmethod

@@ -215,7 +215,7 @@ def test_skills_are_counted_and_told_where_no_client_is_shown_them(
 ) -> None:
     assert findings(cli("doctor", "--json"))["Skills"] == (
         True,
-        "3 skills, all listed by skills/list",
+        "4 skills, all listed by skills/list",
     )
     for name in ("big", "nameless", "unreadable"):
         (work / name).mkdir()
@@ -229,7 +229,7 @@ def test_skills_are_counted_and_told_where_no_client_is_shown_them(
     assert (ok, said.splitlines()) == (
         True,
         [
-            "5 skills, 3 of them listed by skills/list",
+            "6 skills, 4 of them listed by skills/list",
             "big is not: It has more than 512 files, or more than 16,777,216 bytes.",
             "nameless is not: It has no front matter.",
             f"{work / 'unreadable'} is left out: 'SKILL.md' is not text (1 bytes).",
