@@ -9,19 +9,15 @@ logistic regression for each kind of evidence that may be missing; every library
 
 from __future__ import annotations
 
-import argparse
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.confidence import SHOWN, Shelf, read_shelves
+from benchmarks.confidence import SHOWN, Shelf, answering, asked_for, stocked
 from benchmarks.remembered import RememberedEmbedder
 from storage.index.embedders.minilm import MiniLMEmbedder
-from storage.library import Library
 from storage.models import Identity, SearchFilter
 from storage.retrieval.confidence import WEIGHTS, Evidence
 
@@ -39,14 +35,9 @@ STEPS = 30
 
 def main() -> None:
     """Prints the weights."""
-    parser = argparse.ArgumentParser(description="Fits how sure a hit is.")
-    parser.add_argument("--xquad", type=Path, nargs="+", default=[], help="xquad.LANGUAGE.json")
-    parser.add_argument("--conversations", type=Path, help="LoCoMo's JSON")
-    parser.add_argument("--data", type=Path, nargs="+", default=[], help="folders in BEIR form")
-    arguments = parser.parse_args()
     embedder = RememberedEmbedder(MiniLMEmbedder())
     found: dict[str, list[tuple[Evidence, bool]]] = defaultdict(list)
-    for shelf in read_shelves(arguments.xquad, arguments.conversations, arguments.data):
+    for shelf in asked_for("Fits how sure a hit is."):
         found[shelf.name] += judged(shelf, embedder)
     for known in WEIGHTS:
         print(known, *(f"{weight:.2f}" for weight in fit(list(found.values()), *known)))
@@ -57,21 +48,13 @@ def judged(shelf: Shelf, embedder: Embedder) -> Iterator[tuple[Evidence, bool]]:
 
     Of a question that has an answer, the others are left out: they may answer as well.
     """
-    with tempfile.TemporaryDirectory() as directory:
-        library = Library(Path(directory), embedder)
-        own = library.shelf(Identity())
-        for new in shelf.stored:
-            own.add(new)
-        while library.indexer.step():
-            pass
+    with stocked(shelf, embedder) as library:
         for asked in shelf.questions[::2]:
             found = library.engine.search(Identity(), asked.text, SearchFilter(), SHOWN)
             evidence = library.confidence.evidence(asked.text, found.hits)
-            for hit, speaks in zip(found.hits, evidence, strict=True):
-                right = not asked.answers.isdisjoint({hit.context.raw_id, hit.chunk.content})
+            for speaks, right in zip(evidence, answering(asked, found), strict=True):
                 if right or not asked.answers:
                     yield speaks, right
-        library.close()
 
 
 def fit(

@@ -25,6 +25,7 @@ import tempfile
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,19 +90,24 @@ class Found:
 
 def main() -> None:
     """Runs the benchmark that the command line asks for."""
-    parser = argparse.ArgumentParser(description="How sure a search is.")
-    parser.add_argument("--xquad", type=Path, nargs="+", default=[], help="xquad.LANGUAGE.json")
-    parser.add_argument("--conversations", type=Path, help="LoCoMo's JSON")
-    parser.add_argument("--data", type=Path, nargs="+", default=[], help="folders in BEIR form")
-    arguments = parser.parse_args()
     found: dict[str, list[Found]] = defaultdict(list)
     embedder = RememberedEmbedder(MiniLMEmbedder())
-    for shelf in read_shelves(arguments.xquad, arguments.conversations, arguments.data):
+    for shelf in asked_for("How sure a search is."):
         found[shelf.name] += ask(shelf, embedder)
     for by_meaning in (True, False):
         print("meaning and words" if by_meaning else "words alone")
         for name, each in found.items():
             report(name, [one for one in each if one.by_meaning == by_meaning])
+
+
+def asked_for(description: str) -> Iterator[Shelf]:
+    """The libraries of the files that the command line names."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--xquad", type=Path, nargs="+", default=[], help="xquad.LANGUAGE.json")
+    parser.add_argument("--conversations", type=Path, help="LoCoMo's JSON")
+    parser.add_argument("--data", type=Path, nargs="+", default=[], help="folders in BEIR form")
+    arguments = parser.parse_args()
+    return read_shelves(arguments.xquad, arguments.conversations, arguments.data)
 
 
 def read_shelves(
@@ -200,27 +206,36 @@ def _some(questions: Sequence[Asked], count: int) -> list[Asked]:
     return sorted(questions, key=lambda asked: zlib.crc32(asked.text[::-1].encode()))[:count]
 
 
-def ask(shelf: Shelf, embedder: Embedder) -> Iterator[Found]:
-    """Stores a set in a fresh library and asks its questions."""
-    with tempfile.TemporaryDirectory() as directory:
-        library = Library(Path(directory), embedder)
+@contextmanager
+def stocked(shelf: Shelf, embedder: Embedder) -> Iterator[Library]:
+    """A fresh library that holds a set, all of it embedded."""
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        closing(Library(Path(directory), embedder)) as library,
+    ):
         own = library.shelf(Identity())
         for new in shelf.stored:
             own.add(new)
         while library.indexer.step():
             pass
+        yield library
+
+
+def ask(shelf: Shelf, embedder: Embedder) -> Iterator[Found]:
+    """Stores a set in a fresh library and asks its questions."""
+    with stocked(shelf, embedder) as library:
         for asked in shelf.questions[1::2]:  # `benchmarks.calibration` used the others
             for alpha in (None, 0.0):
                 found = library.engine.search(
                     Identity(), asked.text, SearchFilter(), SHOWN, alpha=alpha
                 )
                 sure = library.confidence.judge(asked.text, found)
-                ranked, hits = (_answering(asked, result) for result in (found, sure))
+                ranked, hits = (answering(asked, result) for result in (found, sure))
                 yield Found(asked, alpha is None, ranked, hits)
-        library.close()
 
 
-def _answering(asked: Asked, result: SearchResult) -> tuple[bool, ...]:
+def answering(asked: Asked, result: SearchResult) -> tuple[bool, ...]:
+    """Whether each hit answers."""
     named = ({hit.context.raw_id, hit.chunk.content} for hit in result.hits)
     return tuple(not asked.answers.isdisjoint(names) for names in named)
 

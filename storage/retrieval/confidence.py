@@ -154,8 +154,9 @@ class Confidence:
         """What speaks for each hit."""
         readings = self._readings(question, hits[:READ])
         readings += [None] * (len(hits) - len(readings))
+        floor = self._floor(question)
         return [
-            Evidence(reading, self._nearness(question, hit), hit.coverage)
+            Evidence(reading, _nearness(hit, floor), hit.coverage)
             for reading, hit in zip(readings, hits, strict=True)
         ]
 
@@ -176,16 +177,19 @@ class Confidence:
         except StorageUnavailableError:
             return [None] * len(texts)  # words and meaning still tell
 
-    def _nearness(self, question: str, hit: SearchHit) -> float | None:
-        if hit.dense is None:
-            return None
+    def _floor(self, question: str) -> float | None:
+        """The embedder's floor of similarity; None where it cannot read the question."""
         try:
             embedder = self._models.current()[1]
         except StorageUnavailableError:
             return None
-        if not understands(embedder, question):
-            return None
-        return max(hit.dense - embedder.floor, 0.0) / (1 - embedder.floor)
+        return embedder.floor if understands(embedder, question) else None
+
+
+def _nearness(hit: SearchHit, floor: float | None) -> float | None:
+    if hit.dense is None or floor is None:
+        return None
+    return max(hit.dense - floor, 0.0) / (1 - floor)
 
 
 def _is_spelled_out(hit: SearchHit) -> bool:

@@ -49,6 +49,8 @@ class CrossEncoder:
         """
         import numpy as np
 
+        if is_spaceless(question):
+            return [None] * len(passages)
         tokenizer, session = self._model()
         pairs = tokenizer.encode_batch([(question, passage) for passage in passages])
         logits: list[float | None] = [None] * len(pairs)
@@ -62,9 +64,7 @@ class CrossEncoder:
             logits[row] = float(session.run(None, asked)[0][0, 0])
 
         readable = [
-            row
-            for row, pair in enumerate(pairs)
-            if not is_spaceless(question) and _is_english(pair.sequence_ids, pair.word_ids)
+            row for row, pair in enumerate(pairs) if _is_english(pair.sequence_ids, pair.word_ids)
         ]
         run_each(read, sorted(readable, key=lambda row: -len(pairs[row].ids)))
         return logits
