@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from server.composition.current_policy import counting_file
+from server.composition.data import data_environment
 from server.settings.settings import Settings
 from storage.library import Library
 from storage.locks import locked
@@ -278,10 +279,9 @@ def make_cells(settings: Settings) -> Cells:
 
 def make_data_workers(settings: Settings, environ: Mapping[str, str]) -> DataWorkers:
     """What runs recipes, in processes that see nothing of the user's."""
-    from tools.data.running.environment import DataEnvironment
     from tools.data.running.workers import PROGRAM, DataWorkers
 
-    environment = DataEnvironment(settings.data_dir, environ=environ)
+    environment = data_environment(settings, environ)
     limits = replace(_limits(settings), cpu_seconds=0)  # they have deadlines, and stay for the next
 
     def make(root: Path, free: bool) -> Processes:
