@@ -279,6 +279,7 @@ def make_cells(settings: Settings) -> Cells:
 
 def make_data_workers(settings: Settings, environ: Mapping[str, str]) -> DataWorkers:
     """What runs recipes, in processes that see nothing of the user's."""
+    from tools.data.running.checkpoints import Checkpoints
     from tools.data.running.workers import PROGRAM, DataWorkers
 
     environment = data_environment(settings, environ)
@@ -297,7 +298,7 @@ def make_data_workers(settings: Settings, environ: Mapping[str, str]) -> DataWor
         )
         return _make_bare_processes(own, (environment.path, PROGRAM.parent), limits, root)
 
-    return DataWorkers(environment, make)
+    return DataWorkers(environment, Checkpoints(settings.data_dir / "checkpoints"), make)
 
 
 def _make_bare_processes(

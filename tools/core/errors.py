@@ -65,6 +65,7 @@ __all__ = [
     "UnsendableError",
     "UpstreamError",
     "as_tool_error",
+    "as_typed",
     "only_cause",
 ]
 
@@ -90,15 +91,19 @@ ErrorType = Literal[
 ]
 
 
+def as_typed(text: str, command: str) -> str:
+    """Returns a text with each command `toolcrib …` as it is typed on the user's machine."""
+    return text.replace("`toolcrib ", f"`{command} ")
+
+
 class ToolError(Exception):
     """A failure that is part of a tool's interface.
 
     Attributes:
         message: What was wrong, with which value.
         suggestions: Values or names that would have worked.
-        next_actions: What to do now, one sentence each, shown as `Words` has it: a command for the
-            user stands there as `toolcrib …` in backticks, and one that speaks of parameters or
-            tools is an `Action`.
+        next_actions: What to do now, one sentence each; a command for the user stands there as
+            `toolcrib …` in backticks, and is shown as `as_typed` has it.
     """
 
     error_type: ErrorType = "internal"

@@ -71,6 +71,8 @@ class RunReport(ToolModel):
         kept: Some rows that are left.
         dropped: Some rows that are not, with the operator that dropped each.
         written: The files that were written.
+        went_on_after: The last operator that was not run again, since an earlier run of the same
+            had kept what it left; absent where all were run.
     """
 
     dry_run: bool
@@ -81,11 +83,14 @@ class RunReport(ToolModel):
     kept: list[ShownRow]
     dropped: list[ShownRow]
     written: list[WrittenFile]
+    went_on_after: OmitNone[str] = None
 
     def to_text(self) -> str:
         """A line for the whole, one for each operator, and one for each row that is shown."""
         what = "A try on the first rows" if self.dry_run else "Done"
         lines = [f"{what}: {self.rows_in} rows in, {self.rows_out} out."]
+        if self.went_on_after is not None:
+            lines.append(f"Went on after {self.went_on_after}, from where an earlier run ended.")
         for step in self.steps:
             lines.append(f"- {step.operator}: {step.rows_in} -> {step.rows_out}")
             if step.failed:

@@ -11,7 +11,6 @@ from typing import Literal
 
 import anyio.to_thread
 
-from tools.core.calling.words import Action
 from tools.core.context import RequestContext
 from tools.core.errors import ConflictError, InvalidArgumentsError, NotFoundError
 from tools.data.answers.runs import CleanedDataset, RunReport, WrittenFile
@@ -70,9 +69,7 @@ async def clean(  # each is one choice of the caller
     if key is None:
         raise InvalidArgumentsError(
             f"No field of {source} holds texts.",
-            next_actions=[
-                Action("Look at it with {}, and give the {}.", "inspect_dataset", "text_key")
-            ],
+            next_actions=["Look at it with inspect_dataset, and give the text_key."],
         )
     plan = _plan(source, work, output, key, seen, keep_stats=keep_stats)
     beside = Beside(output)
@@ -136,10 +133,7 @@ def check_free(sandbox: Sandbox, paths: Sequence[str]) -> None:
             sandbox.read(path, max_bytes=0)
             raise ConflictError(
                 f"{path} is there already.",
-                next_actions=[
-                    Action("Give {} to replace it.", "overwrite=true"),
-                    Action("Or give another {}.", "output_path"),
-                ],
+                next_actions=["Give another output_path, or overwrite=true to replace it."],
             )
 
 

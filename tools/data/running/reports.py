@@ -57,6 +57,9 @@ def to_markdown(report: RunReport, source: WrittenFile, recipe: str, chart: str)
     files = [source, *report.written]
     lines += [f"| {_cell(each.path)} | {each.size} | `{each.sha256}` |" for each in files]
     lines += ["", f"Run with Data-Juicer {VERSION} by the recipe `{recipe}`.", ""]
+    if report.went_on_after is not None:
+        after = f"This run went on after `{report.went_on_after}`, from where an earlier one ended."
+        lines += [after, ""]
     lines += ["| operator | rows in | rows out | dropped | skipped by errors |"]
     lines += ["|---|---|---|---|---|"]
     lines += [

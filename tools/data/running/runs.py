@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import anyio
 import anyio.to_thread
 
-from tools.core.calling.words import Action
 from tools.core.context import RequestContext
 from tools.core.errors import (
     ConflictError,
     DeadlineError,
     InvalidArgumentsError,
-    NotFoundError,
+    ToolError,
 )
 from tools.data.answers.runs import RunReport
-from tools.data.checks.rows import is_directory
 from tools.data.recipe import Recipe
+from tools.data.running.checkpoints import Resuming, keys_of
 from tools.data.running.staging import Stage
 from tools.data.running.workers import workers_of
-from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["TRIED_ROWS", "run_recipe"]
 
@@ -52,7 +50,7 @@ async def run_recipe(
     Raises:
         UnavailableError: Data-Juicer is not set up, or lacks what an operator needs.
         InvalidArgumentsError: The recipe or its data is wrong.
-        ConflictError: It would replace what it reads, or add to what a folder holds.
+        ConflictError: It would replace what it reads.
         DeadlineError: It took too long.
         ToolError: As the methods of Sandbox, and for whatever an operator failed of.
     """
@@ -63,8 +61,6 @@ async def run_recipe(
             next_actions=["Try it with executor_type: default, or on a file with fewer rows."],
         )
     _check_paths(recipe, context)
-    if on_cluster:
-        _check_new(context.sandbox, recipe.dataset.export_path)
     workers = await workers_of(context.machine)
     with anyio.move_on_after(seconds):
         async with workers.directory() as directory:
@@ -78,13 +74,47 @@ async def run_recipe(
                 "sample": SHOWN,
                 "limit": TRIED_ROWS if dry_run else None,
             }
+            keys = []
+            if not (dry_run or on_cluster):
+                runs_on = await anyio.to_thread.run_sync(workers.runs_on)
+                keys = keys_of(config, directory, stage.content, runs_on)
+            resuming = Resuming(workers.checkpoints, keys, directory)
             is_own = bool(recipe.process.custom_operator_paths)
-            answer = await workers.ask(asked, context, alone=is_own, free=on_cluster)
-            return await _delivered(recipe, stage, answer, dry_run=dry_run)
+            ask = partial(workers.ask, alone=is_own, free=on_cluster)
+            answer = await _resumable(ask, asked, resuming, recipe, context)
+            report = await _delivered(recipe, stage, answer, dry_run=dry_run)
+            await anyio.to_thread.run_sync(resuming.end)
+            return report
     raise DeadlineError(
         f"The recipe was ended after {seconds:g} seconds; nothing was written.",
-        next_actions=["Give it fewer rows.", Action("Or give it more {}.", "timeout_seconds")],
+        next_actions=["Give it more timeout_seconds, or fewer rows."],
     )
+
+
+async def _resumable(
+    ask: Callable[[Mapping[str, Any], RequestContext], Awaitable[Mapping[str, Any]]],
+    asked: Mapping[str, Any],
+    resuming: Resuming,
+    recipe: Recipe,
+    context: RequestContext,
+) -> Mapping[str, Any]:
+    """Has a worker go on from what is kept, and keeps what it has done if it does not succeed."""
+
+    async def heard(done: float, total: float | None, message: str | None) -> None:
+        await anyio.to_thread.run_sync(resuming.take)
+        await context.report_progress(done, total, message)
+
+    before = await anyio.to_thread.run_sync(resuming.begin)
+    try:
+        return await ask({**asked, **before}, replace(context, report_progress=heard))
+    except BaseException as error:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(resuming.take)
+        if isinstance(error, ToolError) and resuming.done:
+            last = recipe.process.operators[resuming.done - 1].name
+            goes_on = f"Run it again with the same data: it goes on after {last}."
+            error.next_actions = (*error.next_actions, goes_on)
+        raise
 
 
 async def _delivered(
@@ -107,15 +137,4 @@ def _check_paths(recipe: Recipe, context: RequestContext) -> None:
         raise ConflictError(
             f"export_path: {dataset.export_path} is what the recipe reads; it is never replaced.",
             next_actions=["Give another export_path."],
-        )
-
-
-def _check_new(sandbox: Sandbox, export: str) -> None:
-    """Goes on where a folder of parts can be made; those of two runs would be taken for one."""
-    with suppress(NotFoundError):
-        if is_directory(sandbox, export) and not sandbox.list_directory(export, limit=1).entries:
-            return
-        raise ConflictError(
-            f"export_path: {export} is there; a run on a cluster writes a folder of parts.",
-            next_actions=["Give another export_path, or remove what is there."],
         )

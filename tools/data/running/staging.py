@@ -6,12 +6,11 @@ a run has written replaces a file only when the run has succeeded.
 
 from __future__ import annotations
 
-import shutil
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tools.core.calling.words import Action
 from tools.core.errors import InvalidArgumentsError, UnavailableError
 from tools.data.answers.runs import WrittenFile
 from tools.data.checks.rows import is_directory
@@ -46,6 +45,12 @@ class Stage:
         self._directory = directory
         self._results = directory / "out"
         self._count = 0
+        self._content = hashlib.sha256()
+
+    @property
+    def content(self) -> str:
+        """The digest of all that was copied in."""
+        return self._content.hexdigest()
 
     def config(self, recipe: Recipe) -> dict[str, Any]:
         """Copies in what a recipe reads, and returns its configuration for the worker; blocks.
@@ -74,7 +79,7 @@ class Stage:
             self._copy(path, named)
             return str(named)
         target.mkdir()
-        for file in files_of(self._sandbox, path):
+        for file in sorted(files_of(self._sandbox, path), key=lambda each: each.path):
             inner = target / PurePosixPath(file.path).relative_to(self._sandbox.relative(path))
             inner.parent.mkdir(parents=True, exist_ok=True)
             self._copy(file.path, inner)
@@ -90,21 +95,20 @@ class Stage:
             UnavailableError: If a file is too large.
             ToolError: As the methods of Sandbox.
         """
-        made = sorted(path for path in self._results.rglob("*") if path.is_file())
+        seen = Sandbox(self._directory.parent)  # whatever links a worker leaves lead nowhere
+        results = f"{self._directory.name}/{self._results.name}"
         folder = PurePosixPath(export_path).parent
         written = []
-        for path in made:
-            if path.stat().st_size > MOST_BYTES:
+        for made in sorted(files_of(seen, results), key=lambda each: each.path):
+            if made.size > MOST_BYTES:
                 raise UnavailableError(
-                    f"The result has {path.stat().st_size:,} bytes; at most {MOST_BYTES:,} are"
-                    " written to one file.",
-                    next_actions=[
-                        "Split the data set first.",
-                        Action("Or set {}, so that it is written in parts.", "export_shard_size"),
-                    ],
+                    f"The result has {made.size:,} bytes; at most {MOST_BYTES:,} are written to"
+                    " one file.",
+                    next_actions=["Set export_shard_size, so that it is written in parts."],
                 )
-            target = str(folder / path.relative_to(self._results))
-            done = self._sandbox.write(target, path.read_bytes())
+            target = str(folder / PurePosixPath(made.path).relative_to(results))
+            content = seen.read(made.path, max_bytes=MOST_BYTES).data
+            done = self._sandbox.write(target, content)
             written.append(WrittenFile(path=target, size=done.size, sha256=done.sha256))
         return written
 
@@ -122,8 +126,12 @@ class Stage:
         return {"dataset": mixture}
 
     def _copy(self, path: str, target: Path) -> None:
+        digest = hashlib.sha256(str(target.relative_to(self._directory)).encode(errors="replace"))
         with self._sandbox.open_read(path) as source, target.open("wb") as copy:
-            shutil.copyfileobj(source, copy, 1 << 20)
+            while piece := source.read(1 << 20):
+                digest.update(piece)
+                copy.write(piece)
+        self._content.update(digest.digest())
 
 
 def files_of(sandbox: Sandbox, path: str) -> Iterator[Entry]:

@@ -6,6 +6,7 @@ what it reads is copied in there, and what it wrote is taken from there.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -19,10 +20,10 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskStatus
 
-from tools.core.calling.words import Action
 from tools.core.context import RequestContext
 from tools.core.errors import ToolError, UnavailableError
 from tools.core.machine import Machine, first_use
+from tools.data.running.checkpoints import Checkpoints
 from tools.data.running.environment import DataEnvironment, Installed
 from tools.functions.programs.cell_process import CellProcess
 from tools.functions.workers.background import Background
@@ -46,15 +47,7 @@ IDLE_SECONDS = 300.0
 MOST_AT_ONCE = 2
 """Workers that run recipes; each keeps a processor busy."""
 
-LOOK = (
-    Action("Look at the rows with {}.", "inspect_dataset"),
-    Action("Look at the operator with {}.", "get_operator_info"),
-)
-"""What is to be done where a worker knows nothing better."""
-
-_START = "import sys; sys.path.append(sys.argv.pop()); from worker.main import main; main({})"
-"""Starts it; put in is whether on a cluster."""
-
+_START = "import sys; sys.path.append(sys.argv.pop()); from worker.main import main; main()"
 _VARIABLES = {
     "HF_DATASETS_OFFLINE": "1",
     "HF_HUB_OFFLINE": "1",
@@ -69,20 +62,32 @@ class DataWorkers:
 
     Args:
         environment: Where Data-Juicer is.
+        checkpoints: What runs had done that did not succeed.
         make: Makes what starts programs that see one directory, and nothing of the user's; given
             True, programs that nothing confines, which reach a cluster.
     """
 
     def __init__(
-        self, environment: DataEnvironment, make: Callable[[Path, bool], Processes]
+        self,
+        environment: DataEnvironment,
+        checkpoints: Checkpoints,
+        make: Callable[[Path, bool], Processes],
     ) -> None:
         self.environment = environment
+        self.checkpoints = checkpoints
         self._make = make
         self._background = Background()
         self._places = anyio.Semaphore(MOST_AT_ONCE)
         self._root: PrivateDirectory | None = None
         self._processes: dict[bool, Processes] = {}
         self._idle: list[_Warm] = []
+
+    def runs_on(self) -> str:
+        """Returns what differs where a recipe may not leave the same rows; blocks."""
+        digest = hashlib.sha256(repr(self.environment.installed()).encode())
+        for path in sorted(PROGRAM.glob("*.py")):
+            digest.update(path.read_bytes())
+        return digest.hexdigest()
 
     def check(self) -> None:
         """Goes on where Data-Juicer is set up.
@@ -146,9 +151,7 @@ class DataWorkers:
             else:
                 await self._keep(warm)
         if message["is_error"]:
-            failure = decode_error({**message["structured"], "dismissed": None})
-            failure.next_actions = failure.next_actions or LOOK
-            raise failure
+            raise decode_error({**message["structured"], "dismissed": None})
         answer: Mapping[str, Any] = message["structured"]
         return answer
 
@@ -202,7 +205,7 @@ class DataWorkers:
             self._processes[free] = self._make(root, free)
         python = str(self.environment.python())
         command = Command(
-            argv=(python, "-s", "-E", "-c", _START.format(free), str(PROGRAM.parent)),
+            argv=(python, "-s", "-E", "-c", _START, str(PROGRAM.parent)),
             environment={**_VARIABLES, "RAY_TMPDIR": gettempdir()},  # where a cluster is found
             session=("data",),  # processes of `dj-process` speak to each other by sockets
         )

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .failures import MissingPackageError
 
-__all__ = ["prepare", "switch_off"]
+__all__ = ["prepare", "read_in_order", "switch_off"]
 
 
 def prepare() -> None:
     """Loads what recipes need, so that the first is as fast as the next."""
     switch_off()
+    read_in_order()
     import datasets
 
     for module in ("core.data", "core.exporter", "core.preflight", "format.load"):
@@ -34,6 +35,19 @@ def switch_off() -> None:
 
     if find_spec("torch") is None:  # whose memory it would free after each operator
         base_op.free_models = _free_nothing
+
+
+def read_in_order() -> None:
+    """Has the files of a directory read in the order of their names, not in that of the disk."""
+    from data_juicer.format import formatter
+
+    find = formatter.find_files_with_suffix
+
+    def find_in_order(*arguments: Any, **options: Any) -> dict[str, list[str]]:
+        found = find(*arguments, **options)
+        return {suffix: sorted(found[suffix]) for suffix in sorted(found)}
+
+    formatter.find_files_with_suffix = find_in_order
 
 
 def _refuse(_loader: type, package: str, _options: object = None) -> NoReturn:

@@ -13,31 +13,44 @@ from typing import Any
 
 from .channel import Call
 from .failures import MISSING, MissingPackageError, NotHereError, OperatorError, RecipeError
-from .preparing import switch_off
+from .keeping import Keeper, Kept
+from .keeping_program import GOES_ON, can_keep, keep_between, kept_by
+from .preparing import read_in_order, switch_off
 from .reading import UNREADABLE
 
 __all__ = ["main", "run_program", "switch_off_on_cluster"]
 
-_START = "import sys; sys.path.append(sys.argv.pop(1)); from worker.program import main; main({})"
-"""Starts it; put in is whether on a cluster."""
+_START = (
+    "import json, sys; sys.path.append(sys.argv.pop(1)); from worker.program import main;"
+    " main(**json.loads(sys.argv.pop(1)))"
+)
+"""Starts it, with where this is and what `main` takes."""
 
 _SKIPPED = re.compile(r"\[lenient jsonl\] skip .*:(\d+): (.*)")
 _READ = re.compile(r"There are (\d+) sample\(s\) in the original dataset")
 _LEFT = re.compile(r"(\d+) samples left after filtering empty text")
-_STEP = re.compile(r"\[(\d+)/(\d+)\] OP \[(\w+)\] Done in ([\d.]+)s\. Left (\d+) samples")
+_STEP = re.compile(r"\[\d+/\d+\] OP \[(\w+)\] Done in ([\d.]+)s\. Left (\d+) samples")
 _FAILED = re.compile(r"An error occurred (?:during Op \[|in )(\w+)")
 
 _LAST_LINES = 60
 
 
-def main(on_cluster: bool) -> None:
-    """Runs `dj-process` in this process, which installs nothing, nor on its cluster."""
+def main(on_cluster: bool, keeping: dict[str, Any] | None) -> None:
+    """Runs `dj-process` in this process, which installs nothing, nor on its cluster.
+
+    Args:
+        on_cluster: Whether it runs the recipe on one.
+        keeping: What `keep_between` takes; None where nothing is kept.
+    """
     switch_off()
+    read_in_order()
     from multiprocess import connection
 
     connection.default_family = "AF_INET"  # Unix sockets are closed to confined programs
     if on_cluster:
         switch_off_on_cluster()
+    if keeping is not None:
+        keep_between(**keeping)
     from tools.process_data import main as process  # of Data-Juicer's own package of that name
 
     process()
@@ -63,12 +76,16 @@ def switch_off_on_cluster() -> None:
     ray.init = init_switched_off
 
 
-def run_program(config: dict[str, Any], directory: Path, call: Call) -> dict[str, Any]:
+def run_program(
+    config: dict[str, Any], directory: Path, keeper: Keeper, kept: Kept | None, call: Call
+) -> dict[str, Any]:
     """Runs a recipe in a process of its own.
 
     Args:
         config: The recipe.
         directory: For what is kept on the way.
+        keeper: Keeps what is done for another run.
+        kept: What an earlier run has left.
         call: Hears how far it is.
 
     Raises:
@@ -87,20 +104,24 @@ def run_program(config: dict[str, Any], directory: Path, call: Call) -> dict[str
     work = {"work_dir": str(directory / "work"), "ds_cache_dir": str(directory / "cache")}
     file.write_text(json.dumps({"open_monitor": False, **config, **work}), encoding="utf-8")
     executor = str(config.get("executor_type", "default"))
-    start = _START.format(executor != "default")
-    command = [sys.executable, "-s", "-E", "-c", start, str(Path(__file__).parents[1])]
+    keeping = keeper.options(kept) if can_keep(config) else None
+    options = {"on_cluster": executor != "default", "keeping": keeping}
+    command = [sys.executable, "-s", "-E", "-c", _START, str(Path(__file__).parents[1])]
     process = subprocess.Popen(  # noqa: S603  # ourselves
-        [*command, "--config", str(file)],
+        [*command, json.dumps(options), "--config", str(file)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
     )
-    told = _Told(executor)
+    told = _Told(executor, len(config["process"]), kept)
     try:
         for line in process.stdout or ():
-            if (said := told.take(line)) is not None:
+            if (done := kept_by(line)) is not None:
+                keeper.finish(told.kept(done))
+                call.report(*told.far("kept what is done"))
+            elif (said := told.take(line)) is not None:
                 call.report(*said)
             call.check()
         if process.wait() != 0:
@@ -118,9 +139,15 @@ class _Told:
 
     Args:
         executor: What runs the recipe.
+        operators: How many operators it has.
+        kept: What an earlier run has left, on which it may go on.
     """
 
-    def __init__(self, executor: str) -> None:
+    def __init__(self, executor: str, operators: int, kept: Kept | None) -> None:
+        self._operators = operators
+        self._kept = kept
+        self._went_on = False
+        self._done = 0
         self._engine = "dj-process" if executor == "default" else "ray"
         self._rows_in = 0
         self._rows = 0
@@ -137,6 +164,11 @@ class _Told:
         self._last.append(line.rstrip())
         if found := MISSING.search(line):  # it would go on, without the rows that failed of it
             raise MissingPackageError(found[1])
+        if self._kept is not None and GOES_ON in line:
+            self._went_on, self._done = True, self._kept.done
+            self._steps = [*self._kept.steps]
+            self._rows_in, self._rows = self._kept.rows_in, self._steps[-1]["rows_out"]
+            return self.far(f"Went on after {self._kept.last}")
         if found := _SKIPPED.search(line):
             self._errors.setdefault(UNREADABLE, []).append(f"line {found[1]}: {found[2]}")
         elif found := _READ.search(line):
@@ -151,13 +183,25 @@ class _Told:
         elif found := _FAILED.search(line):
             self._errors.setdefault(found[1], []).append(line.strip()[-500:])
         elif found := _STEP.search(line):
-            name, seconds, left = found[3], float(found[4]), int(found[5])
+            name, seconds, left = found[1], float(found[2]), int(found[3])
             self._steps.append(self._step(name, left, seconds))
-            return int(found[1]) + 1, int(found[2]) + 2, f"{name}: {left} rows"
+            self._done += 1
+            return self.far(f"{name}: {left} rows")
         return None
 
+    def far(self, message: str) -> tuple[float, float | None, str]:
+        """How far it is, and a message."""
+        return self._done + 1, self._operators + 2, message
+
+    def kept(self, done: int) -> dict[str, Any]:
+        """What another run has to know of the operators before."""
+        return {"done": done, "rows_in": self._rows_in, "steps": self._steps, "gone": {}}
+
     def report(self) -> dict[str, Any]:
+        """What came of the run."""
+        went_on = {"went_on_after": self._kept.last} if self._kept and self._went_on else {}
         return {
+            **went_on,
             "engine": self._engine,
             "rows_in": self._rows_in,
             "rows_out": self._rows,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from .channel import Call
+from .course import Course, text_keys
 from .failures import RecipeError
+from .keeping import Keeper, Kept, kept_in
 from .lines import naming_line
 from .program import run_program
-from .reading import JSONL, UNREADABLE, Columns, Read, read, rows_of
-from .steps import MOST_ERRORS, NUMBER, Outcome, can_run, make_operators, run_operator
-from .writing import write
+from .reading import JSONL, read, rows_of
+from .steps import can_run, make_operators, run_operator
 
 __all__ = ["run"]
 
@@ -24,14 +24,8 @@ _DIRECT = {
 }
 """Keys of a configuration that a direct run heeds, or that change no row."""
 
-_NO_TEXT = "(no text)"
-"""What stands for the reader, which leaves rows without a text out."""
-
 _BESIDES = 3
 """Steps of a run that are no operators: copying, which the server tells, reading and writing."""
-
-_CHARACTERS = 160
-"""Of a text that is shown."""
 
 
 def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
@@ -40,7 +34,8 @@ def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
     Args:
         message: `config` as Data-Juicer's, with absolute paths; `directory` for what is kept on the
             way; `sample`, how many rows are shown of each kind; `limit`, how many are read, or
-            None.
+            None; `keep_after`, the seconds of work that are worth keeping, or None; `kept`, where
+            that is what an earlier run has left, or None.
         call: Hears how far it is.
 
     Raises:
@@ -52,11 +47,12 @@ def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
     directory = Path(message["directory"])
     operators = None
     names = [next(iter(each)) for each in config["process"]]
-    is_here = config.get("executor_type", "default") == "default"
-    if is_here and config.keys() <= _DIRECT and _is_read_here(config):
+    keeper = Keeper(directory / "kept", message["keep_after"])
+    kept = kept_in(message["kept"])
+    if config.keys() <= _DIRECT and _is_read_here(config):
         operators = make_operators(config["process"], _common(config))
     if operators is None or not all(map(can_run, operators)):
-        return _run_program(config, directory, call)
+        return _run_program(config, directory, keeper, kept, call)
     call.report(1, len(operators) + _BESIDES, "Reading")
     source = read(
         config["dataset_path"],
@@ -65,7 +61,12 @@ def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
         add_suffix="suffix_filter" in names,
         lenient=bool(config.get("load_jsonl_lenient")),
     )
-    return _run(config, operators, source.first(message["limit"]), message["sample"], call)
+    course = Course(config, source.first(message["limit"]))
+    went_on = course.go_on(kept)
+    _operate(course, operators, keeper, call)
+    call.report(len(operators) + 2, len(operators) + _BESIDES, "Writing")
+    answer = course.written(message["sample"])
+    return {**answer, "went_on_after": kept.last} if kept and went_on else answer
 
 
 def _is_read_here(config: dict[str, Any]) -> bool:
@@ -75,9 +76,11 @@ def _is_read_here(config: dict[str, Any]) -> bool:
     return not config.get("load_jsonl_lenient") or (path.is_file() and not is_compressed)
 
 
-def _run_program(config: dict[str, Any], directory: Path, call: Call) -> dict[str, Any]:
+def _run_program(
+    config: dict[str, Any], directory: Path, keeper: Keeper, kept: Kept | None, call: Call
+) -> dict[str, Any]:
     try:
-        return run_program(config, directory, call)
+        return run_program(config, directory, keeper, kept, call)
     except RecipeError as error:
         path = config.get("dataset_path", "")
         if config.get("load_jsonl_lenient") or not path.endswith(JSONL):
@@ -85,37 +88,14 @@ def _run_program(config: dict[str, Any], directory: Path, call: Call) -> dict[st
         raise naming_line(error, Path(path)) from error
 
 
-def _run(
-    config: dict[str, Any], operators: list[Any], source: Read, sample: int, call: Call
-) -> dict[str, Any]:
-    texts = _texts(source, config)
-    columns = {**source.columns, NUMBER: source.numbers}
-    steps: list[dict[str, Any]] = []
-    gone = {line.number: UNREADABLE for line in source.broken}
-    if source.broken:
-        steps.append(_broken_step(source))
-    columns = _with_text(columns, config, steps, gone)
-    for done, operator in enumerate(operators, 2):
+def _operate(course: Course, operators: list[Any], keeper: Keeper, call: Call) -> None:
+    """Runs the operators that have not run."""
+    for operator in operators[course.done :]:
         name = operator._name
-        call.report(done, len(operators) + _BESIDES, f"{name}: {rows_of(columns)} rows")
-        before = rows_of(columns)
-        outcome = run_operator(operator, columns, call)
-        columns = outcome.columns
-        steps.append(_step(name, before, outcome))
-        gone.update(dict.fromkeys(outcome.dropped, name))
-    call.report(len(operators) + 2, len(operators) + _BESIDES, "Writing")
-    numbers = columns.pop(NUMBER)
-    write(columns, source.features, config)
-    return {
-        "engine": "direct",
-        "rows_in": len(source.numbers) + len(source.broken),
-        "rows_out": len(numbers),
-        "steps": steps,
-        "kept": [_shown(number, texts) for number in _first(numbers, sample)],
-        "dropped": [
-            {**_shown(number, texts), "operator": gone[number]} for number in _spread(gone, sample)
-        ],
-    }
+        message = f"{name}: {rows_of(course.columns)} rows"
+        call.report(course.done + 2, len(operators) + _BESIDES, message)
+        course.take(name, run_operator(operator, course.columns, call))
+        keeper.keep(course.columns, course.told)
 
 
 def _common(config: dict[str, Any]) -> dict[str, Any]:
@@ -127,94 +107,7 @@ def _common(config: dict[str, Any]) -> dict[str, Any]:
         "skip_op_error": True,
     }
     return {
-        "text_key": _text_keys(config)[0],
+        "text_key": text_keys(config)[0],
         "work_dir": str(Path(config["export_path"]).parent),
         **{key: config.get(key, default) for key, default in keys.items()},
     }
-
-
-def _text_keys(config: dict[str, Any]) -> list[str]:
-    keys = config.get("text_keys") or ["text"]
-    return [keys] if isinstance(keys, str) else list(keys)
-
-
-def _with_text(
-    columns: Columns, config: dict[str, Any], steps: list[dict[str, Any]], gone: dict[int, str]
-) -> Columns:
-    """The rows that have each of their texts; Data-Juicer reads no others.
-
-    Raises:
-        RecipeError: If there is no such column.
-    """
-    keys = _text_keys(config)
-    for key in keys:
-        if key not in columns:
-            known = ", ".join(repr(name) for name in columns if name != NUMBER)
-            raise RecipeError(f"text_keys: the rows have no field {key!r}; they have {known}.")
-    before = rows_of(columns)
-    keep = [all(columns[key][at] is not None for key in keys) for at in range(before)]
-    if all(keep):
-        return columns
-    outcome = Outcome(
-        {
-            name: [value for value, kept in zip(values, keep, strict=True) if kept]
-            for name, values in columns.items()
-        }
-    )
-    outcome.dropped = [
-        number for number, kept in zip(columns[NUMBER], keep, strict=True) if not kept
-    ]
-    steps.append(_step(_NO_TEXT, before, outcome))
-    gone.update(dict.fromkeys(outcome.dropped, _NO_TEXT))
-    return outcome.columns
-
-
-def _step(name: str, before: int, outcome: Outcome) -> dict[str, Any]:
-    return {
-        "operator": name,
-        "rows_in": before,
-        "rows_out": rows_of(outcome.columns),
-        "seconds": round(outcome.seconds, 3),
-        "failed": outcome.failed,
-        "errors": outcome.errors,
-    }
-
-
-def _broken_step(source: Read) -> dict[str, Any]:
-    """The lines that were left out, with what was wrong with the first."""
-    outcome = Outcome(source.columns)
-    outcome.failed = len(source.broken)
-    outcome.errors = [
-        f"line {each.number + 1}: {each.fault}" for each in source.broken[:MOST_ERRORS]
-    ]
-    return _step(UNREADABLE, len(source.numbers) + len(source.broken), outcome)
-
-
-def _texts(source: Read, config: dict[str, Any]) -> dict[int, Any]:
-    """The text of each row as it was read, and what could not be read, by their numbers."""
-    texts = source.columns.get(_text_keys(config)[0], [])
-    return {
-        **dict(zip(source.numbers, texts, strict=bool(texts))),
-        **{line.number: line.text for line in source.broken},
-    }
-
-
-def _shown(number: int, texts: dict[int, Any]) -> dict[str, Any]:
-    text = texts[number]
-    return {"row": number + 1, "text": "" if text is None else str(text)[:_CHARACTERS]}
-
-
-def _first(numbers: list[int], sample: int) -> list[int]:
-    return list(dict.fromkeys(numbers[: sample * 2]))[:sample]
-
-
-def _spread(gone: dict[int, str], sample: int) -> list[int]:
-    """The first rows that each operator dropped, as many of each."""
-    share = max(sample // max(len(set(gone.values())), 1), 1)
-    taken: Counter[str] = Counter()
-    shown = []
-    for number, operator in sorted(gone.items()):
-        taken[operator] += 1
-        if taken[operator] <= share:
-            shown.append(number)
-    return shown[:sample]
