@@ -1,12 +1,14 @@
-"""What a run of a recipe takes: operators called in a warm worker, and by `dj-process`.
+"""What a run of a recipe takes: operators called in a warm worker, beside `dj-process` and Ray.
 
     python -m benchmarks.recipes --environment DIR [--rows N] [--rounds N] [--json]
 
-Both run the same five operators on the same made-up rows, confined, and have to write the same
-bytes; the recipe of `dj-process` has one more key, which changes no row and is heeded by it alone.
-In between it is run once more by the worker, which keeps what each operator left, as long runs do
-now and then. Each round runs all three. The environment is the data directory that `toolcrib data
-setup` was run for.
+All run the same five operators on the same made-up rows. The first two are confined and have to
+write the same bytes; the recipe of `dj-process` has one more key, which changes no row and is
+heeded by it alone. In between it is run once more by the worker, which keeps what each operator
+left, as long runs do now and then. On Ray, a cluster of two nodes of this machine, the deduplicator
+is its counterpart for Ray, and the same texts have to come of it: which of those that are repeated
+stays is not fixed there. Each round runs all of them. The environment is the data directory that
+`toolcrib data setup` was run for.
 """
 
 from __future__ import annotations
@@ -15,16 +17,22 @@ import argparse
 import json
 import logging
 import random
+import shutil
 import statistics
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import anyio
 
+from benchmarks.ray_cluster import cluster
 from server.app import App, build
+from server.composition.safety import make_sandbox
 from server.settings.settings import Settings
+from tools.core.manager import SandboxToolManager
+from tools.data.applying import MOST_SECONDS
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, Step, SystemSpec
 from tools.data.running.checkpoints import AFTER_SECONDS
 from tools.data.running.workers import workers_of
@@ -46,8 +54,28 @@ KEYS: dict[str, dict[str, Any]] = {
     "direct": {},
     "kept": {},
     "dj-process": {"open_tracer": False},
+    "ray": {"executor_type": "ray"},
 }
 """By how it is run, the key that has it so."""
+ON_RAY: dict[str, dict[str, Any]] = {
+    **dict(list(STEPS.items())[:-1]),
+    "ray_document_deduplicator": {**STEPS["document_deduplicator"], "backend": "ray_actor"},
+}
+
+CONNECT = """
+import sys, time
+import ray
+started = time.perf_counter()
+ray.init(sys.argv[1], log_to_driver=False, logging_level="ERROR")
+
+@ray.remote
+def nothing():
+    pass
+
+ray.get(nothing.remote())
+print(time.perf_counter() - started)
+"""
+"""Connects, and has the cluster do nothing once."""
 
 
 def main() -> None:
@@ -88,37 +116,61 @@ async def measure(directory: Path, environment: Path, rows: int, rounds: int) ->
     data.mkdir()
     (data / "data-juicer").symlink_to(environment)
     _write_rows(root / "raw.jsonl", rows)
-    for way, keys in KEYS.items():
-        (root / f"{way}.yaml").write_text(_plan(way, keys).to_yaml(), encoding="utf-8")
     app = build(Settings(data_dir=data, root=root))
+    manager = app.personal.over(make_sandbox(app.settings, root))  # which has nobody to ask
     seconds: dict[str, list[float]] = {way: [] for way in KEYS}
-    async with app.running():
-        cold = await _timed(app, "direct")  # it starts the worker too
-        for _ in range(rounds):
-            for way, taken in seconds.items():
-                taken.append(await _timed(app, way))
-    assert len({(root / f"{way}.jsonl").read_bytes() for way in KEYS}) == 1
-    warm, kept, program = (statistics.median(seconds[way]) for way in KEYS)
+    started = time.perf_counter()
+    with cluster(environment) as address:
+        began = time.perf_counter() - started
+        KEYS["ray"]["ray_address"] = address
+        for way, keys in KEYS.items():
+            (root / f"{way}.yaml").write_text(_plan(way, keys).to_yaml(), encoding="utf-8")
+        python = [str(environment / "bin" / "python"), "-c", CONNECT, address]
+        connected = float((await anyio.run_process(python)).stdout)
+        async with app.running():
+            cold = await _timed(app, manager, "direct")  # it starts the worker too
+            for _ in range(rounds):
+                shutil.rmtree(root / "ray.jsonl", ignore_errors=True)  # it is never added to
+                for way, taken in seconds.items():
+                    taken.append(await _timed(app, manager, way))
+    confined = [way for way in KEYS if way != "ray"]
+    assert len({(root / f"{way}.jsonl").read_bytes() for way in confined}) == 1
+    parts = list((root / "ray.jsonl").iterdir())
+    assert _texts([root / "direct.jsonl"]) == _texts(parts)
+    warm, kept, program, on_ray = (statistics.median(seconds[way]) for way in KEYS)
     return {
         "first_run_with_its_worker": cold,
         "warm_worker": warm,
         "keeping_each_operator": kept,
         "dj_process": program,
         "dj_process_by_warm_worker": program / warm,
+        "ray": on_ray,
+        "ray_by_warm_worker": on_ray / warm,
+        "cluster_until_it_runs": began,
+        "cluster_until_it_has_done_nothing": connected,
+        "parts_of_ray": len(parts),
     }
 
 
-async def _timed(app: App, way: str) -> float:
+async def _timed(app: App, manager: SandboxToolManager, way: str) -> float:
     workers = await workers_of(app.machine)
     workers.checkpoints.after = 0 if way == "kept" else AFTER_SECONDS
     started = time.perf_counter()
-    result = await app.manager.execute("apply_recipe", {"plan_path": f"{way}.yaml"}, app.context)
-    assert result.structured["engine"] == ("dj-process" if way == "dj-process" else "direct")
+    asked = {"plan_path": f"{way}.yaml", "confirm": True, "timeout_seconds": MOST_SECONDS}
+    result = await manager.execute("apply_recipe", asked, app.context)
+    assert result.structured["engine"] == ("direct" if way == "kept" else way), result.text
     return time.perf_counter() - started
 
 
+def _texts(files: Sequence[Path]) -> list[str]:
+    """The texts of rows as the deduplicators compare them, in an order of their own."""
+    lines = (line for file in files for line in file.read_text(encoding="utf-8").splitlines())
+    return sorted(json.loads(line)["text"].casefold() for line in lines)
+
+
 def _plan(way: str, keys: dict[str, Any]) -> Plan:
-    operators = [Step(name=name, params=params) for name, params in STEPS.items()]
+    steps = ON_RAY if way == "ray" else STEPS
+    operators = [Step(name=name, params=params) for name, params in steps.items()]
     recipe = Recipe(
         dataset=DatasetSpec(
             dataset_path="raw.jsonl", export_path=f"{way}.jsonl", text_keys=["text"]

@@ -65,7 +65,6 @@ __all__ = [
     "UnsendableError",
     "UpstreamError",
     "as_tool_error",
-    "as_typed",
     "only_cause",
 ]
 
@@ -91,19 +90,15 @@ ErrorType = Literal[
 ]
 
 
-def as_typed(text: str, command: str) -> str:
-    """Returns a text with each command `toolcrib …` as it is typed on the user's machine."""
-    return text.replace("`toolcrib ", f"`{command} ")
-
-
 class ToolError(Exception):
     """A failure that is part of a tool's interface.
 
     Attributes:
         message: What was wrong, with which value.
         suggestions: Values or names that would have worked.
-        next_actions: What to do now, one sentence each; a command for the user stands there as
-            `toolcrib …` in backticks, and is shown as `as_typed` has it.
+        next_actions: What to do now, one sentence each, shown as `Words` has it: a command for the
+            user stands there as `toolcrib …` in backticks, and one that speaks of parameters or
+            tools is an `Action`.
     """
 
     error_type: ErrorType = "internal"

@@ -20,6 +20,7 @@ from tools.core.audit.secret_arguments import SecretArguments, SecretTools
 from tools.core.calling.nested import Made, ToolCall, run_batch
 from tools.core.calling.running import check_depth, in_time
 from tools.core.calling.turns import Turn, Turns
+from tools.core.calling.words import Words
 from tools.core.client import AnswersAwaitedError
 from tools.core.collections import Collections
 from tools.core.context import Calls, RequestContext
@@ -93,7 +94,7 @@ class SandboxToolManager:
         self._find_more = find_more
         self._turns = Turns()
         self._catalogue = catalogue or Catalogue(registry)
-        self._command = command
+        self._words = Words(command)
         self._redaction = redaction or Redaction()
         self._secrets = SecretTools(registry.get)
         self._jobs = jobs
@@ -132,7 +133,7 @@ class SandboxToolManager:
             failure = as_tool_error(
                 error, name, lambda text: self._redaction.text(secrets.text(text))
             )
-            told = secrets.told(ToolResult.failure(failure, command=self._command))
+            told = secrets.told(ToolResult.failure(failure, self._words))
             result = self._redaction.result(told)
         finally:  # a cancelled call is written down too
             await self._close(call, permission, result, is_final=is_final)
@@ -158,6 +159,12 @@ class SandboxToolManager:
         """The same path over other files."""
         path = copy(self)
         path._sandbox = sandbox  # noqa: SLF001  # it is of this very class
+        return path
+
+    def worded(self, words: Words) -> SandboxToolManager:
+        """The same path, whose failures are told in other words."""
+        path = copy(self)
+        path._words = words  # noqa: SLF001  # it is of this very class
         return path
 
     async def _take_path(

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
+from tools.core.calling.words import Words
 from tools.core.content import Attachment, Block, decode_block, encode_block
-from tools.core.errors import ErrorType, ToolError, as_typed
+from tools.core.errors import ErrorType, ToolError
 
 __all__ = [
     "AnyJson",
@@ -80,13 +81,13 @@ class ToolFailure(ToolModel):
     next_actions: list[str] = Field(default_factory=list)
 
     @classmethod
-    def of(cls, error: ToolError, *, command: str = "toolcrib") -> ToolFailure:
-        """Returns the failure that an exception is, with commands as the user types them."""
+    def of(cls, error: ToolError, words: Words | None = None) -> ToolFailure:
+        """Returns the failure that an exception is, in the words of who reads it."""
         return cls(
             error_type=error.error_type,
             message=error.message,
             suggestions=list(error.suggestions),
-            next_actions=[as_typed(action, command) for action in error.next_actions],
+            next_actions=(words or Words()).actions(error.next_actions),
         )
 
     def to_text(self) -> str:
@@ -143,9 +144,9 @@ class ToolResult:
         return replace(self, text=shown + note.format(shown=len(shown)), blocks=())
 
     @classmethod
-    def failure(cls, error: ToolError, *, command: str = "toolcrib") -> ToolResult:
+    def failure(cls, error: ToolError, words: Words | None = None) -> ToolResult:
         """Returns the result that an exception stands for; the arguments of ToolFailure.of."""
-        failure = ToolFailure.of(error, command=command)
+        failure = ToolFailure.of(error, words)
         return cls(failure.model_dump(mode="json"), failure.to_text(), is_error=True)
 
 

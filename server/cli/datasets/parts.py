@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from server.cli.datasets.places import relative
+from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
 
 __all__ = ["split"]
+
+TYPED = {"list_directory": "`ls`", "overwrite=true": "--overwrite"}
+"""What is typed for what the failures of tools speak of."""
 
 
 def split(  # noqa: PLR0913, PLR0917  # one parameter an option
@@ -26,9 +31,11 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
     config: ConfigOption = None,
 ) -> None:
     """Split rows into parts; rows with the same text come into the same part."""
-    from server.cli.datasets.wording import worded
     from server.composition.safety import make_sandbox
     from server.settings.sources import load
+    from tools.core.calling.words import Words
+    from tools.core.errors import ToolError
+    from tools.core.result import ToolFailure
     from tools.data.running.splitting import split as split_one
 
     shares = _shares(parts)
@@ -39,8 +46,12 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
         named = relative([path], here)
         sandbox = make_sandbox(settings, here if named else Path(path.anchor))
         [source] = named or [str(path)]
-        with worded():
+        try:
             report = split_one(sandbox, source, shares, seed=seed, overwrite=overwrite)
+        except ToolError as error:
+            words = Words(invocation(), TYPED)
+            typer.echo(ToolFailure.of(error, words).to_text(), err=True)
+            sys.exit(1)
         typer.echo(report.to_text())
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from server.cli.datasets.places import relative
+from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
 
 if TYPE_CHECKING:
@@ -42,6 +43,15 @@ KeepStats = Annotated[
 
 
 _PATHS = ("dataset_source", "output_path")
+
+TYPED = {
+    "inspect_dataset": "`toolcrib data inspect`",
+    "list_directory": "`ls`",
+    "output_path": "--output",
+    "overwrite=true": "--overwrite",
+    "text_key": "--text-key",
+}
+"""What is typed for tools and their parameters."""
 
 
 class Form(StrEnum):
@@ -119,6 +129,8 @@ def _asked(
     """The arguments of each call."""
     if output is not None and len(files) > 1:
         raise typer.BadParameter("--output goes with one FILE")
+    if output is not None and output.suffix not in {f".{form}" for form in Form}:
+        raise typer.BadParameter(f"--output: {output} does not end in .{', .'.join(Form)}")
     given = {name: value for name, value in options.items() if value is not None}
     return [
         {
@@ -134,14 +146,13 @@ def _call(
     name: str, asked: Sequence[Mapping[str, Any]], data_dir: Path | None, config: Path | None
 ) -> None:
     """Calls a tool once for each file, and prints what each call answers."""
-    from server.cli.datasets.wording import text_of
     from server.cli.opened import opened
     from server.cli.terminal.interruption import run
 
     with opened(data_dir=data_dir, config_file=config) as app:
         results = run(partial(_results, app, name, asked))
     for result in results:
-        typer.echo(text_of(result), err=result.is_error)
+        typer.echo(result.text, err=result.is_error)
     if any(result.is_error for result in results):
         sys.exit(1)
 
@@ -149,13 +160,15 @@ def _call(
 async def _results(app: App, name: str, asked: Sequence[Mapping[str, Any]]) -> list[ToolResult]:
     from server.cli.terminal.screen import console
     from server.composition.safety import make_sandbox
+    from tools.core.calling.words import Words
 
     here = Path.cwd()
-    beneath = app.personal.over(make_sandbox(app.settings, here))
+    anywhere = app.personal.worded(Words(invocation(), TYPED))
+    beneath = anywhere.over(make_sandbox(app.settings, here))
 
     async def result(given: Mapping[str, Any]) -> ToolResult:
         moved = _relative(given, here)
-        manager = app.personal if moved is None else beneath
+        manager = anywhere if moved is None else beneath
         return await manager.execute(name, moved or given, context)
 
     with console().status("") as status:

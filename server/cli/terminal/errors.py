@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from server.cli.invocation import invocation
 from server.settings import SettingsError
 from storage.errors import StorageError
-from tools.core.errors import ToolError, as_typed, only_cause
+from tools.core.calling.words import Words
+from tools.core.errors import ToolError, only_cause
 
 __all__ = ["reported"]
 
@@ -32,17 +33,17 @@ def reported() -> Iterator[None]:
             raise cause from None
         if not isinstance(cause, _KNOWN):
             raise
-        command = invocation()
-        sys.stderr.write("".join(f"{as_typed(line, command)}\n" for line in _lines(cause)))
+        words = Words(invocation(), typed={})
+        sys.stderr.write("".join(f"{line}\n" for line in _lines(cause, words)))
         sys.exit(1)
 
 
-def _lines(error: SettingsError | StorageError | ToolError) -> Iterator[str]:
-    yield f"Error: {error.message}"
+def _lines(error: SettingsError | StorageError | ToolError, words: Words) -> Iterator[str]:
+    yield words.text(f"Error: {error.message}")
     match error:
         case StorageError():
-            yield from error.suggestions
+            yield from map(words.text, error.suggestions)
         case ToolError():
             if error.suggestions:
                 yield "Did you mean: " + ", ".join(error.suggestions)
-            yield from error.next_actions
+            yield from words.actions(error.next_actions)

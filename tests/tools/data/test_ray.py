@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import socket
-import subprocess
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from benchmarks.ray_cluster import NODES, cluster
 from tools.data.running.environment import DataEnvironment
 from tools.data.running.workers import PROGRAM
 
@@ -29,6 +27,8 @@ switch_off_on_cluster()
 import ray
 ray.init(sys.argv[2])
 
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
+
 @ray.remote
 def use():
     from data_juicer.utils.lazy_loader import LazyLoader
@@ -37,7 +37,10 @@ def use():
     except ImportError as error:
         return f"{type(error).__name__}: {error}"
 
-print(ray.get(use.remote()))
+nodes = [each["NodeID"] for each in ray.nodes() if each["Alive"] and each["Resources"].get("CPU")]
+on = [use.options(scheduling_strategy=On(node, soft=False)) for node in nodes]
+for told in ray.get([each.remote() for each in on]):
+    print(told)
 """
 
 TEXT = "The bowline makes a loop that does not slip, even under load."
@@ -48,7 +51,7 @@ dataset_path: raw.jsonl
 export_path: out.jsonl
 text_keys: [text]
 executor_type: ray
-ray_address: {address}
+{address}
 process:
 - whitespace_normalization_mapper:
 - text_length_filter: {{min_len: 20}}
@@ -56,10 +59,11 @@ process:
 """
 
 
-def write(root: Path, address: str = "auto", more: str = "") -> str:
+def write(root: Path, address: str = "", more: str = "") -> str:
     rows = [{"text": TEXT}, {"text": "no"}, {"text": f"{TEXT} Again."}, {"text": TEXT}]
     (root / "raw.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (root / "plan.yaml").write_text(PLAN.format(address=address, more=more))
+    named = f"ray_address: {address}" if address else ""
+    (root / "plan.yaml").write_text(PLAN.format(address=named, more=more))
     return "plan.yaml"
 
 
@@ -74,25 +78,10 @@ async def result_of(workshop: Any, plan: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def cluster(data_juicer: DataEnvironment) -> Iterator[str]:
-    """The address of a cluster with Data-Juicer's own environment, which ends with the tests."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    ray = str(data_juicer.path / "bin" / "ray")
-    options = ("--include-dashboard=false", "--num-cpus=2", "--disable-usage-stats", "--block")
-    head = subprocess.Popen(
-        [ray, "start", "--head", "--node-ip-address=127.0.0.1", f"--port={port}", *options],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert head.stdout is not None
-    assert any("Ray runtime started" in line for line in head.stdout)
-    yield f"127.0.0.1:{port}"
-    os.killpg(head.pid, signal.SIGKILL)  # when asked, it waits for half a minute
-    head.communicate()
+def address(data_juicer: DataEnvironment) -> Iterator[str]:
+    """Of a cluster with Data-Juicer's own environment, which ends with the tests."""
+    with cluster(data_juicer.path) as started:
+        yield started
 
 
 async def test_a_person_is_asked_before_anything_runs_on_a_cluster(crib: Any) -> None:
@@ -119,11 +108,20 @@ async def test_where_confinement_is_required_nothing_runs_on_a_cluster(
     assert "system.sandbox" in told
 
 
+async def test_what_is_at_the_place_of_its_parts_is_never_added_to(crib: Any) -> None:
+    plan = write(crib.root)
+    (crib.root / "out.jsonl").mkdir()
+    (crib.root / "out.jsonl" / "part.json").write_text("mine")
+    kind, told = await crib.failure("apply_recipe", plan_path=plan, confirm=True)
+    assert kind == "conflict"
+    assert "out.jsonl is there" in told
+
+
 @pytest.mark.ray
 async def test_a_recipe_runs_on_a_cluster_and_writes_a_folder_of_parts(
-    workshop: Any, cluster: str
+    workshop: Any, address: str
 ) -> None:
-    plan = write(workshop.root, cluster, "- ray_document_deduplicator: {backend: ray_actor}")
+    plan = write(workshop.root, address, "- ray_document_deduplicator: {backend: ray_actor}")
     report = await result_of(workshop, plan)
     assert (report.get("engine"), report.get("rows_in"), report.get("rows_out")) == ("ray", 4, 2), (
         report
@@ -135,10 +133,20 @@ async def test_a_recipe_runs_on_a_cluster_and_writes_a_folder_of_parts(
 
 
 @pytest.mark.ray
-async def test_workers_of_a_cluster_install_nothing_either(
-    data_juicer: DataEnvironment, cluster: str
+@pytest.mark.usefixtures("address")
+async def test_the_cluster_of_this_machine_is_found_without_its_address(workshop: Any) -> None:
+    shutil.rmtree(workshop.root / "out.jsonl", ignore_errors=True)
+    report = await result_of(workshop, write(workshop.root))
+    assert (report.get("engine"), report.get("rows_out")) == ("ray", 3), report
+
+
+@pytest.mark.ray
+async def test_workers_of_each_node_install_nothing_either(
+    data_juicer: DataEnvironment, address: str
 ) -> None:
     ended = await anyio.run_process(
-        [data_juicer.python(), "-c", PROBE, str(PROGRAM.parent), cluster], check=False
+        [data_juicer.python(), "-c", PROBE, str(PROGRAM.parent), address], check=False
     )
-    assert ended.stdout.decode().splitlines()[-1:] == ["MissingPackageError: no_such_package"]
+    told = ended.stdout.decode().splitlines()
+    assert told[-NODES:] == ["MissingPackageError: no_such_package"] * NODES
+    assert len(told) == NODES

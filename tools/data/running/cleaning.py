@@ -11,6 +11,7 @@ from typing import Literal
 
 import anyio.to_thread
 
+from tools.core.calling.words import Action
 from tools.core.context import RequestContext
 from tools.core.errors import ConflictError, InvalidArgumentsError, NotFoundError
 from tools.data.answers.runs import CleanedDataset, RunReport, WrittenFile
@@ -69,7 +70,9 @@ async def clean(  # each is one choice of the caller
     if key is None:
         raise InvalidArgumentsError(
             f"No field of {source} holds texts.",
-            next_actions=["Look at it with inspect_dataset, and give the text_key."],
+            next_actions=[
+                Action("Look at it with {}, and give the {}.", "inspect_dataset", "text_key")
+            ],
         )
     plan = _plan(source, work, output, key, seen, keep_stats=keep_stats)
     beside = Beside(output)
@@ -133,7 +136,10 @@ def check_free(sandbox: Sandbox, paths: Sequence[str]) -> None:
             sandbox.read(path, max_bytes=0)
             raise ConflictError(
                 f"{path} is there already.",
-                next_actions=["Give another output_path, or overwrite=true to replace it."],
+                next_actions=[
+                    Action("Give {} to replace it.", "overwrite=true"),
+                    Action("Or give another {}.", "output_path"),
+                ],
             )
 
 

@@ -75,7 +75,7 @@ def _file(sandbox: Sandbox, path: str, sample: int) -> Seen:
     found = first_rows(sandbox, path)
     if found is None:
         raise InvalidArgumentsError(
-            f"dataset_source: {path} is of a form that is not read.",
+            f"{path} is of a form that is not read.",
             suggestions=[".jsonl", ".json", ".csv", ".tsv", ".parquet", "a folder of texts"],
             next_actions=["Give a file of one of these forms, or a folder of text files."],
         )
@@ -102,11 +102,11 @@ def _folder(sandbox: Sandbox, path: str, sample: int) -> Seen:
     data = [each for each in files if PurePath(each.path).suffix.lower()[1:] in get_args(Form)]
     if not data:
         raise InvalidArgumentsError(
-            f"dataset_source: {path} has no file that is read.",
+            f"{path} has no file that is read.",
             next_actions=[f"Give a folder with files ending in {', '.join(TEXTS)}, or one file."],
         )
     raise InvalidArgumentsError(
-        f"dataset_source: {path} is a folder of {len(data)} data files.",
+        f"{path} is a folder of {len(data)} data files.",
         suggestions=[each.path for each in data[:3]],
         next_actions=["Give one of its files."],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,18 +11,22 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from tools.core.calling.words import Action
 from tools.core.context import RequestContext
 from tools.core.errors import (
     ConflictError,
     DeadlineError,
     InvalidArgumentsError,
+    NotFoundError,
     ToolError,
 )
 from tools.data.answers.runs import RunReport
+from tools.data.checks.rows import is_directory
 from tools.data.recipe import Recipe
 from tools.data.running.checkpoints import Resuming, keys_of
 from tools.data.running.staging import Stage
 from tools.data.running.workers import workers_of
+from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["TRIED_ROWS", "run_recipe"]
 
@@ -50,7 +55,7 @@ async def run_recipe(
     Raises:
         UnavailableError: Data-Juicer is not set up, or lacks what an operator needs.
         InvalidArgumentsError: The recipe or its data is wrong.
-        ConflictError: It would replace what it reads.
+        ConflictError: It would replace what it reads, or add to what a folder holds.
         DeadlineError: It took too long.
         ToolError: As the methods of Sandbox, and for whatever an operator failed of.
     """
@@ -61,6 +66,8 @@ async def run_recipe(
             next_actions=["Try it with executor_type: default, or on a file with fewer rows."],
         )
     _check_paths(recipe, context)
+    if on_cluster:
+        _check_new(context.sandbox, recipe.dataset.export_path)
     workers = await workers_of(context.machine)
     with anyio.move_on_after(seconds):
         async with workers.directory() as directory:
@@ -87,7 +94,7 @@ async def run_recipe(
             return report
     raise DeadlineError(
         f"The recipe was ended after {seconds:g} seconds; nothing was written.",
-        next_actions=["Give it more timeout_seconds, or fewer rows."],
+        next_actions=["Give it fewer rows.", Action("Or give it more {}.", "timeout_seconds")],
     )
 
 
@@ -137,4 +144,15 @@ def _check_paths(recipe: Recipe, context: RequestContext) -> None:
         raise ConflictError(
             f"export_path: {dataset.export_path} is what the recipe reads; it is never replaced.",
             next_actions=["Give another export_path."],
+        )
+
+
+def _check_new(sandbox: Sandbox, export: str) -> None:
+    """Goes on where a folder of parts can be made; those of two runs would be taken for one."""
+    with suppress(NotFoundError):
+        if is_directory(sandbox, export) and not sandbox.list_directory(export, limit=1).entries:
+            return
+        raise ConflictError(
+            f"export_path: {export} is there; a run on a cluster writes a folder of parts.",
+            next_actions=["Give another export_path, or remove what is there."],
         )

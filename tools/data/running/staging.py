@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from tools.core.calling.words import Action
 from tools.core.errors import InvalidArgumentsError, UnavailableError
 from tools.data.answers.runs import WrittenFile
 from tools.data.checks.rows import is_directory
@@ -104,7 +105,10 @@ class Stage:
                 raise UnavailableError(
                     f"The result has {made.size:,} bytes; at most {MOST_BYTES:,} are written to"
                     " one file.",
-                    next_actions=["Set export_shard_size, so that it is written in parts."],
+                    next_actions=[
+                        "Split the data set first.",
+                        Action("Or set {}, so that it is written in parts.", "export_shard_size"),
+                    ],
                 )
             target = str(folder / PurePosixPath(made.path).relative_to(results))
             content = seen.read(made.path, max_bytes=MOST_BYTES).data

@@ -20,6 +20,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskStatus
 
+from tools.core.calling.words import Action
 from tools.core.context import RequestContext
 from tools.core.errors import ToolError, UnavailableError
 from tools.core.machine import Machine, first_use
@@ -47,7 +48,15 @@ IDLE_SECONDS = 300.0
 MOST_AT_ONCE = 2
 """Workers that run recipes; each keeps a processor busy."""
 
-_START = "import sys; sys.path.append(sys.argv.pop()); from worker.main import main; main()"
+LOOK = (
+    Action("Look at the rows with {}.", "inspect_dataset"),
+    Action("Look at the operator with {}.", "get_operator_info"),
+)
+"""What is to be done where a worker knows nothing better."""
+
+_START = "import sys; sys.path.append(sys.argv.pop()); from worker.main import main; main({})"
+"""Starts it; put in is whether on a cluster."""
+
 _VARIABLES = {
     "HF_DATASETS_OFFLINE": "1",
     "HF_HUB_OFFLINE": "1",
@@ -151,7 +160,9 @@ class DataWorkers:
             else:
                 await self._keep(warm)
         if message["is_error"]:
-            raise decode_error({**message["structured"], "dismissed": None})
+            failure = decode_error({**message["structured"], "dismissed": None})
+            failure.next_actions = failure.next_actions or LOOK
+            raise failure
         answer: Mapping[str, Any] = message["structured"]
         return answer
 
@@ -205,7 +216,7 @@ class DataWorkers:
             self._processes[free] = self._make(root, free)
         python = str(self.environment.python())
         command = Command(
-            argv=(python, "-s", "-E", "-c", _START, str(PROGRAM.parent)),
+            argv=(python, "-s", "-E", "-c", _START.format(free), str(PROGRAM.parent)),
             environment={**_VARIABLES, "RAY_TMPDIR": gettempdir()},  # where a cluster is found
             session=("data",),  # processes of `dj-process` speak to each other by sockets
         )

@@ -70,7 +70,8 @@ def failure_of(error: BaseException) -> dict[str, Any]:
         return _failure(
             "unavailable",
             f"{named} needs a package that is not installed here: {cause}.",
-            "Leave the operator out, or ask the user to run `toolcrib data setup --full`.",
+            "Leave the operator out.",
+            "Ask the user to run `toolcrib data setup --full`.",
         )
     if isinstance(cause, NotHereError):
         return _failure(
@@ -82,7 +83,8 @@ def failure_of(error: BaseException) -> dict[str, Any]:
         return _failure(
             "unavailable",
             f"{named} needs more memory than it may have.",
-            "Split the data set, or ask the user to raise system.memory_mb.",
+            "Split the data set.",
+            "Ask the user to raise system.memory_mb.",
         )
     if isinstance(cause, RecipeError):
         return _failure("invalid_arguments", str(cause), cause.action)
@@ -95,14 +97,13 @@ def failure_of(error: BaseException) -> dict[str, Any]:
     return _failure(
         "tool_failed",
         f"{named} failed: {said}" if isinstance(error, OperatorError) else said,
-        "Look at the rows with inspect_dataset, and at the operator with get_operator_info.",
     )
 
 
-def _failure(kind: str, message: str, action: str) -> dict[str, Any]:
+def _failure(kind: str, message: str, *actions: str) -> dict[str, Any]:
     return {
         "error_type": kind,
         "message": message[:LONGEST],
         "suggestions": [],
-        "next_actions": [action],
+        "next_actions": list(actions),
     }

@@ -14,13 +14,19 @@ _OFFERS: dict[str, Any] = {"offers": [], "problems": [], "files": []}
 """What a worker that has loaded answers; see `tools.functions.workers.messages`."""
 
 
-def main() -> None:
-    """Loads Data-Juicer, which takes seconds, and runs what it is told to."""
+def main(on_cluster: bool) -> None:
+    """Loads Data-Juicer, which takes seconds, and runs what it is told to.
+
+    Args:
+        on_cluster: Whether it has a cluster run everything, for which a program of its own loads
+            Data-Juicer.
+    """
     channel = Channel()
     channel.receive()  # what to load, of which nothing is meant for this worker
-    from .preparing import prepare
+    if not on_cluster:
+        from .preparing import prepare
 
-    prepare()
+        prepare()
     channel.send({"loaded": _OFFERS})
     calls: dict[int, Call] = {}
     while (message := channel.receive()) is not None:

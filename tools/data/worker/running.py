@@ -49,7 +49,8 @@ def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
     names = [next(iter(each)) for each in config["process"]]
     keeper = Keeper(directory / "kept", message["keep_after"])
     kept = kept_in(message["kept"])
-    if config.keys() <= _DIRECT and _is_read_here(config):
+    is_here = config.get("executor_type", "default") == "default"
+    if is_here and config.keys() <= _DIRECT and _is_read_here(config):
         operators = make_operators(config["process"], _common(config))
     if operators is None or not all(map(can_run, operators)):
         return _run_program(config, directory, keeper, kept, call)

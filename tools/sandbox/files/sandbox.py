@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from storage.keeping.changes.models import ABSENT, FileState
+from tools.core.calling.words import Action
 from tools.core.errors import InvalidArgumentsError, UnavailableError
 from tools.sandbox.files.editing import check_expected, whole_content
 from tools.sandbox.files.kept import ChangeKeeper, Found, digest_of, kept, look_for
@@ -43,7 +44,7 @@ __all__ = ["FileContent", "Sandbox", "Written"]
 MAX_PATH_BYTES = 4096
 """Longest path that is looked at, as PATH_MAX in Linux."""
 
-LIST_FIRST = "Call list_directory to see what is there."
+LIST_FIRST = Action("Call {} to see what is there.", "list_directory")
 
 
 Accepting = Callable[[str, bytes], contextlib.AbstractContextManager[None]]

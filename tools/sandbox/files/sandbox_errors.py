@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tools.core.calling.words import Action
 from tools.core.errors import (
     InvalidArgumentsError,
     NotFoundError,
@@ -42,8 +43,8 @@ _NOT_REGULAR = (
 )
 _OTHERWISE = (
     UnavailableError,
-    "The path {path!r} cannot be used now: {reason}.",
-    "Check the disk and the root {root!r}, then try again.",
+    "The path {path!r} in the root {root!r} cannot be used now: {reason}.",
+    "Check the disk and the root, then try again.",
 )
 _ERRORS: dict[int, tuple[type[ToolError], str, str]] = {
     errno.EXDEV: (
@@ -54,17 +55,17 @@ _ERRORS: dict[int, tuple[type[ToolError], str, str]] = {
     errno.ENOENT: (
         NotFoundError,
         "There is nothing at {path!r} in the root {root!r}.",
-        "Call list_directory to see what is there.",
+        Action("Call {} to see what is there.", "list_directory"),
     ),
     errno.EISDIR: (
         InvalidArgumentsError,
         "{path!r} names a directory, not a file.",
-        "Call list_directory for its entries, or give the path of a file.",
+        Action("Call {} for its entries, or give the path of a file.", "list_directory"),
     ),
     errno.ENOTDIR: (
         InvalidArgumentsError,
         "A part of {path!r} that should be a directory is not one.",
-        "Call list_directory on the part that exists.",
+        Action("Call {} on the part that exists.", "list_directory"),
     ),
     errno.ELOOP: (
         InvalidArgumentsError,
@@ -166,4 +167,4 @@ def explanation(error: Exception, path: str, root: Path) -> ToolError:
         code, reason = error.errno or 0, error.strerror or str(error)
     kind, message, advice = _ERRORS.get(code, _OTHERWISE)
     words = {"path": path, "root": str(root), "reason": reason, "length": len(path)}
-    return kind(message.format(**words), next_actions=[advice.format(**words)])
+    return kind(message.format(**words), next_actions=[advice])

@@ -44,13 +44,12 @@ def test_without_data_juicer_nothing_is_cleaned_and_the_command_is_told(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("inspect", "none.jsonl"), "Next: See with `ls` what is there."),
+        (("inspect", "none.jsonl"), "Next: Call `ls` to see what is there."),
         (
             ("clean", "n.jsonl"),
             "Next: Look at it with `toolcrib data inspect`, and give the --text-",
         ),
-        (("dedupe", "a.jsonl"), "Next: Give another --output, or --overwrite to replace it."),
-        (("export", "a.jsonl", "--output", "a.txt"), "--output"),
+        (("dedupe", "a.jsonl"), "Give --overwrite to replace it.\nNext: Or give another --output."),
     ],
 )
 def test_what_to_do_next_is_told_in_the_words_of_the_command(
@@ -71,7 +70,7 @@ def test_a_part_that_is_there_is_replaced_with_overwrite(cli: Command, work: Pat
     (work / "a.test.jsonl").write_text("mine")
     ended = cli("data", "split", "a.jsonl")
     assert ended.code == 1
-    assert "Give --overwrite to replace it." in ended.err
+    assert ended.err.endswith("Next: Give --overwrite to replace it.\n")
     assert cli("data", "split", "a.jsonl", "--overwrite").code == 0
 
 
@@ -91,6 +90,13 @@ def test_a_file_is_split_by_shares(cli: Command, work: Path) -> None:
 def test_shares_that_are_none_are_a_wrong_usage(cli: Command, work: Path, parts: str) -> None:
     (work / "a.jsonl").write_text(ROW)
     assert cli("data", "split", "a.jsonl", "--parts", parts).code == 2
+
+
+def test_an_output_of_another_form_is_a_wrong_usage(cli: Command, work: Path) -> None:
+    (work / "a.jsonl").write_text(ROW)
+    ended = cli("data", "export", "a.jsonl", "--output", "a.txt")
+    assert ended.code == 2
+    assert ".parquet" in ended.err
 
 
 @pytest.mark.data
