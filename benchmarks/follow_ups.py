@@ -45,7 +45,7 @@ from benchmarks.retrieval import ndcg, read_jsonl, recall
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity, NewContext, SearchFilter
-from storage.retrieval.query_text import rewrite
+from storage.retrieval.follow_ups import rewrite
 from storage.tokenize import STOP_WORDS, is_spaceless
 
 DEEP = 30

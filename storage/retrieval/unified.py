@@ -17,7 +17,7 @@ from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, Searc
 from storage.people.former import asks_for_past, is_former
 from storage.retrieval.answer_cache import AnswerCache
 from storage.retrieval.confidence import Confidence, in_order, least_shown
-from storage.retrieval.query_text import is_follow_up, rewrite
+from storage.retrieval.follow_ups import is_follow_up, rewrite
 from storage.retrieval.ranking import (
     UnifiedHit,
     candidates_of,

@@ -1,0 +1,232 @@
+"""Follow-ups: questions that cannot stand alone, and what they become.
+
+"And its limits?" finds nothing alone, so it is asked together with the query before it. Whatever
+can stand alone is left as it was asked: words of an earlier question would only lead away from it.
+
+Which is which, a logistic regression tells by the form of a question in English, German or Chinese:
+its function words and their neighbours, in which every other word is but a shape, and what stands
+before its pronouns. The weights were fitted by `python -m benchmarks.follow_ups --fit`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from storage.tokenize import is_spaceless, tokenize
+
+__all__ = ["features", "is_follow_up", "rewrite"]
+
+# The patterns are strings, which `re` compiles and keeps on first use: a start needs none of them.
+
+WEIGHTS_FILE = "follow_ups.json"
+"""Beside this module: the weight of each feature."""
+
+SURE = 0.5
+"""Sum of weights above which a query is completed: one that stands alone is hurt more by it."""
+
+LONGEST = 300
+"""Characters of the earlier query that are taken over."""
+
+MOST_READ = 200
+"""Characters of a query whose form is looked at: what is longer stands alone."""
+
+LONGEST_RUN = 3
+"""Neighbours that are a feature together."""
+
+_FUNCTION_WORDS = frozenset(
+    """
+    a an the this that these those it its he his him she her hers they them their theirs i me my
+    mine we us our you your one ones other others another any anything anyone anybody some something
+    someone somebody nothing nobody no not none never every each all both either neither same such
+    else only just even also too still yet already again instead then there here now more most less
+    least much many few enough so very who whom whose what which when where why how is are am was
+    were be been being isn aren wasn weren do does did doesn don didn has have had hasn haven can
+    could may might must shall should will would cannot won and or but if because since until while
+    before after once unless although than as of in on at for from to with without by about against
+    between into over under per during through near nearby off up down out like please tell show
+    list give explain go continue really okay ok yes thanks sort translate find
+
+    ein eine einen einem einer eines der die das den dem des dies diese dieser dieses diesen diesem
+    es er sie ihn ihm ihr ihre ihren ihrem ihrer ihnen sein seine seinem seinen seiner deren dessen
+    ich mich mir mein meine meinen meinem meiner wir uns unser unsere unserer unseren du dich dir
+    dein deine man sich jemand niemand nichts etwas irgendwas kein keine keinen andere anderen
+    anderer anderes beide beiden selbe selben gleiche alle alles jeder wer wem wen wessen welche
+    welcher welches welchen welchem wann wo wohin woher warum wieso weshalb wie wozu womit wofür
+    worauf worum ist sind waren bin bist wird werden wurde wurden würde wäre hat haben habe hast
+    hatte hatten kann können kannst könnte darf dürfen muss müssen soll sollen sollte will wollen
+    gibt gab geht und oder aber wenn falls weil dass ob bevor nachdem als seit bis ab von vom zu zum
+    zur im auf aus bei beim mit nach für ohne um über unter vor gegen zwischen pro außer nicht nur
+    auch noch schon sonst da dort hier dann danach davor dafür damit davon dazu darin daran darauf
+    darüber dabei drin jetzt nun mal denn doch sehr mehr weniger viel viele oft lange genau wieder
+    immer selbst sogar eigentlich bitte zeig erzähl liste sag gib erklär weiter wirklich
+    """.split()  # noqa: SIM905  # words read best as text
+)
+_FUNCTION_CHARACTERS = frozenset(
+    "的了吗呢吧啊么是在有不没无别也都还就才又再要会能可以该得应需想把被让给跟和与对从到往向比按用为因什怎"
+    "谁哪几多少何这那它他她我你您们咱个些次张本条件家位只第一二三四五六七八九十两天周月年日号点里上下前后"
+    "中间外内边最更太很真已经刚现当时候其另每各全所请来去过着地做说样如果除关于久大小长高远贵早晚好人"
+)
+_PRONOUNS = frozenset(
+    """
+    it its they them their theirs he him his she her hers er ihn ihm ihrem ihren ihrer sein seine
+    seinem seinen seiner sie es ihr ihre ihnen dessen deren
+    """.split()  # noqa: SIM905  # words read best as text
+)
+_THINGS = frozenset(["es", "it", "its"])
+_CLAUSAL = frozenset(["dass", "if", "ob", "that"])
+"""What begins the clause that "it" stands for: "is it true that"."""
+
+_POLITE = frozenset(["Ihnen", "Ihr", "Ihre", "Ihrem", "Ihren", "Ihrer", "Sie"])
+"""What within a sentence addresses the one who is asked."""
+
+_GERMAN_POINTING = frozenset(["das", "dem", "den", "der", "die", "dies"])
+_SUBORDINATE = frozenset(
+    """
+    if when once before after because while unless although since wenn falls bevor nachdem weil
+    sobald während
+    """.split()  # noqa: SIM905  # words read best as text
+)
+_CLASSES = {"wh": "什怎谁哪几多何", "self": "我你您咱", "pointing": "这那", "pronoun": "它他她"}
+_ENDINGS = ("ing", "ed", "er", "est", "ly", "s", "en", "t", "e")
+_WORD = r"\d+|[^\W\d_]+"
+_WITHIN = r"[\w,] $"
+"""What stands before a word within a sentence."""
+
+_CLITIC = r"['\u2019][^\W\d_]+"
+_CHARACTER = r"[a-zA-Z0-9]+|\w"
+_PERSON = r"(?i)\b(?:he|him|his|she|her|hers)\b"
+_NAME = (
+    r"(?<=[\w,] )(?!(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?\b|(?:Janu|Febru)ary\b|March\b"
+    r"|April\b|May\b|June\b|July\b|August\b|(?:Septem|Octo|Novem|Decem)ber\b)"
+    r"[A-ZÄÖÜ]\w*[a-z]\w*"
+)
+
+
+def rewrite(query: str, earlier: Sequence[str]) -> str:
+    """The query as it is to be asked.
+
+    Args:
+        query: What was asked.
+        earlier: What was asked before it in the same conversation, the latest last.
+
+    Returns:
+        The query itself where it stands alone, or nothing was said before it; else the latest
+        earlier query that stands alone, or the first of all, and the query. Where the query speaks
+        of a person, only the names are taken, also of the follow-ups since: what else was asked was
+        measured to lead away.
+    """
+    if not is_follow_up(query):
+        return query
+    said = [each for each in earlier if tokenize(each)]
+    if not said:
+        return query
+    # The first leans on nothing, whatever its form.
+    first = next((at for at in reversed(range(len(said))) if not is_follow_up(said[at])), 0)
+    subject = said[first]
+    if re.search(_PERSON, query):
+        named = (name for before in said[first:] for name in re.findall(_NAME, before))
+        subject = " ".join(dict.fromkeys(named)) or subject
+    return f"{_shortened(subject)} {query.strip()}"
+
+
+def is_follow_up(query: str) -> bool:
+    """Whether a query cannot stand alone: its form is that of one that points to what was said."""
+    weights = _weights()
+    return sum(weights.get(each, 0) for each in features(query)) > SURE
+
+
+def features(query: str) -> set[str]:
+    """What is true of the form of a query; nothing of mere keywords and of what is too long."""
+    if len(query) > MOST_READ or not _has_function_word(query):
+        return set()
+    return set(_of_characters(query) if is_spaceless(query) else _of_words(query))
+
+
+def _has_function_word(query: str) -> bool:
+    if is_spaceless(query):
+        return not _FUNCTION_CHARACTERS.isdisjoint(query)
+    return not _FUNCTION_WORDS.isdisjoint(re.findall(_WORD, query.casefold()))
+
+
+def _of_words(query: str) -> Iterator[str]:
+    plain = query.casefold() if query.isupper() or query.istitle() else re.sub(_CLITIC, "", query)
+    found = list(re.finditer(_WORD, plain))
+    shapes = [_shape(word, plain) for word in found]
+    yield from _runs(shapes)
+    names = shapes.count("N")
+    yield f"content {min(names + sum(shape[0] == '-' for shape in shapes), 6)}"
+    yield f"names {min(names, 3)}"
+    for at, word in enumerate(shapes):
+        before = shapes[:at]
+        if word in _PRONOUNS:
+            others = sum(shape[0] == "-" for shape in before)
+            kind = "thing" if word in _THINGS else "person"
+            if kind == "thing" and _CLAUSAL & set(shapes[at + 1 : at + 4]):
+                kind = "clause"
+            clause = " of a clause" if shapes[0] in _SUBORDINATE else ""
+            yield f"{kind}{clause} after {min(before.count('N'), 1)} {min(others, 2)}"
+        elif word in _GERMAN_POINTING and "N" not in shapes[at + 1 : at + 4]:
+            yield "no noun after a determiner"
+
+
+def _shape(word: re.Match[str], query: str) -> str:
+    """A function word; else whether a word is a number or looks like a name, or how it ends."""
+    written, folded = word.group(), word.group().casefold()
+    is_within = re.search(_WITHIN, query[: word.start()]) is not None
+    if is_within and written in _POLITE:
+        return "you"
+    if (is_within and written[0].isupper()) or (written.isupper() and len(written) > 1):
+        return "N"  # "IT" is no "it", "Will" no "will"
+    if folded in _FUNCTION_WORDS:
+        return folded
+    if written.isdigit():
+        return "#"
+    return "-" + next((end for end in _ENDINGS if folded.endswith(end)), "")
+
+
+def _of_characters(query: str) -> Iterator[str]:
+    """The same where words are not set apart: characters, and how long what says something is."""
+    said = re.findall(_CHARACTER, query)
+    shapes: list[str] = []
+    content = 0
+    for character in said:
+        if character in _FUNCTION_CHARACTERS:
+            shapes.append(character)
+            continue
+        content += 1
+        if shapes and shapes[-1][0] == "-":
+            shapes[-1] = f"-{min(int(shapes[-1][1:]) + 1, 4)}"
+        else:
+            shapes.append("-1")
+    yield from _runs(shapes)
+    yield f"characters {min(content, 7)}"
+    yield f"length {min(len(said) // 2, 8)}"
+    for name, characters in _CLASSES.items():
+        at = next((at for at, each in enumerate(said) if each in characters), None)
+        if at is not None:
+            before = sum(each not in _FUNCTION_CHARACTERS for each in said[:at])
+            yield f"{name} after {min(before, 3)}"
+            yield f"{name} before {min(content - before, 3)}"
+
+
+def _runs(shapes: Sequence[str]) -> Iterator[str]:
+    whole = ["^", *shapes, "$"]
+    for length in range(1, LONGEST_RUN + 1):
+        for at in range(len(whole) - length + 1):
+            yield " ".join(whole[at : at + length])
+
+
+@cache
+def _weights() -> dict[str, float]:
+    text = Path(__file__).with_name(WEIGHTS_FILE).read_text(encoding="utf-8")
+    weights: dict[str, float] = json.loads(text)
+    return weights
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(text.split()).rstrip("?.! \uff1f\u3002\uff01")
+    return text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0]
