@@ -17,6 +17,7 @@ from tools.data.applying import MOST_SECONDS
 __all__ = ["clean_dataset", "inspect_dataset", "list_dataset_fields"]
 
 SHOWN_ROWS = 3
+SHOWN_BROKEN = 5
 
 DatasetPath = Annotated[
     str,
@@ -59,6 +60,9 @@ async def inspect_dataset(
         about_rows=seen.about,
         text_key=text_key,
         repeated=_repeated(seen.rows, text_key),
+        looked=seen.looked or len(seen.rows),
+        not_readable=len(seen.broken),
+        first_not_readable=list(map(str, seen.broken[:SHOWN_BROKEN])),
         sample=[shown(row) for row in seen.rows[:SHOWN_ROWS]],
     )
 

@@ -177,6 +177,74 @@ async def test_lines_that_hold_no_row_are_left_out_and_told_where_that_is_asked_
     assert rows(workshop.root / "lenient.jsonl") == [{"text": "A whole row of some words."}]
 
 
+TABLE = b"""\
+id,text
+1,A whole row, of some words, unquoted.
+2,"A row that goes on
+in the next line."
+
+3,caf\xe9 and more words than a few
+4,Another whole row of some words.
+5,"A quote that is never closed
+6,The last whole row of some words.
+"""
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("more", [{}, {"open_tracer": False}])
+async def test_rows_of_a_table_that_do_not_fit_are_left_out_and_told_where_that_is_asked_for(
+    workshop: Any, more: dict[str, Any]
+) -> None:
+    (workshop.root / "raw.csv").write_bytes(TABLE)
+    lenient = {"load_dataset_kwargs": {"on_bad_lines": "skip"}, **more}
+    plan = save(workshop.root, CLEANING, source="raw.csv", export="table.jsonl", **lenient)
+    report = await workshop.call("apply_recipe", plan_path=plan)
+    assert report["engine"] == ("dj-process" if more else "direct")
+    assert (report["rows_in"], report["rows_out"]) == (6, 3)
+    assert report["steps"][0]["operator"] == "(not readable)"
+    assert report["steps"][0]["errors"] == [
+        "line 2: 4 fields, and the header has 2",
+        "line 6: not all of it is Unicode",
+        "line 8: a quote is never closed",
+    ]
+    assert [row["id"] for row in rows(workshop.root / "table.jsonl")] == [2, 4, 6]
+    seen = await workshop.call("inspect_dataset", dataset_source="raw.csv")
+    assert seen["first_not_readable"] == report["steps"][0]["errors"]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("more", [{}, {"open_tracer": False}])
+async def test_a_row_that_does_not_fit_its_table_is_named_with_what_leaves_it_out(
+    workshop: Any, more: dict[str, Any]
+) -> None:
+    (workshop.root / "raw.csv").write_bytes(TABLE)
+    plan = save(workshop.root, CLEANING, source="raw.csv", export="strict.jsonl", **more)
+    kind, told = await workshop.failure("apply_recipe", plan_path=plan)
+    assert kind == "invalid_arguments"
+    assert "line 2 holds no row (4 fields, and the header has 2)" in told
+    assert "{on_bad_lines: skip}" in told.partition("Next: ")[2]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("more", [{}, {"open_tracer": False}])
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ('[{"text": "x"},\n {"text": "y"]', "line 2, character 14: Expecting ',' delimiter"),
+        ('[{"text": "x"}, 3]', "value 2 of its array is no JSON object"),
+        ('{"text": "x"}\n{"text": y}', "line 2 is no JSON object (Expecting value, character 10)"),
+    ],
+)
+async def test_the_place_where_json_is_broken_is_told(
+    workshop: Any, more: dict[str, Any], content: str, says: str
+) -> None:
+    (workshop.root / "raw.json").write_text(content)
+    plan = save(workshop.root, CLEANING, source="raw.json", export="strict.jsonl", **more)
+    kind, told = await workshop.failure("apply_recipe", plan_path=plan)
+    assert kind == "invalid_arguments"
+    assert says in told
+
+
 @pytest.mark.data
 @pytest.mark.parametrize("more", [{}, {"open_tracer": False}])
 async def test_a_line_that_holds_no_row_is_named_with_what_leaves_it_out(

@@ -88,6 +88,19 @@ async def test_lines_that_hold_no_row_are_left_out_and_told(workshop: Any, line:
     assert "- (not readable): `line 1: " in told
 
 
+async def test_rows_of_a_table_that_do_not_fit_are_left_out_and_told(workshop: Any) -> None:
+    source = write(workshop.root, "unfit.csv")
+    path = workshop.root / source
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\n9,a,b\n8,\xff\n", 1))
+    done = await workshop.call("clean_dataset", dataset_source=source)
+    assert texts_of(workshop.root / "unfit.clean.jsonl") == [TEXTS[0], TEXTS[2], TEXTS[5]]
+    assert (done["rows_in"], done["steps"][0]["operator"]) == (8, "(not readable)")
+    recipe = (workshop.root / done["recipe_path"]).read_text()
+    assert "load_dataset_kwargs:\n  on_bad_lines: skip\n" in recipe
+    again = await workshop.call("apply_recipe", plan_path=done["recipe_path"])
+    assert again["steps"][0]["errors"] == done["steps"][0]["errors"]
+
+
 async def test_the_recipe_that_was_run_gives_the_same_again(workshop: Any) -> None:
     source = write(workshop.root, "again.jsonl")
     done = await workshop.call("clean_dataset", dataset_source=source)

@@ -39,6 +39,69 @@ async def test_rows_fields_and_texts_are_told_without_data_juicer(crib: Any, for
     assert len(seen["sample"]) == 3
 
 
+BROKEN: dict[str, tuple[bytes, str]] = {
+    "a.jsonl": (b'{"text": "x"}\n\n{"text": x}\n', "line 3: Expecting value, character 10"),
+    "b.jsonl": (b'[1]\n{"text": "x"}\n', "line 1: another value"),
+    "c.jsonl": (b'{"text": "x"}\n{"text": "\xff"}\n', "line 2: not all of it is Unicode"),
+    "d.jsonl": (b'{"text": "x"}\n{"text": "\\ud800"}', "line 2: not all of it is Unicode"),
+    "a.json": (b'[{"text": "x"},\n {"text": "y"]', "line 2: Expecting ',' delimiter, character 14"),
+    "b.json": (b'[{"text": "x"}\n {"text": "y"}]', "line 2: Expecting ',' delimiter, character 2"),
+    "c.json": (b'[{"text": "x"},\n', "line 2: Expecting ']', character 1"),
+    "d.json": (b'[{"text": "x"},\n3]', "line 2: another value"),
+    "e.json": (b'[{"text": "x"},\n{"text": "\xff"}]', "line 2: not all of it is Unicode"),
+    "a.csv": (b"id,text\n1,x\n2,y,z\n", "line 3: 3 fields, and the header has 2"),
+    "b.csv": (b'id,text\n1,"x\ny"\n2,\xff\n', "line 4: not all of it is Unicode"),
+    "c.csv": (b'id,text\n1,x\n2,"y\n3\n', "line 3: a quote is never closed"),
+    "a.tsv": (b"id\ttext\n1\tx,y\n2\ty\tz\n", "line 3: 3 fields, and the header has 2"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+async def test_what_holds_no_row_is_told_with_its_line(crib: Any, name: str) -> None:
+    content, says = BROKEN[name]
+    (crib.root / name).write_bytes(content)
+    seen = await crib.call("inspect_dataset", dataset_source=name)
+    assert (seen["not_readable"], seen["first_not_readable"]) == (1, [says])
+    assert seen["looked"] == seen["rows"] + 1
+    told = await crib.text("inspect_dataset", dataset_source=name)
+    assert f"Not readable: 1 of {seen['looked']} rows: {says}." in told
+
+
+async def test_of_many_broken_lines_the_first_are_told(crib: Any) -> None:
+    (crib.root / "many.jsonl").write_text('{"text": "x"}\n' + "no\n" * 9)
+    seen = await crib.call("inspect_dataset", dataset_source="many.jsonl", sample_size=1)
+    assert (seen["not_readable"], len(seen["first_not_readable"]), seen["looked"]) == (9, 5, 10)
+    told = await crib.text("inspect_dataset", dataset_source="many.jsonl")
+    assert "character 1; and 4 more." in told
+
+
+@pytest.mark.parametrize("name", ["a.json", "d.json", "e.json"])
+async def test_json_that_is_broken_is_not_cleaned_and_the_place_is_told(
+    crib: Any, name: str
+) -> None:
+    content, says = BROKEN[name]
+    (crib.root / name).write_bytes(content)
+    kind, told = await crib.failure("clean_dataset", dataset_source=name)
+    assert kind == "invalid_arguments"
+    assert f"{name} cannot be read: {says}." in told
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+async def test_the_first_rows_of_a_large_array_are_seen(crib: Any, indent: int | None) -> None:
+    rows = [{"text": "Some words. " * 200, "at": at} for at in range(2_000)]
+    (crib.root / "large.json").write_text(json.dumps(rows, indent=indent))
+    seen = await crib.call("inspect_dataset", dataset_source="large.json", sample_size=5)
+    assert (seen["sampled"], seen["not_readable"], seen["text_key"]) == (5, 0, "text")
+    assert "rows" not in seen
+
+
+async def test_fields_that_are_missing_in_a_row_are_empty(crib: Any) -> None:
+    (crib.root / "few.csv").write_text('id,text\n1,"x\ny"\n\n   \n2\n')
+    seen = await crib.call("inspect_dataset", dataset_source="few.csv")
+    assert seen["sample"] == [{"id": "1", "text": "x\ny"}, {"id": "2", "text": None}]
+    assert seen["not_readable"] == 0
+
+
 async def test_fields_in_objects_are_listed_with_all_their_types(crib: Any) -> None:
     source = write(crib.root, "jsonl")
     fields = (await crib.call("list_dataset_fields", dataset_source=source))["fields"]

@@ -49,7 +49,9 @@ async def test_a_row_that_is_none_is_an_error_unless_it_is_to_be_left_out(
         "validate_dataset_spec", dataset_spec={**spec, "load_jsonl_lenient": True}
     )
 
-    assert "Row 6 of 'in.jsonl' is no JSON object" in strict["errors"][0]
+    assert (
+        "'in.jsonl' has what holds no row, for which none is read (line 7: " in strict["errors"][0]
+    )
     assert lenient["valid"]
 
 

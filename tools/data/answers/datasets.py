@@ -98,6 +98,10 @@ class DatasetInspection(DatasetFields):
         text_key: The field with the longest texts; absent where there is none.
         repeated: Rows of the sample whose text an earlier one has too, in any case and spacing.
         sample: The first rows, with long values cut.
+        looked: Rows that were looked at for those that are not readable: at most the first 1,000.
+        not_readable: How many of them are not: broken JSON, another value, bytes that are not
+            UTF-8, more fields than the header. `rows` has them not.
+        first_not_readable: The lines of the first, with what is wrong.
     """
 
     size: int
@@ -107,18 +111,29 @@ class DatasetInspection(DatasetFields):
     text_key: OmitNone[str] = None
     repeated: int
     sample: list[dict[str, Any]]
+    looked: int
+    not_readable: int
+    first_not_readable: list[str]
 
     def to_text(self) -> str:
         """The whole in a line, then the fields and the rows."""
         many = f"{self.rows} rows" if self.rows is not None else f"about {self.about_rows} rows"
         parts = f" in {self.files} files" if self.files > 1 else ""
         lines = [f"{self.path}: {self.form}, {many}{parts}, {self.size} bytes."]
+        if self.not_readable:
+            first = "; ".join([*self.first_not_readable, *self._others()])
+            lines.append(f"Not readable: {self.not_readable} of {self.looked} rows: {first}.")
         if self.text_key is not None:
             again = f"{self.repeated} of {self.sampled} sampled rows repeat an earlier text"
             lines.append(f"Text is in {self.text_key!r}; {again}.")
         lines += [f"Fields of {self.sampled} rows:", *(field.line() for field in self.fields)]
         lines += [visible_controls(str(row)) for row in self.sample]
         return "\n".join(lines)
+
+    def _others(self) -> list[str]:
+        """How many are not readable besides those that are shown."""
+        others = self.not_readable - len(self.first_not_readable)
+        return [f"and {others} more"] if others else []
 
 
 def fields_of(rows: Sequence[dict[str, Any]]) -> list[FieldReport]:

@@ -11,6 +11,7 @@ from typing import Any
 from tools.core.errors import ToolError
 from tools.data.catalogue.catalogue import Catalogue
 from tools.data.catalogue.loading import ANY, Strategy
+from tools.data.checks.entries import SEPARATORS
 from tools.data.checks.findings import Findings
 from tools.data.checks.rows import first_rows, is_directory
 from tools.data.checks.values import faults
@@ -23,6 +24,12 @@ TEXT_KEY = "text"
 """Where a sample has its text unless `text_keys` says otherwise."""
 
 _REMOTE = re.compile(r"(?:s3|hdfs)://", re.IGNORECASE)
+_WAYS_OUT = {
+    ".jsonl": "load_jsonl_lenient",
+    **dict.fromkeys(SEPARATORS, "load_dataset_kwargs: {on_bad_lines: skip}"),
+}
+"""By the ending of a file's name, what leaves rows out that are broken."""
+
 _SHARED = ("type", "source", "weight")
 """Keys that every place of a mixture may have."""
 
@@ -119,10 +126,12 @@ class _Check:
         findings = Findings(list(self._form(path)))
         if rows is None:
             return findings
-        if rows.broken and not spec.load_jsonl_lenient:
+        if rows.broken and not _leaves_out(path, spec):
+            way = _WAYS_OUT.get(PurePath(path).suffix.lower())
+            advice = f"{way} leaves such rows out" if way else "mend it there"
             findings.errors.append(
-                f"Row {rows.broken} of {path!r} is no JSON object, for which none is read; "
-                "load_jsonl_lenient leaves such rows out."
+                f"{path!r} has what holds no row, for which none is read ({rows.broken[0]});"
+                f" {advice}."
             )
         if not rows.rows:
             findings.errors.append(f"{path!r} has no row that can be read.")
@@ -192,6 +201,14 @@ class _Check:
         known = {suffix for each in self.catalogue.formatters.values() for suffix in each.suffixes}
         if not any(path.lower().endswith(suffix.lower()) for suffix in known):
             yield f"No formatter reads {path!r}: see list_dataset_formatters."
+
+
+def _leaves_out(path: str, spec: DatasetSpec) -> bool:
+    """Whether what holds no row is left out, of a file of this form."""
+    suffix = PurePath(path).suffix.lower()
+    if suffix in SEPARATORS:
+        return (spec.load_dataset_kwargs or {}).get("on_bad_lines") == "skip"
+    return suffix == ".jsonl" and bool(spec.load_jsonl_lenient)
 
 
 def _local_paths(spec: DatasetSpec) -> list[str]:

@@ -34,6 +34,9 @@ WORK: tuple[Work, ...] = ("clean", "dedupe")
 SAMPLED = 200
 """Rows that the recipe is made for."""
 
+SKIPS_ROWS = {"on_bad_lines": "skip"}
+"""Arguments of the reader of tables that leave rows out which do not fit their header."""
+
 _PIECE = 1 << 20
 
 
@@ -66,6 +69,10 @@ async def clean(  # each is one choice of the caller
         ToolError: As `look_at` and `run_recipe`; ConflictError where something is there.
     """
     seen = await look_at(context, source, SAMPLED)
+    if seen.broken and (seen.form == "json" or not seen.rows):
+        raise InvalidArgumentsError(
+            f"{source} cannot be read: {seen.broken[0]}.", next_actions=["Mend it there."]
+        )
     key = text_key or Rows(tuple(seen.rows), is_whole=False).longest_text()
     if key is None:
         raise InvalidArgumentsError(
@@ -116,6 +123,7 @@ def _plan(  # what a plan is made of
             export_path=output,
             text_keys=[key],
             load_jsonl_lenient=True if seen.form == "jsonl" else None,
+            load_dataset_kwargs=dict(SKIPS_ROWS) if seen.form in {"csv", "tsv"} else None,
             keep_stats_in_res_ds=keep_stats or None,
         ),
         process=ProcessSpec(operators=steps or [KEEP_ALL]),

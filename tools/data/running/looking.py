@@ -11,7 +11,7 @@ import anyio.to_thread
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.data.answers.datasets import Form
-from tools.data.checks.rows import first_rows, is_directory
+from tools.data.checks.rows import Broken, first_rows, is_directory
 from tools.data.running.staging import Stage, files_of
 from tools.sandbox.files.sandbox import Sandbox
 
@@ -35,6 +35,8 @@ class Seen:
         files: How many files it has.
         count: How many rows; None where they were not counted.
         about: How many they probably are; None where they were counted.
+        broken: What holds no row, among the first 1,000.
+        looked: How many rows were looked at for that, with the broken ones.
     """
 
     form: Form
@@ -43,6 +45,8 @@ class Seen:
     files: int = 1
     count: int | None = None
     about: int | None = None
+    broken: tuple[Broken, ...] = ()
+    looked: int = 0
 
 
 async def look_at(context: RequestContext, path: str, sample: int) -> Seen:
@@ -82,10 +86,14 @@ def _file(sandbox: Sandbox, path: str, sample: int) -> Seen:
     rows = list(found.rows)
     size = sandbox.read(path, max_bytes=0).size
     form: Form = suffix.removeprefix(".")  # type: ignore[assignment]  # those that are read
+    count = about = None
     if found.is_whole:
-        return Seen(form, rows[:sample], size, count=len(rows))
-    each = sum(len(str(row).encode(errors="replace")) for row in rows) / max(len(rows), 1)
-    return Seen(form, rows[:sample], size, about=round(size / max(each, 1)))
+        count = len(rows)
+    else:
+        each = sum(len(str(row).encode(errors="replace")) for row in rows) / max(len(rows), 1)
+        about = round(size / max(each, 1))
+    looked = len(rows) + len(found.broken)
+    return Seen(form, rows[:sample], size, 1, count, about, found.broken, looked)
 
 
 def _folder(sandbox: Sandbox, path: str, sample: int) -> Seen:

@@ -7,11 +7,12 @@ from typing import Any
 
 from .failures import RecipeError
 from .keeping import Kept, columns_of
+from .lines import Line
 from .reading import UNREADABLE, Columns, Read, rows_of
 from .steps import MOST_ERRORS, NUMBER, Outcome
 from .writing import write
 
-__all__ = ["Course", "text_keys"]
+__all__ = ["Course", "broken_step", "text_keys"]
 
 _NO_TEXT = "(no text)"
 """What stands for the reader, which leaves rows without a text out."""
@@ -45,7 +46,7 @@ class Course:
         self.done = 0
         self._read = len(source.numbers) + len(source.broken)
         if source.broken:
-            self.steps.append(_broken_step(source))
+            self.steps.append(broken_step(source.broken, len(source.numbers)))
         columns = {**source.columns, NUMBER: source.numbers}
         self.columns = _with_text(columns, config, self.steps, self.gone)
 
@@ -145,14 +146,17 @@ def _step(name: str, before: int, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _broken_step(source: Read) -> dict[str, Any]:
-    """The lines that were left out, with what was wrong with the first."""
-    outcome = Outcome(source.columns)
-    outcome.failed = len(source.broken)
-    outcome.errors = [
-        f"line {each.number + 1}: {each.fault}" for each in source.broken[:MOST_ERRORS]
-    ]
-    return _step(UNREADABLE, len(source.numbers) + len(source.broken), outcome)
+def broken_step(broken: list[Line], rows: int) -> dict[str, Any]:
+    """Returns the lines that were left out as a step, with what was wrong with the first.
+
+    Args:
+        broken: The lines.
+        rows: How many rows are left.
+    """
+    outcome = Outcome({})
+    outcome.failed = len(broken)
+    outcome.errors = [f"line {each.number + 1}: {each.fault}" for each in broken[:MOST_ERRORS]]
+    return {**_step(UNREADABLE, rows + len(broken), outcome), "rows_out": rows}
 
 
 def _texts(source: Read, config: dict[str, Any]) -> dict[int, Any]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from .failures import RecipeError
-from .lines import Line, lines_of, naming_line
+from .lines import Line, lines_of, naming_line, naming_place
+from .tables import SEPARATORS, records_of
 
-__all__ = ["JSONL", "UNREADABLE", "Columns", "Read", "read", "rows_of"]
+__all__ = ["JSONL", "UNREADABLE", "Columns", "Read", "fitting_rows", "named", "read", "rows_of"]
 
 Columns = dict[str, list[Any]]
 
@@ -16,7 +18,7 @@ JSONL = ".jsonl"
 """How the names of files end that have a row in each line."""
 
 UNREADABLE = "(not readable)"
-"""What stands for the reader where it leaves lines of JSONL out that hold no row."""
+"""What stands for the reader where it leaves lines of JSONL, CSV or TSV out that hold no row."""
 
 
 class Read:
@@ -39,6 +41,12 @@ class Read:
         self.columns = columns
         self.features = features
         self.numbers = list(range(rows_of(columns))) if numbers is None else numbers
+        if len(self.numbers) != rows_of(columns):
+            raise RecipeError(
+                f"The data set cannot be read: it has {len(self.numbers)} rows, and its reader"
+                f" finds {rows_of(columns)}.",
+                "Mend its rows.",
+            )
         self.broken = broken or []
 
     def first(self, limit: int | None) -> Read:
@@ -66,37 +74,80 @@ def read(
         cache: Directory for what is kept on the way.
         suffixes: Endings of the files; None for all that are known.
         add_suffix: Whether each row tells the ending of its file.
-        lenient: Whether lines of a JSONL file that hold no row are left out.
+        lenient: Whether lines of a JSONL file, and rows of a table, that hold no row are left out.
 
     Raises:
         RecipeError: If it cannot be read.
     """
-    try:
-        return _read(path, cache, suffixes, add_suffix=add_suffix)
-    except RecipeError as error:
-        if not path.endswith(JSONL):
-            raise
-        if not lenient:
-            raise naming_line(error, Path(path)) from error
-    copy = Path(cache).with_name(f"readable{JSONL}")
-    numbers, broken = _copy_rows(Path(path), copy)
+    source = Path(path)
+    copied = fitting_rows(source, Path(cache).parent, lenient=lenient)
+    if copied is None:
+        try:
+            return _read(path, cache, suffixes, add_suffix=add_suffix)
+        except RecipeError as error:
+            if not (lenient and path.endswith(JSONL)):
+                raise named(error, source) from error
+        copied = _copy_rows(lines_of(source), Path(cache).with_name(f"readable{JSONL}"))
+    copy, numbers, broken = copied
     if not numbers:
-        raise RecipeError("The data set cannot be read: none of its lines is a JSON object.")
+        raise RecipeError(f"The data set cannot be read: {_first(broken)}, and so are all others.")
     loaded = _read(str(copy), cache, suffixes, add_suffix=add_suffix)
     return Read(loaded.columns, loaded.features, numbers, broken)
 
 
-def _copy_rows(path: Path, copy: Path) -> tuple[list[int], list[Line]]:
-    """Copies the lines that hold a row; returns their places, and the other lines."""
+Copied = tuple[Path, list[int], list[Line]]
+"""A copy with rows alone, the place of each in the file, and what is not in it."""
+
+
+def fitting_rows(source: Path, directory: Path, *, lenient: bool) -> Copied | None:
+    """Copies a table that has rows which do not fit its header; None where it is none.
+
+    Its reader would take fields of one column for another.
+
+    Args:
+        source: What is read.
+        directory: Where the copy is made.
+        lenient: Whether these rows are left out.
+
+    Raises:
+        RecipeError: If there are some, and they are not left out.
+    """
+    if source.suffix not in SEPARATORS or not source.is_file():
+        return None
+    first = next((row for row in records_of(source) if row.fault), None)
+    if first is None:
+        return None
+    if not lenient:
+        raise RecipeError(
+            f"The data set cannot be read: {_first([first])}.",
+            "Set load_dataset_kwargs to {on_bad_lines: skip}, which leaves such rows out, or mend"
+            f" line {first.number + 1}.",
+        )
+    copy, numbers, broken = _copy_rows(records_of(source), directory / f"readable{source.suffix}")
+    return copy, numbers[1:], broken  # the header is no row
+
+
+def named(error: RecipeError, source: Path) -> RecipeError:
+    """Returns the error that says which place of a file cannot be read, as far as that is found."""
+    if source.suffix == JSONL:
+        return naming_line(error, source)
+    return naming_place(error, source) if source.suffix == ".json" else error
+
+
+def _first(broken: list[Line]) -> str:
+    return f"line {broken[0].number + 1} holds no row ({broken[0].fault})"
+
+
+def _copy_rows(lines: Iterator[Line], copy: Path) -> Copied:
     numbers, broken = [], []
     with copy.open("wb") as file:
-        for line in lines_of(path):
+        for line in lines:
             if line.fault:
                 broken.append(line)
             else:
                 numbers.append(line.number)
                 file.write(line.content)
-    return numbers, broken
+    return copy, numbers, broken
 
 
 def _read(path: str, cache: str, suffixes: list[str] | None, *, add_suffix: bool) -> Read:

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from .channel import Call
-from .course import Course, text_keys
+from .course import Course, broken_step, text_keys
 from .failures import RecipeError
 from .keeping import Keeper, Kept, kept_in
-from .lines import naming_line
 from .program import run_program
-from .reading import JSONL, read, rows_of
+from .reading import JSONL, fitting_rows, named, read, rows_of
 from .steps import can_run, make_operators, run_operator
+from .tables import SEPARATORS
 
 __all__ = ["run"]
 
@@ -23,6 +23,9 @@ _DIRECT = {
     *("use_cache", "work_dir", "load_jsonl_lenient"),
 }
 """Keys of a configuration that a direct run heeds, or that change no row."""
+
+_LENIENT, _SKIPS = "load_dataset_kwargs", {"on_bad_lines": "skip"}
+"""A key that a direct run heeds with this value, for a table: rows that do not fit are left out."""
 
 _BESIDES = 3
 """Steps of a run that are no operators: copying, which the server tells, reading and writing."""
@@ -50,7 +53,7 @@ def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
     keeper = Keeper(directory / "kept", message["keep_after"])
     kept = kept_in(message["kept"])
     is_here = config.get("executor_type", "default") == "default"
-    if is_here and config.keys() <= _DIRECT and _is_read_here(config):
+    if is_here and config.keys() <= _DIRECT | {_LENIENT} and _is_read_here(config):
         operators = make_operators(config["process"], _common(config))
     if operators is None or not all(map(can_run, operators)):
         return _run_program(config, directory, keeper, kept, call)
@@ -60,7 +63,7 @@ def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
         str(directory / "cache"),
         config.get("suffixes"),
         add_suffix="suffix_filter" in names,
-        lenient=bool(config.get("load_jsonl_lenient")),
+        lenient=_is_lenient(config),
     )
     course = Course(config, source.first(message["limit"]))
     went_on = course.go_on(kept)
@@ -74,19 +77,38 @@ def _is_read_here(config: dict[str, Any]) -> bool:
     """Whether lines that hold no row, where they are to be left out, can be found here."""
     path = Path(config["dataset_path"])
     is_compressed = JSONL in path.suffixes[:-1]
+    if (options := config.get(_LENIENT)) and (options != _SKIPS or path.suffix not in SEPARATORS):
+        return False
     return not config.get("load_jsonl_lenient") or (path.is_file() and not is_compressed)
+
+
+def _is_lenient(config: dict[str, Any]) -> bool:
+    """Whether what holds no row is left out, of a data set of this form."""
+    if Path(config["dataset_path"]).suffix in SEPARATORS:
+        return dict(config.get(_LENIENT) or {}).items() >= _SKIPS.items()
+    return bool(config.get("load_jsonl_lenient"))
 
 
 def _run_program(
     config: dict[str, Any], directory: Path, keeper: Keeper, kept: Kept | None, call: Call
 ) -> dict[str, Any]:
-    try:
+    path = config.get("dataset_path")
+    if path is None:
         return run_program(config, directory, keeper, kept, call)
+    copied = fitting_rows(Path(path), directory, lenient=_is_lenient(config))
+    if copied is not None:
+        config = {**config, "dataset_path": str(copied[0])}
+    try:
+        answer = run_program(config, directory, keeper, kept, call)
     except RecipeError as error:
-        path = config.get("dataset_path", "")
-        if config.get("load_jsonl_lenient") or not path.endswith(JSONL):
+        if config.get("load_jsonl_lenient"):
             raise
-        raise naming_line(error, Path(path)) from error
+        raise named(error, Path(path)) from error
+    if copied is None:
+        return answer
+    _, numbers, broken = copied
+    step = broken_step(broken, len(numbers))
+    return {**answer, "rows_in": step["rows_in"], "steps": [step, *answer["steps"]]}
 
 
 def _operate(course: Course, operators: list[Any], keeper: Keeper, call: Call) -> None:
