@@ -27,6 +27,7 @@ __all__ = [
     "Recipe",
     "Step",
     "SystemSpec",
+    "as_yaml",
 ]
 
 Executor = Literal["default", "ray", "ray_partitioned"]
@@ -250,7 +251,7 @@ class Plan(ToolModel):
 
     def to_yaml(self) -> str:
         """The file that `dj-process --config` takes; what is no key of its stands in comments."""
-        config = _dumped(self.recipe.to_config())
+        config = as_yaml(self.recipe.to_config())
         asks = "true" if self.approval_required else "false"
         return f"{INTENT}{_line(self.user_intent)}\n{APPROVAL}{asks}\n{config}"
 
@@ -289,8 +290,8 @@ def _line(text: str) -> str:
     return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 
-def _dumped(config: dict[str, Any]) -> str:
-    """A configuration as YAML that every reader understands alike."""
+def as_yaml(config: dict[str, Any]) -> str:
+    """Returns a configuration as YAML that every reader understands alike."""
     import yaml  # type: ignore[import-untyped]  # PyYAML has no types
 
     class Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types

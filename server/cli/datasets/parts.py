@@ -4,26 +4,44 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from server.cli.datasets.places import relative
+from server.cli.datasets.verbs import TextKey
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
 
+if TYPE_CHECKING:
+    from server.settings import Settings
+    from tools.data.answers.splits import SplitReport
+    from tools.data.split_recipe import SplitRecipe
+
 __all__ = ["split"]
+
+PARTS = "train=0.9,test=0.1"
 
 TYPED = {"list_directory": "`ls`", "overwrite=true": "--overwrite"}
 """What is typed for what the failures of tools speak of."""
 
 
 def split(  # noqa: PLR0913, PLR0917  # one parameter an option
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="JSONL files.")],
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE...]", help="JSONL files.")
+    ] = None,
     parts: Annotated[
-        str, typer.Option("--parts", help="Name and share of each part.")
-    ] = "train=0.9,test=0.1",
-    seed: Annotated[int, typer.Option("--seed", help="Another one makes other parts.")] = 0,
+        str | None,
+        typer.Option("--parts", help=f"Name and share of each part; default: {PARTS}."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Another one makes other parts.")
+    ] = None,
+    text_key: TextKey = None,
+    recipe: Annotated[
+        Path | None,
+        typer.Option("--recipe", exists=True, dir_okay=False, help="Run what a split has written."),
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace files that are there.")
     ] = False,
@@ -31,28 +49,45 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
     config: ConfigOption = None,
 ) -> None:
     """Split rows into parts; rows with the same text come into the same part."""
-    from server.composition.safety import make_sandbox
     from server.settings.sources import load
     from tools.core.calling.words import Words
     from tools.core.errors import ToolError
     from tools.core.result import ToolFailure
+    from tools.data.split_recipe import SplitRecipe
+
+    if bool(files) == (recipe is not None):
+        raise typer.BadParameter("give FILEs, or --recipe")
+    if recipe is not None and (parts, seed, text_key) != (None, None, None):
+        raise typer.BadParameter("--recipe says parts, seed and text key: change them there")
+    settings = load({"data_dir": data_dir}, config_file=config)
+    try:
+        if recipe is not None:
+            given = [SplitRecipe.from_yaml(recipe.read_text(encoding="utf-8", errors="replace"))]
+        else:
+            shares = _shares(parts or PARTS)
+            given = [
+                SplitRecipe(source=str(file), text_key=text_key, seed=seed or 0, parts=shares)
+                for file in files or ()
+            ]
+        for each in given:
+            typer.echo(_split(settings, each, overwrite=overwrite).to_text())
+    except ToolError as error:
+        words = Words(invocation(), TYPED)
+        typer.echo(ToolFailure.of(error, words).to_text(), err=True)
+        sys.exit(1)
+
+
+def _split(settings: Settings, recipe: SplitRecipe, *, overwrite: bool) -> SplitReport:
+    """Splits a file, whose path is named relative to the working directory if it is beneath it."""
+    from server.composition.safety import make_sandbox
     from tools.data.running.splitting import split as split_one
 
-    shares = _shares(parts)
-    settings = load({"data_dir": data_dir}, config_file=config)
     here = Path.cwd()
-    for file in files:
-        path = file.absolute()
-        named = relative([path], here)
-        sandbox = make_sandbox(settings, here if named else Path(path.anchor))
-        [source] = named or [str(path)]
-        try:
-            report = split_one(sandbox, source, shares, seed=seed, overwrite=overwrite)
-        except ToolError as error:
-            words = Words(invocation(), TYPED)
-            typer.echo(ToolFailure.of(error, words).to_text(), err=True)
-            sys.exit(1)
-        typer.echo(report.to_text())
+    path = Path(recipe.source).absolute()
+    named = relative([path], here)
+    sandbox = make_sandbox(settings, here if named else Path(path.anchor))
+    [source] = named or [str(path)]
+    return split_one(sandbox, recipe.model_copy(update={"source": source}), overwrite=overwrite)
 
 
 def _shares(parts: str) -> dict[str, float]:

@@ -38,6 +38,7 @@ class SplitReport(ToolModel):
         left_out: How many lines hold no row, and are in no part.
         broken: The numbers of the first of them, from 1.
         parts: The parts.
+        recipe_path: Where that is which was run.
         report_path: Where this is, as Markdown, with JSON beside it.
     """
 
@@ -48,6 +49,7 @@ class SplitReport(ToolModel):
     left_out: int
     broken: list[int]
     parts: list[PartReport]
+    recipe_path: str
     report_path: str
 
     @property
@@ -65,13 +67,14 @@ class SplitReport(ToolModel):
             )
 
     def to_text(self) -> str:
-        """A line for each part, then the notes and where the report is."""
+        """A line for each part, then the notes and where recipe and report are."""
         lines = [
             f"Wrote {each.file.path}: {each.rows} rows, {each.file.size} bytes."
             for each in self.parts
         ]
         lines += [f"Note: {note}" for note in self.notes]
-        return visible_controls("\n".join([*lines, f"Report: {self.report_path}."]))
+        lines.append(f"Recipe: {self.recipe_path}. Report: {self.report_path}.")
+        return visible_controls("\n".join(lines))
 
     def to_markdown(self) -> bytes:
         """The report for people."""

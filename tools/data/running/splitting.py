@@ -13,6 +13,7 @@ from tools.data.answers.runs import WrittenFile
 from tools.data.answers.splits import PartReport, SplitReport
 from tools.data.checks.rows import first_rows
 from tools.data.running.cleaning import check_free, digest_of
+from tools.data.split_recipe import SplitRecipe
 from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["split"]
@@ -21,43 +22,35 @@ SHOWN_LINES = 5
 """Numbers of lines that hold no row."""
 
 
-def split(
-    sandbox: Sandbox, source: str, parts: Mapping[str, float], *, seed: int, overwrite: bool
-) -> SplitReport:
-    """Writes each part beside the source, as NAME.PART.jsonl, and a report; blocks.
+def split(sandbox: Sandbox, recipe: SplitRecipe, *, overwrite: bool) -> SplitReport:
+    """Writes each part beside the source, as NAME.PART.jsonl, with the recipe and a report; blocks.
 
     The digest of a row's text decides its part, so that shares are met about, and no text is in
     two parts.
 
     Args:
         sandbox: The files.
-        source: A JSONL file.
-        parts: The share of each part; they need not add up to 1.
-        seed: Another one makes other parts.
+        recipe: How it is split.
         overwrite: Whether files that are there are replaced.
 
     Raises:
-        InvalidArgumentsError: If it is no JSONL file, or has no texts.
+        InvalidArgumentsError: If it is no JSONL file, or has no such texts.
         ToolError: As the methods of Sandbox; ConflictError where something is there.
     """
-    path = PurePosixPath(source)
-    rows = first_rows(sandbox, source) if path.suffix == ".jsonl" else None
-    key = None if rows is None else rows.longest_text()
-    if key is None:
-        raise InvalidArgumentsError(
-            f"{source} is no JSONL file with texts.",
-            next_actions=["Write it as one first: `toolcrib data export FILE --to jsonl`."],
-        )
+    path = PurePosixPath(recipe.source)
+    whole = recipe.model_copy(update={"text_key": _text_key(sandbox, recipe)})
+    parts = recipe.parts
     targets = {part: str(path.with_name(f"{path.stem}.{part}.jsonl")) for part in parts}
-    beside = [str(path.with_name(f"{path.stem}.split.report.{form}")) for form in ("md", "json")]
+    ends = ("recipe.yaml", "report.md", "report.json")
+    beside = [str(path.with_name(f"{path.stem}.split.{end}")) for end in ends]
     if not overwrite:
         check_free(sandbox, [*targets.values(), *beside])
     shares = {part: share / sum(parts.values()) for part, share in parts.items()}
-    made, broken = _dealt(_lines(sandbox, source), shares, key, seed)
+    made, broken = _dealt(_lines(sandbox, recipe.source), shares, whole)
     report = SplitReport(
-        source=digest_of(sandbox, source),
-        text_key=key,
-        seed=seed,
+        source=digest_of(sandbox, recipe.source),
+        text_key=whole.text_key or "",
+        seed=recipe.seed,
         rows=sum(map(len, made.values())),
         left_out=len(broken),
         broken=broken[:SHOWN_LINES],
@@ -70,24 +63,47 @@ def split(
             )
             for part, lines in made.items()
         ],
-        report_path=beside[0],
+        recipe_path=beside[0],
+        report_path=beside[1],
     )
-    sandbox.write(beside[0], report.to_markdown())
-    sandbox.write(beside[1], f"{report.model_dump_json(indent=2)}\n".encode())
+    sandbox.write(beside[0], whole.to_yaml().encode())
+    sandbox.write(beside[1], report.to_markdown())
+    sandbox.write(beside[2], f"{report.model_dump_json(indent=2)}\n".encode())
     return report
 
 
+def _text_key(sandbox: Sandbox, recipe: SplitRecipe) -> str:
+    """The field whose texts decide the parts.
+
+    Raises:
+        InvalidArgumentsError: If there is none.
+    """
+    source = recipe.source
+    rows = first_rows(sandbox, source) if PurePosixPath(source).suffix == ".jsonl" else None
+    longest = None if rows is None else rows.longest_text()
+    if rows is None or longest is None:
+        raise InvalidArgumentsError(
+            f"{source} is no JSONL file with texts.",
+            next_actions=["Write it as one first: `toolcrib data export FILE --to jsonl`."],
+        )
+    if recipe.text_key is not None and recipe.text_key not in rows.keys:
+        raise InvalidArgumentsError(
+            f"No row of {source} has a field {recipe.text_key!r}.", suggestions=rows.keys[:20]
+        )
+    return recipe.text_key or longest
+
+
 def _dealt(
-    lines: Iterator[bytes], shares: Mapping[str, float], key: str, seed: int
+    lines: Iterator[bytes], shares: Mapping[str, float], recipe: SplitRecipe
 ) -> tuple[dict[str, list[bytes]], list[int]]:
     """The lines of each part, and the numbers from 1 of those that hold no row."""
     made: dict[str, list[bytes]] = {part: [] for part in shares}
     bounds = list(zip(shares, accumulate(shares.values()), strict=True))
     broken = []
     for number, line in enumerate(lines, 1):
-        text = _text(line, key)
+        text = _text(line, recipe.text_key)
         if text is not None:
-            place = _place(text, seed)
+            place = _place(text, recipe.seed)
             part = next((part for part, bound in bounds if place < bound), bounds[-1][0])
             made[part].append(line)
         elif line.strip():
@@ -109,7 +125,7 @@ def _lines(sandbox: Sandbox, source: str) -> Iterator[bytes]:
         yield rest
 
 
-def _text(line: bytes, key: str) -> str | None:
+def _text(line: bytes, key: str | None) -> str | None:
     """The text of a row, or the whole row where it has none; None for what is no row."""
     try:
         row = json.loads(line)

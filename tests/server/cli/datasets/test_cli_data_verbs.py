@@ -86,6 +86,34 @@ def test_a_file_is_split_by_shares(cli: Command, work: Path) -> None:
     assert lines[0] > 100
 
 
+def test_a_split_is_run_again_by_its_recipe_where_its_data_is(
+    cli: Command, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work / "a.jsonl").write_text("".join(ROW.replace("loop", f"loop {at}") for at in range(50)))
+    assert cli("data", "split", "a.jsonl", "--parts", "x=0.5,y=0.5", "--seed", "7").code == 0
+    before = (work / "a.x.jsonl").read_bytes()
+    assert str(work) not in (work / "a.split.recipe.yaml").read_text()
+    moved = work.rename(work.with_name("moved"))
+    monkeypatch.chdir(moved)
+    (moved / "a.x.jsonl").unlink()
+    again = ("data", "split", "--recipe", "a.split.recipe.yaml")
+    assert "Give --overwrite" in cli(*again).err
+    ended = cli(*again, "--overwrite")
+    assert ended.code == 0, ended.err
+    assert (moved / "a.x.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("a.jsonl", "--recipe", "r.yaml"), ("--recipe", "r.yaml", "--seed", "0")]
+)
+def test_a_split_is_told_by_files_or_by_a_recipe(
+    cli: Command, work: Path, arguments: tuple[str, ...]
+) -> None:
+    for name in ("a.jsonl", "r.yaml"):
+        (work / name).write_text(ROW)
+    assert cli("data", "split", *arguments).code == 2
+
+
 @pytest.mark.parametrize("parts", ["train", "train=much", "tr/ain=0.5", "train=0"])
 def test_shares_that_are_none_are_a_wrong_usage(cli: Command, work: Path, parts: str) -> None:
     (work / "a.jsonl").write_text(ROW)

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from tools.core.errors import ConflictError, InvalidArgumentsError
-from tools.data.running.splitting import split
+from tools.data.answers.splits import SplitReport
+from tools.data.running.splitting import split as split_one
+from tools.data.split_recipe import SplitRecipe
 from tools.sandbox.files.sandbox import Sandbox
 
 PARTS = {"train": 0.8, "test": 0.2}
@@ -18,8 +21,20 @@ def write(root: Path, texts: list[str]) -> None:
     (root / "rows.jsonl").write_text("\n".join(rows))
 
 
+def split(
+    root: Path,
+    parts: dict[str, float] = PARTS,
+    *,
+    seed: int = 0,
+    key: str | None = None,
+    overwrite: bool = False,
+) -> SplitReport:
+    recipe = SplitRecipe(source="rows.jsonl", text_key=key, seed=seed, parts=parts)
+    return split_one(Sandbox(root), recipe, overwrite=overwrite)
+
+
 def parts(root: Path, *, seed: int = 0) -> dict[str, set[str]]:
-    split(Sandbox(root), "rows.jsonl", PARTS, seed=seed, overwrite=True)
+    split(root, seed=seed, overwrite=True)
     return {
         part: {
             json.loads(line)["text"]
@@ -32,7 +47,7 @@ def parts(root: Path, *, seed: int = 0) -> dict[str, set[str]]:
 def test_every_row_is_in_one_part_and_shares_are_met_about(tmp_path: Path) -> None:
     texts = [f"This is text number {at}." for at in range(1_000)]
     write(tmp_path, texts)
-    made = split(Sandbox(tmp_path), "rows.jsonl", PARTS, seed=0, overwrite=False)
+    made = split(tmp_path)
     counts = {each.file.path: each.rows for each in made.parts}
     assert not list(made.notes)
     assert sum(counts.values()) == 1_000
@@ -64,20 +79,20 @@ def test_nothing_that_is_there_is_replaced_unasked(tmp_path: Path) -> None:
     write(tmp_path, ["Some words"])
     (tmp_path / "rows.test.jsonl").write_text("mine")
     with pytest.raises(ConflictError):
-        split(Sandbox(tmp_path), "rows.jsonl", PARTS, seed=0, overwrite=False)
+        split(tmp_path)
     assert not (tmp_path / "rows.train.jsonl").exists()
 
 
 def test_an_empty_part_of_few_rows_is_told(tmp_path: Path) -> None:
     write(tmp_path, ["Some words"])
-    told = split(Sandbox(tmp_path), "rows.jsonl", PARTS, seed=0, overwrite=False).to_text()
+    told = split(tmp_path).to_text()
     assert "Shares are met about" in told
     assert "these 1 rows have few different ones: test has 0 for 20%" in told
 
 
 def test_lines_that_hold_no_row_are_in_no_part(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_bytes(b'{"text": "One"}\n\n{"text": broken\n"x"\n')
-    made = split(Sandbox(tmp_path), "rows.jsonl", {"all": 1}, seed=0, overwrite=False)
+    made = split(tmp_path, {"all": 1})
     assert (made.rows, made.left_out, made.broken) == (1, 2, [3, 4])
     assert (tmp_path / "rows.all.jsonl").read_bytes() == b'{"text": "One"}\n'
     assert "left out: 2; the first: 3, 4." in (tmp_path / made.report_path).read_text()
@@ -85,7 +100,7 @@ def test_lines_that_hold_no_row_are_in_no_part(tmp_path: Path) -> None:
 
 def test_the_report_has_shares_rows_and_digests(tmp_path: Path) -> None:
     write(tmp_path, [f"This is text number {at}." for at in range(100)])
-    made = split(Sandbox(tmp_path), "rows.jsonl", PARTS, seed=3, overwrite=False)
+    made = split(tmp_path, seed=3)
     told = json.loads((tmp_path / "rows.split.report.json").read_text())
     assert told == made.model_dump()
     assert (told["seed"], [each["share"] for each in told["parts"]]) == (3, [0.8, 0.2])
@@ -96,4 +111,46 @@ def test_the_report_has_shares_rows_and_digests(tmp_path: Path) -> None:
 def test_what_is_no_jsonl_with_texts_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"n": 1}\n')
     with pytest.raises(InvalidArgumentsError, match="texts"):
-        split(Sandbox(tmp_path), "rows.jsonl", PARTS, seed=0, overwrite=False)
+        split(tmp_path)
+
+
+def test_the_recipe_that_was_run_makes_the_same_parts_again(tmp_path: Path) -> None:
+    write(tmp_path, [f"This is text number {at}." for at in range(100)])
+    made = split(tmp_path, seed=3)
+    before = [(tmp_path / each.file.path).read_bytes() for each in made.parts]
+    written = (tmp_path / made.recipe_path).read_text()
+    assert SplitRecipe.from_yaml(written) == SplitRecipe(
+        source="rows.jsonl", text_key="text", seed=3, parts=PARTS
+    )
+    again = split_one(Sandbox(tmp_path), SplitRecipe.from_yaml(written), overwrite=True)
+    assert [(tmp_path / each.file.path).read_bytes() for each in again.parts] == before
+    assert (tmp_path / made.recipe_path).read_text() == written
+
+
+def test_another_field_decides_the_parts_where_that_is_asked_for(tmp_path: Path) -> None:
+    rows = [{"text": f"This is text number {at}.", "by": f"{at % 3}"} for at in range(90)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    made = split(tmp_path, {"a": 0.5, "b": 0.5}, key="by")
+    by = [
+        {json.loads(line)["by"] for line in (tmp_path / each.file.path).read_text().splitlines()}
+        for each in made.parts
+    ]
+    assert not by[0] & by[1]
+    with pytest.raises(InvalidArgumentsError, match="no_such"):
+        split(tmp_path, key="no_such", overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[1]", "the file"),
+        ("source: a.jsonl\nparts: {train: 2}", "parts.train"),
+        ("source: a.jsonl\nparts: {'a/b': 0.5}", "parts.a/b"),
+        ("source: a.jsonl\nparts: {}", "parts"),
+        ("source: a.jsonl\nparts: {a: 1}\nsed: 1", "sed"),
+        ("source: [", "no recipe"),
+    ],
+)
+def test_what_is_no_recipe_of_a_split_is_refused_with_the_place(text: str, says: str) -> None:
+    with pytest.raises(InvalidArgumentsError, match=re.escape(says)):
+        SplitRecipe.from_yaml(text)
