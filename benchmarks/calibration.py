@@ -60,12 +60,12 @@ def judged(shelf: Shelf, embedder: Embedder) -> Iterator[tuple[Evidence, bool]]:
 def fit(
     libraries: Sequence[Sequence[tuple[Evidence, bool]]], has_reading: bool, has_nearness: bool
 ) -> NDArray[np.float64]:
-    """The weights of the constant, the reading, the nearness and the coverage.
+    """The weights of the constant, the reading, the nearness, the coverage and the missing names.
 
     A nearness that is to be missing is left out where the reading is known; of what cannot be read,
     only evidence without one is taken, for it is of other scripts.
     """
-    used = np.array([1.0, has_reading, has_nearness, not (has_reading and has_nearness)])
+    used = np.array([1.0, has_reading, has_nearness, not (has_reading and has_nearness), 1.0])
     rows, answers, counts = [], [], []
     for library in libraries:
         usable = [
@@ -75,7 +75,7 @@ def fit(
             and (has_reading or (each.nearness is not None) == has_nearness)
         ]
         for each, right in usable:
-            rows.append((1.0, each.reading or 0.0, each.nearness or 0.0, each.coverage))
+            rows.append((1.0, *(part or 0.0 for part in each)))
             answers.append(right)
             weight = LOST if right and not has_reading else 1.0
             counts.append(weight / len(library))

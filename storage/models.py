@@ -274,6 +274,7 @@ class SearchHit:
         surroundings_weight: How much they count; the chunk's own score has the weight 1.
         matched_terms: The query's words that stand in it, as the query wrote them.
         before: What was said before it, and by whom, where it is a turn of a conversation.
+        missing: Share of the query's names that stand nowhere in its context or session, 0 to 1.
     """
 
     chunk: Chunk
@@ -286,6 +287,7 @@ class SearchHit:
     surroundings_weight: float
     matched_terms: tuple[str, ...]
     before: str = ""
+    missing: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

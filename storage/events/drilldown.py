@@ -36,8 +36,9 @@ from storage.models import (
     TimeRange,
     TimeType,
 )
+from storage.retrieval.hits import Matched, hits_of
 from storage.retrieval.ranking import CANDIDATES, fuse
-from storage.retrieval.search import Matched, Question, SearchEngine, hits_of
+from storage.retrieval.search import Question, SearchEngine
 
 __all__ = ["EventHit", "EventResult", "Step", "search_events"]
 

@@ -6,6 +6,7 @@ every library:
 
 - what the cross-encoder reads in the question and the best sentences of the passage together, where
   it understands their language;
+- the share of the question's names that stand nowhere in the document or conversation;
 - how near the passage is in meaning: cosine similarity above the embedder's floor, as a share of
   what is left up to 1;
 - where one of them is not known, the share of the question's words that stand in the passage, each
@@ -44,7 +45,7 @@ __all__ = [
 
 Hit = TypeVar("Hit", SearchHit, UnifiedHit)
 
-FLOOR = 0.18
+FLOOR = 0.25
 """Probability below which a hit is no answer."""
 
 BESIDE = 0.1
@@ -70,11 +71,13 @@ class Evidence(NamedTuple):
         reading: What the cross-encoder makes of it, a logit; None where it did not read it.
         nearness: How near it is in meaning, 0 to 1; None where that is not known.
         coverage: Share of the question's words that stand in it, 0 to 1.
+        missing: Share of the question's names that stand nowhere around it, 0 to 1.
     """
 
     reading: float | None
     nearness: float | None
     coverage: float
+    missing: float = 0.0
 
 
 class Weights(NamedTuple):
@@ -84,20 +87,22 @@ class Weights(NamedTuple):
     reading: float
     nearness: float
     coverage: float
+    missing: float
 
     def probability(self, evidence: Evidence) -> float:
         """How likely a hit is to answer, 0 to 1."""
         logit = self.constant + self.coverage * evidence.coverage
+        logit += self.missing * evidence.missing
         logit += self.reading * (evidence.reading or 0.0)
         logit += self.nearness * (evidence.nearness or 0.0)
         return 1 / (1 + math.exp(-logit))
 
 
 WEIGHTS = {
-    (True, True): Weights(-0.82, 0.22, 8.89, 0.0),
-    (True, False): Weights(0.17, 0.31, 0.0, 2.47),
-    (False, True): Weights(-7.68, 0.0, 15.28, 18.72),
-    (False, False): Weights(-6.20, 0.0, 0.0, 32.29),
+    (True, True): Weights(-0.56, 0.18, 8.65, 0.0, -3.39),
+    (True, False): Weights(0.51, 0.27, 0.0, 2.02, -3.16),
+    (False, True): Weights(-4.20, 0.0, 12.46, 15.02, -3.67),
+    (False, False): Weights(-6.38, 0.0, 0.0, 33.11, -1.27),
 }
 """By whether the reading is known, and the nearness."""
 
@@ -156,7 +161,7 @@ class Confidence:
         readings += [None] * (len(hits) - len(readings))
         floor = self._floor(question)
         return [
-            Evidence(reading, _nearness(hit, floor), hit.coverage)
+            Evidence(reading, _nearness(hit, floor), hit.coverage, hit.missing)
             for reading, hit in zip(readings, hits, strict=True)
         ]
 

@@ -1,4 +1,4 @@
-"""What a query says beside its words of where its answer stands: its dates, its quotes, "when"."""
+"""What a query says beside its words of where its answer stands: dates, quotes, names, "when"."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from storage.retrieval.dates import (
     named_dates,
     spans_named,
 )
+from storage.tokenize import terms_of
 
-__all__ = ["Cues", "cues_of", "squeezed", "tells_time"]
+__all__ = ["Cues", "cues_of", "names_in", "squeezed", "tells_time"]
 
 _QUOTED = r'"([^"]+)"|“([^”]+)”|„([^“”"]+)[“”"]|«([^»]+)»|「([^」]+)」|『([^』]+)』|《([^》]+)》'
 _WHEN = (
@@ -36,6 +37,7 @@ _TIME = (  # without (?i), which takes twice the time
     r"|[昨今明前后後]天|[去今明前]年|[上这這下本][个個]?(?:周|週|星期|礼拜|月)"
     r"|(?:天|周|週|月|年)[以之]?前|\d月|\d[日号]|刚刚?|剛剛?|最近"
 )
+_FIRST_WORD = r"(?:^|[.?!:]\s)\W*\S+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class Cues:
         distances: Those that it names by how far they are from an event.
         asks_when: Whether the answer is a time.
         phrases: What it quotes, `squeezed`.
+        names: Its words that are written as names.
     """
 
     text: str
@@ -55,6 +58,7 @@ class Cues:
     distances: tuple[Distance, ...]
     asks_when: bool
     phrases: Sequence[str]
+    names: frozenset[str]
 
 
 def cues_of(query: str, now: float) -> Cues:
@@ -70,7 +74,16 @@ def cues_of(query: str, now: float) -> Cues:
             for groups in re.findall(_QUOTED, query)
             if len(phrase := squeezed("".join(groups))) > 1
         ],
+        names=names_in(query),
     )
+
+
+def names_in(query: str) -> frozenset[str]:
+    """Words with a capital where no sentence begins, times left out; in German these are nouns."""
+    if query.isupper():
+        return frozenset()
+    inside = terms_of(re.sub(_FIRST_WORD, " ", query)).values()
+    return frozenset(word for word in inside if word[0].isupper() and not _is_time(word))
 
 
 def dates_of(query: str, now: float) -> tuple[tuple[NamedDate | Span, ...], tuple[Distance, ...]]:
@@ -85,6 +98,10 @@ def dates_of(query: str, now: float) -> tuple[tuple[NamedDate | Span, ...], tupl
         return (*dates, *spans_named(query, now)), tuple(distances(query))
     far = filter(None, (distance.span(day.middle) for distance in distances(query)))
     return tuple(dict.fromkeys((*dates, *spans_named(query, day.middle), *far))), ()
+
+
+def _is_time(name: str) -> bool:
+    return name == "May" or tells_time(name)  # which in lower case is mostly a verb
 
 
 def tells_time(text: str) -> bool:

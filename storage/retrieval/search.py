@@ -9,11 +9,11 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from storage.contexts.contexts import load_chunks, newest_chunks
+from storage.contexts.contexts import newest_chunks
 from storage.contexts.filters import Selection, compile_filter
 from storage.database import Database
 from storage.errors import StorageUnavailableError, VectorIndexError
@@ -30,14 +30,9 @@ from storage.index.indexer import Indexer
 from storage.index.lexical import UserIndex
 from storage.index.vector_sync import generation
 from storage.index.vectors import VectorIndex
-from storage.models import (
-    Identity,
-    IndexStatus,
-    SearchFilter,
-    SearchHit,
-    SearchResult,
-)
+from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, SearchResult
 from storage.retrieval.cues import Cues, cues_of
+from storage.retrieval.hits import Matched, hits_of
 from storage.retrieval.named import NOBODY, Named, find_named
 from storage.retrieval.ranking import (
     ALPHA,
@@ -54,7 +49,7 @@ from storage.tokenize import terms_of, tokenize
 if TYPE_CHECKING:
     from storage.contexts.filters import Seqs
 
-__all__ = ["Matched", "Question", "SearchEngine", "hits_of"]
+__all__ = ["Question", "SearchEngine"]
 
 EXACT_LIMIT = 2000
 """Up to this many vectors are compared one by one: exact, and faster than asking the index."""
@@ -165,7 +160,8 @@ class SearchEngine:
                     connection, index, question, beside, selection, dense, lexical, fused, named
                 )
             best = sorted(fused, key=lambda seq: (-fused[seq], seq))[:top_k]
-            matched = Matched.of(index, best, question.words)
+            sessions = {seq: beside.session(seq) for seq in best}
+            matched = Matched.of(index, best, question.words, question.cues.names, sessions)
             before = beside.before(best)
             hits = hits_of(connection, best, matched, fused, dense, lexical, around, before)
         if vector is None:
@@ -315,81 +311,3 @@ def _look_around(  # noqa: PLR0913, PLR0917  # what a search knows so far
     around |= named.around(fused, set(joined))
     fused |= {seq: fits.blend(fused.get(seq, 0.0)) for seq, fits in around.items()}
     return around
-
-
-@dataclass(frozen=True, slots=True)
-class Matched:
-    """Which of a query's words stand in each of some chunks.
-
-    Attributes:
-        words: Those words, by seq, in the query's order.
-        shares: Their share of all the query's words, 0 to 1, each weighed by its idf; by seq.
-    """
-
-    words: Mapping[int, Sequence[str]] = field(default_factory=dict)
-    shares: Mapping[int, float] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, index: UserIndex, seqs: Sequence[int], words: Mapping[str, str]) -> Matched:
-        """Looks them up.
-
-        Args:
-            index: The lexical index of the chunks' user.
-            seqs: The chunks.
-            words: The query's terms, and the word that each came from.
-        """
-        present = index.terms_in(seqs, words)
-        found = {
-            seq: list(dict.fromkeys(word for term, word in words.items() if term in terms))
-            for seq, terms in present.items()
-        }
-        weights: dict[str, float] = {}
-        for term, weight in index.weights(words).items():  # a word with several terms is the rarest
-            weights[words[term]] = max(weight, weights.get(words[term], 0.0))
-        total = sum(weights.values()) or 1.0
-        shares = {seq: sum(weights[word] for word in some) / total for seq, some in found.items()}
-        return cls(found, shares)
-
-
-def hits_of(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
-    connection: sqlite3.Connection,
-    seqs: Sequence[int],
-    matched: Matched,
-    fused: Mapping[int, float],
-    dense: Mapping[int, float],
-    lexical: Mapping[int, float],
-    around: Mapping[int, Around] | None = None,
-    before: Mapping[int, str] | None = None,
-) -> tuple[SearchHit, ...]:
-    """Chunks as hits, in the order of their seqs.
-
-    Args:
-        connection: The record.
-        seqs: The chunks.
-        matched: The query's words that stand in each.
-        fused: Scores, by seq.
-        dense: Cosine similarities, by seq.
-        lexical: BM25 scores, by seq.
-        around: Surroundings, by seq, of those where they count.
-        before: What was said before, by seq, of those where anything was.
-    """
-    loaded = load_chunks(connection, seqs)
-    hits = []
-    for seq in seqs:
-        chunk, context = loaded[seq]
-        surroundings = around.get(seq) if around else None
-        hits.append(
-            SearchHit(
-                chunk=chunk,
-                context=context,
-                score=fused.get(seq, 0.0),
-                dense=dense.get(seq),
-                lexical=lexical.get(seq, 0.0),
-                coverage=matched.shares.get(seq, 0.0),
-                surroundings=None if surroundings is None else surroundings.score,
-                surroundings_weight=0.0 if surroundings is None else surroundings.weight,
-                matched_terms=tuple(matched.words.get(seq, ())),
-                before=before.get(seq, "") if before else "",
-            )
-        )
-    return tuple(hits)

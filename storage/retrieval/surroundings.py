@@ -199,6 +199,11 @@ class Surroundings:
                 found[seq] += told.get(seq, [(weight, 0.0) for weight in asked])
         return {seq: _mean(parts) for seq, parts in found.items() if parts}
 
+    def session(self, seq: int) -> Sequence[int]:
+        """The chunks of a chunk's session, itself among them."""
+        place = self._places.get(seq)
+        return place.session.chunks if place else (seq,)
+
     def before(self, seqs: Iterable[int]) -> dict[int, str]:
         """What was said before each of some turns, and by whom, where anything was."""
         turns = {

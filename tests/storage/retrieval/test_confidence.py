@@ -121,6 +121,33 @@ def test_a_turn_is_read_with_what_was_said_before_it(library: Library) -> None:
     assert answer.score > 0.5
 
 
+def test_what_is_asked_of_somebody_not_named_is_hardly_answered(
+    library: Library,
+) -> None:
+    shelf = library.shelf(ANN)
+    turns = (Turn("Bo", "My sister plays the cello."), Turn("Ann", "Since when?"))
+    shelf.add(NewContext(raw_type="chat", raw_id="a", title="Chat", text="", turns=turns))
+    life = "Clara Holm was born in Turku. " + "The harbour was never far from her. " * 99
+    text = f"{life}\n\n# Studies\n\nMathematics in Uppsala, until 2009."
+    shelf.add(NewContext(raw_type="text", raw_id="b", title="A life", text=text))
+    while library.indexer.step():
+        pass
+
+    def best(question: str) -> float:
+        found = shelf.search(question, ANY, 1)
+        hit = found.hits[0] if found.hits else found.nearest
+        assert hit is not None
+        assert "Clara" not in hit.chunk.content
+        return hit.score
+
+    assert best("Which instrument does the sister of Bo play?") > 0.9
+    assert best("Which instrument does the sister of Dennis play?") < 0.3
+    assert (
+        best("Until when did Clara Holm study mathematics in Uppsala?") > 0.4
+    )  # another chunk names her
+    assert best("Until when did Ingrid Falk study mathematics in Uppsala?") < 0.1
+
+
 def test_an_entry_of_the_session_answers_only_where_it_is_likely_to(
     library: Library, shelf: Shelf
 ) -> None:
@@ -162,6 +189,6 @@ def test_what_comes_too_late_to_be_read_is_no_likelier_than_what_was(
 
 @pytest.mark.parametrize("known", WEIGHTS)
 def test_more_of_any_evidence_makes_an_answer_likelier(known: tuple[bool, bool]) -> None:
-    little = Evidence(-9.0 if known[0] else None, 0.1 if known[1] else None, 0.1)
+    little = Evidence(-9.0 if known[0] else None, 0.1 if known[1] else None, 0.1, 1.0)
     much = Evidence(8.0 if known[0] else None, 0.6 if known[1] else None, 0.9)
     assert WEIGHTS[known].probability(little) < FLOOR < WEIGHTS[known].probability(much) < 1

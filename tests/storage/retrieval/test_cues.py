@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from storage.retrieval.cues import cues_of, tells_time
+from storage.retrieval.cues import cues_of, names_in, tells_time
 from storage.retrieval.dates import NamedDate, Span
 
 MAY_8_2023 = 1_683_554_160.0
@@ -48,6 +48,22 @@ def test_a_day_that_is_named_is_what_others_are_counted_from() -> None:
 )
 def test_some_questions_ask_for_a_time(query: str, asks: bool) -> None:
     assert cues_of(query, 0.0).asks_when is asks
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("When did I meet Caroline's boss at IKEA?", {"Caroline's", "IKEA"}),
+        ("Thanks. Where is Berlin? Paris too", {"Berlin"}),  # a sentence begins with "Paris"
+        ("What was said on Friday in May?", set()),
+        ("WHERE IS BERLIN", set()),
+        ("who is caroline", set()),
+        ("Wo liegt der Schlüssel?", {"Schlüssel"}),
+        ("北京在哪里", set()),
+    ],
+)
+def test_names_have_a_capital_where_no_sentence_begins(query: str, names: set[str]) -> None:
+    assert names_in(query) == names
 
 
 @pytest.mark.parametrize(
