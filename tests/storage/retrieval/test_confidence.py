@@ -125,7 +125,7 @@ def test_what_is_asked_of_somebody_not_named_is_hardly_answered(
     library: Library,
 ) -> None:
     shelf = library.shelf(ANN)
-    turns = (Turn("Bo", "My sister plays the cello."), Turn("Ann", "Since when?"))
+    turns = (Turn("Kathrin", "My sister plays the cello."), Turn("Ann", "Since when?"))
     shelf.add(NewContext(raw_type="chat", raw_id="a", title="Chat", text="", turns=turns))
     life = "Clara Holm was born in Turku. " + "The harbour was never far from her. " * 99
     text = f"{life}\n\n# Studies\n\nMathematics in Uppsala, until 2009."
@@ -140,7 +140,8 @@ def test_what_is_asked_of_somebody_not_named_is_hardly_answered(
         assert "Clara" not in hit.chunk.content
         return hit.score
 
-    assert best("Which instrument does the sister of Bo play?") > 0.9
+    for name in ("Kathrin", "Katrin"):
+        assert best(f"Which instrument does the sister of {name} play?") > 0.9
     assert best("Which instrument does the sister of Dennis play?") < 0.3
     assert (
         best("Until when did Clara Holm study mathematics in Uppsala?") > 0.4
