@@ -19,6 +19,7 @@ from typing import Any
 import anyio
 
 from server.app import App, build
+from server.opening.uncollected import uncollected
 from server.settings.sources import load
 from storage.models import Identity
 from tools.core.context import RequestContext
@@ -39,7 +40,8 @@ def main() -> None:
 
 
 async def _measure(folder: Path, count: int, rounds: int) -> None:
-    app = build(load({"data_dir": folder, "root": folder}, environ={"TOOLCRIB_CONFIG": ""}))
+    with uncollected():  # as the server does
+        app = build(load({"data_dir": folder, "root": folder}, environ={"TOOLCRIB_CONFIG": ""}))
     steps = [
         {
             "id": f"s{number}",
