@@ -137,6 +137,12 @@ class DatasetSpec(ToolModel):
         list[dict[str, Any]] | None, Field(description="Checks of the data, each with its type")
     ] = None
 
+    @property
+    def paths(self) -> list[str]:
+        """The files and directories that are read; of remote data what they are called there."""
+        sources = self.dataset.configs if self.dataset else ()
+        return [path for path in (self.dataset_path, *(each.path for each in sources)) if path]
+
 
 class Step(ToolModel):
     """One operator with its parameters.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["remove", "setup"]
 
-SIZES = {"minimal": "67 packages, about 650 MB", "full": "about 470 packages and many gigabytes"}
+SIZES = {"minimal": "67 packages, about 650 MB", "full": "about 530 packages and 16 GB"}
 """On the disk, on Linux; a few packages differ between machines."""
 
 

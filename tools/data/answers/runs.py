@@ -9,6 +9,9 @@ from tools.core.result import OmitNone, ToolModel
 
 __all__ = ["CleanedDataset", "RunReport", "ShownRow", "StepReport", "WrittenFile"]
 
+SHOWN_FILES = 10
+"""Files that the text names."""
+
 
 class StepReport(ToolModel):
     """What one operator did.
@@ -97,7 +100,9 @@ class RunReport(ToolModel):
                 lines.append(f"  skipped {step.failed} because of errors: {'; '.join(step.errors)}")
         lines += [f"dropped by {row.operator}: {_line(row)}" for row in self.dropped]
         lines += [f"kept: {_line(row)}" for row in self.kept]
-        lines += [f"Wrote {each.path}, {each.size} bytes." for each in self.written]
+        lines += [f"Wrote {each.path}, {each.size} bytes." for each in self.written[:SHOWN_FILES]]
+        if len(self.written) > SHOWN_FILES:
+            lines.append(f"Wrote {len(self.written) - SHOWN_FILES} more.")
         if self.dry_run:
             lines.append("Nothing was written: this was a dry run.")
         return "\n".join(lines)

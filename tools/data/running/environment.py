@@ -38,6 +38,9 @@ PINNED = Path(__file__).with_name("minimal.txt")
 _OF_THE_SERVER = frozenset({"PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"})
 """Variables that would have uv and its builds use the server's packages."""
 
+_FFMPEG = "lib/python*/site-packages/imageio_ffmpeg/binaries/ffmpeg-*"
+"""A program that comes with a package, for operators that look for it by its name."""
+
 _PROOF = "import data_juicer.ops.filter, data_juicer.core.data"
 """Fails where something of it is missing."""
 
@@ -169,6 +172,7 @@ class DataEnvironment:
         add = ("pip", "install", "--python", python)
         if extent is Extent.FULL:
             await uv((*add, f"py-data-juicer[all]=={VERSION}"))
+            await anyio.to_thread.run_sync(_link_ffmpeg, directory)
         else:
             pinned = ("--no-deps", f"py-data-juicer=={VERSION}", "--requirements", PINNED)
             await uv((*add, *pinned))
@@ -176,3 +180,9 @@ class DataEnvironment:
         await run_command(
             (python, "-I", "-c", _PROOF), cwd=directory, environ=self._environ, report=report
         )
+
+
+def _link_ffmpeg(directory: Path) -> None:
+    for program in directory.glob(_FFMPEG):
+        link = directory / "bin" / "ffmpeg"
+        link.symlink_to(Path("..") / program.relative_to(directory))

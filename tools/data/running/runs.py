@@ -24,8 +24,9 @@ from tools.data.answers.runs import RunReport
 from tools.data.checks.rows import is_directory
 from tools.data.recipe import Recipe
 from tools.data.running.checkpoints import Resuming, keys_of
+from tools.data.running.media import check_media, place_folders, place_media, reads_media
 from tools.data.running.staging import Stage
-from tools.data.running.workers import workers_of
+from tools.data.running.workers import DataWorkers, workers_of
 from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["TRIED_ROWS", "run_recipe"]
@@ -68,6 +69,8 @@ async def run_recipe(
     _check_paths(recipe, context)
     if on_cluster:
         _check_new(context.sandbox, recipe.dataset.export_path)
+    if has_media := reads_media(recipe):
+        check_media(recipe)
     workers = await workers_of(context.machine)
     with anyio.move_on_after(seconds):
         async with workers.directory() as directory:
@@ -82,7 +85,10 @@ async def run_recipe(
                 "limit": TRIED_ROWS if dry_run else None,
             }
             keys = []
-            if not (dry_run or on_cluster):
+            if has_media:  # their copies are elsewhere in the next run
+                place_folders(config, directory)
+                asked["files"] = await _media(asked, recipe, stage, workers, context)
+            elif not (dry_run or on_cluster):
                 runs_on = await anyio.to_thread.run_sync(workers.runs_on)
                 keys = keys_of(config, directory, stage.content, runs_on)
             resuming = Resuming(workers.checkpoints, keys, directory)
@@ -96,6 +102,20 @@ async def run_recipe(
         f"The recipe was ended after {seconds:g} seconds; nothing was written.",
         next_actions=["Give it fewer rows.", Action("Or give it more {}.", "timeout_seconds")],
     )
+
+
+async def _media(
+    asked: Mapping[str, Any],
+    recipe: Recipe,
+    stage: Stage,
+    workers: DataWorkers,
+    context: RequestContext,
+) -> dict[str, tuple[str, str]]:
+    """Copies in the files that rows name; where each is, and how the result names it."""
+    named = await workers.ask({**asked, "do": "name_files"}, context)
+    [source], export = recipe.dataset.paths, recipe.dataset.export_path  # no more are read so
+    place = partial(place_media, stage, named["files"], source, export)
+    return await anyio.to_thread.run_sync(place)
 
 
 async def _resumable(
@@ -137,10 +157,8 @@ async def _delivered(
 
 def _check_paths(recipe: Recipe, context: RequestContext) -> None:
     dataset = recipe.dataset
-    sources = [dataset.dataset_path]
-    sources += [each.path for each in dataset.dataset.configs] if dataset.dataset else []
     export = context.sandbox.relative(dataset.export_path)
-    if any(path and context.sandbox.relative(path) == export for path in sources):
+    if any(context.sandbox.relative(path) == export for path in dataset.paths):
         raise ConflictError(
             f"export_path: {dataset.export_path} is what the recipe reads; it is never replaced.",
             next_actions=["Give another export_path."],

@@ -36,14 +36,14 @@ _COMPRESSED = {".gz", ".zst", ".bz2", ".xz"}
 class Stage:
     """A directory that a worker sees, for one run.
 
-    Args:
+    Attributes:
         sandbox: The files beneath the root.
         directory: The directory.
     """
 
     def __init__(self, sandbox: Sandbox, directory: Path) -> None:
-        self._sandbox = sandbox
-        self._directory = directory
+        self.sandbox = sandbox
+        self.directory = directory
         self._results = directory / "out"
         self._count = 0
         self._content = hashlib.sha256()
@@ -74,16 +74,15 @@ class Stage:
     def take(self, path: str) -> str:
         """Copies a file or a directory in; returns where it is for the worker."""
         self._count += 1
-        target = self._directory / f"in{self._count}"
-        if not is_directory(self._sandbox, path):
+        target = self.directory / f"in{self._count}"
+        if not is_directory(self.sandbox, path):
             named = target.with_suffix(_suffix(path))
-            self._copy(path, named)
+            self.copy(path, named)
             return str(named)
         target.mkdir()
-        for file in sorted(files_of(self._sandbox, path), key=lambda each: each.path):
-            inner = target / PurePosixPath(file.path).relative_to(self._sandbox.relative(path))
-            inner.parent.mkdir(parents=True, exist_ok=True)
-            self._copy(file.path, inner)
+        for file in sorted(files_of(self.sandbox, path), key=lambda each: each.path):
+            inner = target / PurePosixPath(file.path).relative_to(self.sandbox.relative(path))
+            self.copy(file.path, inner)
         return str(target)
 
     def deliver(self, export_path: str) -> list[WrittenFile]:
@@ -96,8 +95,8 @@ class Stage:
             UnavailableError: If a file is too large.
             ToolError: As the methods of Sandbox.
         """
-        seen = Sandbox(self._directory.parent)  # whatever links a worker leaves lead nowhere
-        results = f"{self._directory.name}/{self._results.name}"
+        seen = Sandbox(self.directory.parent)  # whatever links a worker leaves lead nowhere
+        results = f"{self.directory.name}/{self._results.name}"
         folder = PurePosixPath(export_path).parent
         written = []
         for made in sorted(files_of(seen, results), key=lambda each: each.path):
@@ -112,7 +111,7 @@ class Stage:
                 )
             target = str(folder / PurePosixPath(made.path).relative_to(results))
             content = seen.read(made.path, max_bytes=MOST_BYTES).data
-            done = self._sandbox.write(target, content)
+            done = self.sandbox.write(target, content)
             written.append(WrittenFile(path=target, size=done.size, sha256=done.sha256))
         return written
 
@@ -129,12 +128,15 @@ class Stage:
             return {"dataset_path": mixture["configs"][0]["path"]}
         return {"dataset": mixture}
 
-    def _copy(self, path: str, target: Path) -> None:
-        digest = hashlib.sha256(str(target.relative_to(self._directory)).encode(errors="replace"))
-        with self._sandbox.open_read(path) as source, target.open("wb") as copy:
-            while piece := source.read(1 << 20):
-                digest.update(piece)
-                copy.write(piece)
+    def copy(self, path: str, target: Path) -> None:
+        """Copies a file in, to a place in the directory."""
+        digest = hashlib.sha256(str(target.relative_to(self.directory)).encode(errors="replace"))
+        with self.sandbox.open_read(path) as source:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("wb") as copy:
+                while piece := source.read(1 << 20):
+                    digest.update(piece)
+                    copy.write(piece)
         self._content.update(digest.digest())
 
 

@@ -217,7 +217,11 @@ class DataWorkers:
         python = str(self.environment.python())
         command = Command(
             argv=(python, "-s", "-E", "-c", _START.format(free), str(PROGRAM.parent)),
-            environment={**_VARIABLES, "RAY_TMPDIR": gettempdir()},  # where a cluster is found
+            environment={
+                **_VARIABLES,
+                "PATH": f"{Path(python).parent}:/usr/local/bin:/usr/bin:/bin",
+                "RAY_TMPDIR": gettempdir(),  # where a cluster is found
+            },
             session=("data",),  # processes of `dj-process` speak to each other by sockets
         )
         return await CellProcess.start(self._processes[free], command)

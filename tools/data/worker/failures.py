@@ -7,6 +7,7 @@ from typing import Any
 
 __all__ = [
     "MISSING",
+    "AllRowsError",
     "MissingPackageError",
     "NotHereError",
     "OperatorError",
@@ -19,6 +20,11 @@ LONGEST = 2_000
 
 MISSING = re.compile(r"MissingPackageError: (\S+)")
 """How a missing package shows in a traceback."""
+
+_FFMPEG = re.compile(
+    r"directory: 'ff(?:mpeg|probe)'|Backend ffmpeg not|load libtorchcodec|libsamplerate not"
+)
+"""What is in the texts of errors of those who need FFmpeg."""
 
 _OFFLINE = re.compile(
     r"connection|resolve|network|offline|unreachable|LocalEntryNotFound", re.IGNORECASE
@@ -37,6 +43,10 @@ class RecipeError(Exception):
     def __init__(self, message: str, action: str = "Correct the recipe and run it again.") -> None:
         super().__init__(message)
         self.action = action
+
+
+class AllRowsError(Exception):
+    """An operator failed with rows, and left none: what it said of the first."""
 
 
 class MissingPackageError(ImportError):
@@ -66,38 +76,44 @@ def failure_of(error: BaseException) -> dict[str, Any]:
     cause = error.cause if isinstance(error, OperatorError) else error
     named = f"The operator {error.operator}" if isinstance(error, OperatorError) else "The recipe"
     said = f"{type(cause).__name__}: {cause}"
+    if isinstance(cause, RecipeError):
+        return _failure("invalid_arguments", str(cause), cause.action)
+    if lacks := _lacks(cause, named, said):
+        return _failure("unavailable", *lacks)
+    return _failure(
+        "tool_failed",
+        f"{named} failed: {said}" if isinstance(error, OperatorError) else said,
+    )
+
+
+def _lacks(cause: BaseException, named: str, said: str) -> tuple[str, ...]:
+    """What is not there, and what to do then; empty where nothing is missing."""
     if isinstance(cause, MissingPackageError):
-        return _failure(
-            "unavailable",
+        return (
             f"{named} needs a package that is not installed here: {cause}.",
             "Leave the operator out.",
             "Ask the user to run `toolcrib data setup --full`.",
         )
     if isinstance(cause, NotHereError):
-        return _failure(
-            "unavailable",
-            str(cause),
-            "Ask the user to install bubblewrap (`toolcrib doctor` says how).",
-        )
+        return str(cause), "Ask the user to install bubblewrap (`toolcrib doctor` says how)."
     if isinstance(cause, MemoryError):
-        return _failure(
-            "unavailable",
+        return (
             f"{named} needs more memory than it may have.",
             "Split the data set.",
             "Ask the user to raise system.memory_mb.",
         )
-    if isinstance(cause, RecipeError):
-        return _failure("invalid_arguments", str(cause), cause.action)
-    if isinstance(cause, OSError) and _OFFLINE.search(said):
-        return _failure(
-            "unavailable",
+    if _FFMPEG.search(said):
+        return (
+            f"{named} needs FFmpeg or a library that comes with it, which are not here: {said}",
+            "Leave the operator out, or give it video_backend: av if it takes that.",
+            "Ask the user to install FFmpeg.",
+        )
+    if isinstance(cause, OSError | AllRowsError) and _OFFLINE.search(said):
+        return (
             f"{named} wants to fetch something, and runs without a network: {said}",
             "Leave the operator out, or give it a path to what it needs.",
         )
-    return _failure(
-        "tool_failed",
-        f"{named} failed: {said}" if isinstance(error, OperatorError) else said,
-    )
+    return ()
 
 
 def _failure(kind: str, message: str, *actions: str) -> dict[str, Any]:

@@ -41,10 +41,11 @@ def main(on_cluster: bool) -> None:
 def _answer(call: Call, message: dict[str, Any], calls: dict[int, Call]) -> None:
     """Does what a message asks, and says what came of it."""
     from .inspecting import look
-    from .running import run
+    from .running import name_files, run
 
     try:
-        structured = {"run": run, "look": look}[message["do"]](message, call)
+        do = {"look": look, "name_files": name_files, "run": run}[message["do"]]
+        structured = do(message, call)
         is_error = False
     except BaseException as error:  # noqa: BLE001  # whatever it is, it is the answer
         structured, is_error = failure_of(error), True

@@ -9,12 +9,13 @@ from .channel import Call
 from .course import Course, broken_step, text_keys
 from .failures import RecipeError
 from .keeping import Keeper, Kept, kept_in
+from .media import Media, files_in
 from .program import run_program
-from .reading import JSONL, fitting_rows, named, read, rows_of
+from .reading import JSONL, Read, fitting_rows, named, read, rows_of
 from .steps import can_run, make_operators, run_operator
 from .tables import SEPARATORS
 
-__all__ = ["run"]
+__all__ = ["name_files", "run"]
 
 _DIRECT = {
     *("dataset_path", "export_path", "export_type", "suffixes", "process", "np", "project_name"),
@@ -48,29 +49,70 @@ def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
     """
     config: dict[str, Any] = message["config"]
     directory = Path(message["directory"])
-    operators = None
-    names = [next(iter(each)) for each in config["process"]]
     keeper = Keeper(directory / "kept", message["keep_after"])
     kept = kept_in(message["kept"])
-    is_here = config.get("executor_type", "default") == "default"
-    if is_here and config.keys() <= _DIRECT | {_LENIENT} and _is_read_here(config):
-        operators = make_operators(config["process"], _common(config))
-    if operators is None or not all(map(can_run, operators)):
+    operators = _operators(config)
+    if operators is None:
         return _run_program(config, directory, keeper, kept, call)
     call.report(1, len(operators) + _BESIDES, "Reading")
+    source = _source(message)
+    media = Media(message.get("files") or {}, directory, Path(config["export_path"]))
+    source.columns = media.place(source.columns, config)
+    course = Course(config, source)
+    went_on = course.go_on(kept)
+    _operate(course, operators, keeper, call)
+    call.report(len(operators) + 2, len(operators) + _BESIDES, "Writing")
+    course.columns = media.told(course.columns)
+    answer = course.written(message["sample"])
+    return {**answer, "went_on_after": kept.last} if kept and went_on else answer
+
+
+def name_files(message: dict[str, Any], _call: Call) -> dict[str, Any]:
+    """Returns the files that rows name which a recipe reads.
+
+    Args:
+        message: As for `run`.
+
+    Raises:
+        RecipeError: If the recipe or its data is wrong, or needs `dj-process`, which is given none.
+        OperatorError: If an operator cannot be made.
+    """
+    if _operators(message["config"]) is None:
+        raise RecipeError(
+            "Files that rows name are read only where each operator is called directly, and this"
+            " recipe needs dj-process: it has several sources, a key besides the usual, or an"
+            " operator that groups, aggregates, needs a GPU or is your own.",
+            "Leave that out.",
+        )
+    return {"files": files_in(_source(message).columns, message["config"])}
+
+
+def _operators(config: dict[str, Any]) -> list[Any] | None:
+    """The operators, where they can be called directly; None where `dj-process` is needed.
+
+    Raises:
+        RecipeError: If one is unknown, or has wrong parameters.
+        OperatorError: If one cannot be made.
+    """
+    is_here = config.get("executor_type", "default") == "default"
+    if not (is_here and config.keys() <= _DIRECT | {_LENIENT} and _is_read_here(config)):
+        return None
+    operators = make_operators(config["process"], _common(config))
+    return operators if all(map(can_run, operators)) else None
+
+
+def _source(message: dict[str, Any]) -> Read:
+    """The rows that are read."""
+    config: dict[str, Any] = message["config"]
+    names = [next(iter(each)) for each in config["process"]]
     source = read(
         config["dataset_path"],
-        str(directory / "cache"),
+        str(Path(message["directory"]) / "cache"),
         config.get("suffixes"),
         add_suffix="suffix_filter" in names,
         lenient=_is_lenient(config),
     )
-    course = Course(config, source.first(message["limit"]))
-    went_on = course.go_on(kept)
-    _operate(course, operators, keeper, call)
-    call.report(len(operators) + 2, len(operators) + _BESIDES, "Writing")
-    answer = course.written(message["sample"])
-    return {**answer, "went_on_after": kept.last} if kept and went_on else answer
+    return source.first(message["limit"])
 
 
 def _is_read_here(config: dict[str, Any]) -> bool:

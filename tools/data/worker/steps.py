@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any
 
 from .channel import Call, CancelledError
-from .failures import MISSING, MissingPackageError, OperatorError, RecipeError
+from .failures import MISSING, AllRowsError, MissingPackageError, OperatorError, RecipeError
 from .reading import Columns, rows_of
 
 __all__ = ["MOST_ERRORS", "NUMBER", "Outcome", "can_run", "make_operators", "run_operator"]
@@ -22,6 +22,8 @@ _BY_HASH = (
     "document_deduplicator",
     "document_minhash_deduplicator",
     "document_simhash_deduplicator",
+    "image_deduplicator",
+    "video_deduplicator",
 )
 """Deduplicators that compare nothing but the hashes that they have computed."""
 
@@ -129,11 +131,23 @@ def run_operator(operator: Any, columns: Columns, call: Call) -> Outcome:
         raise OperatorError(operator._name, error) from error
     finally:
         logger.remove(sink)
-    if missing:  # Data-Juicer goes on, without the rows that failed of it
+    # Data-Juicer goes on, without the rows that failed of it.
+    if missing:
         raise OperatorError(operator._name, MissingPackageError(missing[0]))
+    _check_left(operator, outcome)
     outcome.dropped = sorted(before.keys() - set(outcome.columns[NUMBER]))
     outcome.seconds = time.perf_counter() - started
     return outcome
+
+
+def _check_left(operator: Any, outcome: Outcome) -> None:
+    """Goes on where something is left, or nothing has failed.
+
+    Raises:
+        OperatorError: An operator whose rows have failed has left none.
+    """
+    if outcome.errors and not rows_of(outcome.columns):
+        raise OperatorError(operator._name, AllRowsError(outcome.errors[0]))
 
 
 def _with_column(operator: Any, columns: Columns) -> Columns:
@@ -198,7 +212,10 @@ def _deduplicate(operator: Any, columns: Columns, call: Call) -> Columns:
     from data_juicer.utils.constant import HashKeys
 
     hashed = _map(operator.compute_hash, operator, columns, call)
-    names = (HashKeys.hash, HashKeys.minhash, HashKeys.simhash)
+    names = (
+        *(HashKeys.hash, HashKeys.minhash, HashKeys.simhash),
+        *(HashKeys.imagehash, HashKeys.videohash),
+    )
     own = {name: hashed[name] for name in names if name in hashed}
     places = "__toolcrib_place__"
     small = NestedDataset.from_dict({**own, places: list(range(rows_of(hashed)))})

@@ -26,6 +26,7 @@ def write(columns: Columns, features: Any, config: dict[str, Any]) -> None:
         own |= {Fields.stats, Fields.meta}
     if not config.get("keep_hashes_in_res_ds"):
         own |= {HashKeys.hash, HashKeys.minhash, HashKeys.simhash}
+        own |= {HashKeys.imagehash, HashKeys.videohash}
     kept = {name: values for name, values in columns.items() if name not in own}
     exporter = Exporter(
         config["export_path"],

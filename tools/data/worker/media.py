@@ -1,0 +1,102 @@
+"""Files that rows name: images, sounds and videos, which were copied in for one run."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from .reading import Columns
+
+__all__ = ["Media", "files_in"]
+
+KEYS = {"image_key": "images", "audio_key": "audios", "video_key": "videos"}
+"""The keys of a configuration that say where rows name files, with what they are else."""
+
+MADE = "made"
+"""Where operators write new files, as the server names it too."""
+
+_PRODUCED = "DJ_PRODUCED_DATA_DIR"
+_HASH = re.compile(r"__dj_hash_#.*?#")
+"""What Data-Juicer adds to the name of each new file, another one in each run."""
+
+
+def files_in(columns: Columns, config: dict[str, Any]) -> list[str]:
+    """Returns the files that rows name, each once."""
+    keys = {str(config.get(key) or default) for key, default in KEYS.items()}
+    values = (columns[key] for key in columns if key in keys)
+    return list(dict.fromkeys(name for each in values for name in _texts(each) if name))
+
+
+class Media:
+    """The files of one run, and what operators make of them.
+
+    Args:
+        files: Where each file that rows name is for this process, and how the result names it.
+        directory: What this process sees; new files are made in there.
+        export: Where the result is written, with a folder for new files beside it.
+    """
+
+    def __init__(self, files: dict[str, tuple[str, str]], directory: Path, export: Path) -> None:
+        self._files = files
+        self._told = dict(files.values())
+        self._inside = f"{directory}{os.sep}"
+        self._made = directory / MADE
+        self._folder = export.with_name(f"{export.stem}.media")
+        os.environ[_PRODUCED] = str(self._made)  # a worker has one run at a time
+
+    def place(self, columns: Columns, config: dict[str, Any]) -> Columns:
+        """Returns rows that name the files as this process sees them."""
+        keys = {str(config.get(key) or default) for key, default in KEYS.items()}
+        return {
+            name: _changed(values, self._placed) if name in keys else values
+            for name, values in columns.items()
+        }
+
+    def told(self, columns: Columns) -> Columns:
+        """Returns rows that name the files as the result does, and puts new ones beside it."""
+        return {name: _changed(values, self._tell) for name, values in columns.items()}
+
+    def _placed(self, name: str) -> str:
+        return self._files[name][0] if name in self._files else name
+
+    def _tell(self, text: str) -> str:
+        if not text.startswith(self._inside):
+            return text
+        if text not in self._told:
+            self._told[text] = self._kept(Path(text))
+        return self._told[text]
+
+    def _kept(self, made: Path) -> str:
+        """Puts a file or a folder that an operator made beside the result."""
+        is_there = made.is_relative_to(self._made)
+        inner = made.relative_to(self._made) if is_there else Path(made.parent.name, made.name)
+        plain = self._folder / _HASH.sub("", str(inner))
+        target, count = plain, 1
+        while target.exists():
+            count += 1
+            target = plain.with_name(f"{plain.stem}-{count}{plain.suffix}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        made.rename(target)
+        return str(target.relative_to(self._folder.parent))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+
+
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
+    """A value with each text in it changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_changed(each, change) for each in value]
+    if isinstance(value, dict):
+        return {name: _changed(each, change) for name, each in value.items()}
+    return value
