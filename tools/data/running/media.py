@@ -18,7 +18,7 @@ MOST_FILES = 20_000
 """That the rows of one data set name."""
 
 MADE = "made"
-"""Where operators write new files, as the worker names it too."""
+"""Where operators write new files that are told where, as the worker names it too."""
 
 SHOWN = 5
 """Files that a refusal names."""

@@ -16,9 +16,8 @@ KEYS = {"image_key": "images", "audio_key": "audios", "video_key": "videos"}
 """The keys of a configuration that say where rows name files, with what they are else."""
 
 MADE = "made"
-"""Where operators write new files, as the server names it too."""
+"""Where operators write new files that are told where, as the server names it too."""
 
-_PRODUCED = "DJ_PRODUCED_DATA_DIR"
 _HASH = re.compile(r"__dj_hash_#.*?#")
 """What Data-Juicer adds to the name of each new file, another one in each run."""
 
@@ -45,7 +44,6 @@ class Media:
         self._inside = f"{directory}{os.sep}"
         self._made = directory / MADE
         self._folder = export.with_name(f"{export.stem}.media")
-        os.environ[_PRODUCED] = str(self._made)  # a worker has one run at a time
 
     def place(self, columns: Columns, config: dict[str, Any]) -> Columns:
         """Returns rows that name the files as this process sees them."""
@@ -71,7 +69,7 @@ class Media:
 
     def _kept(self, made: Path) -> str:
         """Puts a file or a folder that an operator made beside the result."""
-        is_there = made.is_relative_to(self._made)
+        is_there = made.is_relative_to(self._made)  # else near its source, in the operator's folder
         inner = made.relative_to(self._made) if is_there else Path(made.parent.name, made.name)
         plain = self._folder / _HASH.sub("", str(inner))
         target, count = plain, 1
