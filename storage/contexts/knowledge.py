@@ -33,6 +33,7 @@ from storage.index.embedding_models import Embedding, Models, keep_vector, passa
 from storage.memory.layers import raise_layer
 from storage.memory.models import MemoryLayer
 from storage.models import Context, ContextType, Identity, NewContext, Stored
+from storage.retrieval.sameness import can_say_the_same
 from storage.retrieval.search import SearchEngine
 
 __all__ = ["MERGE_SIMILARITY", "KnowledgeBase"]
@@ -206,7 +207,10 @@ def _mergeable(
             " WHERE s.context_seq = c.context_seq) FROM chunks c WHERE c.seq = ?",
             (chunk_seq,),
         ).fetchone()
-        if length + len(new.text) <= MAX_MERGED_CHARS:
+        if length + len(new.text) > MAX_MERGED_CHARS:
+            continue
+        known = contents_of(connection, seq)[0]
+        if any(can_say_the_same(new.text, each) for each in {known, *known.split("\n")}):
             return int(seq), alike
     return None
 

@@ -12,7 +12,8 @@ __all__ = ["numbers_and_negations", "wording"]
 
 _DECISIVE = (
     r"\d+(?:[.,:/-]\d+)*"
-    r"|\b(?:no|not|nor|none|never|neither|nothing|nobody|without|except|cannot|\w+n['\u2019]?t"
+    r"|\b(?:no|not|nor|none|never|neither|nothing|nobody|without|except|cannot|\w+n['\u2019]t"
+    r"|(?:ai|are|ca|could|did|do|does|had|has|have|is|must|should|was|were|wo|would)nt"
     r"|nicht|nie|niemals|kein\w{0,2}|ohne|au\u00dfer|weder|nichts|niemand)\b"
     r"|[\u4e0d\u6ca1\u6c92\u65e0\u7121\u975e\u672a\u522b\u5225\u5426\u83ab\u52ff\u9664]"
 )

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from storage.index.embedders.base import DEFAULT_FLOOR, Embedder
 from storage.memory.models import Entry
 from storage.models import SearchHit
-from storage.retrieval.query_text import numbers_and_negations
 from storage.retrieval.routing import MEMORY
+from storage.retrieval.sameness import can_say_the_same
 from storage.tokenize import is_spaceless, terms_of
 
 __all__ = [
@@ -290,6 +290,7 @@ class _Chosen:
     """What later hits are compared with."""
 
     origin: str
+    said: str
     text: str
     words: frozenset[str]
 
@@ -300,8 +301,8 @@ def distinct(
     """Returns the best hits without those that say what a better one says.
 
     That is the same text wherever it comes from, or nearly the same words in another origin; of one
-    origin, what differs a little is another version. Numbers and negations have to be the same. An
-    entry is left out where every context that it mentions was found.
+    origin, what differs a little is another version. Names, numbers and negations have to be the
+    same. An entry is left out where every context that it mentions was found.
 
     Args:
         hits: Best first.
@@ -323,17 +324,18 @@ def distinct(
     return distinct_hits
 
 
-def _normalized(hit: UnifiedHit) -> tuple[str, frozenset[str]]:
+def _normalized(hit: UnifiedHit) -> tuple[str, str, frozenset[str]]:
+    """The text of a hit, the same as it is compared, and its words."""
     text = ""
     if hit.passage is not None:
         text = hit.passage.chunk.content
     elif hit.entry is not None:
         text = hit.entry.text
     words = text.casefold().split()
-    text = " ".join(words)
-    if len(text) > LONG_WORD * len(words):
-        return text, frozenset(text[at : at + 2] for at in range(len(text) - 1))
-    return text, frozenset(words)
+    folded = " ".join(words)
+    if len(folded) > LONG_WORD * len(words):
+        return text, folded, frozenset(folded[at : at + 2] for at in range(len(folded) - 1))
+    return text, folded, frozenset(words)
 
 
 def _say_the_same(one: _Chosen, other: _Chosen) -> bool:
@@ -344,4 +346,4 @@ def _say_the_same(one: _Chosen, other: _Chosen) -> bool:
         return False
     common = len(one.words & other.words)
     similar = common >= SAME_WORDS * (fewer + more - common)
-    return similar and numbers_and_negations(one.text) == numbers_and_negations(other.text)
+    return similar and can_say_the_same(one.said, other.said)

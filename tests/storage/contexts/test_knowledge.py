@@ -4,6 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from string import ascii_lowercase
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from storage.contexts.knowledge import MAX_MERGED_CHARS, MERGE_SIMILARITY, _plain
 from storage.errors import StorageUnavailableError
+from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library, Shelf
 from storage.models import ContextType, Identity, NewContext, SearchFilter, Stored
 from storage.people.models import NewEntity
@@ -57,6 +59,65 @@ def test_what_says_something_else_stays_apart(library: Library) -> None:
     shelf = library.shelf(ANN)
     assert [_know(shelf, text).outcome for text in (TEA, COFFEE)] == ["added", "added"]
     assert shelf.count(SearchFilter()) == 2
+
+
+@pytest.mark.parametrize(
+    ("statement", "subjects", "again"),
+    [
+        (
+            "The size limit of {} is 30 MB.",
+            ["Firm1", "Firm17", "Firm18", "Acme", "Globex", "acme-2"],
+            "{}'s size limit is 30 MB.",
+        ),
+        (
+            "Die Obergrenze von {} liegt bei 30 MB.",
+            ["Firma1", "Firma17", "Acme", "Anna", "Hanna"],
+            "Die Obergrenze von {} beträgt 30 MB.",
+        ),
+        (
+            "{}的大小限制是30MB。",
+            ["阿里", "腾讯", "公司1", "公司17", "张伟", "张强", "Acme"],
+            "{}的大小限制为30MB",
+        ),
+    ],
+)
+def test_knowledge_of_different_subjects_never_merges_and_another_wording_does(
+    library_of: Callable[..., Library],
+    minilm: MiniLMEmbedder,
+    statement: str,
+    subjects: list[str],
+    again: str,
+) -> None:
+    shelf = library_of(minilm).shelf(ANN)
+    stored = [_know(shelf, statement.format(name)) for name in subjects]
+    assert {each.outcome for each in stored} == {"added"}
+    for name, known in zip(subjects, stored, strict=True):
+        merged = _know(shelf, again.format(name))
+        assert (merged.outcome, merged.context.id) == ("merged", known.context.id)
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("The shop of Ann is open on Sundays.", "The shop of Ann is not open on Sundays."),
+        ("Annas Laden hat am Sonntag offen.", "Annas Laden hat am Sonntag nicht offen."),
+        ("银行周日开门。", "银行周日不开门。"),
+    ],
+)
+def test_what_is_denied_stays_beside_what_is_said(
+    library_of: Callable[..., Library], minilm: MiniLMEmbedder, text: str, other: str
+) -> None:
+    shelf = library_of(minilm).shelf(ANN)
+    assert [_know(shelf, each).outcome for each in (text, other)] == ["added", "added"]
+
+
+def test_a_memory_of_another_subject_is_another_memory(
+    library_of: Callable[..., Library], minilm: MiniLMEmbedder
+) -> None:
+    shelf = library_of(minilm).shelf(ANN)
+    for name, outcome in (("Ben", "added"), ("Bea", "added"), ("Ben", "merged")):
+        text = f"The dentist of {name} is in Mill Lane"
+        assert _know(shelf, text, importance=7.0, memory_layer=2).outcome == outcome
 
 
 def test_what_is_said_already_is_not_said_twice(library: Library) -> None:
@@ -107,8 +168,8 @@ def test_a_long_text_is_merged_into_the_very_same_text_alone(library: Library) -
 
 def test_knowledge_does_not_grow_without_end(library: Library) -> None:
     shelf = library.shelf(ANN)
-    words = " ".join(f"common{number}" for number in range(100))
-    ids = {_know(shelf, f"{words} rare{number}").context.id for number in range(12)}
+    words = " ".join(f"common{letter}" for letter in ascii_lowercase * 4)
+    ids = {_know(shelf, f"{words} rare{letter}").context.id for letter in ascii_lowercase[:12]}
     lengths = [len(_text(shelf, Stored(shelf.get(each)[0], "added"))) for each in ids]
     assert len(ids) > 1
     assert max(lengths) <= MAX_MERGED_CHARS + 1
@@ -244,7 +305,7 @@ def test_what_merges_later_leaves_what_held_before(library: Library) -> None:
     shelf = library.shelf(ANN)
     _know(shelf, LIMIT)
     changed = _know(shelf, NEW_LIMIT)
-    again = _know(shelf, f"{NEW_LIMIT} (page 4)")
+    again = _know(shelf, f"{NEW_LIMIT} (by contract)")
     assert again.outcome == "merged"
     assert again.context.id == changed.context.id
     assert [chunk.heading for chunk in shelf.get(again.context.id)[1]] == ["", "Formerly"]

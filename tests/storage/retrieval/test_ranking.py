@@ -212,17 +212,22 @@ def test_the_same_text_is_told_once_whatever_its_case_and_blanks() -> None:
 
 
 def test_nearly_the_same_words_of_another_origin_say_the_same() -> None:
-    assert kept(hit(LONG), hit(f"{LONG} Lee", "memory")) == [0]
-    assert kept(hit(LONG), hit(f"{LONG} Lee")) == [0, 1]
+    assert kept(hit(LONG), hit(f"{LONG} now", "memory")) == [0]
+    assert kept(hit(LONG), hit(f"{LONG} now")) == [0, 1]
     chinese = "暂存服务器的部署密钥在每个月的第一个星期五由安娜轮换一次请大家注意"
     assert kept(hit(chinese), hit(f"{chinese}哦", "memory")) == [0]
 
 
 @pytest.mark.parametrize(
     "other",
-    [LONG.replace("is rotated", "is not rotated"), f"{LONG} 2", LONG.replace("on", "never")],
+    [
+        LONG.replace("is rotated", "is not rotated"),
+        f"{LONG} 2",
+        f"{LONG} by Lee",
+        LONG.replace("on", "never"),
+    ],
 )
-def test_another_number_or_a_negation_is_something_else(other: str) -> None:
+def test_another_number_a_name_or_a_negation_is_something_else(other: str) -> None:
     assert kept(hit(LONG), hit(other, "memory")) == [0, 1]
 
 

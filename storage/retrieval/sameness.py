@@ -1,0 +1,134 @@
+"""Sameness: whether two texts can say the same, however near they are in meaning.
+
+To an embedder "the limit of Acme is 30" and "the limit of Globex is 30" are nearly one sentence.
+What makes them two are their names, numbers, dates and identifiers, and whether they deny.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from storage.retrieval.query_text import numbers_and_negations
+from storage.tokenize import STOP_WORDS, is_spaceless
+
+__all__ = ["can_say_the_same"]
+
+REMEMBERED = 32
+"""Texts: one is compared with several others in turn."""
+
+_WORD = r"\w+(?:[._/@:+'\u2019-]\w+)*"
+_SENTENCE_START = r"(?:^|[.!?:\n])\W*"
+_GENITIVE = r"['\u2019]s\b"
+_BEFORE_UNIT = r"^\d[\d.,]*(?=[^\W\d_]{2,}$)"
+
+_PLURAL = r"(?<=\w{3})s$"
+"""Or the genitive of German."""
+
+_IDENTIFIER = r".*[._/@:].*|(?=.*[^\W\d_])(?=\D+\d).+"
+"""What has a separator within, or letters and then digits."""
+
+_COUNTS = frozenset(
+    """
+    two three four five six seven eight nine ten eleven twelve twenty thirty hundred thousand
+    zwei drei vier fünf sechs sieben acht neun zehn elf zwölf zwanzig dreißig hundert tausend
+    """.split()  # noqa: SIM905  # words read best as text
+)
+_GERMAN_STOP_WORDS = frozenset(
+    """
+    aber als auch auf aus bei beim das dem den der des die ein eine einem einen einer eines er es
+    für hat hatte ich ihr ihre im ist man mein meine mit nach nicht nur oder sein seine sich sie
+    sind über um und uns unser unsere von vom vor wenn wie wir wird zu zum zur
+    """.split()  # noqa: SIM905  # words read best as text
+)
+_LEADING = frozenset(
+    """
+    a an the of in on at to for from with by about against between into under this that these those
+    my our your his her their its der die das dem den des ein eine einem einen einer eines im am auf
+    aus bei für mit nach von vom vor zu zum zur über unter
+    """.split()  # noqa: SIM905  # words read best as text
+)
+"""After these stands what is spoken of, or a word that tells it from its like."""
+
+_IDLE_CHARACTERS = "的了是在为有着于其也都就被把给到和与呢吗吧会要"
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a text names.
+
+    Attributes:
+        numbers: As digits or in words.
+        denies: Whether it has a negation.
+        names: Names, dates and identifiers.
+        opening: Words that begin a sentence, whose capital tells nothing.
+        topics: Other words after an article or a preposition; characters that say something.
+        words: All words.
+    """
+
+    numbers: frozenset[str]
+    denies: bool
+    names: frozenset[str]
+    opening: frozenset[str]
+    topics: frozenset[str]
+    words: frozenset[str]
+
+
+def can_say_the_same(one: str, other: str) -> bool:
+    """Whether neither text names what the other does not.
+
+    That is a name, a number, a date or an identifier. Where no capital tells, it takes a word for
+    the topic in each of the two that the other has not, so that one took the other's place.
+    """
+    first, second = _said(one), _said(other)
+    if (first.numbers, first.denies) != (second.numbers, second.denies):
+        return False
+    if first.names - second.words or second.names - first.words:
+        return False
+    unlike = [
+        {*mine.opening, *mine.topics} - theirs.words
+        for mine, theirs in ((first, second), (second, first))
+    ]
+    return not all(unlike)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _said(text: str) -> _Said:
+    text = unicodedata.normalize("NFKC", text)
+    spaceless = {each for each in text if each.isalpha() and is_spaceless(each)}
+    decisive = numbers_and_negations(text)
+    spaced = "".join(" " if each in spaceless else each for each in text)
+    tokens = list(_tokens(re.sub(_GENITIVE, " of", spaced)))
+    words = [word for word, _, _ in tokens]
+    topics = {
+        word
+        for before, (word, _, _) in zip(["", *words], tokens, strict=False)
+        if before in _LEADING and word not in _LEADING
+    }
+    characters = spaceless - set(_IDLE_CHARACTERS)
+    return _Said(
+        numbers=frozenset(each for each in decisive if each[0].isdigit()) | _COUNTS & set(words),
+        denies=any(not each[0].isdigit() for each in decisive),
+        names=frozenset(word for word, is_name, _ in tokens if is_name),
+        opening=frozenset(word for word, _, opens in tokens if opens),
+        topics=frozenset(topics | characters),
+        words=frozenset(words) | characters,
+    )
+
+
+def _tokens(text: str) -> Iterator[tuple[str, bool, bool]]:
+    """Each word as it is compared, whether it is a name, and whether it begins a sentence."""
+    starts = {found.end() for found in re.finditer(_SENTENCE_START, text)}
+    for found in re.finditer(_WORD, text):
+        written = re.sub(_BEFORE_UNIT, "", found.group())
+        folded = written.casefold()
+        if folded in STOP_WORDS or folded in _GERMAN_STOP_WORDS:
+            yield folded, False, False
+            continue
+        opens = found.start() in starts
+        is_name = re.fullmatch(_IDENTIFIER, written) is not None
+        is_name = is_name or (written[0].isupper() and not opens)
+        yield re.sub(_PLURAL, "", folded), is_name, opens and not is_name
