@@ -129,14 +129,25 @@ class Stage:
         return {"dataset": mixture}
 
     def copy(self, path: str, target: Path) -> None:
-        """Copies a file in, to a place in the directory."""
+        """Copies a file in, to a place in the directory.
+
+        Raises:
+            UnavailableError: If it cannot be read to its end, or there is no room for it.
+            ToolError: As the methods of Sandbox.
+        """
         digest = hashlib.sha256(str(target.relative_to(self.directory)).encode(errors="replace"))
         with self.sandbox.open_read(path) as source:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with target.open("wb") as copy:
-                while piece := source.read(1 << 20):
-                    digest.update(piece)
-                    copy.write(piece)
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with target.open("wb") as copy:
+                    while piece := source.read(1 << 20):
+                        digest.update(piece)
+                        copy.write(piece)
+            except OSError as error:
+                raise UnavailableError(
+                    f"{path} cannot be copied to {self.directory.parent}: {error.strerror}.",
+                    next_actions=["Ask the user to free space there, or to set TMPDIR elsewhere."],
+                ) from error
         self._content.update(digest.digest())
 
 
