@@ -18,7 +18,9 @@ import json
 import logging
 import random
 import shutil
+import signal
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -87,6 +89,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     logging.disable()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # which ends the cluster too
     with tempfile.TemporaryDirectory(prefix="toolcrib-recipes-") as directory:
         report = anyio.run(
             measure,
