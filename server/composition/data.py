@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING
 from server.settings import Settings
 
 if TYPE_CHECKING:
+    from tools.data.running.checkpoints import Checkpoints
     from tools.data.running.environment import DataEnvironment
 
-__all__ = ["data_environment"]
+__all__ = ["data_checkpoints", "data_environment"]
+
+
+def data_checkpoints(settings: Settings) -> Checkpoints:
+    """What runs of recipes had done that did not succeed."""
+    from tools.data.running.checkpoints import Checkpoints
+
+    return Checkpoints(settings.data_dir / "checkpoints")
 
 
 def data_environment(settings: Settings, environ: Mapping[str, str]) -> DataEnvironment:

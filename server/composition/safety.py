@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from server.composition.current_policy import counting_file
-from server.composition.data import data_environment
+from server.composition.data import data_checkpoints, data_environment
 from server.settings.settings import Settings
 from storage.library import Library
 from storage.locks import locked
@@ -279,7 +279,6 @@ def make_cells(settings: Settings) -> Cells:
 
 def make_data_workers(settings: Settings, environ: Mapping[str, str]) -> DataWorkers:
     """What runs recipes, in processes that see nothing of the user's."""
-    from tools.data.running.checkpoints import Checkpoints
     from tools.data.running.workers import PROGRAM, DataWorkers
 
     environment = data_environment(settings, environ)
@@ -298,7 +297,7 @@ def make_data_workers(settings: Settings, environ: Mapping[str, str]) -> DataWor
         )
         return _make_bare_processes(own, (environment.path, PROGRAM.parent), limits, root)
 
-    return DataWorkers(environment, Checkpoints(settings.data_dir / "checkpoints"), make)
+    return DataWorkers(environment, data_checkpoints(settings), make)
 
 
 def _make_bare_processes(

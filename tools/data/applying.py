@@ -51,7 +51,8 @@ async def apply_recipe(
 ) -> RunReport:
     """Runs a recipe on its data set, and tells what each operator kept and dropped.
 
-    Nothing is replaced before the run has succeeded. Try it with dry_run first.
+    Nothing is replaced before the run has succeeded; a long one that did not goes on when it is
+    called again. Try it with dry_run first.
     """
     from tools.data.running.runs import run_recipe
 

@@ -44,9 +44,12 @@ def setup(
 
 
 def remove(data_dir: DataDirOption = None, config: ConfigOption = None) -> None:
-    """Remove Data-Juicer; data sets and recipes stay."""
+    """Remove Data-Juicer, and what runs kept that can go on; data sets and recipes stay."""
     from server.cli.terminal.interruption import run
+    from server.composition.data import data_checkpoints
+    from server.settings.sources import load
 
+    data_checkpoints(load({"data_dir": data_dir}, config_file=config)).clear()
     environment = _environment(data_dir, config)
     removed = run(partial(environment.remove, _report))
     typer.echo(f"Removed {environment.path}." if removed else "Data-Juicer is not set up.")

@@ -27,9 +27,7 @@ TYPED = {"list_directory": "`ls`", "overwrite=true": "--overwrite"}
 
 
 def split(  # noqa: PLR0913, PLR0917  # one parameter an option
-    files: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE...]", help="JSONL files.")
-    ] = None,
+    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE", help="JSONL files.")] = None,
     parts: Annotated[
         str | None,
         typer.Option("--parts", help=f"Name and share of each part; default: {PARTS}."),

@@ -73,7 +73,7 @@ class Checkpoints:
         try:
             size = _copied(stage, folder, part)
             if size <= MOST_BYTES:
-                self._prune(part, MOST_BYTES - size)
+                self.prune(MOST_BYTES - size, new=part)
                 with suppress(OSError):  # another run has left the same
                     part.rename(self.path / key)
         except ToolError:  # the worker has gone on, or what it left is no file
@@ -97,10 +97,20 @@ class Checkpoints:
         """Removes a checkpoint, if there is one."""
         shutil.rmtree(self.path / key, ignore_errors=True)
 
-    def _prune(self, new: Path, most_bytes: int) -> None:
-        """Removes what is old, and the oldest of what is too much."""
+    def clear(self) -> None:
+        """Removes all of them."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def prune(self, most_bytes: int = MOST_BYTES, *, new: Path | None = None) -> None:
+        """Removes what is old, and the oldest of what is too much.
+
+        Args:
+            most_bytes: Of what may be left.
+            new: What is left in any case, and not counted.
+        """
         total, now = 0, time.time()
-        for each in sorted(self.path.iterdir(), key=_made, reverse=True):
+        there = self.path.iterdir() if self.path.is_dir() else ()
+        for each in sorted(there, key=_made, reverse=True):
             if each == new:
                 continue
             with suppress(FileNotFoundError):  # another run has ended, and removed it
@@ -129,6 +139,7 @@ class Resuming:
 
     def begin(self) -> dict[str, Any]:
         """Finds what an earlier run has left; returns what the worker is told of it; blocks."""
+        self._checkpoints.prune()
         told = {"keep_after": self._checkpoints.after if self._keys else None, "kept": None}
         for done in range(len(self._keys), 0, -1):
             target = self._directory / "before" / str(done)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 
 from .lines import NOT_UNICODE, Line
@@ -33,7 +32,8 @@ def records_of(path: Path) -> Iterator[Line]:
                 width = fields if width is None else width
                 yield Line(number, content, fault)
             number += content.count(b"\n")
-            lines = chain(rest or (), lines)
+            if rest:
+                lines = iter(rest)  # all that there is
 
 
 def _record(lines: Iterator[bytes], separator: str) -> tuple[bytes, int, list[bytes] | None] | None:

@@ -74,6 +74,13 @@ def test_a_part_that_is_there_is_replaced_with_overwrite(cli: Command, work: Pat
     assert cli("data", "split", "a.jsonl", "--overwrite").code == 0
 
 
+def test_what_runs_have_kept_goes_with_data_juicer(cli: Command, work: Path) -> None:
+    kept = work.parent / "data" / "checkpoints" / "key"
+    kept.mkdir(parents=True)
+    assert cli("data", "remove").code == 0
+    assert not kept.parent.exists()
+
+
 def test_a_file_is_split_by_shares(cli: Command, work: Path) -> None:
     (work / "a.jsonl").write_text("".join(ROW.replace("loop", f"loop {at}") for at in range(200)))
     ended = cli("data", "split", "a.jsonl", "--parts", "train=0.8,dev=0.1,test=0.1")

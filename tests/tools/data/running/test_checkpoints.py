@@ -106,6 +106,17 @@ def test_old_ones_go_and_those_that_are_too_many(
     assert not kept.put("e", stage, folder)
 
 
+def test_old_ones_go_when_another_run_begins(tmp_path: Path) -> None:
+    kept = Checkpoints(tmp_path / "kept")
+    kept.prune()
+    assert kept.put("key", *left(tmp_path))
+    os.utime(kept.path / "key", (1, 1))
+    kept.prune()
+    assert not list(kept.path.iterdir())
+    kept.clear()
+    assert not kept.path.exists()
+
+
 def test_a_full_disk_leaves_no_part(tmp_path: Path, full_disk: Any) -> None:
     kept = Checkpoints(tmp_path / "kept")
     stage, folder = left(tmp_path, b"r" * 10_000)

@@ -7,8 +7,45 @@ from pathlib import Path
 import pytest
 
 from tools.core.errors import UnavailableError
+from tools.data.recipe import DatasetSpec, ProcessSpec, Recipe, Step
 from tools.data.running.staging import Stage
 from tools.sandbox.files.sandbox import Sandbox
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """The directory of a run, in one that workers see."""
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "rows.jsonl").write_text("{}")
+    (tmp_path / "seen" / "run").mkdir(parents=True)
+    stage = Stage(Sandbox(tmp_path / "root"), tmp_path / "seen" / "run")
+    recipe = Recipe(
+        dataset=DatasetSpec(dataset_path="rows.jsonl", export_path="made/out.jsonl"),
+        process=ProcessSpec(operators=[Step(name="text_length_filter")]),
+    )
+    stage.config(recipe)
+    return stage
+
+
+def test_what_a_run_has_written_is_put_beside_its_export_path(tmp_path: Path, stage: Stage) -> None:
+    (tmp_path / "root" / "made").mkdir()
+    results = tmp_path / "seen" / "run" / "out"
+    (results / "parts").mkdir()
+    (results / "out.jsonl").write_text("one")
+    (results / "parts" / "a.jsonl").write_text("two")
+    written = stage.deliver("made/out.jsonl")
+    assert [each.path for each in written] == ["made/out.jsonl", "made/parts/a.jsonl"]
+    assert (tmp_path / "root" / "made" / "parts" / "a.jsonl").read_text() == "two"
+
+
+def test_links_of_a_worker_lead_nowhere(tmp_path: Path, stage: Stage) -> None:
+    (tmp_path / "root" / "made").mkdir()
+    (tmp_path / "secret").write_text("secret")
+    results = tmp_path / "seen" / "run" / "out"
+    (results / "out.jsonl").symlink_to(tmp_path / "secret")
+    (results / "more").symlink_to(tmp_path, target_is_directory=True)
+    assert stage.deliver("made/out.jsonl") == []
+    assert not list((tmp_path / "root" / "made").iterdir())
 
 
 def test_what_finds_no_room_is_unavailable_with_its_name(
