@@ -85,7 +85,7 @@ def _told_wrong(name: str) -> tuple[int, list[str], list[str]]:
         ("follow_ups_fresh", 60, 3),
         ("follow_ups_short", 240, 8),
         ("follow_ups_varied", 150, 6),
-        ("follow_ups_unseen", 300, 20),
+        ("follow_ups_unseen", 360, 34),
     ],
 )
 def test_of_pairs_in_three_languages_hardly_any_is_taken_for_the_other(
