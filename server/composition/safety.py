@@ -295,7 +295,7 @@ def make_data_workers(settings: Settings, environ: Mapping[str, str]) -> DataWor
         own = settings.model_copy(
             update={"system": settings.system.model_copy(update={"sandbox": mode})}
         )
-        return _make_bare_processes(own, (environment.path, PROGRAM.parent), limits, root)
+        return _make_bare_processes(own, (*environment.readable(), PROGRAM.parent), limits, root)
 
     return DataWorkers(environment, data_checkpoints(settings), make)
 

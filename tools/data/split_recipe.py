@@ -13,9 +13,12 @@ from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.data.recipe import Key, as_yaml
 
-__all__ = ["SplitRecipe"]
+__all__ = ["ROWS", "SplitRecipe"]
 
 BEGINS = "# Run it again with `toolcrib data split --recipe` and the name of this file.\n"
+
+ROWS = ".rows"
+"""Ends the stem of a file with rows that were exported to be split."""
 
 MOST_LEVELS = 4
 """How deep it may be nested."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from server.cli.datasets.places import relative
-from server.cli.datasets.verbs import TextKey
+from server.cli.datasets.verbs import Form, TextKey, export
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
 
@@ -27,7 +28,13 @@ TYPED = {"list_directory": "`ls`", "overwrite=true": "--overwrite"}
 
 
 def split(  # noqa: PLR0913, PLR0917  # one parameter an option
-    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE", help="JSONL files.")] = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FILE",
+            help="JSONL; JSON, CSV, Parquet or a folder of texts is exported to it first.",
+        ),
+    ] = None,
     parts: Annotated[
         str | None,
         typer.Option("--parts", help=f"Name and share of each part; default: {PARTS}."),
@@ -63,8 +70,10 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
             given = [SplitRecipe.from_yaml(recipe.read_text(encoding="utf-8", errors="replace"))]
         else:
             shares = _shares(parts or PARTS)
+            told = {"text_key": text_key, "seed": seed or 0, "parts": shares}
+            lines = partial(_as_lines, overwrite=overwrite)
             given = [
-                SplitRecipe(source=str(file), text_key=text_key, seed=seed or 0, parts=shares)
+                SplitRecipe(source=str(lines(file, text_key, data_dir, config)), **told)
                 for file in files or ()
             ]
         for each in given:
@@ -73,6 +82,19 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
         words = Words(invocation(), TYPED)
         typer.echo(ToolFailure.of(error, words).to_text(), err=True)
         sys.exit(1)
+
+
+def _as_lines(
+    file: Path, text_key: str | None, data_dir: Path | None, config: Path | None, *, overwrite: bool
+) -> Path:
+    """A file as JSONL: one of another form is exported beside it, which prints what was done."""
+    if file.suffix == ".jsonl":
+        return file
+    from tools.data.split_recipe import ROWS
+
+    rows = file.with_name(f"{file.stem}{ROWS}.jsonl")
+    export([file], Form.JSONL, rows, text_key, overwrite, data_dir, config)
+    return rows
 
 
 def _split(settings: Settings, recipe: SplitRecipe, *, overwrite: bool) -> SplitReport:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from server.app import App
     from tools.core.result import ToolResult
 
-__all__ = ["clean", "dedupe", "export", "inspect"]
+__all__ = ["Form", "TextKey", "clean", "dedupe", "export", "inspect"]
 
 Files = Annotated[
     list[Path],

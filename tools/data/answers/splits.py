@@ -62,7 +62,7 @@ class SplitReport(ToolModel):
         if far:
             shares = ", ".join(f"{each.part} has {each.rows} for {each.share:.0%}" for each in far)
             yield (
-                "Shares are met about, since texts decide the parts, and these"
+                "Shares are met roughly, since texts decide the parts, and these"
                 f" {self.rows} rows have few different ones: {shares}."
             )
 

@@ -62,10 +62,12 @@ class Installed:
     Attributes:
         version: The release of Data-Juicer.
         extent: How much of what it can use.
+        base: Where the Python is installed that it was made with.
     """
 
     version: str
     extent: Extent
+    base: str = sys.base_prefix
 
 
 class DataEnvironment:
@@ -92,7 +94,7 @@ class DataEnvironment:
         """Returns what is there; None where nothing whole is."""
         try:
             said = json.loads((self.path / _MARK).read_bytes())
-            found = Installed(said["version"], Extent(said["extent"]))
+            found = Installed(said["version"], Extent(said["extent"]), said["base"])
         except (OSError, ValueError, KeyError):
             return None
         return found if python_of(self.path).exists() else None
@@ -113,6 +115,11 @@ class DataEnvironment:
             )
         return python_of(self.path)
 
+    def readable(self) -> tuple[Path, ...]:
+        """Returns what its processes have to see: itself, and the Python that it was made with."""
+        found = self.installed()
+        return (self.path,) if found is None else (self.path, Path(found.base))
+
     async def set_up(self, extent: Extent, report: Report) -> bool:
         """Makes it; what uv has fetched before is not fetched again.
 
@@ -130,7 +137,8 @@ class DataEnvironment:
         made = False
 
         async def is_whole() -> bool:
-            return self.installed() in {wanted, Installed(VERSION, Extent.FULL)}
+            found = self.installed() or Installed("", extent)
+            return found.version == VERSION and found.extent in {extent, Extent.FULL}
 
         async def make(unfinished: Path) -> None:
             nonlocal made

@@ -13,7 +13,7 @@ from tools.data.answers.runs import WrittenFile
 from tools.data.answers.splits import PartReport, SplitReport
 from tools.data.checks.rows import first_rows
 from tools.data.running.cleaning import check_free, digest_of
-from tools.data.split_recipe import SplitRecipe
+from tools.data.split_recipe import ROWS, SplitRecipe
 from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["split"]
@@ -25,8 +25,10 @@ SHOWN_LINES = 5
 def split(sandbox: Sandbox, recipe: SplitRecipe, *, overwrite: bool) -> SplitReport:
     """Writes each part beside the source, as NAME.PART.jsonl, with the recipe and a report; blocks.
 
-    The digest of a row's text decides its part, so that shares are met about, and no text is in
-    two parts.
+    Of rows that were exported for it, NAME is that of the file they came from.
+
+    The digest of a row's text decides its part, so that shares are met roughly, and no text is
+    in two parts.
 
     Args:
         sandbox: The files.
@@ -40,9 +42,10 @@ def split(sandbox: Sandbox, recipe: SplitRecipe, *, overwrite: bool) -> SplitRep
     path = PurePosixPath(recipe.source)
     whole = recipe.model_copy(update={"text_key": _text_key(sandbox, recipe)})
     parts = recipe.parts
-    targets = {part: str(path.with_name(f"{path.stem}.{part}.jsonl")) for part in parts}
+    stem = path.stem.removesuffix(ROWS)
+    targets = {part: str(path.with_name(f"{stem}.{part}.jsonl")) for part in parts}
     ends = ("recipe.yaml", "report.md", "report.json")
-    beside = [str(path.with_name(f"{path.stem}.split.{end}")) for end in ends]
+    beside = [str(path.with_name(f"{stem}.split.{end}")) for end in ends]
     if not overwrite:
         check_free(sandbox, [*targets.values(), *beside])
     shares = {part: share / sum(parts.values()) for part, share in parts.items()}

@@ -196,7 +196,9 @@ class DataWorkers:
         except WorkerEndedError as error:
             raise UnavailableError(
                 f"The process that runs Data-Juicer {error}.",
-                next_actions=["Ask the user to run `toolcrib doctor`, and to set it up again."],
+                next_actions=[
+                    "Ask the user to run `toolcrib data remove` and `toolcrib data setup`."
+                ],
             ) from error
         return _Warm(worker, installed)
 

@@ -164,3 +164,19 @@ def test_files_are_deduplicated_and_exported(
     assert (work / "a.deduped.jsonl").read_text() == ROW
     assert cli("data", "export", "a.deduped.jsonl", "--to", "parquet").code == 0
     assert (work / "a.deduped.export.parquet").read_bytes().startswith(b"PAR1")
+
+
+@pytest.mark.data
+def test_a_table_is_exported_to_be_split(
+    cli: Command, work: Path, data_juicer: DataEnvironment
+) -> None:
+    (work.parent / "data").mkdir()
+    (work.parent / "data" / "data-juicer").symlink_to(data_juicer.path)
+    (work / "a.csv").write_text("id,text\n" + "".join(f"{i},Line {i} of many\n" for i in range(9)))
+    assert cli("data", "split", "a.csv", "--parts", "x=0.5,y=0.5").code == 0
+    parts = [(work / f"a.{part}.jsonl").read_text() for part in "xy"]
+    assert sorted("".join(parts).splitlines()) == (work / "a.rows.jsonl").read_text().splitlines()
+    (work / "a.x.jsonl").unlink()
+    ended = cli("data", "split", "--recipe", "a.split.recipe.yaml", "--overwrite")
+    assert ended.code == 0, ended.err
+    assert (work / "a.x.jsonl").read_text() == parts[0]

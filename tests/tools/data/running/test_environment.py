@@ -27,7 +27,7 @@ def pretend(environment: DataEnvironment, version: str) -> None:
     """Puts a directory there that says of itself that it is whole."""
     python_of(environment.path).parent.mkdir(parents=True)
     python_of(environment.path).touch()
-    mark = json.dumps({"version": version, "extent": "minimal"})
+    mark = json.dumps({"version": version, "extent": "minimal", "base": "/opt/python"})
     (environment.path / "toolcrib.json").write_text(mark)
 
 
@@ -47,7 +47,8 @@ def test_another_release_than_recipes_are_made_for_is_unavailable(tmp_path: Path
 def test_what_lacks_its_mark_is_not_taken_for_whole(tmp_path: Path) -> None:
     environment = DataEnvironment(tmp_path, environ={})
     pretend(environment, VERSION)
-    assert environment.installed() == Installed(VERSION, Extent.MINIMAL)
+    assert environment.installed() == Installed(VERSION, Extent.MINIMAL, "/opt/python")
+    assert environment.readable() == (environment.path, Path("/opt/python"))
     (environment.path / "toolcrib.json").write_text('{"version"')  # as when the disk was full
     assert environment.installed() is None
 
@@ -59,7 +60,7 @@ async def test_a_set_up_that_fails_leaves_what_was_there(
     pretend(environment, "0.9")
     with pytest.raises(UnavailableError, match="py-data-juicer"):
         await environment.set_up(Extent.MINIMAL, say_nothing)
-    assert environment.installed() == Installed("0.9", Extent.MINIMAL)
+    assert environment.installed() == Installed("0.9", Extent.MINIMAL, "/opt/python")
     assert there(tmp_path) == {"data-juicer", "data-juicer.lock"}
 
 

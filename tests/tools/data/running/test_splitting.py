@@ -86,7 +86,7 @@ def test_nothing_that_is_there_is_replaced_unasked(tmp_path: Path) -> None:
 def test_an_empty_part_of_few_rows_is_told(tmp_path: Path) -> None:
     write(tmp_path, ["Some words"])
     told = split(tmp_path).to_text()
-    assert "Shares are met about" in told
+    assert "Shares are met roughly" in told
     assert "these 1 rows have few different ones: test has 0 for 20%" in told
 
 
