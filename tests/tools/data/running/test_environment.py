@@ -9,7 +9,7 @@ import pytest
 
 from tools.core.errors import UnavailableError
 from tools.data.release import VERSION
-from tools.data.running.environment import DataEnvironment, Extent, Installed
+from tools.data.running.environment import DataEnvironment, Extent, Installed, _link_ffmpeg
 from tools.functions.installer import python_of
 
 pytestmark = pytest.mark.anyio
@@ -95,3 +95,13 @@ async def test_what_was_set_up_has_its_release_and_is_not_made_again(
     )
     assert said.stdout.decode().split() == [VERSION]
     assert not await data_juicer.set_up(Extent.MINIMAL, say_nothing)
+
+
+def test_the_ffmpeg_of_a_package_is_found_by_its_name_wherever_it_is_moved(tmp_path: Path) -> None:
+    made = tmp_path / "unfinished"
+    package = made / "lib" / "python3.11" / "site-packages" / "imageio_ffmpeg" / "binaries"
+    package.mkdir(parents=True)
+    (made / "bin").mkdir()
+    (package / "ffmpeg-linux").write_text("It.")
+    _link_ffmpeg(made)
+    assert (made.rename(tmp_path / "whole") / "bin" / "ffmpeg").read_text() == "It."
