@@ -12,7 +12,7 @@ from tools.data.checks.rows import is_directory
 from tools.data.recipe import Recipe, Step
 from tools.data.running.staging import Stage
 
-__all__ = ["check_media", "place_folders", "place_media", "reads_media"]
+__all__ = ["MOST_FILES", "check_media", "place_folders", "place_media", "reads_media"]
 
 MOST_FILES = 20_000
 """That the rows of one data set name."""
@@ -84,7 +84,7 @@ def place_media(
     """
     if len(names) > MOST_FILES:
         raise InvalidArgumentsError(
-            f"The rows name {len(names):,} files; at most {MOST_FILES:,} are copied in.",
+            f"The rows name more than {MOST_FILES:,} files, which is how many are copied in.",
             next_actions=["Run it on a part of the rows."],
         )
     folder = PurePosixPath(stage.sandbox.relative(source))

@@ -24,7 +24,13 @@ from tools.data.answers.runs import RunReport
 from tools.data.checks.rows import is_directory
 from tools.data.recipe import Recipe
 from tools.data.running.checkpoints import Resuming, keys_of
-from tools.data.running.media import check_media, place_folders, place_media, reads_media
+from tools.data.running.media import (
+    MOST_FILES,
+    check_media,
+    place_folders,
+    place_media,
+    reads_media,
+)
 from tools.data.running.staging import Stage
 from tools.data.running.workers import DataWorkers, workers_of
 from tools.sandbox.files.sandbox import Sandbox
@@ -112,7 +118,8 @@ async def _media(
     context: RequestContext,
 ) -> dict[str, tuple[str, str]]:
     """Copies in the files that rows name; where each is, and how the result names it."""
-    named = await workers.ask({**asked, "do": "name_files"}, context)
+    question = {**asked, "do": "name_files", "most": MOST_FILES + 1}
+    named = await workers.ask(question, context)
     [source], export = recipe.dataset.paths, recipe.dataset.export_path  # no more are read so
     place = partial(place_media, stage, named["files"], source, export)
     return await anyio.to_thread.run_sync(place)

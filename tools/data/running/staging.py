@@ -7,9 +7,11 @@ a run has written replaces a file only when the run has succeeded.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 
 from tools.core.calling.words import Action
 from tools.core.errors import InvalidArgumentsError, UnavailableError
@@ -138,8 +140,7 @@ class Stage:
         digest = hashlib.sha256(str(target.relative_to(self.directory)).encode(errors="replace"))
         with self.sandbox.open_read(path) as source:
             try:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with target.open("wb") as copy:
+                with self._created(target) as copy:
                     while piece := source.read(1 << 20):
                         digest.update(piece)
                         copy.write(piece)
@@ -149,6 +150,31 @@ class Stage:
                     next_actions=["Ask the user to free space there, or to set TMPDIR elsewhere."],
                 ) from error
         self._content.update(digest.digest())
+
+    def _created(self, target: Path) -> BinaryIO:
+        """Opens a new file, through no links that a worker may have left.
+
+        Raises:
+            OSError: If something is there already, or there is no room.
+            ToolError: If a link is in its way.
+        """
+        seen = Sandbox(self.directory.parent)
+        path = PurePosixPath(target.relative_to(seen.root))
+        for folder in reversed(path.parents[:-1]):
+            with _opened(seen, folder.parent) as above, suppress(FileExistsError):
+                os.mkdir(folder.name, dir_fd=above)
+        with _opened(seen, path.parent) as above:
+            new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            return os.fdopen(os.open(path.name, new, 0o600, dir_fd=above), "wb")
+
+
+@contextmanager
+def _opened(seen: Sandbox, folder: PurePosixPath) -> Iterator[int]:
+    above = seen.open_directory(str(folder))
+    try:
+        yield above
+    finally:
+        os.close(above)
 
 
 def files_of(sandbox: Sandbox, path: str) -> Iterator[Entry]:

@@ -71,7 +71,7 @@ def name_files(message: dict[str, Any], _call: Call) -> dict[str, Any]:
     """Returns the files that rows name which a recipe reads.
 
     Args:
-        message: As for `run`.
+        message: As for `run`, and `most`, of how many it is to know.
 
     Raises:
         RecipeError: If the recipe or its data is wrong, or needs `dj-process`, which is given none.
@@ -84,7 +84,8 @@ def name_files(message: dict[str, Any], _call: Call) -> dict[str, Any]:
             " operator that groups, aggregates, needs a GPU or is your own.",
             "Leave that out.",
         )
-    return {"files": files_in(_source(message).columns, message["config"])}
+    files = files_in(_source(message).columns, message["config"])
+    return {"files": files[: message["most"]]}
 
 
 def _operators(config: dict[str, Any]) -> list[Any] | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.core.errors import UnavailableError
+from tools.core.errors import ToolError, UnavailableError
 from tools.data.recipe import DatasetSpec, ProcessSpec, Recipe, Step
 from tools.data.running.staging import Stage
 from tools.sandbox.files.sandbox import Sandbox
@@ -59,3 +59,22 @@ def test_what_finds_no_room_is_unavailable_with_its_name(
     with full_disk(1_000), pytest.raises(UnavailableError, match=r"^large\.jsonl") as raised:
         stage.take("large.jsonl")
     assert "TMPDIR" in raised.value.next_actions[0]
+
+
+@pytest.mark.parametrize(
+    ("planted", "meant", "target"),
+    [("in1.jsonl", "kept", "in1.jsonl"), ("media", ".", "media/0/a.jsonl")],
+)
+def test_nothing_is_written_through_a_link_that_a_worker_has_left(
+    tmp_path: Path, planted: str, meant: str, target: str
+) -> None:
+    root, seen, mine = tmp_path / "root", tmp_path / "seen", tmp_path / "mine"
+    for folder in (root, seen / "run", mine):
+        folder.mkdir(parents=True)
+    (root / "a.jsonl").write_text("a")
+    (mine / "kept").write_text("mine")
+    (seen / "run" / planted).symlink_to(mine / meant)
+    stage = Stage(Sandbox(root), seen / "run")
+    with pytest.raises(ToolError):
+        stage.copy("a.jsonl", seen / "run" / target)
+    assert [(each.name, each.read_text()) for each in mine.iterdir()] == [("kept", "mine")]
