@@ -4,10 +4,9 @@
 
 All run the same five operators on the same made-up rows. The first two are confined and have to
 write the same bytes; the recipe of `dj-process` has one more key, which changes no row and is
-heeded by it alone. In between it is run once more by the worker, which keeps what each operator
-left, as long runs do now and then. On Ray, a cluster of two nodes of this machine, the deduplicator
-is its counterpart for Ray, and the same texts have to come of it: which of those that are repeated
-stays is not fixed there. Each round runs all of them. The environment is the data directory that
+heeded by it alone. On Ray, a cluster of two nodes of this machine, the deduplicator is its
+counterpart for Ray, and the same texts have to come of it: which of those that are repeated stays
+is not fixed there. Each round runs all of them. The environment is the data directory that
 `toolcrib data setup` was run for.
 """
 
@@ -36,8 +35,6 @@ from server.settings.settings import Settings
 from tools.core.manager import SandboxToolManager
 from tools.data.applying import MOST_SECONDS
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, Step, SystemSpec
-from tools.data.running.checkpoints import AFTER_SECONDS
-from tools.data.running.workers import workers_of
 
 WORDS = "the quick brown fox jumps over a lazy dog while people watch from afar and write".split()  # noqa: SIM905  # as it is read
 REPEATED, GARBLED = 0.1, 0.2
@@ -54,7 +51,6 @@ STEPS: dict[str, dict[str, Any]] = {
 }
 KEYS: dict[str, dict[str, Any]] = {
     "direct": {},
-    "kept": {},
     "dj-process": {"open_tracer": False},
     "ray": {"executor_type": "ray"},
 }
@@ -140,11 +136,10 @@ async def measure(directory: Path, environment: Path, rows: int, rounds: int) ->
     assert len({(root / f"{way}.jsonl").read_bytes() for way in confined}) == 1
     parts = list((root / "ray.jsonl").iterdir())
     assert _texts([root / "direct.jsonl"]) == _texts(parts)
-    warm, kept, program, on_ray = (statistics.median(seconds[way]) for way in KEYS)
+    warm, program, on_ray = (statistics.median(seconds[way]) for way in KEYS)
     return {
         "first_run_with_its_worker": cold,
         "warm_worker": warm,
-        "keeping_each_operator": kept,
         "dj_process": program,
         "dj_process_by_warm_worker": program / warm,
         "ray": on_ray,
@@ -156,12 +151,10 @@ async def measure(directory: Path, environment: Path, rows: int, rounds: int) ->
 
 
 async def _timed(app: App, manager: SandboxToolManager, way: str) -> float:
-    workers = await workers_of(app.machine)
-    workers.checkpoints.after = 0 if way == "kept" else AFTER_SECONDS
     started = time.perf_counter()
     asked = {"plan_path": f"{way}.yaml", "confirm": True, "timeout_seconds": MOST_SECONDS}
     result = await manager.execute("apply_recipe", asked, app.context)
-    assert result.structured["engine"] == ("direct" if way == "kept" else way), result.text
+    assert result.structured["engine"] == way, result.text
     return time.perf_counter() - started
 
 

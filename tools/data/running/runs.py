@@ -78,6 +78,7 @@ async def run_recipe(
     if has_media := reads_media(recipe):
         check_media(recipe)
     workers = await workers_of(context.machine)
+    resuming = None
     with anyio.move_on_after(seconds):
         async with workers.directory() as directory:
             stage = Stage(context.sandbox, directory)
@@ -106,7 +107,11 @@ async def run_recipe(
             return report
     raise DeadlineError(
         f"The recipe was ended after {seconds:g} seconds; nothing was written.",
-        next_actions=["Give it fewer rows.", Action("Or give it more {}.", "timeout_seconds")],
+        next_actions=[
+            *([] if resuming is None else _goes_on(resuming, recipe)),
+            "Give it fewer rows.",
+            Action("Or give it more {}.", "timeout_seconds"),
+        ],
     )
 
 
@@ -144,11 +149,17 @@ async def _resumable(
     except BaseException as error:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(resuming.take)
-        if isinstance(error, ToolError) and resuming.done:
-            last = recipe.process.operators[resuming.done - 1].name
-            goes_on = f"Run it again with the same data: it goes on after {last}."
-            error.next_actions = (*error.next_actions, goes_on)
+        if isinstance(error, ToolError):
+            error.next_actions = (*error.next_actions, *_goes_on(resuming, recipe))
         raise
+
+
+def _goes_on(resuming: Resuming, recipe: Recipe) -> list[str]:
+    """What to do next where something is kept."""
+    if not resuming.done:
+        return []
+    last = recipe.process.operators[resuming.done - 1].name
+    return [f"Run it again with the same data: it goes on after {last}."]
 
 
 async def _delivered(

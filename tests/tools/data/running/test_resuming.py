@@ -156,6 +156,7 @@ async def test_a_run_that_took_too_long_goes_on(crib: Any) -> None:
     again = plan(crib.root, "late.jsonl")
     late = await run(crib, again, timeout_seconds=3)
     assert late.structured["error_type"] == "timeout"
+    assert "Run it again with the same data: it goes on after " in late.text
     result = await run(crib, again)
     assert "went_on_after" in result.structured
 
