@@ -158,6 +158,19 @@ async def test_operators_called_directly_write_what_dj_process_writes(
     assert [each.name for each in (workshop.root / "program").glob("*_stats*")] == []
 
 
+@pytest.mark.data
+@pytest.mark.parametrize("more", [{}, {"open_tracer": False}])
+async def test_an_array_of_json_holds_more_than_a_batch_of_rows(
+    workshop: Any, more: dict[str, Any]
+) -> None:
+    write_rows(workshop.root / "raw.jsonl", tuple(f"Row {at} of many." for at in range(1_001)))
+    operators: dict[str, dict[str, Any]] = {"text_length_filter": {"min_len": 1}}
+    plan = save(workshop.root, operators, export="many.json", **more)
+    await workshop.call("apply_recipe", plan_path=plan)
+    written = json.loads((workshop.root / "many.json").read_text())
+    assert [row["id"] for row in written] == list(range(1_001))
+
+
 BROKEN = '{"text": "A whole row of some words."}\n\n{"text": broken\n[1]\n{"text": "x"}\n'
 
 

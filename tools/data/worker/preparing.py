@@ -8,13 +8,14 @@ from typing import Any, NoReturn
 
 from .failures import MissingPackageError
 
-__all__ = ["prepare", "read_in_order", "switch_off"]
+__all__ = ["prepare", "read_in_order", "switch_off", "write_json_whole"]
 
 
 def prepare() -> None:
     """Loads what recipes need, so that the first is as fast as the next."""
     switch_off()
     read_in_order()
+    write_json_whole()
     import datasets
 
     for module in ("core.data", "core.exporter", "core.preflight", "format.load"):
@@ -48,6 +49,18 @@ def read_in_order() -> None:
         return {suffix: sorted(found[suffix]) for suffix in sorted(found)}
 
     formatter.find_files_with_suffix = find_in_order
+
+
+def write_json_whole() -> None:
+    """Has an array of JSON written in one batch; else none of more than 1,000 rows is written."""
+    from data_juicer.core.exporter import Exporter
+
+    Exporter.to_json = staticmethod(_to_json)
+
+
+def _to_json(dataset: Any, export_path: str, **_options: object) -> None:
+    rows = max(len(dataset), 1)
+    dataset.to_json(export_path, force_ascii=False, lines=False, batch_size=rows)
 
 
 def _refuse(_loader: type, package: str, _options: object = None) -> NoReturn:

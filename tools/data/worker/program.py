@@ -15,7 +15,7 @@ from .channel import Call
 from .failures import MISSING, MissingPackageError, NotHereError, OperatorError, RecipeError
 from .keeping import Keeper, Kept
 from .keeping_program import GOES_ON, can_keep, keep_between, kept_by
-from .preparing import read_in_order, switch_off
+from .preparing import read_in_order, switch_off, write_json_whole
 from .reading import UNREADABLE
 
 __all__ = ["main", "run_program", "switch_off_on_cluster"]
@@ -44,6 +44,7 @@ def main(on_cluster: bool, keeping: dict[str, Any] | None) -> None:
     """
     switch_off()
     read_in_order()
+    write_json_whole()
     from multiprocess import connection
 
     connection.default_family = "AF_INET"  # Unix sockets are closed to confined programs
