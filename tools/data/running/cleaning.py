@@ -18,7 +18,7 @@ from tools.data.answers.runs import CleanedDataset, RunReport, WrittenFile
 from tools.data.checks.rows import Rows, is_directory
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, Step, SystemSpec
 from tools.data.running.defaults import KEEP_ALL, cleaning_steps, deduplicating_steps
-from tools.data.running.looking import Seen, look_at
+from tools.data.running.looking import TEXTS, Seen, look_at
 from tools.data.running.reports import to_json, to_markdown, to_svg
 from tools.data.running.runs import run_recipe
 from tools.data.running.staging import files_of
@@ -73,6 +73,10 @@ async def clean(  # each is one choice of the caller
         raise InvalidArgumentsError(
             f"{source} cannot be read: {seen.broken[0]}.", next_actions=["Mend it there."]
         )
+    if not seen.rows:
+        raise InvalidArgumentsError(
+            f"{source} has no rows ({seen.size} bytes).", next_actions=["Give a file with some."]
+        )
     key = text_key or Rows(tuple(seen.rows), is_whole=False).longest_text()
     if key is None:
         raise InvalidArgumentsError(
@@ -122,6 +126,7 @@ def _plan(  # what a plan is made of
             dataset_path=source,
             export_path=output,
             text_keys=[key],
+            suffixes=list(TEXTS) if seen.form == "text" else None,  # what was looked at
             load_jsonl_lenient=True if seen.form == "jsonl" else None,
             load_dataset_kwargs=dict(SKIPS_ROWS) if seen.form in {"csv", "tsv"} else None,
             keep_stats_in_res_ds=keep_stats or None,

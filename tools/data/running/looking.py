@@ -15,7 +15,7 @@ from tools.data.checks.rows import Broken, first_rows, is_directory
 from tools.data.running.staging import Stage, files_of
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["Seen", "look_at"]
+__all__ = ["TEXTS", "Seen", "look_at"]
 
 TEXTS = (".txt", ".md", ".rst", ".tex", ".html", ".markdown")
 """Endings of files that are one text each."""
