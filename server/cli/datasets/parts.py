@@ -90,9 +90,16 @@ def _as_lines(
     """A file as JSONL: one of another form is exported beside it, which prints what was done."""
     if file.suffix == ".jsonl":
         return file
+    from tools.core.calling.words import Action
+    from tools.core.errors import ConflictError
     from tools.data.split_recipe import ROWS
 
     rows = file.with_name(f"{file.stem}{ROWS}.jsonl")
+    if rows.exists() and not overwrite:  # an export would speak of its own options
+        raise ConflictError(
+            f"{rows} is there already.",
+            next_actions=[Action("Give {} to replace it.", "overwrite=true")],
+        )
     export([file], Form.JSONL, rows, text_key, overwrite, data_dir, config)
     return rows
 

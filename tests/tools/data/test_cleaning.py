@@ -101,6 +101,28 @@ async def test_rows_of_a_table_that_do_not_fit_are_left_out_and_told(workshop: A
     assert again["steps"][0]["errors"] == done["steps"][0]["errors"]
 
 
+async def test_of_a_folder_those_files_are_read_that_were_looked_at(workshop: Any) -> None:
+    folder = workshop.root / write(workshop.root, "mixed")
+    for at in range(10):
+        (folder / f"{at}.py").write_text(f"print('A program, and no text, of the number {at}')")
+        (folder / f"{at}.jsonl").write_text('{"n": 1}\n')
+    seen = await workshop.call("inspect_dataset", dataset_source="mixed")
+    done = await workshop.call("clean_dataset", dataset_source="mixed")
+    assert seen["rows"] == done["rows_in"] == len(TEXTS)
+    again = await workshop.call("apply_recipe", plan_path=done["recipe_path"])
+    assert again["rows_in"] == len(TEXTS)
+
+
+async def test_what_is_wrong_with_a_line_is_told_alike_before_and_after(workshop: Any) -> None:
+    source = write(workshop.root, "alike.jsonl")
+    path = workshop.root / source
+    path.write_bytes(b'{"body": "cut off he\n' + path.read_bytes())
+    seen = await workshop.call("inspect_dataset", dataset_source=source)
+    done = await workshop.call("clean_dataset", dataset_source=source)
+    assert done["steps"][0]["errors"][0].startswith("line 1: Unterminated string")
+    assert done["steps"][0]["errors"][0] in str(seen)
+
+
 async def test_the_recipe_that_was_run_gives_the_same_again(workshop: Any) -> None:
     source = write(workshop.root, "again.jsonl")
     done = await workshop.call("clean_dataset", dataset_source=source)

@@ -130,4 +130,5 @@ class CleanedDataset(RunReport):
 
 
 def _line(row: ShownRow) -> str:
-    return f"row {row.row}: {visible_controls(' '.join(row.text.split()))}"
+    text = visible_controls(" ".join(row.text.split()))
+    return f"row {row.row}: {text or '(empty)'}"

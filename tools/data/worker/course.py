@@ -116,7 +116,10 @@ def _with_text(
     for key in keys:
         if key not in columns:
             known = ", ".join(repr(name) for name in columns if name != NUMBER)
-            raise RecipeError(f"text_keys: the rows have no field {key!r}; they have {known}.")
+            raise RecipeError(
+                f"text_keys: the rows have no field {key!r}; they have {known}.",
+                "Name one of these fields.",
+            )
     before = rows_of(columns)
     keep = [all(columns[key][at] is not None for key in keys) for at in range(before)]
     if all(keep):

@@ -28,7 +28,9 @@ def look(message: dict[str, Any], call: Call) -> dict[str, Any]:
         file = pq.ParquetFile(message["path"])
         batch = next(file.iter_batches(batch_size=message["sample"]), None)
     except pa.ArrowException as error:
-        raise RecipeError(f"The Parquet file cannot be read: {error}") from error
+        raise RecipeError(
+            f"The Parquet file cannot be read: {error}", "Give a Parquet file that is whole."
+        ) from error
     rows = [] if batch is None else batch.to_pylist()
     return {
         "rows": file.metadata.num_rows,

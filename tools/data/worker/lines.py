@@ -92,7 +92,7 @@ def _place(content: bytes) -> str | None:
 def _fault(content: bytes) -> str:
     """Why a line holds no row; empty where it holds one."""
     try:
-        row = json.loads(content.decode())
+        row = json.loads(content.decode().rstrip("\r\n"))
         if b"\\u" in content:
             json.dumps(row, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:

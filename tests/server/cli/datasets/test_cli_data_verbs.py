@@ -49,6 +49,7 @@ def test_without_data_juicer_nothing_is_cleaned_and_the_command_is_told(
             ("clean", "n.jsonl"),
             "Next: Look at it with `toolcrib data inspect`, and give the --text-",
         ),
+        (("clean", "e.jsonl"), "e.jsonl has no rows (0 bytes).\nNext: Give a file with some."),
         (("dedupe", "a.jsonl"), "Give --overwrite to replace it.\nNext: Or give another --output."),
     ],
 )
@@ -56,6 +57,7 @@ def test_what_to_do_next_is_told_in_the_words_of_the_command(
     cli: Command, work: Path, arguments: tuple[str, ...], says: str
 ) -> None:
     (work / "a.jsonl").write_text(ROW)
+    (work / "e.jsonl").touch()
     (work / "n.jsonl").write_text('{"n": 1}\n')
     (work / "a.deduped.jsonl").write_text("mine")
     ended = cli("data", *arguments)
@@ -72,6 +74,16 @@ def test_a_part_that_is_there_is_replaced_with_overwrite(cli: Command, work: Pat
     assert ended.code == 1
     assert ended.err.endswith("Next: Give --overwrite to replace it.\n")
     assert cli("data", "split", "a.jsonl", "--overwrite").code == 0
+
+
+def test_rows_that_an_earlier_split_exported_are_replaced_with_overwrite(
+    cli: Command, work: Path
+) -> None:
+    (work / "a.csv").write_text("text\nThe bowline makes a loop.\n")
+    (work / "a.rows.jsonl").write_text("mine")
+    ended = cli("data", "split", "a.csv")
+    assert ended.code == 1
+    assert ended.err.endswith("Next: Give --overwrite to replace it.\n")
 
 
 def test_what_runs_have_kept_goes_with_data_juicer(cli: Command, work: Path) -> None:
