@@ -54,6 +54,7 @@ async def apply_recipe(
     Nothing is replaced before the run has succeeded; a long one that did not goes on when it is
     called again. Try it with dry_run first.
     """
+    from tools.data.running.cleaning import renew_report
     from tools.data.running.runs import run_recipe
 
     read = await anyio.to_thread.run_sync(
@@ -70,4 +71,7 @@ async def apply_recipe(
                 "Then call it with confirm=true: the user is asked.",
             ],
         )
-    return await run_recipe(plan.recipe, context, seconds=timeout_seconds, dry_run=dry_run)
+    report = await run_recipe(plan.recipe, context, seconds=timeout_seconds, dry_run=dry_run)
+    if not dry_run:
+        await anyio.to_thread.run_sync(renew_report, context.sandbox, plan_path, plan, report)
+    return report

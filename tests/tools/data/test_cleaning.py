@@ -133,6 +133,23 @@ async def test_the_recipe_that_was_run_gives_the_same_again(workshop: Any) -> No
     assert output.read_bytes() == before
 
 
+async def test_a_changed_recipe_that_is_run_again_has_its_report_anew(workshop: Any) -> None:
+    source = write(workshop.root, "changed.jsonl")
+    done = await workshop.call("clean_dataset", dataset_source=source)
+    recipe = workshop.root / done["recipe_path"]
+    last = "- document_deduplicator:\n    lowercase: true\n"
+    recipe.write_text(recipe.read_text().replace(last, ""))
+    before = (workshop.root / done["report_path"]).read_text()
+    await workshop.call("apply_recipe", plan_path=done["recipe_path"], dry_run=True)
+    assert (workshop.root / done["report_path"]).read_text() == before
+    again = await workshop.call("apply_recipe", plan_path=f"./{done['recipe_path']}")
+    assert again["rows_out"] > done["rows_out"]
+    told = (workshop.root / done["report_path"]).read_text()
+    assert sha256(workshop.root / "changed.clean.jsonl") in told
+    report = json.loads((workshop.root / "changed.clean.report.json").read_text())
+    assert report["rows_out"] == again["rows_out"]
+
+
 async def test_nearly_the_same_texts_go_where_that_is_asked_for(workshop: Any) -> None:
     short = ("red apple pie", "blue car race", "今天天气很好我们去公园散步吧")
     source = write(workshop.root, "near.jsonl", (*short, TEXTS[0], TEXTS[2]))

@@ -24,7 +24,7 @@ from tools.data.running.runs import run_recipe
 from tools.data.running.staging import files_of
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["WORK", "Work", "check_free", "clean", "digest_of"]
+__all__ = ["WORK", "Work", "check_free", "clean", "digest_of", "renew_report"]
 
 Work = Literal["clean", "dedupe", "dedupe_near"]
 """What is done: mending texts and dropping rows without any, and dropping repeated rows."""
@@ -156,13 +156,38 @@ def check_free(sandbox: Sandbox, paths: Sequence[str]) -> None:
             )
 
 
+def renew_report(sandbox: Sandbox, plan_path: str, plan: Plan, report: RunReport) -> None:
+    """Writes the report anew that lies beside a recipe which is run again; blocks.
+
+    Args:
+        sandbox: The files.
+        plan_path: Where the recipe is; one that `clean` has not written has no report.
+        plan: The recipe.
+        report: What came of the run.
+
+    Raises:
+        ToolError: As the methods of Sandbox.
+    """
+    dataset = plan.recipe.dataset
+    beside = Beside(dataset.export_path)
+    if sandbox.relative(plan_path) != sandbox.relative(beside.recipe) or len(dataset.paths) != 1:
+        return
+    with suppress(NotFoundError):
+        sandbox.read(beside.markdown, max_bytes=0)
+        _write_report(sandbox, dataset.paths[0], beside, report)
+
+
 def _write_beside(
     sandbox: Sandbox, source: str, beside: Beside, plan: Plan, report: RunReport
 ) -> None:
+    sandbox.write(beside.recipe, plan.to_yaml().encode())
+    _write_report(sandbox, source, beside, report)
+
+
+def _write_report(sandbox: Sandbox, source: str, beside: Beside, report: RunReport) -> None:
     read = digest_of(sandbox, source)
     chart = PurePosixPath(beside.chart).name
     recipe = PurePosixPath(beside.recipe).name
-    sandbox.write(beside.recipe, plan.to_yaml().encode())
     sandbox.write(beside.markdown, to_markdown(report, read, recipe, chart))
     sandbox.write(beside.json, to_json(report, read, recipe))
     sandbox.write(beside.chart, to_svg(report))
