@@ -205,7 +205,8 @@ def states_of(steps: Sequence[Step]) -> dict[str, StepState]:
 
 def waits_for(by_id: Mapping[str, Step], step: Step) -> list[Step]:
     """The steps that have to be over before one begins, and are not."""
-    return [by_id[each] for each in step.blocked_by if by_id[each].status not in OVER]
+    before = dict.fromkeys(step.blocked_by)  # one may be named twice
+    return [by_id[each] for each in before if by_id[each].status not in OVER]
 
 
 def _check_no_circle(steps: Sequence[Step]) -> None:

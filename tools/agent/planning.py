@@ -67,7 +67,7 @@ class ChangedStep(ToolModel):
 
     def to_draft(self) -> Draft:
         """The step as the plan takes it."""
-        blockers = None if self.blocked_by is None else tuple(dict.fromkeys(self.blocked_by))
+        blockers = None if self.blocked_by is None else tuple(self.blocked_by)
         return Draft(self.id, self.title, self.detail, blockers)
 
 

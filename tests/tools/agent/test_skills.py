@@ -231,10 +231,10 @@ async def test_skills_are_found_beside_tools_and_by_their_tag(crib: Any) -> None
 
 
 async def test_a_query_about_the_task_of_a_skill_names_it(crib: Any) -> None:
-    await crib.call("remember", content="The user reads forms on Fridays.")
+    await crib.call("remember", content="The user fills in PDF forms on Fridays.")
     answer = await crib.call("query", query="how do I fill a form in a PDF file?")
     assert [each["name"] for each in answer["skills"]] == ["pdf-processing"]
-    assert [hit["content"] for hit in answer["hits"]] == ["The user reads forms on Fridays."]
+    assert [hit["content"] for hit in answer["hits"]] == ["The user fills in PDF forms on Fridays."]
     text = await crib.text("query", query="extract a table from a PDF")
     assert 'A skill may help: load_skill(name="pdf-processing").' in text
     for asked in (
