@@ -275,12 +275,14 @@ class Plan(ToolModel):
         except (ValueError, RecursionError) as error:
             raise InvalidArgumentsError(
                 f"The recipe is not YAML: {' '.join(str(error).split())}",
-                next_actions=["Save the plan again with plan_save."],
+                next_actions=["Put it right at that place."],
             ) from None
         if not isinstance(config, dict):
             raise InvalidArgumentsError(
                 "The recipe is not a mapping of Data-Juicer's keys.",
-                next_actions=["Save the plan with plan_save."],
+                next_actions=[
+                    "Give a file of such keys: `dataset_path`, `export_path`, `process`."
+                ],
             )
         first, _, rest = text.partition("\n")
         said = _line(first.removeprefix(INTENT)) if first.startswith(INTENT) else ""

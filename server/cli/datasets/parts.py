@@ -37,7 +37,9 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
     ] = None,
     parts: Annotated[
         str | None,
-        typer.Option("--parts", help=f"Name and share of each part; default: {PARTS}."),
+        typer.Option(
+            "--parts", help=f"Name and share of each part, beside the others; default: {PARTS}."
+        ),
     ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", help="Another one makes other parts.")

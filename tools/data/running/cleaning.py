@@ -89,7 +89,9 @@ async def clean(  # each is one choice of the caller
     beside = Beside(output)
     if not (dry_run or overwrite):
         await anyio.to_thread.run_sync(check_free, context.sandbox, [output, *beside.all])
-    report = await run_recipe(plan.recipe, context, seconds=seconds, dry_run=dry_run)
+    report = await run_recipe(
+        plan.recipe, context, seconds=seconds, dry_run=dry_run, overwrite=overwrite
+    )
     extra = {"recipe": plan.to_yaml(), "recipe_path": None, "report_path": None}
     if not dry_run:
         tell = partial(_write_beside, context.sandbox, source, beside, plan, report)

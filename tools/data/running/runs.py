@@ -20,7 +20,7 @@ from tools.core.errors import (
     NotFoundError,
     ToolError,
 )
-from tools.data.answers.runs import RunReport
+from tools.data.answers.runs import RunReport, WrittenFile
 from tools.data.checks.rows import is_directory
 from tools.data.recipe import Recipe
 from tools.data.running.checkpoints import Resuming, keys_of
@@ -50,6 +50,7 @@ async def run_recipe(
     *,
     seconds: float,
     dry_run: bool = False,
+    overwrite: bool = True,
 ) -> RunReport:
     """Runs a recipe; nothing beneath the root is changed before it has succeeded.
 
@@ -58,11 +59,13 @@ async def run_recipe(
         context: Whose call it is, of the scope system.
         seconds: How long it may take.
         dry_run: Whether only the first rows are read, and nothing is written.
+        overwrite: Whether what is there when it has succeeded is replaced.
 
     Raises:
         UnavailableError: Data-Juicer is not set up, or lacks what an operator needs.
         InvalidArgumentsError: The recipe or its data is wrong.
-        ConflictError: It would replace what it reads, or add to what a folder holds.
+        ConflictError: It would replace what it reads, or what is to stay, or add to what a folder
+            holds.
         DeadlineError: It took too long.
         ToolError: As the methods of Sandbox, and for whatever an operator failed of.
     """
@@ -102,7 +105,8 @@ async def run_recipe(
             is_own = bool(recipe.process.custom_operator_paths)
             ask = partial(workers.ask, alone=is_own, free=on_cluster)
             answer = await _resumable(ask, asked, resuming, recipe, context)
-            report = await _delivered(recipe, stage, answer, dry_run=dry_run)
+            deliver = partial(stage.deliver, recipe.dataset.export_path, overwrite=overwrite)
+            report = await _delivered(deliver, answer, dry_run=dry_run)
             await anyio.to_thread.run_sync(resuming.end)
             return report
     raise DeadlineError(
@@ -163,12 +167,11 @@ def _goes_on(resuming: Resuming, recipe: Recipe) -> list[str]:
 
 
 async def _delivered(
-    recipe: Recipe, stage: Stage, answer: Mapping[str, Any], *, dry_run: bool
+    deliver: Callable[[], list[WrittenFile]], answer: Mapping[str, Any], *, dry_run: bool
 ) -> RunReport:
     written = []
     if not dry_run:
         with anyio.CancelScope(shield=True):  # of several files, all or none
-            deliver = partial(stage.deliver, recipe.dataset.export_path)
             written = await anyio.to_thread.run_sync(deliver)
     return RunReport.model_validate({**answer, "dry_run": dry_run, "written": written})
 

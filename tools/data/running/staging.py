@@ -18,6 +18,7 @@ from tools.core.errors import InvalidArgumentsError, UnavailableError
 from tools.data.answers.runs import WrittenFile
 from tools.data.checks.rows import is_directory
 from tools.data.recipe import Recipe
+from tools.sandbox.files.editing import ABSENT
 from tools.sandbox.files.listing import Entry
 from tools.sandbox.files.sandbox import Sandbox
 
@@ -87,14 +88,16 @@ class Stage:
             self.copy(file.path, inner)
         return str(target)
 
-    def deliver(self, export_path: str) -> list[WrittenFile]:
+    def deliver(self, export_path: str, *, overwrite: bool = True) -> list[WrittenFile]:
         """Writes what a run has made beneath the root; blocks.
 
         Args:
             export_path: Of the recipe.
+            overwrite: Whether a file that is there is replaced.
 
         Raises:
             UnavailableError: If a file is too large.
+            ConflictError: If one is there that is not to be replaced.
             ToolError: As the methods of Sandbox.
         """
         seen = Sandbox(self.directory.parent)  # whatever links a worker leaves lead nowhere
@@ -113,7 +116,9 @@ class Stage:
                 )
             target = str(folder / PurePosixPath(made.path).relative_to(results))
             content = seen.read(made.path, max_bytes=MOST_BYTES).data
-            done = self.sandbox.write(target, content)
+            done = self.sandbox.write(
+                target, content, expected_sha256=None if overwrite else ABSENT
+            )
             written.append(WrittenFile(path=target, size=done.size, sha256=done.sha256))
         return written
 

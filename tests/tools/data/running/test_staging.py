@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.core.errors import ToolError, UnavailableError
+from tools.core.errors import ConflictError, ToolError, UnavailableError
 from tools.data.recipe import DatasetSpec, ProcessSpec, Recipe, Step
 from tools.data.running.staging import Stage
 from tools.sandbox.files.sandbox import Sandbox
@@ -36,6 +36,17 @@ def test_what_a_run_has_written_is_put_beside_its_export_path(tmp_path: Path, st
     written = stage.deliver("made/out.jsonl")
     assert [each.path for each in written] == ["made/out.jsonl", "made/parts/a.jsonl"]
     assert (tmp_path / "root" / "made" / "parts" / "a.jsonl").read_text() == "two"
+
+
+def test_what_has_come_there_meanwhile_is_not_replaced(tmp_path: Path, stage: Stage) -> None:
+    (tmp_path / "root" / "made").mkdir()
+    (tmp_path / "root" / "made" / "out.jsonl").write_text("another run's")
+    (tmp_path / "seen" / "run" / "out" / "out.jsonl").write_text("one")
+    with pytest.raises(ConflictError):
+        stage.deliver("made/out.jsonl", overwrite=False)
+    assert (tmp_path / "root" / "made" / "out.jsonl").read_text() == "another run's"
+    stage.deliver("made/out.jsonl")
+    assert (tmp_path / "root" / "made" / "out.jsonl").read_text() == "one"
 
 
 def test_links_of_a_worker_lead_nowhere(tmp_path: Path, stage: Stage) -> None:
