@@ -237,7 +237,7 @@ def test_knowledge_is_compared_by_the_model_that_searches_compare_by(
     first = opened(one)
     first.shelf(ANN).add(_knowledge("herons wade at the river bank at dawn"))
     library = opened(two, one)
-    stored = library.shelf(ANN).add(_knowledge("herons wade at the river bank at night"))
+    stored = library.shelf(ANN).add(_knowledge("at dawn herons wade at the river bank"))
     assert stored.outcome == "merged"
     world.drain(library)
     stored = library.shelf(ANN).add(_knowledge("herons wade at the river bank at dawn"))

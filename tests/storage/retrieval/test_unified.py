@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library, Shelf
 from storage.memory.models import NewEntry
 from storage.models import ContextType, Identity, NewContext, SearchFilter, TimeRange
@@ -63,6 +64,12 @@ def text(hit: UnifiedHit) -> str:
         return hit.passage.chunk.content
     assert hit.entry is not None
     return hit.entry.said
+
+
+@pytest.fixture
+def library(library_of: Callable[..., Library], minilm: MiniLMEmbedder) -> Library:
+    """One with the bundled embedder."""
+    return library_of(minilm)
 
 
 @pytest.fixture
