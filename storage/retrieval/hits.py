@@ -58,12 +58,13 @@ class Matched:
         total = sum(weights.values()) or 1.0
         shares = {seq: sum(weights[word] for word in some) / total for seq, some in found.items()}
         named = {term: word for term, word in words.items() if word in names}
-        count = len(set(named.values())) or 1
+        if not named:  # most often, and sessions may be long
+            return cls(found, shares)
+        count = len(set(named.values()))
         holding = index.terms_in(list({seq for some in sessions.values() for seq in some}), named)
         missing = {
             seq: 1 - len({named[term] for near in some for term in holding[near]}) / count
             for seq, some in sessions.items()
-            if named
         }
         return cls(found, shares, missing)
 
