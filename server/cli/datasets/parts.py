@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,11 +72,11 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
         else:
             shares = _shares(parts or PARTS)
             told = {"text_key": text_key, "seed": seed or 0, "parts": shares}
-            lines = partial(_as_lines, overwrite=overwrite)
-            given = [
-                SplitRecipe(source=str(lines(file, text_key, data_dir, config)), **told)
+            rows = [
+                _as_lines(file, text_key, data_dir, config, overwrite=overwrite)
                 for file in files or ()
             ]
+            given = [SplitRecipe(source=str(file), **told) for file in rows]
         for each in given:
             typer.echo(_split(settings, each, overwrite=overwrite).to_text())
     except ToolError as error:
