@@ -2,7 +2,7 @@
 
     python -m benchmarks.checkpoints --environment DIR [--rows N] [--rounds N]
 
-The same recipe as in `benchmarks.recipes` runs in a warm worker, in turns keeping nothing and
+The recipe of `benchmarks.recipes` runs on its rows in a warm worker, in turns keeping nothing and
 keeping what each of its five operators leaves; a run keeps something once in ten seconds at most.
 Counted are the server and its worker, which on Linux alone can be asked. The environment is the
 data directory that `toolcrib data setup` was run for.
@@ -11,20 +11,16 @@ data directory that `toolcrib data setup` was run for.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
-import random
 import statistics
 import tempfile
 from pathlib import Path
 
 import anyio
 
-from benchmarks.recipes import STEPS, WORDS
-from server.app import App, build
-from server.settings.settings import Settings
-from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, Step
+from benchmarks.recipes import KEYS, plan_of, prepared
+from server.app import App
 from tools.data.running.workers import workers_of
 
 AFTER = {"nothing kept": 1e9, "each operator kept": 0.0}
@@ -55,13 +51,9 @@ async def measure(directory: Path, environment: Path, rows: int, rounds: int) ->
         rows: How many are read.
         rounds: How often each way is run.
     """
-    root, data = directory / "root", directory / "data"
-    root.mkdir()
-    data.mkdir()
-    (data / "data-juicer").symlink_to(environment)
-    _write_rows(root / "raw.jsonl", rows)
-    (root / "plan.yaml").write_text(_plan().to_yaml(), encoding="utf-8")
-    app = build(Settings(data_dir=data, root=root))
+    app = prepared(directory, environment, rows)
+    plan = app.settings.root / "plan.yaml"
+    plan.write_text(plan_of("direct", KEYS["direct"]).to_yaml(), encoding="utf-8")
     seconds: dict[str, list[float]] = {name: [] for name in AFTER}
     async with app.running():
         checkpoints = (await workers_of(app.machine)).checkpoints
@@ -87,21 +79,6 @@ def _processor(pid: int) -> float:
     for task in (process / "task").iterdir():
         seconds += sum(_processor(int(child)) for child in (task / "children").read_text().split())
     return seconds
-
-
-def _plan() -> Plan:
-    operators = [Step(name=name, params=params) for name, params in STEPS.items()]
-    dataset = DatasetSpec(dataset_path="raw.jsonl", export_path="out.jsonl", text_keys=["text"])
-    recipe = Recipe(dataset=dataset, process=ProcessSpec(operators=operators))
-    return Plan(user_intent="Measure it", recipe=recipe, approval_required=False)
-
-
-def _write_rows(path: Path, rows: int) -> None:
-    chance = random.Random(1)  # noqa: S311  # the same rows each time
-    with path.open("w", encoding="utf-8") as file:
-        for number in range(rows):
-            text = " ".join(chance.choice(WORDS) for _ in range(chance.randint(2, 80)))
-            file.write(json.dumps({"id": number, "text": text, "meta": {"src": "a"}}) + "\n")
 
 
 if __name__ == "__main__":

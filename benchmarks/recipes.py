@@ -110,12 +110,8 @@ async def measure(directory: Path, environment: Path, rows: int, rounds: int) ->
         rows: How many are read.
         rounds: How often each way is run.
     """
-    root, data = directory / "root", directory / "data"
-    root.mkdir()
-    data.mkdir()
-    (data / "data-juicer").symlink_to(environment)
-    _write_rows(root / "raw.jsonl", rows)
-    app = build(Settings(data_dir=data, root=root))
+    app = prepared(directory, environment, rows)
+    root = app.settings.root
     manager = app.personal.over(make_sandbox(app.settings, root))  # which has nobody to ask
     seconds: dict[str, list[float]] = {way: [] for way in KEYS}
     started = time.perf_counter()
@@ -123,7 +119,7 @@ async def measure(directory: Path, environment: Path, rows: int, rounds: int) ->
         began = time.perf_counter() - started
         KEYS["ray"]["ray_address"] = address
         for way, keys in KEYS.items():
-            (root / f"{way}.yaml").write_text(_plan(way, keys).to_yaml(), encoding="utf-8")
+            (root / f"{way}.yaml").write_text(plan_of(way, keys).to_yaml(), encoding="utf-8")
         python = [str(environment / "bin" / "python"), "-c", CONNECT, address]
         connected = float((await anyio.run_process(python)).stdout)
         async with app.running():
@@ -164,7 +160,18 @@ def _texts(files: Sequence[Path]) -> list[str]:
     return sorted(json.loads(line)["text"].casefold() for line in lines)
 
 
-def _plan(way: str, keys: dict[str, Any]) -> Plan:
+def prepared(directory: Path, environment: Path, rows: int) -> App:
+    """An app whose root has the rows, and whose data directory the environment."""
+    root, data = directory / "root", directory / "data"
+    root.mkdir()
+    data.mkdir()
+    (data / "data-juicer").symlink_to(environment)
+    _write_rows(root / "raw.jsonl", rows)
+    return build(Settings(data_dir=data, root=root))
+
+
+def plan_of(way: str, keys: dict[str, Any]) -> Plan:
+    """The recipe for the rows, as it is run in one way."""
     steps = ON_RAY if way == "ray" else STEPS
     operators = [Step(name=name, params=params) for name, params in steps.items()]
     recipe = Recipe(
