@@ -7,6 +7,8 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import count
 from typing import Literal, NamedTuple
 
+from typing_extensions import ReadOnly, TypedDict
+
 from storage.errors import InvalidSourceError, PlanConflictError
 
 __all__ = [
@@ -76,8 +78,8 @@ class Step(NamedTuple):  # a thousand are made for a call: dataclasses would tak
     session_id: str = ""
 
 
-class Draft(NamedTuple):
-    """A step as it is to be; what is None stays as it is, or is left to the plan.
+class Draft(TypedDict, total=False):
+    """A step as it is to be; what is left out stays as it is, or is left to the plan.
 
     Attributes:
         id: Which one; a new one if no step has it.
@@ -86,10 +88,10 @@ class Draft(NamedTuple):
         blocked_by: What has to be over before.
     """
 
-    id: str | None = None
-    title: str | None = None
-    detail: str | None = None
-    blocked_by: tuple[str, ...] | None = None
+    id: ReadOnly[str]
+    title: ReadOnly[str]
+    detail: ReadOnly[str]
+    blocked_by: ReadOnly[Sequence[str]]
 
 
 def replanned(
@@ -108,10 +110,10 @@ def replanned(
     for each in removed:
         step = left.pop(each, None) or named_step(tuple(left.values()), each)
         _check_not_over(step, "removed")
-    taken = {*left, *(draft.id for draft in drafts if draft.id)}
+    taken = {*left, *(draft.get("id") for draft in drafts)}
     fresh = (str(number) for number in count(1) if str(number) not in taken)
     for draft in drafts:
-        step_id = draft.id or next(fresh)
+        step_id = draft.get("id") or next(fresh)
         left[step_id] = _drafted(left.get(step_id), step_id, draft)
     return checked(list(left.values()))
 
@@ -155,15 +157,11 @@ def checked(steps: Sequence[Step]) -> list[Step]:
     before: set[str] = set()
     is_in_order = True
     for step in steps:
-        for each in step.blocked_by:
-            if each not in by_id:
-                raise InvalidSourceError(
-                    f"Step {step.id!r} is blocked by {each!r}, which is no step of the plan.",
-                    suggestions=(f"Add {each!r}, or change blocked_by of {step.id!r}.",),
-                )
+        if not before.issuperset(step.blocked_by):
+            _check_known(by_id, step)
+            is_in_order = False
         if step.status == "in_progress":
             _check_free(by_id, step, "in progress")
-        is_in_order = is_in_order and before.issuperset(step.blocked_by)
         before.add(step.id)
     if not is_in_order:  # where each waits for earlier ones alone, there is no circle
         _check_no_circle(steps)
@@ -209,6 +207,15 @@ def waits_for(by_id: Mapping[str, Step], step: Step) -> list[Step]:
     return [by_id[each] for each in before if by_id[each].status not in OVER]
 
 
+def _check_known(by_id: Mapping[str, Step], step: Step) -> None:
+    for each in step.blocked_by:
+        if each not in by_id:
+            raise InvalidSourceError(
+                f"Step {step.id!r} is blocked by {each!r}, which is no step of the plan.",
+                suggestions=(f"Add {each!r}, or change blocked_by of {step.id!r}.",),
+            )
+
+
 def _check_no_circle(steps: Sequence[Step]) -> None:
     try:
         TopologicalSorter({step.id: step.blocked_by for step in steps}).prepare()
@@ -241,18 +248,19 @@ def _behind_failed(steps: Sequence[Step]) -> set[str]:
 
 def _drafted(step: Step | None, step_id: str, draft: Draft) -> Step:
     """A step as a draft has it."""
+    title, detail, blockers = draft.get("title"), draft.get("detail"), draft.get("blocked_by")
     if step is None:
-        if draft.title is None:
+        if title is None:
             raise InvalidSourceError(
                 f"Step {step_id!r} is new and has no title.",
                 suggestions=("Give it one, or name a step of the plan.",),
             )
-        return Step(step_id, draft.title, draft.detail or "", draft.blocked_by or ())
+        return Step(step_id, title, detail or "", tuple(blockers or ()))
     _check_not_over(step, "changed")
     return step._replace(
-        title=step.title if draft.title is None else draft.title,
-        detail=step.detail if draft.detail is None else draft.detail,
-        blocked_by=step.blocked_by if draft.blocked_by is None else draft.blocked_by,
+        title=step.title if title is None else title,
+        detail=step.detail if detail is None else detail,
+        blocked_by=step.blocked_by if blockers is None else tuple(blockers),
         status="pending" if step.status == "failed" else step.status,
     )
 

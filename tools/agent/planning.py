@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Required
 
 from pydantic import AliasChoices, ConfigDict, Field
+from typing_extensions import TypedDict
 
 from storage.agent.plans import PlanStatus
-from storage.agent.steps import MOST_STEPS, Draft, Step, StepStatus, moved, replanned
+from storage.agent.steps import MOST_STEPS, Step, StepStatus, moved, replanned
 from storage.models import ContextType, NewContext
 from tools.answers.checklists import ItemId, check_distinct, shortened
 from tools.answers.params import Content
@@ -42,7 +43,7 @@ _PlanId = Annotated[
 ]
 
 
-class ChangedStep(ToolModel):
+class ChangedStep(TypedDict, total=False):  # a thousand are read for a call: models take longer
     """A step as it is to be; what is left out stays.
 
     Attributes:
@@ -52,29 +53,24 @@ class ChangedStep(ToolModel):
         blocked_by: The steps that have to be over before it begins.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]  # pydantic's own way
 
-    id: Annotated[ItemId | None, Field(description="A number if left out")] = None
-    title: Annotated[_Title | None, Field(description="What is done, in a line")] = None
-    detail: Annotated[_Detail | None, Field(description="What else to know for it")] = None
+    id: Annotated[ItemId, Field(description="A number if left out")]
+    title: Annotated[_Title, Field(description="What is done, in a line")]
+    detail: Annotated[_Detail, Field(description="What else to know for it")]
     blocked_by: Annotated[
-        _Blockers | None,
+        _Blockers,
         Field(
             validation_alias=AliasChoices("blocked_by", "blockedBy", "depends_on", "dependencies"),
             description="Ids of the steps that must be over before",
         ),
-    ] = None
-
-    def to_draft(self) -> Draft:
-        """The step as the plan takes it."""
-        blockers = None if self.blocked_by is None else tuple(self.blocked_by)
-        return Draft(self.id, self.title, self.detail, blockers)
+    ]
 
 
 class NewStep(ChangedStep):
     """A step of a new plan."""
 
-    title: Annotated[_Title, Field(description="What is done, in a line")]
+    title: Required[Annotated[_Title, Field(description="What is done, in a line")]]  # type: ignore[misc]  # it cannot be left out
 
 
 class FoundPlan(ToolModel):
@@ -132,9 +128,9 @@ def create_plan(
     reasoning: Annotated[_Text | None, Field(description="Why these steps")] = None,
 ) -> PlanView:
     """Makes a plan of steps {title, id?, blocked_by?} that outlives a session; see update_plan."""
-    check_distinct("steps", (each.id for each in steps))
-    plans, drafts = context.shelf().plans, [each.to_draft() for each in steps]
-    return PlanView.folded(plans.create(context.session_id, goal, drafts, reasoning or ""))
+    check_distinct("steps", (each.get("id") for each in steps))
+    plan = context.shelf().plans.create(context.session_id, goal, steps, reasoning or "")
+    return PlanView.folded(plan)
 
 
 @tool(
@@ -160,7 +156,7 @@ def update_plan(
     plan_id: _PlanId = "",
 ) -> PlanView:
     """Says how a step goes, or replans those that are not over; answers with what may begin now."""
-    check_distinct("steps", (each.id for each in steps or ()))
+    check_distinct("steps", (each.get("id") for each in steps or ()))
     if step is None and (status or note):
         raise InvalidArgumentsError(
             "status and note are those of a step.", next_actions=["Say which one by step."]
@@ -173,7 +169,7 @@ def update_plan(
 
     def change(planned: Sequence[Step]) -> Sequence[Step]:
         if steps or remove:
-            planned = replanned(planned, [each.to_draft() for each in steps or ()], remove or ())
+            planned = replanned(planned, steps or (), remove or ())
         return moved(planned, step, status, note, context.session_id) if step else planned
 
     return PlanView.folded(context.shelf().plans.change(context.session_id, plan_id, change))

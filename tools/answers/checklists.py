@@ -35,9 +35,9 @@ def check_distinct(parameter: str, ids: Iterable[str | None]) -> None:
     Raises:
         InvalidArgumentsError: If one is given twice.
     """
-    counted = Counter(filter(None, ids))
-    twice = sorted(each for each, times in counted.items() if times > 1)
-    if twice:
+    given = [each for each in ids if each]
+    if len(set(given)) < len(given):
+        twice = sorted(each for each, times in Counter(given).items() if times > 1)
         raise InvalidArgumentsError(
             f"{parameter}: more than one has the id {', '.join(map(repr, twice))}.",
             next_actions=["Give each its own id, or leave the id of new ones out."],

@@ -271,7 +271,8 @@ async def test_what_is_another_users_is_not_found(
 async def test_plans_are_listed_and_each_is_shown_whole(
     server: Server[None], shelf: Shelf, library: Library
 ) -> None:
-    drafts = [Draft("dig", "Dig", "Two spades deep"), Draft("sow", "Sow", None, ("dig",))]
+    dig = Draft(id="dig", title="Dig", detail="Two spades deep")
+    drafts = [dig, Draft(id="sow", title="Sow", blocked_by=("dig",))]
     plan = shelf.plans.create("monday", "A garden", drafts)
     event = NewContext(context_type=ContextType.EVENT, title="Old", text="Old")
     old = shelf.plans.create("monday", "Old", [])

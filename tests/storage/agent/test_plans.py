@@ -118,7 +118,7 @@ class PlanMachine(RuleBasedStateMachine):
             and step not in reached(wanted, after)
             and not (self.status.get(step) == "in_progress" and waits)
         )
-        change = partial(replanned, drafts=[Draft(step, f"Do {step}", None, after)])
+        change = partial(replanned, drafts=[Draft(id=step, title=f"Do {step}", blocked_by=after)])
         if self.changes(change, legal=legal):
             self.after = wanted
             if self.status.get(step) != "in_progress":
@@ -188,7 +188,7 @@ def test_what_has_failed_stops_all_that_waits_for_it_until_it_is_skipped_or_chan
     steps = replanned((), drafts("a", "b < a", "c < b", "d"))
     steps = moved(steps, "a", "failed", "no key", "s")
     assert states_of(steps) == {"a": "failed", "b": "stopped", "c": "stopped", "d": "ready"}
-    changed = replanned(steps, [Draft("a", "Ask for a key")])
+    changed = replanned(steps, [Draft(id="a", title="Ask for a key")])
     assert states_of(changed) == {"a": "ready", "b": "waiting", "c": "waiting", "d": "ready"}
     skipped = moved(steps, "b", "skipped", None, "s")
     assert states_of(skipped) == {"a": "failed", "b": "skipped", "c": "ready", "d": "ready"}

@@ -445,7 +445,8 @@ def test_a_plan_comes_back_as_it_was_and_its_later_version_stays(
     library: Library, other: Library
 ) -> None:
     here, there = library.shelf(ANN).plans, other.shelf(ANN).plans
-    drafts = [Draft("dig", "Dig", "Deep"), Draft("sow", "Sow", None, ("dig",))]
+    dig = Draft(id="dig", title="Dig", detail="Deep")
+    drafts = [dig, Draft(id="sow", title="Sow", blocked_by=("dig",))]
     made = here.create("s", "A garden", drafts, "It is spring")
     assert moved(library, other) == {"added": 1}
     assert there.get("s") == made
