@@ -78,6 +78,15 @@ class Place:
         if not os.access(self.name, os.W_OK, dir_fd=self.directory, effective_ids=effective):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
+    def check_takes_names(self) -> None:
+        """Raises EROFS or EACCES if no file can be made beside it."""
+        effective = os.access in os.supports_effective_ids
+        rights = os.W_OK | os.X_OK
+        if not os.access(".", rights, dir_fd=self.directory, effective_ids=effective):
+            is_read_only = os.fstatvfs(self.directory).f_flag & os.ST_RDONLY
+            code = errno.EROFS if is_read_only else errno.EACCES
+            raise OSError(code, os.strerror(code))
+
 
 def _open_regular(directory: int, name: str) -> tuple[int, os.stat_result] | None:
     """Opens a regular file for reading; returns None if a link is there."""
@@ -198,6 +207,14 @@ class Resolver:
             self.judge_write(place)
             yield place
 
+    def check_write(self, path: str) -> None:
+        """Raises what keeps a write from the place that it goes to; makes nothing."""
+        with self._found(path, create=True, make=False) as place:
+            self.judge_write(place)
+            if place.status() is not None:
+                place.check_writable()
+            place.check_takes_names()
+
     @contextlib.contextmanager
     def exact(self, path: str, *, create: bool) -> Iterator[Place]:
         """Finds the place of a path that had no links in it, for a write that follows none.
@@ -212,8 +229,7 @@ class Resolver:
         head, _, name = path.rpartition("/")
         self._refuse_directory(path, name)
         self._guard.judge_names(path.split("/"))
-        with self._parent(head, name, create=create) as directory:
-            place = Place(directory, name)
+        with self._within(head, name, create=create) as place:
             if self.real_path(place) != path:
                 raise _endless()
             self.judge_write(place)
@@ -267,17 +283,17 @@ class Resolver:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
 
     @contextlib.contextmanager
-    def _found(self, path: str, *, create: bool) -> Iterator[Place]:
+    def _found(self, path: str, *, create: bool, make: bool = True) -> Iterator[Place]:
         for _ in range(MAX_LINKS):
             head, _, name = path.rpartition("/")
             self._refuse_directory(path, name)
             # As it is spelled too: a closed name may be a link to another place.
             spelled = os.path.normpath(path)
             self._guard.judge_names(spelled.split("/"), self._permits(spelled))
-            with self._parent(head, name, create=create) as directory:
-                target = _link_target(directory, name)
+            with self._within(head, name, create=create, make=make) as place:
+                target = _link_target(place.directory, place.name)
                 if target is None:
-                    yield Place(directory, name)
+                    yield place
                     return
             path = self._after_link(head, target)
         raise _endless()
@@ -288,30 +304,24 @@ class Resolver:
         return f"{head}/{target}" if head else target
 
     @contextlib.contextmanager
-    def _parent(self, path: str, name: str, *, create: bool) -> Iterator[int]:
-        """Opens the directory of a name, making what is missing of it."""
-        missing: list[str] = []
-        while True:
-            try:
-                fd = self._open_directory(self._root, path)
-                break
-            except FileNotFoundError:
-                path, _, last = path.rpartition("/")
-                # A missing directory has no parent that `..` could mean.
-                if not create or last == "..":
-                    raise
-                if last not in {"", "."}:
-                    missing.insert(0, last)
+    def _within(self, path: str, name: str, *, create: bool, make: bool = True) -> Iterator[Place]:
+        """Opens the directory of a name, making what is missing of it.
+
+        Without `make`, what is missing may be made, and the place is that of its first directory.
+        """
+        fd, missing = self._deepest(path, create=create)
         opened, made = [fd], list[tuple[int, str]]()
         try:
             if missing:
                 self._judge_write(fd, (*missing, name))
+                if not make:
+                    name, missing = missing[0], []
             for part in missing:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(part, dir_fd=opened[-1])
                     made.append((opened[-1], part))
                 opened.append(os.open(part, OPEN_DIRECTORY | _NOFOLLOW, dir_fd=opened[-1]))
-            yield opened[-1]
+            yield Place(opened[-1], name)
         except BaseException:
             for parent, part in reversed(made):
                 with contextlib.suppress(OSError):  # Another writer may be using it by now.
@@ -320,6 +330,20 @@ class Resolver:
         finally:
             for fd in opened:
                 os.close(fd)
+
+    def _deepest(self, path: str, *, create: bool) -> tuple[int, list[str]]:
+        """Opens the deepest directory that is there; with the names missing below, to be made."""
+        missing: list[str] = []
+        while True:
+            try:
+                return self._open_directory(self._root, path), missing
+            except FileNotFoundError:
+                path, _, last = path.rpartition("/")
+                # A missing directory has no parent that `..` could mean.
+                if not create or last == "..":
+                    raise
+                if last not in {"", "."}:
+                    missing.insert(0, last)
 
 
 def _link_target(directory: int, name: str) -> str | None:

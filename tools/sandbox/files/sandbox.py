@@ -46,7 +46,6 @@ MAX_PATH_BYTES = 4096
 
 LIST_FIRST = Action("Call {} to see what is there.", "list_directory")
 
-
 Accepting = Callable[[str, bytes], contextlib.AbstractContextManager[None]]
 
 
@@ -225,6 +224,11 @@ class Sandbox:
         """
         return self._replace(path, lambda _old: data, expected_sha256, whole=True)
 
+    def check_write(self, path: str) -> None:
+        """Raises what a write of any content would raise now; a write is judged itself again."""
+        with explained(path, self._root), self._resolver() as resolver:
+            resolver.check_write(self._beneath(path))
+
     def edit(
         self,
         path: str,
@@ -362,24 +366,17 @@ class Sandbox:
 
     def _open_file(self, path: str) -> tuple[int, os.stat_result]:
         """Opens a regular file for reading; the descriptor is the caller's."""
-        beneath = self._beneath(path)
-        fd = self._open_root()
-        try:
-            return self._resolver_at(fd).open_file(beneath)
-        finally:
-            os.close(fd)
+        with self._resolver() as resolver:
+            return resolver.open_file(self._beneath(path))
 
     @contextlib.contextmanager
     def _resolver(self) -> Iterator[Resolver]:
         fd = self._open_root()
         try:
-            yield self._resolver_at(fd)
+            root = Root(fd, self._spellings)
+            yield Resolver(root, self._guard, self._open_directory, self._rules)
         finally:
             os.close(fd)
-
-    def _resolver_at(self, fd: int) -> Resolver:
-        root = Root(fd, self._spellings)
-        return Resolver(root, self._guard, self._open_directory, self._rules)
 
     def _open_root(self) -> int:
         if os.name != "posix":

@@ -50,9 +50,11 @@ def test_what_the_system_refuses_is_permission_denied(
     for path in ("closed/file.txt", "unreadable.txt"):
         with pytest.raises(PermissionDeniedError, match="system refuses"):
             sandbox.read(path, max_bytes=1)
-    for path in ("closed/new.txt", "unreadable.txt", "read-only.txt"):
+    for path in ("closed/new.txt", "entered-only/new/file.txt", "unreadable.txt", "read-only.txt"):
         with pytest.raises(PermissionDeniedError, match="system refuses"):
             sandbox.write(path, b"y")
+        with pytest.raises(PermissionDeniedError, match="system refuses"):
+            sandbox.check_write(path)
     assert sandbox.read("read-only.txt", max_bytes=9).data == b"x"
     with pytest.raises(PermissionDeniedError):
         sandbox.list_directory("closed")

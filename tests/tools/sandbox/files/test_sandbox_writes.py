@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,14 @@ def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> Sandbox:
 
 def names(root: Path) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in root.rglob("*"))
+
+
+def outcome(attempt: Callable[[], object]) -> str:
+    try:
+        attempt()
+    except ToolError as error:
+        return type(error).__name__
+    return "done"
 
 
 @pytest.mark.parametrize("data", [b"", b"x", b"\r\n\0\xff", bytes(3_000_000)])
@@ -296,6 +305,8 @@ def test_a_read_only_disk_is_reported(small_disk: Path) -> None:
     for path in ("file", "new", "new/directory/file"):
         with pytest.raises(UnavailableError, match="read-only"):
             sandbox.write(path, b"new")
+        with pytest.raises(UnavailableError, match="read-only"):
+            sandbox.check_write(path)
     assert sandbox.read("file", max_bytes=10).data == b"old"
 
 
@@ -358,6 +369,30 @@ def test_a_file_is_not_taken_for_a_directory(sandbox: Sandbox, path: str) -> Non
     with pytest.raises(ToolError):
         sandbox.write(path, b"x")
     assert names(sandbox.root) == ["dangling", "file"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("file", "new", "dir/new", "made/and/made", "in", "awaited", "made/./new", "dir/../new"),
+        *("dir", "dir/", "made/", "file/below", "made/../new", ".", "", "\0", "n" * 256),
+        *("..", "../new", "/etc/new", "out", "out/new", "endless", "pipe", ".git/hooks/new"),
+        *("made/.git/config", "dir/.mcp.json", "dir/link-to-hooks/new", "awaited/new"),
+    ],
+)
+def test_a_check_says_what_the_write_does_and_makes_nothing(sandbox: Sandbox, path: str) -> None:
+    root = sandbox.root
+    for directory in ("dir", ".git/hooks", "../elsewhere"):
+        (root / directory).mkdir(parents=True)
+    (root / "file").write_bytes(b"x")
+    os.mkfifo(root / "pipe")
+    links = {"in": "dir/target", "awaited": "to-be/made", "out": "../elsewhere"}
+    for name, to in (links | {"endless": "endless", "dir/link-to-hooks": "../.git/hooks"}).items():
+        (root / name).symlink_to(to)
+    before = names(root.parent)
+    checked = outcome(partial(sandbox.check_write, path))
+    assert names(root.parent) == before
+    assert checked == outcome(partial(sandbox.write, path, b"y"))
 
 
 def test_nothing_is_written_to_a_directory_that_moved_out_meanwhile(sandbox: Sandbox) -> None:
