@@ -197,6 +197,7 @@ class SandboxToolManager:
                     sent=arguments,
                     secrets=secrets,
                     shown=shown,
+                    files=self._files,
                 )
         run = partial(self._run, spec, checked, call, permission)
         if context.carrier is not None and spec.becomes_job:
@@ -288,9 +289,7 @@ class SandboxToolManager:
     ) -> RequestContext:
         if context.loop is not None and not spec.passes_on:
             context = replace(context, loop=context.loop.within(spec, spec.name))
-        places, sandbox = permission.places, self._sandbox
-        if places is not None:
-            sandbox = sandbox.ruled(places, self._accepting)
+        sandbox = self._files(permission)
         history: CallHistory | None = None
         if self._history is not None and (spec.scope is ToolScope.CONTEXT or not spec.read_only):
             caller = Caller(call.id, context.identity, context.session_id, spec.name)
@@ -329,6 +328,11 @@ class SandboxToolManager:
                     call=nested,
                     calls=calls,
                 )
+
+    def _files(self, permission: Permission) -> Sandbox:
+        """The files, with what the policy says of them for one call."""
+        places = permission.places
+        return self._sandbox if places is None else self._sandbox.ruled(places, self._accepting)
 
     def _accepting(self, path: str, content: bytes) -> AbstractContextManager[None]:
         """What is held while a file is written that programs obey: none that runs undoes it."""

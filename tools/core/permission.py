@@ -19,13 +19,14 @@ from tools.core.context import RequestContext
 from tools.core.errors import PermissionDeniedError
 from tools.core.machine import first_use
 from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
-from tools.policy.verdict import Containment, Decision, Verdict
+from tools.policy.verdict import TOOL, Containment, Decision, Verdict
 
 if TYPE_CHECKING:
     from tools.core.audit.secret_arguments import SecretArguments
     from tools.core.machine import Confining, Machine
     from tools.policy.places import PlaceRules
     from tools.policy.policy import Policy
+    from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["Permission", "Permissions", "containment_of"]
 
@@ -114,6 +115,7 @@ class Permissions:
         sent: Mapping[str, Any],
         secrets: SecretArguments,
         shown: str = "",
+        files: Callable[[Permission], Sandbox],
     ) -> None:
         """Fills in the permission of a call.
 
@@ -126,6 +128,8 @@ class Permissions:
                 validation makes of them may hide a part of itself, such as a secret.
             secrets: What of them the question does not show.
             shown: What it shows in the place of the arguments; empty for these.
+            files: Gives the files as far as a permission goes, for the tool's own check. Where
+                a rule asks, nothing is looked at before the answer.
 
         Raises:
             PermissionDeniedError: If a rule or a person refuses.
@@ -136,14 +140,18 @@ class Permissions:
         contained = await containment_of(spec, self._machine)
         call = _Judged(spec, arguments, sent, secrets, context, contained, shown)
         policy, decision = await self._judge(call, permission)
+        permission.places = policy.places(spec, arguments)
         if decision.verdict is Verdict.ASK:
+            if spec.check is not None and decision.source == TOOL:
+                granted = context.granted(sandbox=files(permission), machine=self._machine)
+                await spec.check(arguments, granted)
             permission.approval = await self._approval(policy, call, decision, permission)
             policy = self._current_policy()  # an answer may have taken its time
             decision = policy.judge(spec, arguments, containment=call.containment)
             if decision.verdict is Verdict.DENY:
                 permission.decision = decision
             self._check(spec, decision)
-        permission.places = policy.places(spec, arguments)
+            permission.places = policy.places(spec, arguments)
         if spec.subject is not None and spec.subject.kind is SubjectKind.URL:
             permission.reach = partial(_reaches, policy, spec, arguments, spec.subject.parameter)
 

@@ -181,6 +181,8 @@ class ToolSpec(ToolOffer):
         barred: Why it may not be called until a person has looked at it; empty where it may.
         prepare: Completes a call before it is judged, of arguments that `validate` returned and a
             RequestContext of the scope system; None where nothing is to be completed.
+        check: Refuses a call that could not succeed, before `confirmation` has a person asked; of
+            arguments that `validate` returned and a RequestContext with files and machine.
         canonical: Gives raw arguments the names that the schema has; what it cannot read it leaves.
         validate: Checks and converts raw arguments; raises InvalidArgumentsError.
         invoke: Runs the tool with arguments that `validate` returned, and a RequestContext.
@@ -213,6 +215,7 @@ class ToolSpec(ToolOffer):
     listed: object | None = None
     barred: str = ""
     prepare: Callable[[Mapping[str, Any], Any], Awaitable[Prepared]] | None = None
+    check: Callable[[Mapping[str, Any], Any], Awaitable[None]] | None = None
     canonical: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _as_given
 
     @property
@@ -274,6 +277,7 @@ class ToolOptions(TypedDict, total=False):
     confirm_if: str
     passes_on: bool
     prepare: Callable[..., Any]
+    check: Callable[..., Any]
     once: bool
     becomes_job: bool
     in_cell: bool

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any
 
 import anyio.to_thread
 from pydantic import Field
@@ -12,6 +14,7 @@ from tools.core.errors import ApprovalRequiredError
 from tools.core.spec import Confirmation, Effect, Subject, SubjectKind, ToolScope, tool
 from tools.data.answers.runs import RunReport
 from tools.data.recipe import Plan
+from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["MOST_SECONDS", "apply_recipe"]
 
@@ -19,6 +22,32 @@ MOST_SECONDS = 21_600
 """How long a run may take."""
 
 PLAN_BYTES = 1_000_000
+
+
+async def _check(arguments: Mapping[str, Any], context: RequestContext) -> None:
+    """Refuses a run that could not begin, or would end without a result."""
+    await _ready(context, arguments["plan_path"], dry_run=arguments["dry_run"])
+
+
+async def _ready(context: RequestContext, path: str, *, dry_run: bool) -> Plan:
+    """The plan, where it is valid and can run here."""
+    from tools.data.running.workers import workers_of
+
+    plan = await anyio.to_thread.run_sync(partial(_valid, context.sandbox, path, dry_run=dry_run))
+    (await workers_of(context.machine)).check()
+    return plan
+
+
+def _valid(sandbox: Sandbox, path: str, *, dry_run: bool) -> Plan:
+    from tools.data.catalogue.bundle import bundled
+    from tools.data.checks.recipe import check_recipe
+    from tools.data.running.readiness import check_ready
+
+    read = sandbox.read(path, max_bytes=PLAN_BYTES)
+    plan = Plan.from_yaml(read.data.decode("utf-8", "replace"))
+    check_ready(plan.recipe, sandbox, dry_run=dry_run)
+    check_recipe(plan.recipe, bundled(), sandbox).refuse(f"The plan {path}")
+    return plan
 
 
 @tool(
@@ -33,6 +62,7 @@ PLAN_BYTES = 1_000_000
     becomes_job=True,
     in_cell=True,
     subject=Subject(SubjectKind.PATH, "plan_path"),
+    check=_check,
 )
 async def apply_recipe(
     context: RequestContext,
@@ -57,10 +87,7 @@ async def apply_recipe(
     from tools.data.running.cleaning import renew_report
     from tools.data.running.runs import run_recipe
 
-    read = await anyio.to_thread.run_sync(
-        lambda: context.sandbox.read(plan_path, max_bytes=PLAN_BYTES)
-    )
-    plan = Plan.from_yaml(read.data.decode("utf-8", "replace"))
+    plan = await _ready(context, plan_path, dry_run=dry_run)
     on_cluster = plan.recipe.system.executor_type != "default"
     if (plan.approval_required or on_cluster) and not (confirm or dry_run):
         why = "runs on a cluster, where nothing confines it" if on_cluster else "says so"

@@ -33,7 +33,7 @@ from tools.policy.shell.deletions import Deletions, LookAt
 from tools.policy.shell.lines import LineRules
 from tools.policy.shell.shell_command import ShellCommand
 from tools.policy.specifiers import Arguments
-from tools.policy.verdict import Containment, Decision, Verdict
+from tools.policy.verdict import TOOL, Containment, Decision, Verdict
 
 __all__ = ["Policy"]
 
@@ -301,7 +301,7 @@ class Policy:
         """What the profile says of a tool, and the tool of itself where that is stricter."""
         if spec.passes_on:
             reason = "The call that it makes is judged itself."
-            return Decision(Verdict.ALLOW, spec.name, "tool", reason), None
+            return Decision(Verdict.ALLOW, spec.name, TOOL, reason), None
         rule = next(
             each
             for each in self.profile_rules
@@ -315,7 +315,7 @@ class Policy:
             return said, None
         word = spec.confirmation.value
         reason = f"{spec.name} asks unless a rule allows it (confirmation {word})."
-        return said, Decision(Verdict.ASK, f"confirmation:{word}", "tool", reason)
+        return said, Decision(Verdict.ASK, f"confirmation:{word}", TOOL, reason)
 
     def _closed(self, spec: ToolSpec) -> ClosedPlaces | None:
         """The places that are denied to every tool."""

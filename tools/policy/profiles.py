@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tools.policy.calls import Call
 from tools.policy.rules import Rule
-from tools.policy.verdict import Containment, Decision, Verdict
+from tools.policy.verdict import TOOL, Containment, Decision, Verdict
 
 __all__ = ["ASKING_TO_DELETE", "PROFILES", "ProfileRule", "using_secret"]
 
@@ -106,4 +106,4 @@ def using_secret(call: Call) -> Decision:
     """What every profile says of a call that uses a secret."""
     rule = f"{call.spec.name}({call.secret_parameter}={call.secret})"
     reason = f"It uses the secret {call.secret!r}, and no rule such as {rule!r} allows that."
-    return Decision(Verdict.ASK, f"secret:{call.secret}", "tool", reason)
+    return Decision(Verdict.ASK, f"secret:{call.secret}", TOOL, reason)

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tools.policy.shell.words import Word
 
-__all__ = ["Containment", "Decision", "Verdict"]
+__all__ = ["TOOL", "Containment", "Decision", "Verdict"]
+
+TOOL = "tool"
+"""The source of what a tool says of itself."""
 
 
 class Containment(IntEnum):
@@ -36,7 +39,7 @@ class Decision:
     Attributes:
         verdict: Whether it may run.
         rule: The rule that decided, as it is written, such as `bash(git status *)`.
-        source: Where that rule stands: "settings", "profile standard", "grant 3f9a21c4".
+        source: Where that rule stands: "settings", "profile standard", TOOL, "grant 3f9a21c4".
         reason: Why, in a sentence that names what the rule matched.
         parts: What was found of each part, where a call has several (commands of a shell).
         uncovered: The words of the commands that are asked about because no rule fits them.

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
+from mcp_types import ElicitResult
 
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, Step
 
@@ -73,11 +75,56 @@ async def test_without_data_juicer_it_is_unavailable_with_the_command(crib: Any)
     assert not (crib.root / "out.jsonl").exists()
 
 
-async def test_a_plan_that_requires_approval_is_not_run_without(crib: Any) -> None:
-    plan = save(crib.root, CLEANING, asks=True)
-    kind, told = await crib.failure("apply_recipe", plan_path=plan)
+@pytest.mark.data
+async def test_a_plan_that_requires_approval_is_not_run_without(workshop: Any) -> None:
+    write_rows(workshop.root / "raw.jsonl")
+    plan = save(workshop.root, CLEANING, asks=True)
+    kind, told = await workshop.failure("apply_recipe", plan_path=plan)
     assert kind == "approval_required"
     assert "confirm=true" in told
+
+
+async def confirmed(crib: Any, plan: str) -> tuple[str, list[str]]:
+    """What comes of a call that a person is to be asked about, and what they were asked."""
+    asked = list[str]()
+
+    async def agree(context: Any, params: Any) -> ElicitResult:
+        asked.append(params.message)
+        return ElicitResult(action="accept", content={"answer": "once"})
+
+    async with Client(crib.app.server, mode="legacy", elicitation_callback=agree) as client:
+        result = await client.call_tool("apply_recipe", {"plan_path": plan, "confirm": True})
+    return str(result.content), asked
+
+
+@pytest.mark.parametrize(
+    ("operators", "places", "says"),
+    [
+        ({"text_lenth_filter": {}}, {}, "did you mean text_length_filter?"),
+        ({"text_length_filter": {"min_len": "five"}}, {}, "min_len"),
+        (CLEANING, {"source": "other.jsonl"}, "other.jsonl"),
+        (CLEANING, {"export": "raw.jsonl"}, "never replaced"),
+        (CLEANING, {"export": ".git/hooks/out.jsonl"}, "is protected"),
+        (CLEANING, {"export": "raw.jsonl/out.jsonl"}, "should be a directory"),
+        (CLEANING, {}, "data setup`"),  # there is no Data-Juicer
+    ],
+)
+async def test_nobody_is_asked_about_a_plan_that_cannot_be_run(
+    crib: Any, operators: dict[str, dict[str, Any]], places: dict[str, str], says: str
+) -> None:
+    write_rows(crib.root / "raw.jsonl")
+    told, asked = await confirmed(crib, save(crib.root, operators, asks=True, **places))
+    assert says in told
+    assert asked == []
+
+
+async def test_a_plan_that_a_rule_asks_about_is_not_read_before_the_answer(open_crib: Any) -> None:
+    async with open_crib(policy__ask=["apply_recipe(private/**)"]) as crib:
+        (crib.root / "private").mkdir()
+        (crib.root / "private/plan.yaml").write_text("no: recipe")
+        told, asked = await confirmed(crib, "private/plan.yaml")
+    assert "This is no recipe" in told
+    assert len(asked) == 1
 
 
 async def test_what_it_reads_is_never_replaced(crib: Any) -> None:

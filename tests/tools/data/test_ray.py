@@ -84,8 +84,9 @@ def address(data_juicer: DataEnvironment) -> Iterator[str]:
         yield started
 
 
-async def test_a_person_is_asked_before_anything_runs_on_a_cluster(crib: Any) -> None:
-    kind, told = await crib.failure("apply_recipe", plan_path=write(crib.root))
+@pytest.mark.data
+async def test_a_person_is_asked_before_anything_runs_on_a_cluster(workshop: Any) -> None:
+    kind, told = await workshop.failure("apply_recipe", plan_path=write(workshop.root))
     assert kind == "approval_required"
     assert "cluster" in told
 

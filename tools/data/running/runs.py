@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,27 +12,14 @@ import anyio.to_thread
 
 from tools.core.calling.words import Action
 from tools.core.context import RequestContext
-from tools.core.errors import (
-    ConflictError,
-    DeadlineError,
-    InvalidArgumentsError,
-    NotFoundError,
-    ToolError,
-)
+from tools.core.errors import DeadlineError, ToolError
 from tools.data.answers.runs import RunReport, WrittenFile
-from tools.data.checks.rows import is_directory
 from tools.data.recipe import Recipe
 from tools.data.running.checkpoints import Resuming, keys_of
-from tools.data.running.media import (
-    MOST_FILES,
-    check_media,
-    place_folders,
-    place_media,
-    reads_media,
-)
+from tools.data.running.media import MOST_FILES, place_folders, place_media, reads_media
+from tools.data.running.readiness import check_ready
 from tools.data.running.staging import Stage
 from tools.data.running.workers import DataWorkers, workers_of
-from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["TRIED_ROWS", "run_recipe"]
 
@@ -67,19 +53,11 @@ async def run_recipe(
         ConflictError: It would replace what it reads, or what is to stay, or add to what a folder
             holds.
         DeadlineError: It took too long.
-        ToolError: As the methods of Sandbox, and for whatever an operator failed of.
+        ToolError: As `check_ready` and the methods of Sandbox, and for what an operator failed of.
     """
     on_cluster = recipe.system.executor_type != "default"
-    if on_cluster and dry_run:
-        raise InvalidArgumentsError(
-            f"dry_run: executor_type {recipe.system.executor_type} always runs on all rows.",
-            next_actions=["Try it with executor_type: default, or on a file with fewer rows."],
-        )
-    _check_paths(recipe, context)
-    if on_cluster:
-        _check_new(context.sandbox, recipe.dataset.export_path)
-    if has_media := reads_media(recipe):
-        check_media(recipe)
+    check = partial(check_ready, recipe, context.sandbox, dry_run=dry_run)
+    await anyio.to_thread.run_sync(check)
     workers = await workers_of(context.machine)
     resuming = None
     with anyio.move_on_after(seconds):
@@ -95,7 +73,7 @@ async def run_recipe(
                 "limit": TRIED_ROWS if dry_run else None,
             }
             keys = []
-            if has_media:  # their copies are elsewhere in the next run
+            if reads_media(recipe):  # their copies are elsewhere in the next run
                 place_folders(config, directory)
                 asked["files"] = await _media(asked, recipe, stage, workers, context)
             elif not (dry_run or on_cluster):
@@ -174,24 +152,3 @@ async def _delivered(
         with anyio.CancelScope(shield=True):  # of several files, all or none
             written = await anyio.to_thread.run_sync(deliver)
     return RunReport.model_validate({**answer, "dry_run": dry_run, "written": written})
-
-
-def _check_paths(recipe: Recipe, context: RequestContext) -> None:
-    dataset = recipe.dataset
-    export = context.sandbox.relative(dataset.export_path)
-    if any(context.sandbox.relative(path) == export for path in dataset.paths):
-        raise ConflictError(
-            f"export_path: {dataset.export_path} is what the recipe reads; it is never replaced.",
-            next_actions=["Give another export_path."],
-        )
-
-
-def _check_new(sandbox: Sandbox, export: str) -> None:
-    """Goes on where a folder of parts can be made; those of two runs would be taken for one."""
-    with suppress(NotFoundError):
-        if is_directory(sandbox, export) and not sandbox.list_directory(export, limit=1).entries:
-            return
-        raise ConflictError(
-            f"export_path: {export} is there; a run on a cluster writes a folder of parts.",
-            next_actions=["Give another export_path, or remove what is there."],
-        )
