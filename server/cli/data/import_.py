@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["import_"]
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
-
 HINT = "'PATH...'"
 RESEARCHERS = "researchers"
 """The directory that has a sample."""
@@ -250,21 +247,18 @@ def _told(
 ) -> Iterator[Progress]:
     """Shows how far an import is, has embedded what it stored, and sums it up."""
     from server.cli.data.embedding import embed_in_background
+    from server.cli.terminal.interruption import stoppable
     from server.cli.terminal.progress import bars, drain
-    from server.cli.terminal.screen import console, print_line
+    from server.cli.terminal.screen import console
 
+    advice = "What was stored is kept; run the same command again to continue."
     try:
-        with bars(console()) as progress:
+        with stoppable(advice), bars(console()) as progress:
             yield progress
             if no_wait:
                 embed_in_background(app)
             else:
                 drain(app.library, progress)
-    except KeyboardInterrupt:
-        print_line(
-            console(), "Stopped. What was stored is kept; run the same command again to continue."
-        )
-        sys.exit(INTERRUPTED)
     finally:
         if as_json:
             typer.echo(json.dumps(tally.as_json(), ensure_ascii=False))

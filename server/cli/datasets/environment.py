@@ -31,7 +31,7 @@ def setup(
     config: ConfigOption = None,
 ) -> None:
     """Install Data-Juicer in an environment of its own; run it again to resume."""
-    from server.cli.terminal.interruption import run
+    from server.cli.terminal.interruption import run, stoppable
     from tools.data.running.environment import Extent
 
     environment = _environment(data_dir, config)
@@ -39,19 +39,21 @@ def setup(
     if dry_run:
         _tell(environment, extent)
         return
-    made = run(partial(environment.set_up, extent, _report))
+    with stoppable("Run it again to go on: what was fetched is not fetched again."):
+        made = run(partial(environment.set_up, extent, _report))
     typer.echo(f"Data-Juicer {'is' if made else 'was already'} set up in {environment.path}.")
 
 
 def remove(data_dir: DataDirOption = None, config: ConfigOption = None) -> None:
     """Remove Data-Juicer, and what runs kept that can go on; data sets and recipes stay."""
-    from server.cli.terminal.interruption import run
+    from server.cli.terminal.interruption import run, stoppable
     from server.composition.data import data_checkpoints
     from server.settings.sources import load
 
     data_checkpoints(load({"data_dir": data_dir}, config_file=config)).clear()
     environment = _environment(data_dir, config)
-    removed = run(partial(environment.remove, _report))
+    with stoppable("Run it again to remove the rest."):
+        removed = run(partial(environment.remove, _report))
     typer.echo(f"Removed {environment.path}." if removed else "Data-Juicer is not set up.")
 
 

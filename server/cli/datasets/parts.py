@@ -55,6 +55,7 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
     config: ConfigOption = None,
 ) -> None:
     """Split rows into parts; rows with the same text come into the same part."""
+    from server.cli.terminal.interruption import stoppable
     from server.settings.sources import load
     from tools.core.calling.words import Words
     from tools.core.errors import ToolError
@@ -77,8 +78,9 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
                 for file in files or ()
             ]
             given = [SplitRecipe(source=str(file), **told) for file in rows]
-        for each in given:
-            typer.echo(_split(settings, each, overwrite=overwrite).to_text())
+        with stoppable("Run the same command again, with --overwrite if parts are there."):
+            for each in given:
+                typer.echo(_split(settings, each, overwrite=overwrite).to_text())
     except ToolError as error:
         words = Words(invocation(), TYPED)
         typer.echo(ToolFailure.of(error, words).to_text(), err=True)

@@ -18,7 +18,6 @@ from server.cli.terminal.options import ConfigOption, DataDirOption
 
 if TYPE_CHECKING:
     from server.app import App
-    from tools.core.result import ToolResult
 
 __all__ = ["Form", "TextKey", "clean", "dedupe", "export", "inspect"]
 
@@ -52,6 +51,12 @@ TYPED = {
     "text_key": "--text-key",
 }
 """What is typed for tools and their parameters."""
+
+GOES_ON = (
+    "Nothing of the file at hand was written. Run the same command again: what whole operators had"
+    " done in more than ten seconds is not done again."
+)
+"""What is told after a Ctrl-C."""
 
 
 class Form(StrEnum):
@@ -147,18 +152,17 @@ def _call(
 ) -> None:
     """Calls a tool once for each file, and prints what each call answers."""
     from server.cli.opened import opened
-    from server.cli.terminal.interruption import run
+    from server.cli.terminal.interruption import run, stoppable
 
-    with opened(data_dir=data_dir, config_file=config) as app:
-        results = run(partial(_results, app, name, asked))
-    for result in results:
-        typer.echo(result.text, err=result.is_error)
-    if any(result.is_error for result in results):
+    with stoppable(GOES_ON), opened(data_dir=data_dir, config_file=config) as app:
+        are_done = run(partial(_made, app, name, asked))
+    if not all(are_done):
         sys.exit(1)
 
 
-async def _results(app: App, name: str, asked: Sequence[Mapping[str, Any]]) -> list[ToolResult]:
-    from server.cli.terminal.screen import console
+async def _made(app: App, name: str, asked: Sequence[Mapping[str, Any]]) -> list[bool]:
+    """Makes each call and prints its answer; whether each succeeded."""
+    from server.cli.terminal.screen import console, print_line
     from server.composition.safety import make_sandbox
     from tools.core.calling.words import Words
 
@@ -166,19 +170,25 @@ async def _results(app: App, name: str, asked: Sequence[Mapping[str, Any]]) -> l
     anywhere = app.personal.worded(Words(invocation(), TYPED))
     beneath = anywhere.over(make_sandbox(app.settings, here))
 
-    async def result(given: Mapping[str, Any]) -> ToolResult:
+    async def make(given: Mapping[str, Any]) -> bool:
         moved = _relative(given, here)
         manager = anywhere if moved is None else beneath
-        return await manager.execute(name, moved or given, context)
+        result = await manager.execute(name, moved or given, context)
+        typer.echo(result.text, err=result.is_error)
+        if not (terminal.is_terminal or result.is_error):  # which has shown no progress
+            source, first = (moved or given)["dataset_source"], result.text.partition("\n")[0]
+            print_line(terminal, f"{source}: {first.removeprefix(f'{source}: ')}")
+        return not result.is_error
 
-    with console().status("") as status:
+    terminal = console()
+    with terminal.status("") as status:
 
         async def report(_done: float, _total: float | None, message: str | None) -> None:
             status.update(message or "")
 
         context = replace(app.context, report_progress=report)
         async with app.machine.running():
-            return [await result(each) for each in asked]
+            return [await make(each) for each in asked]
 
 
 def _relative(given: Mapping[str, Any], here: Path) -> dict[str, Any] | None:

@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
 import anyio
 
-__all__ = ["run"]
+__all__ = ["run", "stoppable"]
 
 Result = TypeVar("Result")
+
+
+@contextmanager
+def stoppable(advice: str) -> Iterator[None]:
+    """Says in a line on stderr, after a Ctrl-C, that the command stopped.
+
+    Args:
+        advice: How to go on, in sentences.
+
+    Raises:
+        SystemExit: With 130, in place of the KeyboardInterrupt.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        from server.cli.terminal.screen import console, print_line
+
+        print_line(console(), f"Stopped. {advice}")
+        sys.exit(128 + signal.SIGINT)
 
 
 def run(work: Callable[[], Awaitable[Result]]) -> Result:

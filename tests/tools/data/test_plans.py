@@ -75,6 +75,29 @@ async def test_an_operator_that_the_release_refuses_needs_its_preflight_off(
     assert lenient["valid"]
 
 
+@pytest.mark.parametrize(
+    ("system", "more", "told"),
+    [
+        ({}, {}, "A run that does not succeed begins anew"),
+        ({"executor_type": "ray"}, {}, "`apply_recipe` refuses this: executor_type: ray does not"),
+        ({}, {"custom_operator_paths": ["own"]}, "with operators of your own is not given"),
+    ],
+)
+async def test_what_limits_a_plan_on_pictures_is_told_before_it_runs(
+    crib: Any, plan: dict[str, Any], system: dict[str, Any], more: dict[str, Any], told: str
+) -> None:
+    (crib.root / "own").mkdir()
+    steps = [{"name": "text_length_filter"}]
+    plan["recipe"] |= {"system": system, "process": {"operators": steps}}
+    without = await crib.call("plan_validate", plan=plan)
+    steps.append({"name": "image_shape_filter"})
+    plan["recipe"]["process"] |= more
+    checked = await crib.call("plan_validate", plan=plan)
+
+    assert (without["warnings"], checked["errors"]) == ([], [])
+    assert told in checked["warnings"][0]
+
+
 async def test_a_plan_is_saved_as_the_configuration_of_data_juicer(
     crib: Any, plan: dict[str, Any]
 ) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tools.data.catalogue.catalogue import Catalogue
 from tools.data.checks.dataset import check_dataset
 from tools.data.checks.findings import Findings
+from tools.data.checks.media import media_warnings
 from tools.data.checks.process import check_executor, check_process
 from tools.data.checks.system import check_system
 from tools.data.recipe import Recipe
@@ -26,6 +27,7 @@ def check_recipe(recipe: Recipe, catalogue: Catalogue, sandbox: Sandbox) -> Find
     findings.add(check_system(recipe.system, catalogue))
     findings.add(check_executor(recipe.process, executor, catalogue))
     findings.errors += _refused(recipe, catalogue)
+    findings.warnings += media_warnings(recipe, catalogue)
     return findings
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tools.core.errors import InvalidArgumentsError, NotFoundError
-from tools.data.catalogue.bundle import bundled
 from tools.data.checks.rows import is_directory
-from tools.data.recipe import Recipe, Step
 from tools.data.running.staging import Stage
 
-__all__ = ["MOST_FILES", "check_media", "place_folders", "place_media", "reads_media"]
+__all__ = ["MOST_FILES", "place_folders", "place_media"]
 
 MOST_FILES = 20_000
 """That the rows of one data set name."""
@@ -22,36 +20,6 @@ MADE = "made"
 
 SHOWN = 5
 """Files that a refusal names."""
-
-_TAGS = {"image", "audio", "video"}
-
-
-def reads_media(recipe: Recipe) -> bool:
-    """Whether an operator of a recipe reads files that rows name."""
-    return next(_readers(recipe), None) is not None
-
-
-def check_media(recipe: Recipe) -> None:
-    """Refuses what such a recipe cannot have here.
-
-    Raises:
-        InvalidArgumentsError: If it has; it says what.
-    """
-    executor = recipe.system.executor_type
-    folder = _folder_of(recipe.dataset.export_path)
-    for step in _readers(recipe):
-        if executor != "default":
-            raise InvalidArgumentsError(
-                f"executor_type: {executor} does not get the files that {step.name} reads.",
-                next_actions=["Run it with executor_type: default."],
-            )
-        for name, value in step.params.items():
-            if name.endswith("_dir") and value != folder:
-                raise InvalidArgumentsError(
-                    f"{step.name}.{name}: new files are written to a folder beside the result.",
-                    suggestions=[folder],
-                    next_actions=[f"Give that folder as {name}, or leave it out."],
-                )
 
 
 def place_folders(config: dict[str, Any], directory: Path) -> None:
@@ -124,17 +92,3 @@ def _meant(name: str, folder: PurePosixPath) -> list[str]:
             next_actions=["Fetch the files first, and name them by their paths."],
         )
     return list(dict.fromkeys((str(folder / name), name)))
-
-
-def _folder_of(export: str) -> str:
-    """Where new files come, as the worker has it too."""
-    path = PurePosixPath(export)
-    return str(path.with_name(f"{path.stem}.media"))
-
-
-def _readers(recipe: Recipe) -> Iterator[Step]:
-    """The operators that read such files."""
-    known = bundled().operators
-    for step in recipe.process.operators:
-        if step.name in known and _TAGS & set(known[step.name].tags):
-            yield step

@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 
 from tools.core.errors import ConflictError, InvalidArgumentsError, NotFoundError
+from tools.data.catalogue.bundle import bundled
+from tools.data.checks.media import media_limits
 from tools.data.checks.rows import is_directory
 from tools.data.recipe import Recipe
-from tools.data.running.media import check_media, reads_media
 from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["check_ready"]
@@ -28,8 +29,8 @@ def check_ready(recipe: Recipe, sandbox: Sandbox, *, dry_run: bool) -> None:
             next_actions=["Try it with executor_type: default, or on a file with fewer rows."],
         )
     _check_source(recipe, sandbox)
-    if reads_media(recipe):
-        check_media(recipe)
+    for limit in media_limits(recipe, bundled()):
+        raise limit
     export = recipe.dataset.export_path
     if executor != "default":
         _check_new(sandbox, export)

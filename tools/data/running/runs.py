@@ -14,9 +14,11 @@ from tools.core.calling.words import Action
 from tools.core.context import RequestContext
 from tools.core.errors import DeadlineError, ToolError
 from tools.data.answers.runs import RunReport, WrittenFile
+from tools.data.catalogue.bundle import bundled
+from tools.data.checks.media import media_steps
 from tools.data.recipe import Recipe
 from tools.data.running.checkpoints import Resuming, keys_of
-from tools.data.running.media import MOST_FILES, place_folders, place_media, reads_media
+from tools.data.running.media import MOST_FILES, place_folders, place_media
 from tools.data.running.readiness import check_ready
 from tools.data.running.staging import Stage
 from tools.data.running.workers import DataWorkers, workers_of
@@ -73,7 +75,7 @@ async def run_recipe(
                 "limit": TRIED_ROWS if dry_run else None,
             }
             keys = []
-            if reads_media(recipe):  # their copies are elsewhere in the next run
+            if media_steps(recipe, bundled()):  # their copies are elsewhere in the next run
                 place_folders(config, directory)
                 asked["files"] = await _media(asked, recipe, stage, workers, context)
             elif not (dry_run or on_cluster):

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import re
+import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 from tools.data.running.environment import DataEnvironment
 
 Command = Callable[..., Any]
+Started = Callable[..., subprocess.Popen[str]]
 ROW = '{"text": "The bowline makes a loop that does not slip."}\n'
 
 
@@ -20,6 +23,10 @@ def test_several_files_are_inspected_without_data_juicer(cli: Command, work: Pat
     assert ended.code == 0
     assert ended.out.startswith("a.jsonl: jsonl, 2 rows")
     assert "b.jsonl: jsonl, 2 rows" in ended.out
+    # No terminal has shown how far it is.
+    assert ended.err.splitlines() == [
+        f"{name}: jsonl, 2 rows, 114 bytes." for name in ("a.jsonl", "b.jsonl")
+    ]
 
 
 @pytest.mark.parametrize("given", ["../a.jsonl", "link.jsonl"])
@@ -176,6 +183,28 @@ def test_files_are_deduplicated_and_exported(
     assert (work / "a.deduped.jsonl").read_text() == ROW
     assert cli("data", "export", "a.deduped.jsonl", "--to", "parquet").code == 0
     assert (work / "a.deduped.export.parquet").read_bytes().startswith(b"PAR1")
+
+
+@pytest.mark.data
+def test_ctrl_c_says_that_nothing_was_written_and_how_to_go_on(
+    toolcrib: Started, work: Path, data_juicer: DataEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work.parent / "data").mkdir()
+    (work.parent / "data" / "data-juicer").symlink_to(data_juicer.path)
+    copies = work.parent / "tmp"
+    copies.mkdir()
+    monkeypatch.setenv("TMPDIR", str(copies))
+    (work / "a.jsonl").write_text(ROW * 300_000)
+    process = toolcrib("data", "clean", "a.jsonl")
+    while not [*copies.rglob("in1.jsonl")]:  # it is copied in when the run has begun
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert err.startswith("Stopped. Nothing of the file at hand was written. Run the same command")
+    assert err.count("\n") == 1
+    assert [each.name for each in work.glob("a.*")] == ["a.jsonl"]
 
 
 @pytest.mark.data

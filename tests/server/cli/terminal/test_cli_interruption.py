@@ -7,7 +7,7 @@ import anyio.from_thread
 import anyio.to_thread
 import pytest
 
-from server.cli.terminal.interruption import run
+from server.cli.terminal.interruption import run, stoppable
 
 
 def test_ctrl_c_comes_out_when_no_thread_of_the_work_runs_any_more(
@@ -38,6 +38,13 @@ def test_ctrl_c_at_the_very_end_of_the_work_is_not_lost() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         run(work)
+
+
+def test_a_command_that_is_stopped_says_so_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended, stoppable("Run it again."):
+        signal.raise_signal(signal.SIGINT)
+    assert ended.value.code == 130
+    assert capsys.readouterr() == ("", "Stopped. Run it again.\n")
 
 
 def test_work_that_nobody_interrupts_gives_its_result_and_its_errors() -> None:
