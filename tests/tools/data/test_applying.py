@@ -32,7 +32,7 @@ SIMILAR: dict[str, dict[str, Any]] = {
     "clean_links_mapper": {},
     "character_repetition_filter": {"max_ratio": 0.5},
     "document_minhash_deduplicator": {"num_bands": 42, "num_rows_per_band": 6},
-    "range_specified_field_selector": {"field_key": "id", "lower_rank": 0, "upper_rank": 50},
+    "range_specified_field_selector": {"field_key": "id", "lower_rank": 1, "upper_rank": 50},
 }
 
 
@@ -277,11 +277,13 @@ async def test_rows_of_a_table_that_do_not_fit_are_left_out_and_told_where_that_
 async def test_a_row_that_does_not_fit_its_table_is_named_with_what_leaves_it_out(
     workshop: Any, more: dict[str, Any]
 ) -> None:
-    (workshop.root / "raw.csv").write_bytes(TABLE)
+    header, _, rest = TABLE.partition(b"\n")
+    content = b"".join([header, b"\n", b"0,Long enough\n" * 1_000, rest])  # checked as it runs
+    (workshop.root / "raw.csv").write_bytes(content)
     plan = save(workshop.root, CLEANING, source="raw.csv", export="strict.jsonl", **more)
     kind, told = await workshop.failure("apply_recipe", plan_path=plan)
     assert kind == "invalid_arguments"
-    assert "line 2 holds no row (4 fields, and the header has 2)" in told
+    assert "raw.csv cannot be read: line 1002: 4 fields, and the header has 2." in told
     assert "{on_bad_lines: skip}" in told.partition("Next: ")[2]
 
 
@@ -290,15 +292,16 @@ async def test_a_row_that_does_not_fit_its_table_is_named_with_what_leaves_it_ou
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ('[{"text": "x"},\n {"text": "y"]', "line 2, character 14: Expecting ',' delimiter"),
-        ('[{"text": "x"}, 3]', "value 2 of its array is no JSON object"),
-        ('{"text": "x"}\n{"text": y}', "line 2 is no JSON object (Expecting value, character 10)"),
+        ('[{}{"text": "y"]', "line 1001: Expecting ',' delimiter, character 13"),
+        ("[{}3]", "line 1001: value 1001 of its array is no object"),
+        ('{"text": "x"}\n{"text": y}', "line 2: Expecting value, character 10"),
     ],
 )
 async def test_the_place_where_json_is_broken_is_told(
     workshop: Any, more: dict[str, Any], content: str, says: str
 ) -> None:
-    (workshop.root / "raw.json").write_text(content)
+    rows = '{"text": "x"},\n' * 1_000  # beyond these, what is wrong is found as it runs
+    (workshop.root / "raw.json").write_text(content.replace("{}", rows, 1))
     plan = save(workshop.root, CLEANING, source="raw.json", export="strict.jsonl", **more)
     kind, told = await workshop.failure("apply_recipe", plan_path=plan)
     assert kind == "invalid_arguments"
@@ -310,11 +313,11 @@ async def test_the_place_where_json_is_broken_is_told(
 async def test_a_line_that_holds_no_row_is_named_with_what_leaves_it_out(
     workshop: Any, more: dict[str, Any]
 ) -> None:
-    (workshop.root / "raw.jsonl").write_text(BROKEN)
+    (workshop.root / "raw.jsonl").write_text('{"text": "x"}\n' * 1_000 + BROKEN)
     plan = save(workshop.root, CLEANING, export="strict.jsonl", **more)
     kind, told = await workshop.failure("apply_recipe", plan_path=plan)
     assert kind == "invalid_arguments"
-    assert "line 3 is no JSON object (Expecting value, character 10)" in told
+    assert "raw.jsonl cannot be read: line 1003: Expecting value, character 10." in told
     assert "load_jsonl_lenient" in told.partition("Next: ")[2]
     assert not (workshop.root / "strict.jsonl").exists()
 
@@ -346,11 +349,32 @@ async def test_a_failure_says_what_it_was_and_replaces_nothing(
 
 @pytest.mark.data
 async def test_a_field_that_no_row_has_is_told_with_those_that_they_have(workshop: Any) -> None:
-    (workshop.root / "raw.jsonl").write_text('{"body": "Some words"}\n')
+    rows = '{"body": "Some words"}\n' * 1_001  # more than are looked at before
+    (workshop.root / "raw.jsonl").write_text(rows)
     kind, told = await workshop.failure("apply_recipe", plan_path=save(workshop.root, CLEANING))
     assert kind == "invalid_arguments"
     assert "'text'" in told
     assert "'body'" in told
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("more", [{}, {"open_tracer": False}])
+async def test_a_parquet_file_that_is_broken_inside_is_named_with_what_is_wrong(
+    workshop: Any, more: dict[str, Any]
+) -> None:
+    write_rows(workshop.root / "raw.jsonl", tuple(f"Row {at} of many words." for at in range(999)))
+    await workshop.call("apply_recipe", plan_path=save(workshop.root, CLEANING, export="a.parquet"))
+    content = (workshop.root / "a.parquet").read_bytes()
+    middle = len(content) // 2
+    broken = content[:100] + bytes(middle - 100) + content[middle:]
+    (workshop.root / "a.parquet").write_bytes(broken)
+    plan = save(workshop.root, CLEANING, source="a.parquet", **more)
+    for told in (
+        await workshop.text("apply_recipe", plan_path=plan),
+        await workshop.text("inspect_dataset", dataset_source="a.parquet"),
+    ):
+        assert told.startswith("invalid_arguments: a.parquet cannot be read: ")
+        assert "Next: Write or fetch the file again." in told
 
 
 @pytest.mark.data

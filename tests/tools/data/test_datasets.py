@@ -47,11 +47,13 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "a.json": (b'[{"text": "x"},\n {"text": "y"]', "line 2: Expecting ',' delimiter, character 14"),
     "b.json": (b'[{"text": "x"}\n {"text": "y"}]', "line 2: Expecting ',' delimiter, character 2"),
     "c.json": (b'[{"text": "x"},\n', "line 2: Expecting ']', character 1"),
-    "d.json": (b'[{"text": "x"},\n3]', "line 2: another value"),
+    "d.json": (b'[{"text": "x"},\n3]', "line 2: value 2 of its array is no object"),
     "e.json": (b'[{"text": "x"},\n{"text": "\xff"}]', "line 2: not all of it is Unicode"),
+    "f.json": (b'[{"text": "x"}]\n]', "line 2: Extra data, character 1"),
     "a.csv": (b"id,text\n1,x\n2,y,z\n", "line 3: 3 fields, and the header has 2"),
     "b.csv": (b'id,text\n1,"x\ny"\n2,\xff\n', "line 4: not all of it is Unicode"),
     "c.csv": (b'id,text\n1,x\n2,"y\n3\n', "line 3: a quote is never closed"),
+    "d.csv": (b"id,text\n1,x\n2,y\rz\n", "line 3: a carriage return stands without a line feed"),
     "a.tsv": (b"id\ttext\n1\tx,y\n2\ty\tz\n", "line 3: 3 fields, and the header has 2"),
 }
 
@@ -73,6 +75,26 @@ async def test_of_many_broken_lines_the_first_are_told(crib: Any) -> None:
     assert (seen["not_readable"], len(seen["first_not_readable"]), seen["looked"]) == (9, 5, 10)
     told = await crib.text("inspect_dataset", dataset_source="many.jsonl")
     assert "character 1; and 4 more." in told
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "it is empty"),
+        (b'{"text": "x"}\n', "it begins with b'{\"te', not b'PAR1'"),
+        (b"PAR1 a page", "its end is missing, so it was cut off or is still being written"),
+        (b"PAR1 a page, and its description\xff\0\0\0PAR1", "its end is missing"),
+    ],
+)
+async def test_a_parquet_file_that_is_not_whole_is_told_by_its_name(
+    crib: Any, content: bytes, says: str
+) -> None:
+    (crib.root / "a.parquet").write_bytes(content)
+    for tool in ("inspect_dataset", "clean_dataset"):
+        kind, told = await crib.failure(tool, dataset_source="a.parquet")
+        assert kind == "invalid_arguments"
+        assert f"a.parquet is no whole Parquet file: {says}" in told
+        assert "Next: Write or fetch the file again." in told
 
 
 @pytest.mark.parametrize("name", ["a.json", "d.json", "e.json"])

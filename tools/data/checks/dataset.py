@@ -11,11 +11,12 @@ from typing import Any
 from tools.core.errors import ToolError
 from tools.data.catalogue.catalogue import Catalogue
 from tools.data.catalogue.loading import ANY, Strategy
-from tools.data.checks.entries import SEPARATORS
 from tools.data.checks.findings import Findings
+from tools.data.checks.parquet import check_parquet
 from tools.data.checks.rows import first_rows, is_directory
 from tools.data.checks.values import faults
 from tools.data.recipe import DatasetSource, DatasetSpec, Executor
+from tools.data.worker.entries import SEPARATORS
 from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["check_dataset", "with_text_keys"]
@@ -119,7 +120,9 @@ class _Check:
             if is_directory(self.sandbox, path):
                 return Findings()
             rows = first_rows(self.sandbox, path)
-            if rows is None:  # of another form: that it can be opened is all that is told here
+            if PurePath(path).suffix.lower() == ".parquet":
+                check_parquet(self.sandbox, path)
+            elif rows is None:  # of another form: that it can be opened is all that is told here
                 self.sandbox.open_read(path).close()
         except ToolError as error:
             return Findings([error.message])

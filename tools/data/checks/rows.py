@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from io import BytesIO
+from itertools import islice, pairwise, takewhile
 from pathlib import PurePath
 from typing import Any
 
 from tools.core.errors import InvalidArgumentsError
-from tools.data.checks.entries import SEPARATORS, Broken, entries
+from tools.data.worker.entries import NEVER_CLOSED, SEPARATORS, Entry, entries_of
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["Broken", "Rows", "first_rows", "is_directory"]
+__all__ = ["Rows", "first_rows", "is_directory"]
 
 READ_BYTES = 2_000_000
 """How much of a file is read."""
@@ -33,7 +35,7 @@ class Rows:
 
     rows: tuple[dict[str, Any], ...]
     is_whole: bool
-    broken: tuple[Broken, ...] = ()
+    broken: tuple[Entry, ...] = ()
 
     @property
     def keys(self) -> list[str]:
@@ -60,13 +62,22 @@ def first_rows(sandbox: Sandbox, path: str) -> Rows | None:
     if suffix not in {".jsonl", ".json", *SEPARATORS}:
         return None
     content = sandbox.read(path, max_bytes=READ_BYTES)
-    found = list(islice(entries(content.data, suffix, is_cut=content.truncated), MOST + 1))
+    entries = entries_of(BytesIO(content.data), suffix)
+    if content.truncated:
+        entries = _whole(entries)
+    found = list(islice((each for each in entries if not each.is_header), MOST + 1))
     first = found[:MOST]
     return Rows(
-        rows=tuple(each for each in first if not isinstance(each, Broken)),
+        rows=tuple(each.row for each in first if each.row is not None),
         is_whole=len(found) <= MOST and not content.truncated,
-        broken=tuple(each for each in first if isinstance(each, Broken)),
+        broken=tuple(each for each in first if each.fault),
     )
+
+
+def _whole(entries: Iterator[Entry]) -> Iterator[Entry]:
+    """Those before the one in which a file was cut."""
+    closed = takewhile(lambda each: each.fault != NEVER_CLOSED, entries)
+    return (each for each, _next in pairwise(closed))
 
 
 def is_directory(sandbox: Sandbox, path: str) -> bool:

@@ -11,8 +11,10 @@ import anyio.to_thread
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.data.answers.datasets import Form
-from tools.data.checks.rows import Broken, first_rows, is_directory
+from tools.data.checks.parquet import check_parquet
+from tools.data.checks.rows import first_rows, is_directory
 from tools.data.running.staging import Stage, files_of
+from tools.data.worker.entries import Entry
 from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["TEXTS", "Seen", "look_at"]
@@ -45,7 +47,7 @@ class Seen:
     files: int = 1
     count: int | None = None
     about: int | None = None
-    broken: tuple[Broken, ...] = ()
+    broken: tuple[Entry, ...] = ()
     looked: int = 0
 
 
@@ -123,10 +125,12 @@ def _folder(sandbox: Sandbox, path: str, sample: int) -> Seen:
 async def _parquet(context: RequestContext, path: str, sample: int) -> Seen:
     from tools.data.running.workers import workers_of
 
+    await anyio.to_thread.run_sync(check_parquet, context.sandbox, path)
     workers = await workers_of(context.machine)
     async with workers.directory() as directory:
         stage = Stage(context.sandbox, directory)
         copied = await anyio.to_thread.run_sync(stage.take, path)
-        seen = await workers.ask({"do": "look", "path": copied, "sample": sample}, context)
+        asked = {"do": "look", "path": copied, "source": path, "sample": sample}
+        seen = await workers.ask(asked, context)
     size = context.sandbox.read(path, max_bytes=0).size
     return Seen("parquet", list(seen["sample"]), size, count=seen["rows"])

@@ -70,6 +70,7 @@ async def run_recipe(
             asked = {
                 "do": "run",
                 "config": config,
+                "source": ", ".join(recipe.dataset.paths) or "The data set",
                 "directory": str(directory),
                 "sample": SHOWN,
                 "limit": TRIED_ROWS if dry_run else None,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from pathlib import PurePosixPath
+from typing import Any
 
 from tools.core.errors import InvalidArgumentsError
 from tools.data.answers.runs import WrittenFile
@@ -14,6 +14,7 @@ from tools.data.answers.splits import PartReport, SplitReport
 from tools.data.checks.rows import first_rows
 from tools.data.running.cleaning import check_free, digest_of
 from tools.data.split_recipe import ROWS, SplitRecipe
+from tools.data.worker.entries import lines_of
 from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["split"]
@@ -103,14 +104,13 @@ def _dealt(
     made: dict[str, list[bytes]] = {part: [] for part in shares}
     bounds = list(zip(shares, accumulate(shares.values()), strict=True))
     broken = []
-    for number, line in enumerate(lines, 1):
-        text = _text(line, recipe.text_key)
-        if text is not None:
-            place = _place(text, recipe.seed)
-            part = next((part for part, bound in bounds if place < bound), bounds[-1][0])
-            made[part].append(line)
-        elif line.strip():
-            broken.append(number)
+    for line in lines_of(lines):
+        if line.row is None:
+            broken.append(line.number + 1)
+            continue
+        place = _place(_text(line.row, line.content, recipe.text_key), recipe.seed)
+        part = next((part for part, bound in bounds if place < bound), bounds[-1][0])
+        made[part].append(line.content)
     return made, broken
 
 
@@ -128,14 +128,8 @@ def _lines(sandbox: Sandbox, source: str) -> Iterator[bytes]:
         yield rest
 
 
-def _text(line: bytes, key: str | None) -> str | None:
-    """The text of a row, or the whole row where it has none; None for what is no row."""
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(row, dict):
-        return None
+def _text(row: Mapping[Any, Any], line: bytes, key: str | None) -> str:
+    """The text of a row, or the whole row where it has none."""
     return " ".join(str(row.get(key, "")).split()).casefold() or line.decode(errors="replace")
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from .entries import Entry
 from .failures import RecipeError
 from .keeping import Kept, columns_of
-from .lines import Line
 from .reading import UNREADABLE, Columns, Read, rows_of
 from .steps import MOST_ERRORS, NUMBER, Outcome
 from .writing import write
@@ -149,7 +149,7 @@ def _step(name: str, before: int, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def broken_step(broken: list[Line], rows: int) -> dict[str, Any]:
+def broken_step(broken: list[Entry], rows: int) -> dict[str, Any]:
     """Returns the lines that were left out as a step, with what was wrong with the first.
 
     Args:
@@ -158,7 +158,7 @@ def broken_step(broken: list[Line], rows: int) -> dict[str, Any]:
     """
     outcome = Outcome({})
     outcome.failed = len(broken)
-    outcome.errors = [f"line {each.number + 1}: {each.fault}" for each in broken[:MOST_ERRORS]]
+    outcome.errors = list(map(str, broken[:MOST_ERRORS]))
     return {**_step(UNREADABLE, rows + len(broken), outcome), "rows_out": rows}
 
 

@@ -12,6 +12,7 @@ __all__ = [
     "NotHereError",
     "OperatorError",
     "RecipeError",
+    "UnreadableError",
     "failure_of",
 ]
 
@@ -45,6 +46,10 @@ class RecipeError(Exception):
         self.action = action
 
 
+class UnreadableError(RecipeError):
+    """What a recipe reads cannot be read: why not, and what to do next."""
+
+
 class AllRowsError(Exception):
     """An operator failed with rows, and left none: what it said of the first."""
 
@@ -71,11 +76,18 @@ class OperatorError(Exception):
         self.cause = cause
 
 
-def failure_of(error: BaseException) -> dict[str, Any]:
-    """Returns the failure that an exception is."""
+def failure_of(error: BaseException, source: str) -> dict[str, Any]:
+    """Returns the failure that an exception is.
+
+    Args:
+        error: The exception.
+        source: What was read, by the name that it has for the user.
+    """
     cause = error.cause if isinstance(error, OperatorError) else error
     named = f"The operator {error.operator}" if isinstance(error, OperatorError) else "The recipe"
     said = f"{type(cause).__name__}: {cause}"
+    if isinstance(cause, UnreadableError):
+        return _failure("invalid_arguments", f"{source} cannot be read: {cause}", cause.action)
     if isinstance(cause, RecipeError):
         return _failure("invalid_arguments", str(cause), cause.action)
     if lacks := _lacks(cause, named, said):

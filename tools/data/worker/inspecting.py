@@ -5,20 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from .channel import Call
-from .failures import RecipeError
+from .failures import UnreadableError
 
-__all__ = ["look"]
+__all__ = ["AGAIN", "look"]
+
+AGAIN = "Write or fetch the file again."
+"""What to do about a Parquet file that is broken."""
 
 
 def look(message: dict[str, Any], call: Call) -> dict[str, Any]:
     """Reads the first rows of a Parquet file.
 
     Args:
-        message: `path`, and `sample`, how many rows.
+        message: `path`, `source`, what the user calls it, and `sample`, how many rows.
         call: Is told when nobody waits any more.
 
     Raises:
-        RecipeError: If it cannot be read.
+        UnreadableError: If it cannot be read.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -27,10 +30,8 @@ def look(message: dict[str, Any], call: Call) -> dict[str, Any]:
     try:
         file = pq.ParquetFile(message["path"])
         batch = next(file.iter_batches(batch_size=message["sample"]), None)
-    except pa.ArrowException as error:
-        raise RecipeError(
-            f"The Parquet file cannot be read: {error}", "Give a Parquet file that is whole."
-        ) from error
+    except (pa.ArrowException, OSError) as error:
+        raise UnreadableError(str(error), AGAIN) from error
     rows = [] if batch is None else batch.to_pylist()
     return {
         "rows": file.metadata.num_rows,

@@ -48,6 +48,6 @@ def _answer(call: Call, message: dict[str, Any], calls: dict[int, Call]) -> None
         structured = do(message, call)
         is_error = False
     except BaseException as error:  # noqa: BLE001  # whatever it is, it is the answer
-        structured, is_error = failure_of(error), True
+        structured, is_error = failure_of(error, message["source"]), True
     del calls[call.number]
     call.end(structured, is_error=is_error)

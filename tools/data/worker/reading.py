@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .failures import RecipeError
-from .lines import Line, lines_of, naming_line, naming_place
-from .tables import SEPARATORS, records_of
+from .entries import SEPARATORS, Entry, entries_of, lines_of, records_of
+from .failures import RecipeError, UnreadableError
+from .inspecting import AGAIN
 
 __all__ = ["JSONL", "UNREADABLE", "Columns", "Read", "fitting_rows", "named", "read", "rows_of"]
 
@@ -36,15 +36,14 @@ class Read:
         columns: Columns,
         features: Any,
         numbers: list[int] | None = None,
-        broken: list[Line] | None = None,
+        broken: list[Entry] | None = None,
     ) -> None:
         self.columns = columns
         self.features = features
         self.numbers = list(range(rows_of(columns))) if numbers is None else numbers
         if len(self.numbers) != rows_of(columns):
-            raise RecipeError(
-                f"The data set cannot be read: it has {len(self.numbers)} rows, and its reader"
-                f" finds {rows_of(columns)}.",
+            raise UnreadableError(
+                f"it has {len(self.numbers)} rows, and its reader finds {rows_of(columns)}.",
                 "Mend its rows.",
             )
         self.broken = broken or []
@@ -77,25 +76,25 @@ def read(
         lenient: Whether lines of a JSONL file, and rows of a table, that hold no row are left out.
 
     Raises:
-        RecipeError: If it cannot be read.
+        UnreadableError: If it cannot be read.
     """
     source = Path(path)
     copied = fitting_rows(source, Path(cache).parent, lenient=lenient)
     if copied is None:
         try:
             return _read(path, cache, suffixes, add_suffix=add_suffix)
-        except RecipeError as error:
+        except UnreadableError as error:
             if not (lenient and path.endswith(JSONL)):
                 raise named(error, source) from error
-        copied = _copy_rows(lines_of(source), Path(cache).with_name(f"readable{JSONL}"))
+        copied = _copy_rows(_entries(source), Path(cache).with_name(f"readable{JSONL}"))
     copy, numbers, broken = copied
     if not numbers:
-        raise RecipeError(f"The data set cannot be read: {_first(broken)}, and so are all others.")
+        raise UnreadableError(f"{broken[0]}, and so are all others.", "Mend its rows.")
     loaded = _read(str(copy), cache, suffixes, add_suffix=add_suffix)
     return Read(loaded.columns, loaded.features, numbers, broken)
 
 
-Copied = tuple[Path, list[int], list[Line]]
+Copied = tuple[Path, list[int], list[Entry]]
 """A copy with rows alone, the place of each in the file, and what is not in it."""
 
 
@@ -110,35 +109,55 @@ def fitting_rows(source: Path, directory: Path, *, lenient: bool) -> Copied | No
         lenient: Whether these rows are left out.
 
     Raises:
-        RecipeError: If there are some, and they are not left out.
+        UnreadableError: If there are some, and they are not left out.
     """
     if source.suffix not in SEPARATORS or not source.is_file():
         return None
-    first = next((row for row in records_of(source) if row.fault), None)
+    first = next((row for row in _entries(source) if row.fault), None)
     if first is None:
         return None
     if not lenient:
-        raise RecipeError(
-            f"The data set cannot be read: {_first([first])}.",
-            "Set load_dataset_kwargs to {on_bad_lines: skip}, which leaves such rows out, or mend"
-            f" line {first.number + 1}.",
-        )
-    copy, numbers, broken = _copy_rows(records_of(source), directory / f"readable{source.suffix}")
+        way = "Set load_dataset_kwargs to {on_bad_lines: skip}, which leaves such rows out,"
+        raise UnreadableError(f"{first}.", f"{way} or mend it there.")
+    copy, numbers, broken = _copy_rows(_entries(source), directory / f"readable{source.suffix}")
     return copy, numbers[1:], broken  # the header is no row
 
 
 def named(error: RecipeError, source: Path) -> RecipeError:
     """Returns the error that says which place of a file cannot be read, as far as that is found."""
-    if source.suffix == JSONL:
-        return naming_line(error, source)
-    return naming_place(error, source) if source.suffix == ".json" else error
+    if source.suffix == ".parquet" and source.is_file():
+        return _named_parquet(error, source)
+    if source.suffix not in {JSONL, ".json"} or not source.is_file():
+        return error
+    with source.open("rb") as file:
+        broken = next((each for each in entries_of(file, source.suffix) if each.fault), None)
+    if broken is None:
+        return error
+    way = "Set load_jsonl_lenient to true, which leaves such lines out, or mend it there."
+    return UnreadableError(f"{broken}.", way if source.suffix == JSONL else "Mend it there.")
 
 
-def _first(broken: list[Line]) -> str:
-    return f"line {broken[0].number + 1} holds no row ({broken[0].fault})"
+def _named_parquet(error: RecipeError, source: Path) -> RecipeError:
+    """Returns the error that says why a Parquet file cannot be read; the same where it can."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        for _rows in pq.ParquetFile(source).iter_batches():
+            pass
+    except (pa.ArrowException, OSError) as fault:
+        return UnreadableError(str(fault), AGAIN)
+    return error
 
 
-def _copy_rows(lines: Iterator[Line], copy: Path) -> Copied:
+def _entries(source: Path) -> Iterator[Entry]:
+    """The lines of a file of JSONL, or the records of a table."""
+    separator = SEPARATORS.get(source.suffix)
+    with source.open("rb") as file:
+        yield from lines_of(file) if separator is None else records_of(file, separator)
+
+
+def _copy_rows(lines: Iterator[Entry], copy: Path) -> Copied:
     numbers, broken = [], []
     with copy.open("wb") as file:
         for line in lines:
@@ -167,7 +186,7 @@ def _read(path: str, cache: str, suffixes: list[str] | None, *, add_suffix: bool
         columns = datasets.Dataset.__getitem__(loaded, slice(0, len(loaded)))  # decodes
     except Exception as error:
         cause = error.__cause__ or error
-        raise RecipeError(f"The data set cannot be read: {cause}".replace(cache, "")) from error
+        raise UnreadableError(str(cause).replace(cache, "")) from error
     return Read({name: list(values) for name, values in columns.items()}, loaded.features)
 
 

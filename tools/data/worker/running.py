@@ -7,13 +7,13 @@ from typing import Any
 
 from .channel import Call
 from .course import Course, broken_step, text_keys
+from .entries import SEPARATORS
 from .failures import RecipeError
 from .keeping import Keeper, Kept, kept_in
 from .media import Media, files_in
 from .program import run_program
 from .reading import JSONL, Read, fitting_rows, named, read, rows_of
 from .steps import can_run, make_operators, run_operator
-from .tables import SEPARATORS
 
 __all__ = ["name_files", "run"]
 
