@@ -171,8 +171,9 @@ async def test_what_cannot_be_inspected_is_refused_with_what_could(
     crib: Any, source: str, kind: str, says: str
 ) -> None:
     (crib.root / "data").mkdir()
-    for name in ("image.png", "data/rows.jsonl", "rows.parquet"):
+    for name in ("image.png", "data/rows.jsonl"):
         (crib.root / name).write_bytes(b"{}")
+    (crib.root / "rows.parquet").write_bytes(b"PAR1\0\0\0\0PAR1")
     failed, told = await crib.failure("inspect_dataset", dataset_source=source)
     assert failed == kind, told
     assert says in told

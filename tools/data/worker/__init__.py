@@ -1,1 +1,1 @@
-"""The program that runs recipes, in Data-Juicer's own environment: nothing of ours imports it."""
+"""The program that runs recipes, with Data-Juicer; the server imports `entries` alone."""
