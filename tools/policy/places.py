@@ -10,7 +10,7 @@ from tools.core.errors import PermissionDeniedError
 from tools.policy.calls import Call, reads_files, writes_files
 from tools.policy.matching import Index
 from tools.policy.paths import PathPattern, first_component
-from tools.policy.verdict import Decision, Verdict
+from tools.policy.verdict import TOOL, Decision, Verdict
 from tools.sandbox.files.protected_names import Name
 
 __all__ = ["ClosedPlaces", "JudgedPlaces", "PlaceRules", "closed_index"]
@@ -141,5 +141,7 @@ class JudgedPlaces:
         """Whether the person who was asked about the path given was asked about this place too."""
         if decision.verdict is not Verdict.ASK or self.spelled is None:
             return False
+        if decision.source == TOOL:  # which asks about the call, wherever that leads
+            return self.was_asked()
         is_beneath = self.spelled == "." or path.startswith(self.spelled + "/")
         return is_beneath and self.was_asked() and self.asking(path) <= self.asking(self.spelled)

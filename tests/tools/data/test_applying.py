@@ -10,6 +10,7 @@ from mcp import Client
 from mcp_types import ElicitResult
 
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, Step
+from tools.data.running.environment import DataEnvironment
 
 pytestmark = pytest.mark.anyio
 
@@ -124,6 +125,18 @@ async def test_a_plan_that_a_rule_asks_about_is_not_read_before_the_answer(open_
         (crib.root / "private/plan.yaml").write_text("no: recipe")
         told, asked = await confirmed(crib, "private/plan.yaml")
     assert "This is no recipe" in told
+    assert len(asked) == 1
+
+
+@pytest.mark.data
+async def test_a_rule_about_other_plans_leaves_a_confirmed_one_its_data(
+    open_crib: Any, data_juicer: DataEnvironment
+) -> None:
+    async with open_crib(policy__ask=["apply_recipe(private/**)"]) as crib:
+        (crib.app.settings.data_dir / "data-juicer").symlink_to(data_juicer.path)
+        write_rows(crib.root / "raw.jsonl")
+        told, asked = await confirmed(crib, save(crib.root, CLEANING, asks=True))
+    assert "6 rows in, 2 out" in told
     assert len(asked) == 1
 
 

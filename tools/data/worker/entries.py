@@ -78,7 +78,7 @@ def entries_of(file: BinaryIO, suffix: str) -> Iterator[Entry]:
     """
     if suffix in SEPARATORS:
         return records_of(file, SEPARATORS[suffix])
-    begin = file.read(_CHARACTERS).removeprefix(_MARK).lstrip()[:1]
+    begin = file.read(1_024).removeprefix(_MARK).lstrip()[:1]
     file.seek(0)
     if suffix != ".json" and begin != b"[":
         return lines_of(file)
