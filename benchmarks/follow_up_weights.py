@@ -1,11 +1,13 @@
-"""Fits what tells a follow-up from a question that stands alone: `storage.retrieval.follow_ups`.
+"""Fits what tells a follow-up from a question that stands alone by its form.
 
     python -m benchmarks.follow_up_weights --xquad FILE ...
 
-Writes the weights beside that module. They are a logistic regression, with a penalty that leaves
-most features out, on benchmarks/sets/follow_ups.tsv, on the pairs of tests/storage/retrieval/data
-but for those kept to measure (`follow_ups_unseen`), and on every second article of XQuAD, whose
-questions stand alone (`benchmarks.follow_ups` tells where FILE comes from) and count less.
+Writes the weights beside `storage.retrieval.follow_ups.form`. They are a logistic regression, with
+a penalty that leaves most features out, on benchmarks/sets/follow_ups.tsv, on the pairs of
+tests/storage/retrieval/data but for those kept to measure (`follow_ups_unseen`,
+`follow_ups_asked`), and on every second article of XQuAD, whose questions stand alone
+(`benchmarks.follow_ups` tells where FILE comes from) and count less. The earlier questions of the
+pairs stand alone too.
 """
 
 from __future__ import annotations
@@ -21,20 +23,20 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.retrieval import read_jsonl
-from storage.retrieval import follow_ups
+from storage.retrieval.follow_ups import form
 
 LINES = Path(__file__).parent / "sets" / "follow_ups.tsv"
 PAIRS = Path(__file__).parents[1] / "tests" / "storage" / "retrieval" / "data"
-MEASURED = "follow_ups_unseen"
+MEASURED = ("follow_ups_unseen", "follow_ups_asked")
 
 LEAST = 2
 """Queries that a feature is true of, else it is left out."""
 
-READ = 0.2
+READ = 0.4
 """What a question of XQuAD counts."""
 
-LASSO = 5e-5
-RIDGE = 1e-4
+LASSO = 2.5e-5
+RIDGE = 5e-5
 STEPS = 4_000
 
 
@@ -52,14 +54,14 @@ def main() -> None:
     parser.add_argument("--xquad", type=Path, nargs="+", required=True, help="in SQuAD's form")
     files = parser.parse_args().xquad
     weights = fit([*_lines(), *_pairs(), *chain.from_iterable(map(_questions, files))])
-    path = Path(follow_ups.__file__).with_name(follow_ups.WEIGHTS_FILE)
+    path = Path(form.__file__).with_name(form.WEIGHTS_FILE)
     path.write_text(json.dumps(weights, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
     print(f"{len(weights)} weights in {path}")
 
 
 def fit(examples: Sequence[Example]) -> dict[str, float]:
     """The weights of the features that matter, by accelerated proximal gradient descent."""
-    found = [follow_ups.features(each.query) for each in examples]
+    found = [form.features(each.query) for each in examples]
     counted = Counter(chain.from_iterable(found))
     names = sorted(name for name, count in counted.items() if count >= LEAST)
     place = {name: at for at, name in enumerate(names)}
@@ -96,8 +98,10 @@ def _lines() -> Iterator[Example]:
 
 def _pairs() -> Iterator[Example]:
     for path in sorted(PAIRS.glob("follow_ups*.jsonl")):
-        if path.stem != MEASURED:
-            yield from (Example(pair["query"], pair["leans"]) for pair in read_jsonl(path))
+        if path.stem not in MEASURED:
+            for pair in read_jsonl(path):
+                yield Example(pair["query"], pair["leans"])
+                yield Example(pair["earlier"], leans=False)
 
 
 def _questions(path: Path) -> Iterator[Example]:

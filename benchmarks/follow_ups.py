@@ -21,6 +21,7 @@ with a pronoun for the name in the second, among the turns of that conversation.
 `--pairs` are lines of JSON, each with a `language`, an `earlier` query, a `query` and whether it
 `leans` on that (tests/storage/retrieval/data): how many are told apart, and which are not.
 
+Where the form of a question leaves room for doubt, what either way finds decides, as in `query`.
 Of each kind: all questions, then those that were rewritten. Intervals are of the difference of
 NDCG@10.
 """
@@ -33,7 +34,7 @@ import random
 import re
 import statistics
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -44,12 +45,16 @@ from benchmarks.paired import Comparison, compare, row
 from benchmarks.retrieval import ndcg, read_jsonl, recall
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
-from storage.models import Identity, NewContext, SearchFilter
-from storage.retrieval.follow_ups import rewrite
+from storage.models import Identity, NewContext, SearchFilter, SearchHit
+from storage.retrieval.follow_ups.completion import Completion
+from storage.retrieval.follow_ups.form import completed, is_follow_up, rewrite
 from storage.tokenize import STOP_WORDS, is_spaceless
 
 DEEP = 30
 """Chunks ranked."""
+
+SHOWN = 5
+"""Hits among which the surest is looked for."""
 
 SEED = 3
 
@@ -225,28 +230,59 @@ def measure(collection: Collection) -> Iterator[Report]:
         while library.indexer.step():
             pass
 
-        def ask(case: Case, query: str) -> Scores:
-            hits = library.engine.search(
-                Identity(user_id=case.user), query, SearchFilter(), DEEP
-            ).hits
-            ranked = list(dict.fromkeys(names[hit.context.id] for hit in hits))
-            judged = dict.fromkeys(case.answers, 1)
-            return Scores(
-                ndcg(ranked, judged, 10), recall(ranked, judged, 1), recall(ranked, judged, 5)
-            )
-
+        questioner = _Questioner(library, names)
         answered: dict[str, list[tuple[bool, Scores, Scores]]] = {}
         for case in collection.cases:
-            asked = rewrite(case.query, case.earlier)
-            before = ask(case, case.query)
-            after = before if asked == case.query else ask(case, asked)
-            answered.setdefault(case.kind, []).append((asked != case.query, before, after))
+            answered.setdefault(case.kind, []).append(questioner.both_ways(case))
         library.close()
     for kind, rows in answered.items():
         yield _report(kind, rows, rewritten=False)
         fired = [each for each in rows if each[0]]
         if fired:
             yield _report(kind, fired, rewritten=True)
+
+
+class _Questioner:
+    """Asks what is stored in a library.
+
+    Args:
+        library: Where it is stored.
+        names: What is stored, by id.
+    """
+
+    def __init__(self, library: Library, names: Mapping[str, str]) -> None:
+        self._library = library
+        self._names = names
+
+    def both_ways(self, case: Case) -> tuple[bool, Scores, Scores]:
+        """Whether a question is completed; how well it is answered as it is, and as it is asked."""
+        whole = completed(case.query, case.earlier)
+        alone = self._find(case, case.query)
+        before = self._score(case, alone)
+        if not self._leans(case, whole, alone):
+            return False, before, before
+        return True, before, self._score(case, self._find(case, whole))
+
+    def _leans(self, case: Case, whole: str, alone: Sequence[SearchHit]) -> bool:
+        if whole == case.query or is_follow_up(case.query):
+            return whole != case.query
+        confidence = self._library.confidence
+        sure = max(confidence.rate(case.query, alone[:SHOWN]), default=0.0)
+        completion = Completion(self._library.engine, confidence)
+        return completion.is_surer(
+            Identity(user_id=case.user), case.query, whole, SearchFilter(), sure
+        )
+
+    def _find(self, case: Case, query: str) -> Sequence[SearchHit]:
+        identity = Identity(user_id=case.user)
+        return self._library.engine.search(identity, query, SearchFilter(), DEEP).hits
+
+    def _score(self, case: Case, hits: Sequence[SearchHit]) -> Scores:
+        ranked = list(dict.fromkeys(self._names[hit.context.id] for hit in hits))
+        judged = dict.fromkeys(case.answers, 1)
+        return Scores(
+            ndcg(ranked, judged, 10), recall(ranked, judged, 1), recall(ranked, judged, 5)
+        )
 
 
 def _report(kind: str, rows: Sequence[tuple[bool, Scores, Scores]], *, rewritten: bool) -> Report:

@@ -17,7 +17,8 @@ from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, Searc
 from storage.people.former import asks_for_past, is_former
 from storage.retrieval.answer_cache import AnswerCache
 from storage.retrieval.confidence import Confidence, in_order, least_shown
-from storage.retrieval.follow_ups import is_follow_up, rewrite
+from storage.retrieval.follow_ups.completion import Completion
+from storage.retrieval.follow_ups.form import completed, is_follow_up
 from storage.retrieval.ranking import (
     UnifiedHit,
     candidates_of,
@@ -111,6 +112,7 @@ class UnifiedSearch:
         self._database = database
         self._engine = engine
         self._confidence = confidence
+        self._completion = Completion(engine, confidence)
         self._indexer = indexer
         self._entries = entries
         self._recent = recent
@@ -125,8 +127,16 @@ class UnifiedSearch:
             query: The query.
             resolve: Resolves the names of its filter.
         """
-        text = self._completed(identity, query)
-        request = _Request(identity, replace(query, text=text), resolve)
+        text = completed(query.text, self._earlier(identity, query))
+        asked = _Request(identity, query, resolve)
+        joined = replace(asked, query=replace(query, text=text))
+        if text == query.text or is_follow_up(query.text):
+            return self._answer(joined)
+        alone = self._answer(asked)
+        return self._answer(joined) if self._leans(asked, text, alone) else alone
+
+    def _answer(self, request: _Request) -> UnifiedResult:
+        text = request.query.text
         chosen = route(request.query)
         key = self._key(request, chosen)
         cached = self._cache.find(key, text)
@@ -135,23 +145,34 @@ class UnifiedSearch:
             return replace(result, query=text, cached=earlier)
         result = self._search(request, chosen)
         if chosen.is_guess and not result.hits:
-            result = self._search(request, chosen.widened(query.criteria))
+            result = self._search(request, chosen.widened(request.query.criteria))
         if result.status.complete and not result.status.problem:
             self._cache.add(key, text, result)
         return result
+
+    def _leans(self, request: _Request, text: str, alone: UnifiedResult) -> bool:
+        """Whether the completed text finds so much surer hits than the query did alone."""
+        stored = route(request.query).stored
+        hits = alone.hits or ((alone.nearest,) if alone.nearest is not None else ())
+        if stored is None or any(hit.passage is None for hit in hits):
+            return False  # what the session did is asked for
+        sure = max((hit.score for hit in hits), default=0.0)
+        criteria, _ = request.resolve(stored)
+        question = request.query.text
+        return self._completion.is_surer(request.identity, question, text, criteria, sure)
 
     def close(self) -> None:
         """Ends its threads."""
         self._workers.shutdown()
 
-    def _completed(self, identity: Identity, query: UnifiedQuery) -> str:
-        """The text of the query; of a follow-up, after the earlier query that it belongs to."""
-        if not query.session_id or not is_follow_up(query.text):
-            return query.text
+    def _earlier(self, identity: Identity, query: UnifiedQuery) -> list[str]:
+        """The queries of the session that this one may lean on, the latest last."""
+        if not query.session_id:
+            return []
         since = time.time() - FOLLOW_UP_SECONDS
         latest = self._entries.recent(identity, query.session_id, EARLIER)
-        earlier = [_query_of(entry) for entry in reversed(latest) if entry.time >= since]
-        return rewrite(query.text, [each for each in earlier if each])
+        earlier = (_query_of(entry) for entry in reversed(latest) if entry.time >= since)
+        return [each for each in earlier if each]
 
     def _key(self, request: _Request, chosen: Route) -> Hashable:
         """All that an answer depends on beside the words of the query."""

@@ -215,6 +215,23 @@ def test_a_follow_up_is_asked_with_the_query_before_it(library: Library, shelf: 
     assert ask(shelf, "spout of the kettle").query == "spout of the kettle"
 
 
+def test_a_query_is_completed_where_that_finds_what_answers_it_much_more_surely(
+    library: Library, shelf: Shelf
+) -> None:
+    document(shelf, "Anniversary", "Moro catered the anniversary. All forty praised the lamb.")
+    document(shelf, "Wedding", "We bought food for the guests of the wedding.")
+    document(shelf, "Stove", "The old stove burns coal and wood.")
+    while library.indexer.step():
+        pass
+    before = {"action": "query", "arguments": {"query": "Who catered the anniversary?"}}
+    library.entries.record(ANN, entry("", **before, is_recall=True))
+    answer = ask(shelf, "which meat did people like most?")
+    assert answer.query == "Who catered the anniversary which meat did people like most?"
+    assert "lamb" in told(answer)[0][2]
+    assert ask(shelf, "can the old stove burn coal?").query == "can the old stove burn coal?"
+    assert ask(shelf, "what did people buy?", layers=(1,)).query == "what did people buy?"
+
+
 def test_an_answer_is_given_again_until_something_changes(library: Library, shelf: Shelf) -> None:
     first = ask(shelf, "kettle spout")
     assert (first.cached, ask(shelf, "kettle spout").cached) == ("", "kettle spout")

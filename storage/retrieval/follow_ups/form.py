@@ -4,25 +4,31 @@
 can stand alone is left as it was asked: words of an earlier question would only lead away from it.
 
 Which is which, a logistic regression tells by the form of a question in English, German or Chinese:
-its function words and their neighbours, in which every other word is but a shape, and what stands
-before its pronouns. The weights were fitted by `python -m benchmarks.follow_ups --fit`.
+its function words and their neighbours, in which every other word is but a shape, how many of those
+bring a topic, and what stands before its pronouns. The weights were fitted by
+`python -m benchmarks.follow_up_weights`. Where the form leaves room for doubt, `completion` looks
+at what is found.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
+from storage.retrieval.follow_ups.general_words import GENERAL_CHARACTERS, GENERAL_WORDS
 from storage.tokenize import is_spaceless, tokenize
 
-__all__ = ["features", "is_follow_up", "rewrite"]
+__all__ = ["completed", "features", "is_follow_up", "leaning", "rewrite"]
 
 # The patterns are strings, which `re` compiles and keeps on first use: a start needs none of them.
 
-WEIGHTS_FILE = "follow_ups.json"
+WEIGHTS_FILE = "weights.json"
 """Beside this module: the weight of each feature."""
 
 SURE = 0.5
@@ -37,6 +43,15 @@ MOST_READ = 200
 LONGEST_RUN = 3
 """Neighbours that are a feature together."""
 
+LONGEST_ENDING = 3
+"""Letters that a general word may end with."""
+
+SHORTEST_STEM = 3
+"""Letters that are left of it."""
+
+LONGEST_WORD = 3
+"""Characters of a general word of Chinese."""
+
 _FUNCTION_WORDS = frozenset(
     """
     a an the this that these those it its he his him she her hers they them their theirs i me my
@@ -50,19 +65,20 @@ _FUNCTION_WORDS = frozenset(
     between into over under per during through near nearby off up down out like please tell show
     list give explain go continue really okay ok yes thanks sort translate find
 
-    ein eine einen einem einer eines der die das den dem des dies diese dieser dieses diesen diesem
-    es er sie ihn ihm ihr ihre ihren ihrem ihrer ihnen sein seine seinem seinen seiner deren dessen
-    ich mich mir mein meine meinen meinem meiner wir uns unser unsere unserer unseren du dich dir
-    dein deine man sich jemand niemand nichts etwas irgendwas kein keine keinen andere anderen
-    anderer anderes beide beiden selbe selben gleiche alle alles jeder wer wem wen wessen welche
-    welcher welches welchen welchem wann wo wohin woher warum wieso weshalb wie wozu womit wofür
-    worauf worum ist sind waren bin bist wird werden wurde wurden würde wäre hat haben habe hast
-    hatte hatten kann können kannst könnte darf dürfen muss müssen soll sollen sollte will wollen
-    gibt gab geht und oder aber wenn falls weil dass ob bevor nachdem als seit bis ab von vom zu zum
-    zur im auf aus bei beim mit nach für ohne um über unter vor gegen zwischen pro außer nicht nur
-    auch noch schon sonst da dort hier dann danach davor dafür damit davon dazu darin daran darauf
-    darüber dabei drin jetzt nun mal denn doch sehr mehr weniger viel viele oft lange genau wieder
-    immer selbst sogar eigentlich bitte zeig erzähl liste sag gib erklär weiter wirklich
+    ein eine einen einem einer eines der die das den dem des dies diese dieser dieses diesen
+    diesem es er sie ihn ihm ihr ihre ihren ihrem ihrer ihnen sein seine seinem seinen seiner
+    deren dessen ich mich mir mein meine meinen meinem meiner wir uns unser unsere unserer
+    unseren du dich dir dein deine man sich jemand niemand nichts etwas irgendwas irgendwelche
+    irgendein irgendeine kein keine keinen andere anderen anderer anderes beide beiden selbe
+    selben gleiche alle alles jeder wer wem wen wessen welche welcher welches welchen welchem
+    wann wo wohin woher warum wieso weshalb wie wozu womit wofür worauf worum ist sind waren bin
+    bist wird werden wurde wurden würde wäre hat haben habe hast hatte hatten kann können kannst
+    könnte darf dürfen muss müssen soll sollen sollte will wollen gibt gab geht und oder aber
+    wenn falls weil dass ob bevor nachdem als seit bis ab von vom zu zum zur im auf aus bei beim
+    mit nach für ohne um über unter vor gegen zwischen pro außer nicht nur auch noch schon sonst
+    da dort hier dann danach davor dafür damit davon dazu darin daran darauf darüber dabei drin
+    jetzt nun mal denn doch sehr mehr weniger viel viele oft lange genau wieder immer selbst
+    sogar eigentlich bitte zeig erzähl liste sag gib erklär weiter wirklich
     """.split()  # noqa: SIM905  # words read best as text
 )
 _FUNCTION_CHARACTERS = frozenset(
@@ -107,20 +123,23 @@ _NAME = (
 
 
 def rewrite(query: str, earlier: Sequence[str]) -> str:
-    """The query as it is to be asked.
+    """The query as it is to be asked by its form alone: completed where that leans, else itself."""
+    return completed(query, earlier) if is_follow_up(query) else query
+
+
+def completed(query: str, earlier: Sequence[str]) -> str:
+    """The query together with what it leans on.
 
     Args:
         query: What was asked.
         earlier: What was asked before it in the same conversation, the latest last.
 
     Returns:
-        The query itself where it stands alone, or nothing was said before it; else the latest
-        earlier query that stands alone, or the first of all, and the query. Where the query speaks
-        of a person, only the names are taken, also of the follow-ups since: what else was asked was
-        measured to lead away.
+        The query itself where nothing was said before it; else the latest earlier query that stands
+        alone, or the first of all, and the query. Where the query speaks of a person, only the
+        names are taken, also of the follow-ups since: what else was asked was measured to lead
+        away.
     """
-    if not is_follow_up(query):
-        return query
     said = [each for each in earlier if tokenize(each)]
     if not said:
         return query
@@ -135,8 +154,17 @@ def rewrite(query: str, earlier: Sequence[str]) -> str:
 
 def is_follow_up(query: str) -> bool:
     """Whether a query cannot stand alone: its form is that of one that points to what was said."""
+    return leaning(query) > 0
+
+
+def leaning(query: str) -> float:
+    """How much the form of a query is that of one that cannot stand alone, from 0 on; a logit.
+
+    Without bounds below where it has no form: mere keywords, and what is too long, stand alone.
+    """
+    found = features(query)
     weights = _weights()
-    return sum(weights.get(each, 0) for each in features(query)) > SURE
+    return sum(weights.get(each, 0) for each in found) - SURE if found else -math.inf
 
 
 def features(query: str) -> set[str]:
@@ -158,12 +186,17 @@ def _of_words(query: str) -> Iterator[str]:
     shapes = [_shape(word, plain) for word in found]
     yield from _runs(shapes)
     names = shapes.count("N")
-    yield f"content {min(names + sum(shape[0] == '-' for shape in shapes), 6)}"
+    general, topical = (sum(shape[0] == kind for shape in shapes) for kind in "~-")
+    yield f"content {min(names + general + topical, 6)}"
     yield f"names {min(names, 3)}"
+    yield f"general {min(general, 3)}"
+    yield f"topical {min(topical, 4)}"
+    yield f"topical or named {min(topical + names, 4)}"
+    yield f"topical {min(topical, 2)} named {min(names, 2)} general {min(general, 2)}"
     for at, word in enumerate(shapes):
         before = shapes[:at]
         if word in _PRONOUNS:
-            others = sum(shape[0] == "-" for shape in before)
+            others = sum(shape[0] in "-~" for shape in before)
             kind = "thing" if word in _THINGS else "person"
             if kind == "thing" and _CLAUSAL & set(shapes[at + 1 : at + 4]):
                 kind = "clause"
@@ -174,7 +207,7 @@ def _of_words(query: str) -> Iterator[str]:
 
 
 def _shape(word: re.Match[str], query: str) -> str:
-    """A function word; else whether a word is a number or looks like a name, or how it ends."""
+    """A function word; else a number, what looks like a name, or how a word ends."""
     written, folded = word.group(), word.group().casefold()
     is_within = re.search(_WITHIN, query[: word.start()]) is not None
     if is_within and written in _POLITE:
@@ -185,32 +218,48 @@ def _shape(word: re.Match[str], query: str) -> str:
         return folded
     if written.isdigit():
         return "#"
-    return "-" + next((end for end in _ENDINGS if folded.endswith(end)), "")
+    kind = "~" if _is_general(folded) else "-"
+    return kind + next((end for end in _ENDINGS if folded.endswith(end)), "")
+
+
+def _is_general(word: str) -> bool:
+    cut = range(max(len(word) - LONGEST_ENDING, SHORTEST_STEM), len(word))
+    return word in GENERAL_WORDS or any(word[:end] in GENERAL_WORDS for end in cut)
 
 
 def _of_characters(query: str) -> Iterator[str]:
     """The same where words are not set apart: characters, and how long what says something is."""
     said = re.findall(_CHARACTER, query)
+    kinds = _kinds(said)
     shapes: list[str] = []
-    content = 0
-    for character in said:
-        if character in _FUNCTION_CHARACTERS:
-            shapes.append(character)
-            continue
-        content += 1
-        if shapes and shapes[-1][0] == "-":
-            shapes[-1] = f"-{min(int(shapes[-1][1:]) + 1, 4)}"
-        else:
-            shapes.append("-1")
+    for kind, run in groupby(zip(kinds, said, strict=True), itemgetter(0)):
+        characters = [character for _, character in run]
+        shapes += characters if not kind else [f"{kind}{min(len(characters), 4)}"]
     yield from _runs(shapes)
+    topical = kinds.count("-")
+    content = topical + kinds.count("~")
     yield f"characters {min(content, 7)}"
+    yield f"topical {min(topical, 5)}"
+    yield f"topical {min(topical, 3)} of {min(len(said) // 3, 4)}"
     yield f"length {min(len(said) // 2, 8)}"
-    for name, characters in _CLASSES.items():
-        at = next((at for at, each in enumerate(said) if each in characters), None)
+    for name, members in _CLASSES.items():
+        at = next((at for at, each in enumerate(said) if each in members), None)
         if at is not None:
-            before = sum(each not in _FUNCTION_CHARACTERS for each in said[:at])
+            before = at - kinds[:at].count("")
             yield f"{name} after {min(before, 3)}"
             yield f"{name} before {min(content - before, 3)}"
+
+
+def _kinds(said: Sequence[str]) -> list[str]:
+    """What each character is: "" for a function word, "~" of a general word, else "-"."""
+    kinds = ["" if each in _FUNCTION_CHARACTERS else "-" for each in said]
+    at = 0
+    while at < len(said):
+        lengths = range(LONGEST_WORD, 0, -1)
+        run = next((n for n in lengths if "".join(said[at : at + n]) in GENERAL_CHARACTERS), 0)
+        kinds[at : at + run] = [kind and "~" for kind in kinds[at : at + run]]
+        at += run or 1
+    return kinds
 
 
 def _runs(shapes: Sequence[str]) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""Follow-ups: which queries lean on earlier ones, and what they become."""

@@ -1,0 +1,56 @@
+"""Whether a query is completed that only may be a follow-up: what is found says so.
+
+"Does a trailer cost extra?" has the form of a question that stands alone. It is asked both ways
+where its form leaves room for doubt: completed, if that finds what answers it much more surely.
+"""
+
+from __future__ import annotations
+
+from storage.models import Identity, SearchFilter
+from storage.retrieval.confidence import Confidence
+from storage.retrieval.follow_ups.form import leaning
+from storage.retrieval.search import SearchEngine
+
+__all__ = ["Completion"]
+
+WEIGHT = 6.0
+"""What the difference of both probabilities counts beside the form."""
+
+COMPARED = 3
+"""Hits that are read: each takes 12 ms of a processor."""
+
+
+class Completion:
+    """Compares what a query and its completion find; its calls block.
+
+    Args:
+        engine: Finds.
+        confidence: Says how likely what is found is to answer.
+    """
+
+    def __init__(self, engine: SearchEngine, confidence: Confidence) -> None:
+        self._engine = engine
+        self._confidence = confidence
+
+    def is_surer(
+        self, identity: Identity, query: str, completed: str, criteria: SearchFilter, sure: float
+    ) -> bool:
+        """Whether the completed query answers the query so much better that it leans.
+
+        Args:
+            identity: Whose query.
+            query: The query.
+            completed: The same after the one it may lean on.
+            criteria: What is searched.
+            sure: How likely the best that the query itself finds is to answer.
+
+        Returns:
+            False also where the language is not read: words alone were measured to mislead.
+        """
+        form = leaning(query)
+        if form + WEIGHT * (1 - sure) <= 0:
+            return False  # nothing can be that much surer
+        hits = self._engine.search(identity, completed, criteria, COMPARED).hits
+        if any(each.reading is None for each in self._confidence.evidence(query, hits)):
+            return False
+        return form + WEIGHT * (max(self._confidence.rate(query, hits), default=0.0) - sure) > 0
