@@ -223,8 +223,8 @@ def test_a_query_is_completed_where_that_finds_what_answers_it_much_more_surely(
     document(shelf, "Stove", "The old stove burns coal and wood.")
     while library.indexer.step():
         pass
-    before = {"action": "query", "arguments": {"query": "Who catered the anniversary?"}}
-    library.entries.record(ANN, entry("", **before, is_recall=True))
+    asked = {"query": "Who catered the anniversary?"}
+    library.entries.record(ANN, entry("", action="query", arguments=asked, is_recall=True))
     answer = ask(shelf, "which meat did people like most?")
     assert answer.query == "Who catered the anniversary which meat did people like most?"
     assert "lamb" in told(answer)[0][2]
