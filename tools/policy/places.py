@@ -104,6 +104,8 @@ class JudgedPlaces:
         judge: Judges the same call about another path.
         asking: The rules that ask about a path.
         obeyed: What of that path is closed to writes, and was approved or is allowed by its name.
+        is_confirmed: Whether a person is asked about this very call, wherever it leads: no grant
+            stands for the answer.
     """
 
     closed: ClosedPlaces
@@ -112,6 +114,7 @@ class JudgedPlaces:
     judge: Callable[[str], Decision]
     asking: Callable[[str], frozenset[str]]
     obeyed: Collection[Name] = ()
+    is_confirmed: bool = False
 
     def check(self, path: str, *, writing: bool) -> None:
         """Raises if a rule denies the place, or asks about it and not about the path given."""
@@ -141,7 +144,7 @@ class JudgedPlaces:
         """Whether the person who was asked about the path given was asked about this place too."""
         if decision.verdict is not Verdict.ASK or self.spelled is None:
             return False
-        if decision.source == TOOL:  # which asks about the call, wherever that leads
-            return self.was_asked()
+        if decision.source == TOOL and self.is_confirmed:
+            return True
         is_beneath = self.spelled == "." or path.startswith(self.spelled + "/")
         return is_beneath and self.was_asked() and self.asking(path) <= self.asking(self.spelled)

@@ -182,8 +182,16 @@ class Policy:
         more._fits = {}  # noqa: SLF001  # it is of this very class
         return more
 
-    def places(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> PlaceRules | None:
-        """What the rules say of the files that a call may open; None where they say nothing."""
+    def places(
+        self, spec: ToolSpec, arguments: Mapping[str, Any], *, is_confirmed: bool = False
+    ) -> PlaceRules | None:
+        """What the rules say of the files that a call may open; None where they say nothing.
+
+        Args:
+            spec: The tool.
+            arguments: Its arguments, as validation made them.
+            is_confirmed: Whether a person is asked about this very call.
+        """
         fit = self._fit(spec)
         call = Call(spec, arguments, self._roots)
         obeyed = obeyed_names(call)
@@ -196,6 +204,7 @@ class Policy:
             judge=partial(self._judge_at, spec, arguments),
             asking=partial(self._asking, fit, arguments),
             obeyed=obeyed,
+            is_confirmed=is_confirmed,
         )
 
     def _judge_line(

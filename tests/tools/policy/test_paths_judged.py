@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tools.core.errors import PermissionDeniedError
-from tools.core.spec import ToolSpec
+from tools.core.spec import Confirmation, ToolSpec
 from tools.policy.paths import PathPattern, path_rule, relative_path
 from tools.policy.policy import Policy
 from tools.policy.verdict import Decision, Verdict
@@ -219,9 +220,18 @@ def test_an_allowed_path_is_no_other_path(judge: Judge) -> None:
         assert judge("write_file", {"file_path": path}, **rules).verdict is Verdict.DENY
 
 
-def refused(policy: Policy, spec: ToolSpec, spelled: str, actual: str, *, writing: bool) -> str:
+def refused(  # noqa: PLR0913  # what a check is of
+    policy: Policy,
+    spec: ToolSpec,
+    spelled: str,
+    actual: str,
+    *,
+    writing: bool,
+    is_confirmed: bool = False,
+) -> str:
     """Why a call about a path may not open what the path leads to; empty where it may."""
-    places = policy.places(spec, {spec.subject.parameter: spelled})  # type: ignore[union-attr]  # it has one
+    call = {spec.subject.parameter: spelled}  # type: ignore[union-attr]  # it has one
+    places = policy.places(spec, call, is_confirmed=is_confirmed)
     if places is None:
         return ""
     try:
@@ -248,6 +258,16 @@ def test_a_link_to_a_denied_place_is_refused_when_it_is_opened(crib: Crib, tmp_p
     message = refused(policy, spec, "link", actual, writing=False)
     assert "'secrets/key'" in message
     assert "read_file(secrets/**)" in message
+
+
+def test_what_a_confirmed_call_leads_to_is_open_unless_a_rule_asks_about_it(crib: Crib) -> None:
+    policy = Policy(ask=["read_file(private/**)"], find=crib.get)
+    spec = replace(crib["read_file"], confirmation=Confirmation.REQUIRED)
+    opens = partial(refused, policy, spec, "a", writing=False)
+    assert not opens("b", is_confirmed=True)
+    assert "read_file(private/**)" in opens("private/b", is_confirmed=True)
+    # Where a grant stood for the answer, it was of the path given.
+    assert "confirmation:required" in opens("b", is_confirmed=False)
 
 
 def test_every_tool_that_opens_files_is_kept_out_of_denied_places(crib: Crib) -> None:
