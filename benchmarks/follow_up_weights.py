@@ -4,10 +4,9 @@
 
 Writes the weights beside `storage.retrieval.follow_ups.form`. They are a logistic regression, with
 a penalty that leaves most features out, on benchmarks/sets/follow_ups.tsv, on the pairs of
-tests/storage/retrieval/data but for those kept to measure (`follow_ups_unseen`,
-`follow_ups_asked`), and on every second article of XQuAD, whose questions stand alone
-(`benchmarks.follow_ups` tells where FILE comes from) and count less. The earlier questions of the
-pairs stand alone too.
+tests/storage/retrieval/data but for those kept to measure (`MEASURED`), and on every second article
+of XQuAD, whose questions stand alone (`benchmarks.follow_ups` tells where FILE comes from) and
+count less. The earlier questions of the pairs stand alone too.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from storage.retrieval.follow_ups import form
 
 LINES = Path(__file__).parent / "sets" / "follow_ups.tsv"
 PAIRS = Path(__file__).parents[1] / "tests" / "storage" / "retrieval" / "data"
-MEASURED = ("follow_ups_unseen", "follow_ups_asked")
+MEASURED = ("follow_ups_unseen", "follow_ups_asked", "follow_ups_later")
 
 LEAST = 2
 """Queries that a feature is true of, else it is left out."""
