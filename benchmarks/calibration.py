@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.confidence import SHOWN, Shelf, answering, asked_for, stocked
 from storage.models import Identity, SearchFilter
-from storage.retrieval.confidence import WEIGHTS, Evidence
+from storage.retrieval.confidence import WEIGHTS, Evidence, Known
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from storage.index.embedders.base import Embedder
 
 LOST = 2.0
-"""What an answer counts where nothing was read: less is known there, and it must not be lost."""
+"""What an answer counts outside English: less is known there, and it must not be lost."""
 
 RIDGE = 1e-2
 STEPS = 30
@@ -39,7 +39,7 @@ def main() -> None:
     for shelf in shelves:
         found[shelf.name] += judged(shelf, embedder)
     for known in WEIGHTS:
-        weights = fit(list(found.values()), *known)
+        weights = fit(list(found.values()), known)
         print(known, "nothing" if weights is None else weights.round(2))
 
 
@@ -58,32 +58,35 @@ def judged(shelf: Shelf, embedder: Embedder) -> Iterator[tuple[Evidence, bool]]:
 
 
 def fit(
-    libraries: Sequence[Sequence[tuple[Evidence, bool]]], has_reading: bool, has_nearness: bool
+    libraries: Sequence[Sequence[tuple[Evidence, bool]]], known: Known
 ) -> NDArray[np.float64] | None:
     """The weights of the constant, the reading, the nearness, the coverage and the missing names.
 
-    A nearness that is to be missing is left out where the reading is known; of what cannot be read,
-    only evidence without one is taken, for it is of other scripts. None where there is nothing.
+    A nearness that is to be missing is left out. So is a reading: of what has one, only what is
+    foreign is taken then, for what cannot be read is of other languages. None where there is
+    nothing.
     """
-    used = np.array([1.0, has_reading, has_nearness, not (has_reading and has_nearness), 1.0])
+    language, has_nearness = known
+    has_reading, is_surest = language != "unread", known == ("English", True)
+    used = np.array([1.0, has_reading, has_nearness, not is_surest, 1.0])
     rows, answers, counts = [], [], []
     for library in libraries:
-        usable = [
-            (each, right)
-            for each, right in library
-            if (each.reading is not None) == has_reading
-            and (has_reading or (each.nearness is not None) == has_nearness)
-        ]
-        for each, right in usable:
-            rows.append((1.0, *(part or 0.0 for part in each)))
-            answers.append(right)
-            weight = LOST if right and not has_reading else 1.0
-            counts.append(weight / len(library))
-    return (
-        None
-        if not rows
-        else regression(np.array(rows) * used, np.array(answers, dtype=float), np.array(counts))
-    )
+        for each, right in library:
+            if _is_fit_for(each, known):
+                logit = each.reading.logit if each.reading else 0.0
+                rows.append((1.0, logit, each.nearness or 0.0, each.coverage, each.missing))
+                answers.append(right)
+                weight = LOST if right and language != "English" else 1.0
+                counts.append(weight / len(library))
+    if not rows:
+        return None
+    return regression(np.array(rows) * used, np.array(answers, dtype=float), np.array(counts))
+
+
+def _is_fit_for(evidence: Evidence, known: Known) -> bool:
+    language, has_nearness = evidence.known
+    same = language == known[0] or (language, known[0]) == ("foreign", "unread")
+    return same and (has_nearness or not known[1])
 
 
 def regression(

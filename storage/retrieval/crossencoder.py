@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from storage.index.embedders import bundled
 from storage.index.embedders.base import LazyLoader
 from storage.index.embedders.bundled import load_session, load_tokenizer, run_each
 from storage.tokenize import is_spaceless
 
-__all__ = ["CrossEncoder"]
+__all__ = ["CrossEncoder", "Reading"]
 
 MODEL_FILE = "crossencoder.onnx"
 MODEL_SHA256 = "e3aaea591afa84aaed291434989dc818a99208e74d56e4c25f744fd1d53af52a"
@@ -25,8 +25,20 @@ PIECES_A_WORD = 1.45
 1.5 to 2.6."""
 
 
+class Reading(NamedTuple):
+    """What it makes of a question and a passage.
+
+    Attributes:
+        logit: How well the passage answers: about -11 for not at all, to 9; 0 is undecided.
+        is_english: Whether it was made for their language; of another it says less.
+    """
+
+    logit: float
+    is_english: bool
+
+
 class CrossEncoder:
-    """ms-marco-MiniLM-L12-v2 as int8 ONNX, for English and what is written like it.
+    """ms-marco-MiniLM-L12-v2 as int8 ONNX, for English and, less well, what is written like it.
 
     `assets/make_crossencoder.py` makes the model. It is checked against its SHA-256 and loaded on
     first use, once for the process. Safe to share between threads.
@@ -38,11 +50,8 @@ class CrossEncoder:
     def __init__(self, folder: Path = Path(__file__).parent) -> None:
         self._model = _model_in(folder)
 
-    def read(self, question: str, passages: Sequence[str]) -> list[float | None]:
-        """How well each passage answers: about -11 for not at all, to 9; 0 is undecided.
-
-        Returns:
-            A logit for each; None where it does not understand the language.
+    def read(self, question: str, passages: Sequence[str]) -> list[Reading | None]:
+        """How well each passage answers; None where it cannot read the question's script.
 
         Raises:
             StorageUnavailableError: If the model is missing or damaged.
@@ -53,7 +62,7 @@ class CrossEncoder:
             return [None] * len(passages)
         tokenizer, session = self._model()
         pairs = tokenizer.encode_batch([(question, passage) for passage in passages])
-        logits: list[float | None] = [None] * len(pairs)
+        readings: list[Reading | None] = [None] * len(pairs)
 
         def read(row: int) -> None:
             pair = pairs[row]
@@ -61,13 +70,11 @@ class CrossEncoder:
                 "input_ids": np.array([pair.ids], dtype=np.int64),
                 "token_type_ids": np.array([pair.type_ids], dtype=np.int64),
             }
-            logits[row] = float(session.run(None, asked)[0][0, 0])
+            logit = float(session.run(None, asked)[0][0, 0])
+            readings[row] = Reading(logit, _is_english(pair.sequence_ids, pair.word_ids))
 
-        readable = [
-            row for row, pair in enumerate(pairs) if _is_english(pair.sequence_ids, pair.word_ids)
-        ]
-        run_each(read, sorted(readable, key=lambda row: -len(pairs[row].ids)))
-        return logits
+        run_each(read, sorted(range(len(pairs)), key=lambda row: -len(pairs[row].ids)))
+        return readings
 
 
 def _is_english(texts: Sequence[int | None], words: Sequence[int | None]) -> bool:

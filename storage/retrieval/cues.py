@@ -14,7 +14,7 @@ from storage.retrieval.dates import (
     named_dates,
     spans_named,
 )
-from storage.tokenize import terms_of
+from storage.tokenize import is_spaceless, terms_of
 
 __all__ = ["Cues", "cues_of", "names_in", "squeezed", "tells_time"]
 
@@ -79,11 +79,15 @@ def cues_of(query: str, now: float) -> Cues:
 
 
 def names_in(query: str) -> frozenset[str]:
-    """Words with a capital where no sentence begins, times left out; in German these are nouns."""
-    if query.isupper():
-        return frozenset()
-    inside = terms_of(re.sub(_FIRST_WORD, " ", query)).values()
-    return frozenset(word for word in inside if word[0].isupper() and not _is_time(word))
+    """Words with a capital where no sentence begins, times left out; in German these are nouns.
+
+    Chinese has no capitals: there, whatever has one is a name.
+    """
+    if not is_spaceless(query):
+        query = "" if query.isupper() else re.sub(_FIRST_WORD, " ", query)
+    return frozenset(
+        word for word in terms_of(query).values() if word[0].isupper() and not _is_time(word)
+    )
 
 
 def dates_of(query: str, now: float) -> tuple[tuple[NamedDate | Span, ...], tuple[Distance, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +11,23 @@ from types import MappingProxyType
 from storage.contexts.contexts import load_chunks
 from storage.index.lexical import UserIndex
 from storage.models import SearchHit
+from storage.retrieval.follow_ups.form import FUNCTION_CHARACTERS, FUNCTION_WORDS
 from storage.retrieval.ranking import Around
+from storage.tokenize import fold_accents
 
 __all__ = ["Matched", "hits_of"]
+
+PART = 0.6
+"""Of a word, the share of its letters that stand for it, the first ones: the rest may be an ending,
+or another part of a compound."""
+
+LEAST = 4
+"""Letters that stand for a word at least."""
+
+_ASKED_FOR = frozenset("名称叫类型种时期候")
+"""Characters that say what kind of answer is wanted."""
+
+_EMPTY = FUNCTION_CHARACTERS | _ASKED_FOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +36,13 @@ class Matched:
 
     Attributes:
         words: Those words, by seq, in the query's order.
-        shares: Their share of all the query's words, 0 to 1, each weighed by its idf; by seq.
+        weights: How much each of the query's words tells, its idf; those that say nothing of the
+            subject are left out.
         missing: Share of the query's names that stand nowhere in its session, 0 to 1; by seq.
     """
 
     words: Mapping[int, Sequence[str]] = field(default_factory=dict)
-    shares: Mapping[int, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
     missing: Mapping[int, float] = field(default_factory=dict)
 
     @classmethod
@@ -55,18 +71,36 @@ class Matched:
         weights: dict[str, float] = {}
         for term, weight in index.weights(words).items():  # a word with several terms is the rarest
             weights[words[term]] = max(weight, weights.get(words[term], 0.0))
-        total = sum(weights.values()) or 1.0
-        shares = {seq: sum(weights[word] for word in some) / total for seq, some in found.items()}
+        weights = {word: each for word, each in weights.items() if not _is_empty(word)} or weights
         named = {term: word for term, word in words.items() if word in names}
         if not named:  # most often, and sessions may be long
-            return cls(found, shares)
+            return cls(found, weights)
         count = len(set(named.values()))
         holding = index.terms_in(list({seq for some in sessions.values() for seq in some}), named)
         missing = {
             seq: 1 - len({named[term] for near in some for term in holding[near]}) / count
             for seq, some in sessions.items()
         }
-        return cls(found, shares, missing)
+        return cls(found, weights, missing)
+
+    def share(self, seq: int, text: str) -> float:
+        """The share of the query's words that stand in a chunk, whole or in good part, 0 to 1."""
+        words, folded = self.words.get(seq, ()), fold_accents(text).casefold()
+        told = (
+            weight
+            for word, weight in self.weights.items()
+            if word in words or _is_partly_in(folded, word)
+        )
+        return sum(told) / (sum(self.weights.values()) or 1.0)
+
+
+def _is_empty(word: str) -> bool:
+    return word.lower() in FUNCTION_WORDS or _EMPTY.issuperset(word)
+
+
+def _is_partly_in(text: str, word: str) -> bool:
+    letters = max(LEAST, math.ceil(PART * len(word)))
+    return len(word) >= LEAST and word.isalpha() and fold_accents(word).casefold()[:letters] in text
 
 
 def hits_of(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
@@ -103,7 +137,7 @@ def hits_of(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
                 score=fused.get(seq, 0.0),
                 dense=dense.get(seq),
                 lexical=lexical.get(seq, 0.0),
-                coverage=matched.shares.get(seq, 0.0),
+                coverage=matched.share(seq, f"{context.title} {chunk.heading} {chunk.content}"),
                 surroundings=None if surroundings is None else surroundings.score,
                 surroundings_weight=0.0 if surroundings is None else surroundings.weight,
                 matched_terms=tuple(matched.words.get(seq, ())),

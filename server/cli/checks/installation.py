@@ -108,8 +108,8 @@ def cross_encoder() -> str:
     """
     from storage.retrieval.crossencoder import CrossEncoder
 
-    [reading] = CrossEncoder().read(PROBE, [PROBE])
-    return f"ms-marco-MiniLM-L12-v2, reads a question as its own answer with {reading:.1f}"
+    logit = sum(reading.logit for reading in CrossEncoder().read(PROBE, [PROBE]) if reading)
+    return f"ms-marco-MiniLM-L12-v2, reads a question as its own answer with {logit:.1f}"
 
 
 def chroma() -> str:

@@ -24,7 +24,15 @@ from pathlib import Path
 from storage.retrieval.follow_ups.general_words import GENERAL_CHARACTERS, GENERAL_WORDS
 from storage.tokenize import is_spaceless, tokenize
 
-__all__ = ["completed", "features", "is_follow_up", "leaning", "rewrite"]
+__all__ = [
+    "FUNCTION_CHARACTERS",
+    "FUNCTION_WORDS",
+    "completed",
+    "features",
+    "is_follow_up",
+    "leaning",
+    "rewrite",
+]
 
 # The patterns are strings, which `re` compiles and keeps on first use: a start needs none of them.
 
@@ -52,7 +60,7 @@ SHORTEST_STEM = 3
 LONGEST_WORD = 3
 """Characters of a general word of Chinese."""
 
-_FUNCTION_WORDS = frozenset(
+FUNCTION_WORDS = frozenset(
     """
     a an the this that these those it its he his him she her hers they them their theirs i me my
     mine we us our you your one ones other others another any anything anyone anybody some something
@@ -81,7 +89,7 @@ _FUNCTION_WORDS = frozenset(
     sogar eigentlich bitte zeig erzähl liste sag gib erklär weiter wirklich
     """.split()  # noqa: SIM905  # words read best as text
 )
-_FUNCTION_CHARACTERS = frozenset(
+FUNCTION_CHARACTERS = frozenset(
     "的了吗呢吧啊么是在有不没无别也都还就才又再要会能可以该得应需想把被让给跟和与对从到往向比按用为因什怎"
     "谁哪几多少何这那它他她我你您们咱个些次张本条件家位只第一二三四五六七八九十两天周月年日号点里上下前后"
     "中间外内边最更太很真已经刚现当时候其另每各全所请来去过着地做说样如果除关于久大小长高远贵早晚好人"
@@ -176,8 +184,8 @@ def features(query: str) -> set[str]:
 
 def _has_function_word(query: str) -> bool:
     if is_spaceless(query):
-        return not _FUNCTION_CHARACTERS.isdisjoint(query)
-    return not _FUNCTION_WORDS.isdisjoint(re.findall(_WORD, query.casefold()))
+        return not FUNCTION_CHARACTERS.isdisjoint(query)
+    return not FUNCTION_WORDS.isdisjoint(re.findall(_WORD, query.casefold()))
 
 
 def _of_words(query: str) -> Iterator[str]:
@@ -214,7 +222,7 @@ def _shape(word: re.Match[str], query: str) -> str:
         return "you"
     if (is_within and written[0].isupper()) or (written.isupper() and len(written) > 1):
         return "N"  # "IT" is no "it", "Will" no "will"
-    if folded in _FUNCTION_WORDS:
+    if folded in FUNCTION_WORDS:
         return folded
     if written.isdigit():
         return "#"
@@ -252,7 +260,7 @@ def _of_characters(query: str) -> Iterator[str]:
 
 def _kinds(said: Sequence[str]) -> list[str]:
     """What each character is: "" for a function word, "~" of a general word, else "-"."""
-    kinds = ["" if each in _FUNCTION_CHARACTERS else "-" for each in said]
+    kinds = ["" if each in FUNCTION_CHARACTERS else "-" for each in said]
     at = 0
     while at < len(said):
         lengths = range(LONGEST_WORD, 0, -1)

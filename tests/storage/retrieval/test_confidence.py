@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -20,9 +20,10 @@ from storage.retrieval.confidence import (
     WEIGHTS,
     Confidence,
     Evidence,
+    Known,
     Weights,
 )
-from storage.retrieval.crossencoder import CrossEncoder
+from storage.retrieval.crossencoder import CrossEncoder, Reading
 from storage.retrieval.routing import UnifiedQuery
 
 ANN = Identity(user_id="ann")
@@ -89,6 +90,29 @@ def test_a_question_about_nothing_stored_has_no_answer_but_the_nearest_is_named(
     asked = shelf.ask(UnifiedQuery(text=question, top_k=5))
     assert not asked.hits
     assert (asked.nearest is None) == (found.nearest is None)
+
+
+@pytest.mark.parametrize(
+    ("question", "title"),
+    [
+        ("Wann muss ich zum Zahnarzt?", "Termine"),  # it stands in a compound
+        ("Welche Farbe hat die Tür?", "Türen"),  # "Welche", "hat" and "die" say nothing
+        ("Wann wurde die Brücke gebaut?", None),
+        ("门是什么颜色?", "门"),
+        ("这座桥是什么时候建成的?", None),
+    ],
+)
+def test_words_tell_in_other_languages(library: Library, question: str, title: str | None) -> None:
+    shelf = library.shelf(ANN)
+    for name, text in (
+        ("Termine", "Der Zahnarzttermin ist auf Donnerstag verlegt, 14:30 Uhr."),
+        ("Türen", "Die Farbe der Türen ist RAL 7016, zwei Dosen stehen im Keller."),
+        ("门", "门的颜色是深灰色,两桶油漆在地下室。"),
+    ):
+        shelf.add(NewContext(raw_type="text", raw_id=name, title=name, text=text))
+    while library.indexer.step():
+        pass
+    assert titles(shelf, question)[:1] == ([title] if title else [])
 
 
 def test_a_score_does_not_depend_on_what_else_is_stored(library: Library, shelf: Shelf) -> None:
@@ -199,9 +223,15 @@ def test_what_comes_too_late_to_be_read_is_no_likelier_than_what_was(
 @pytest.mark.parametrize("weights", [WEIGHTS, MULTILINGUAL])
 @pytest.mark.parametrize("known", WEIGHTS)
 def test_more_of_any_evidence_makes_an_answer_likelier(
-    known: tuple[bool, bool], weights: dict[tuple[bool, bool], Weights]
+    known: Known, weights: Mapping[Known, Weights]
 ) -> None:
-    little = Evidence(-9.0 if known[0] else None, 0.1 if known[1] else None, 0.1, 1.0)
-    much = Evidence(8.0 if known[0] else None, 0.6 if known[1] else None, 0.9)
+    language, has_nearness = known
+    low, high = (
+        None if language == "unread" else Reading(logit, language == "English")
+        for logit in (-9.0, 8.0)
+    )
+    little = Evidence(low, 0.1 if has_nearness else None, 0.1, 1.0)
+    much = Evidence(high, 0.6 if has_nearness else None, 0.9)
+    assert little.known == much.known == known
     row = weights[known]
     assert row.probability(little) < FLOOR < row.probability(much) < 1

@@ -17,7 +17,8 @@ TRAIN = "The train to Oslo leaves at 9:40 from platform 3; the seats are in coac
 def readings(question: str, *passages: str) -> list[float]:
     read = CrossEncoder().read(question, passages)
     assert None not in read
-    return [each for each in read if each is not None]
+    assert all(each.is_english for each in read if each)
+    return [each.logit for each in read if each]
 
 
 @pytest.mark.parametrize(
@@ -50,13 +51,19 @@ def test_nothing_is_read_of_no_passages() -> None:
 @pytest.mark.parametrize(
     ("question", "passage"),
     [
-        ("Wann fährt der Zug nach Oslo ab?", "Der Zug nach Oslo fährt um 9:40 Uhr von Gleis 3 ab."),
         ("火车几点出发", "火车九点四十分出发。"),
         ("火车几点出发", TRAIN),
     ],
 )
 def test_what_it_does_not_understand_it_does_not_judge(question: str, passage: str) -> None:
     assert CrossEncoder().read(question, [passage]) == [None]
+
+
+def test_what_is_not_english_is_read_as_such() -> None:
+    passage = "Der Zug nach Oslo fährt um 9:40 Uhr von Gleis 3 ab."
+    [read] = CrossEncoder().read("Wann fährt der Zug nach Oslo ab?", [passage])
+    assert read is not None
+    assert not read.is_english
 
 
 def test_a_damaged_model_is_refused(tmp_path: Path) -> None:

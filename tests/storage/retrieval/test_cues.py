@@ -60,6 +60,7 @@ def test_some_questions_ask_for_a_time(query: str, asks: bool) -> None:
         ("who is caroline", set()),
         ("Wo liegt der Schlüssel?", {"Schlüssel"}),
         ("北京在哪里", set()),
+        ("TUMAS的主席叫什么名字", {"TUMAS"}),
     ],
 )
 def test_names_have_a_capital_where_no_sentence_begins(query: str, names: set[str]) -> None:
