@@ -121,6 +121,22 @@ def test_defaults_are_part_of_what_validation_returns() -> None:
     }
 
 
+class Named(TypedDict):
+    names: list[str]
+
+
+@pytest.mark.parametrize("kind", [list[Named], list[dict[str, Any]], Any])
+def test_what_is_done_to_the_arguments_is_not_done_to_what_was_sent(kind: Any) -> None:
+    def name(people: Any) -> None:
+        """Names them."""
+
+    name.__annotations__["people"] = kind
+    raw = {"people": [{"names": ["Ann"]}]}
+    values = FunctionToMCP.convert(name).validate(raw)
+    values["people"][0]["names"].append("Bo")
+    assert raw == {"people": [{"names": ["Ann"]}]}
+
+
 def test_null_is_the_default_except_where_it_is_a_value() -> None:
     def pick(plain: int = 3, nullable: int | None = 3, free: Any = 3) -> None:
         """Picks."""

@@ -68,7 +68,7 @@ class Arguments:
         self._tool = tool
         self._open = signature.extra is not NOTHING
         self._reserved = signature.reserved
-        fields, self._validator, self._full = compiled(tool, signature)
+        fields, (self._validator, self._full, self._is_plain) = compiled(tool, signature)
         self._names = [each.alias for each in fields]
         self._ignored = frozenset(ignored)
         self._aliases = [(each.alias, alias) for each in fields for alias in each.aliases]
@@ -125,7 +125,11 @@ class Arguments:
 
     def _read(self, raw: object) -> dict[str, Any]:
         """What fits the schema as it is: numbers as texts and the like are not in strict JSON."""
-        values: dict[str, Any] = self._validator.validate_json(to_json(raw, **PLAIN), strict=True)
+        values: dict[str, Any]
+        if self._is_plain:
+            values = self._validator.validate_python(raw, strict=True)
+        else:
+            values = self._validator.validate_json(to_json(raw, **PLAIN), strict=True)
         return values
 
     def _read_leniently(self, raw: Mapping[str, Any]) -> dict[str, Any]:

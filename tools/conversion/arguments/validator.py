@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from pydantic import GetCoreSchemaHandler, TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
@@ -28,7 +28,7 @@ from tools.conversion.schemas.generator import SchemaGenerator
 from tools.conversion.schemas.simple import arguments_schema
 from tools.core.errors import ToolDefinitionError
 
-__all__ = ["ArgumentSchemaGenerator", "compiled"]
+__all__ = ["ArgumentSchemaGenerator", "Compiled", "compiled"]
 
 SCALARS: Mapping[Any, CoreSchema] = {
     bool: core_schema.bool_schema(),
@@ -42,10 +42,23 @@ UNSAYABLE = (PydanticInvalidForJsonSchema, PydanticSchemaGenerationError)
 UNKNOWN_TYPE = re.compile(r"schema for (.+?)\. Set")
 
 
-def compiled(
-    tool: str, signature: Signature
-) -> tuple[Sequence[Parameter], SchemaValidator, dict[str, Any]]:
-    """Returns the parameters that are arguments, their validator, and their schema with nulls.
+class Compiled(NamedTuple):
+    """What a signature becomes.
+
+    Attributes:
+        validator: Of the arguments object.
+        schema: Its JSON Schema, with nulls.
+        is_plain: Whether every value is a text, an integer, a boolean, null, or a list or object of
+            such with known names. JSON then reads them as Python does, and copies what can change.
+    """
+
+    validator: SchemaValidator
+    schema: dict[str, Any]
+    is_plain: bool
+
+
+def compiled(tool: str, signature: Signature) -> tuple[Sequence[Parameter], Compiled]:
+    """Returns the parameters that are arguments, and what they become.
 
     A parameter whose type JSON cannot say keeps its default.
 
@@ -54,12 +67,12 @@ def compiled(
     """
     given = signature.given
     try:
-        return given, *_built(given, signature, signature.extra)
+        return given, _built(given, signature, signature.extra)
     except Exception:  # noqa: BLE001  # a type's own hooks may raise anything
         sayable = [_sayable(tool, each, signature) for each in given]
         kept = [each for each in sayable if each is not None]
     try:
-        return kept, *_built(kept, signature, signature.extra)
+        return kept, _built(kept, signature, signature.extra)
     except Exception as error:
         raise ToolDefinitionError(
             f"The ** parameter of {tool} cannot take arguments ({_reason(error)}); give it a type "
@@ -126,7 +139,7 @@ def _built(
     parameters: Sequence[Parameter],
     signature: Signature,
     extra: Any,
-) -> tuple[SchemaValidator, dict[str, Any]]:
+) -> Compiled:
     fields: Any = _Fields(parameters, extra)
     adapter: TypeAdapter[Any] = TypeAdapter(fields)
     if not adapter.pydantic_complete:  # a local class has the name of another in an annotation
@@ -137,7 +150,24 @@ def _built(
     if wrong:
         raise TypeError(wrong)
     validator: Any = adapter.validator  # or the like of it, where pydantic has plugins
-    return validator, generated
+    return Compiled(validator, generated, _is_plain(adapter.core_schema))
+
+
+def _is_plain(schema: Any) -> bool:
+    kind = schema["type"]
+    if kind == "typed-dict":
+        behavior = schema.get(
+            "extra_behavior", schema.get("config", {}).get("extra_fields_behavior")
+        )
+        fields = schema["fields"].values()
+        return behavior != "allow" and all(_is_plain(each["schema"]) for each in fields)
+    if kind == "literal":
+        return all(isinstance(each, str) for each in schema["expected"])
+    if kind in {"default", "nullable"}:
+        return _is_plain(schema["schema"])
+    if kind == "list":
+        return _is_plain(schema.get("items_schema", {"type": "any"}))
+    return kind in {"bool", "int", "none", "str"}
 
 
 class _Fields:
