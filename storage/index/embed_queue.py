@@ -25,6 +25,9 @@ MOST_TEXTS = 32
 ROUGH_TEXTS = 200
 """Rough vectors made between two transactions: some tenth of a second of work."""
 
+BEFORE = 300
+"""Characters of what was said before a turn that are embedded with it: a question, as a rule."""
+
 FAIR = 4
 """One of so many runs takes what has waited longest, however much is added meanwhile."""
 
@@ -92,7 +95,7 @@ def await_vectors(
 def take(
     connection: sqlite3.Connection, model_seq: int, pace: Pace, *, one_of_many: bool = True
 ) -> list[sqlite3.Row]:
-    """What a model's next run embeds, which stays queued: seq, title, heading, content.
+    """What a model's next run embeds, which stays queued: seq, and the parts of `passage`.
 
     What was added by itself comes first, and of that the newest.
 
@@ -123,9 +126,11 @@ def take_rough(connection: sqlite3.Connection) -> list[sqlite3.Row]:
 
 def _texts(connection: sqlite3.Connection, seqs: Sequence[int]) -> list[sqlite3.Row]:
     return connection.execute(
-        "SELECT c.seq, x.title, c.heading, c.content FROM json_each(?) j"
-        " CROSS JOIN chunks c ON c.seq = j.value JOIN contexts x ON x.seq = c.context_seq",
-        (json.dumps(seqs),),
+        "SELECT c.seq, x.title, c.heading, c.content, coalesce(substr(b.content, ?), '') AS before"
+        " FROM json_each(?) j CROSS JOIN chunks c ON c.seq = j.value"
+        " JOIN contexts x ON x.seq = c.context_seq LEFT JOIN chunks b"
+        " ON x.of_turns AND b.seq = c.seq - 1 AND b.context_seq = c.context_seq",
+        (-BEFORE, json.dumps(seqs)),
     ).fetchall()
 
 

@@ -183,9 +183,16 @@ class Models:
         )
 
 
-def passage(title: str, heading: str, content: str) -> str:
-    """What is embedded of a chunk, which reads differently under another title."""
-    return "\n".join(part for part in (title, heading, content) if part)
+def passage(title: str, heading: str, content: str, before: str = "") -> str:
+    """What is embedded of a chunk, which reads differently under another title.
+
+    Args:
+        title: Of its context.
+        heading: What stands over it.
+        content: Its text.
+        before: What was said before it, where it is a turn: alone it may say very little.
+    """
+    return "\n".join(part for part in (title, before, heading, content) if part)
 
 
 def live_models(connection: sqlite3.Connection) -> list[Model]:

@@ -7,9 +7,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from storage.index.embed_queue import FAIR, MOST_TEXTS, RUN_SECONDS, Pace
+from storage.index.embed_queue import BEFORE, FAIR, MOST_TEXTS, RUN_SECONDS, Pace, take
+from storage.index.embedding_models import passage
 from storage.library import Library
-from storage.models import Identity
+from storage.models import Identity, NewContext, Turn
 
 ANN = Identity(user_id="ann")
 BOB = Identity(user_id="bob")
@@ -30,6 +31,28 @@ def _waiting(library: Library) -> set[str]:
             " JOIN contexts x ON x.seq = c.context_seq"
         )
         return {row[0] for row in rows}
+
+
+def _passages(library: Library) -> set[str]:
+    """What is to be embedded."""
+    with library.database.read() as connection:
+        (model,) = connection.execute("SELECT seq FROM models").fetchone()
+        return {passage(*row[1:]) for row in take(connection, model, Pace())}
+
+
+def test_a_turn_is_embedded_with_the_end_of_what_was_said_before_it(library: Library) -> None:
+    asked = "The fair is near. " * 20 + "When is it?"
+    turns = (Turn("Ann", asked), Turn("Bo", "In May."))
+    library.shelf(ANN).add(NewContext(title="Fair", turns=turns))
+    assert _passages(library) == {
+        f"Fair\nAnn\n{asked}",
+        f"Fair\n{asked[-BEFORE:]}\nBo\nIn May.",
+    }
+
+
+def test_a_part_of_a_document_is_embedded_by_itself(library: Library, world: ModuleType) -> None:
+    world.add_many(library, "book", 3)
+    assert not any("\n" in each for each in _passages(library))
 
 
 def test_what_was_added_by_itself_comes_before_an_import(
