@@ -167,17 +167,29 @@ class Confidence:
             nearest = replace(hit, score=sure)
         return replace(found, hits=tuple(answers), nearest=nearest)
 
-    def rate(self, question: str, hits: Sequence[SearchHit]) -> list[float]:
+    def rate(
+        self,
+        question: str,
+        hits: Sequence[SearchHit],
+        evidence: Sequence[Evidence] | None = None,
+    ) -> list[float]:
         """How likely each hit is to answer, 0 to 1; at the floor at least if it is spelled out.
 
         One that comes too late to be read is no likelier than any before it that was.
+
+        Args:
+            question: What was asked.
+            hits: The hits.
+            evidence: What speaks for each, where that has been looked at.
         """
         embedder = self._embedder()
+        if evidence is None:
+            evidence = self._evidence(question, hits, embedder)
         weights = MULTILINGUAL if embedder and embedder.cjk else WEIGHTS
         words = set(terms_of(question).values())
         likely = [
             max(weights[each.known].probability(each), FLOOR if _is_spelled_out(words, hit) else 0)
-            for each, hit in zip(self._evidence(question, hits, embedder), hits, strict=True)
+            for each, hit in zip(evidence, hits, strict=True)
         ]
         most = min(likely[:READ], default=1.0)
         return [*likely[:READ], *(min(each, most) for each in likely[READ:])]

@@ -45,12 +45,14 @@ class Completion:
             sure: How likely the best that the query itself finds is to answer.
 
         Returns:
-            False also where the language is not read: words alone were measured to mislead.
+            False also where the language is not English: the rest was measured to mislead.
         """
         form = leaning(query)
         if form + WEIGHT * (1 - sure) <= 0:
             return False  # nothing can be that much surer
         hits = self._engine.search(identity, completed, criteria, COMPARED).hits
-        if any(each.reading is None for each in self._confidence.evidence(query, hits)):
+        evidence = self._confidence.evidence(query, hits)
+        if any(each.known[0] != "English" for each in evidence):
             return False
-        return form + WEIGHT * (max(self._confidence.rate(query, hits), default=0.0) - sure) > 0
+        likely = max(self._confidence.rate(query, hits, evidence), default=0.0)
+        return form + WEIGHT * (likely - sure) > 0

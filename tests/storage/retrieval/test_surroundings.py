@@ -102,9 +102,20 @@ def conversations(request: pytest.FixtureRequest, library: Library, world: Modul
 def test_an_answer_is_found_by_the_question_before_it(conversations: Library) -> None:
     question, answer, *_ = texts(search(conversations, "the holiday"))
     assert (question, answer) == (HOLIDAY[0][1], HOLIDAY[1][1])
-    around = conversations.engine.search(ANN, "the holiday", ANY, 20, surroundings=False).hits
-    assert texts(around)[:1] == [question]
-    assert answer not in texts(around)[:2]
+
+
+@pytest.mark.parametrize(("stored_as", "is_found"), [("turns", True), ("events", False)])
+def test_without_surroundings_turns_still_mean_what_they_answer(
+    stored_as: str, *, is_found: bool, library: Library, world: ModuleType
+) -> None:
+    if stored_as == "turns":
+        library.shelf(ANN).add(conversation("holiday", HOLIDAY, MAY_8))
+    else:
+        add_chain(library, ANN, "holiday", MAY_8)
+    world.drain(library)
+    alone = texts(library.engine.search(ANN, "the holiday", ANY, 20, surroundings=False).hits)
+    assert alone[0] == HOLIDAY[0][1]
+    assert (HOLIDAY[1][1] in alone[:2]) is is_found
 
 
 def test_a_turn_is_found_by_its_neighbour_before_anything_is_embedded(library: Library) -> None:
