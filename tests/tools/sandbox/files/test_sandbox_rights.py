@@ -26,7 +26,7 @@ def open_house() -> Iterator[Path]:
         (house / "closed" / "file.txt").write_bytes(b"x")
         (house / "entered-only").mkdir()
         (house / "entered-only" / "file.txt").write_bytes(b"x")
-        (house / "entered-only").chmod(0o711)
+        (house / "entered-only").chmod(0o111)
         (house / "unreadable.txt").write_bytes(b"x")
         (house / "unreadable.txt").chmod(0o000)
         (house / "read-only.txt").write_bytes(b"x")
@@ -34,7 +34,8 @@ def open_house() -> Iterator[Path]:
         if os.geteuid() != 0:
             (house / "closed").chmod(0o000)
             yield house
-            (house / "closed").chmod(0o700)
+            for each in ("closed", "entered-only"):
+                (house / each).chmod(0o700)
             return
         os.seteuid(NOBODY)
         try:
