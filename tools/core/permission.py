@@ -142,9 +142,9 @@ class Permissions:
         policy, decision = await self._judge(call, permission)
         # In a program's loop one answer stands for several calls.
         is_confirmed = decision.verdict is Verdict.ASK and context.loop is None
-        permission.places = policy.places(spec, arguments, is_confirmed=is_confirmed)
         if decision.verdict is Verdict.ASK:
             if spec.check is not None and decision.source == TOOL:
+                permission.places = policy.places(spec, arguments, is_confirmed=is_confirmed)
                 granted = context.granted(sandbox=files(permission), machine=self._machine)
                 await spec.check(arguments, granted)
             permission.approval = await self._approval(policy, call, decision, permission)
@@ -153,7 +153,7 @@ class Permissions:
             if decision.verdict is Verdict.DENY:
                 permission.decision = decision
             self._check(spec, decision)
-            permission.places = policy.places(spec, arguments, is_confirmed=is_confirmed)
+        permission.places = policy.places(spec, arguments, is_confirmed=is_confirmed)
         if spec.subject is not None and spec.subject.kind is SubjectKind.URL:
             permission.reach = partial(_reaches, policy, spec, arguments, spec.subject.parameter)
 
