@@ -16,6 +16,13 @@ Started = Callable[..., subprocess.Popen[str]]
 ROW = '{"text": "The bowline makes a loop that does not slip."}\n'
 
 
+@pytest.fixture
+def set_up(work: Path, data_juicer: DataEnvironment) -> None:
+    """The data directory, where Data-Juicer is set up."""
+    (work.parent / "data").mkdir()
+    (work.parent / "data" / "data-juicer").symlink_to(data_juicer.path)
+
+
 def test_several_files_are_inspected_without_data_juicer(cli: Command, work: Path) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         (work / name).write_text(ROW * 2)
@@ -154,11 +161,10 @@ def test_an_output_of_another_form_is_a_wrong_usage(cli: Command, work: Path) ->
 
 
 @pytest.mark.data
+@pytest.mark.usefixtures("set_up")
 def test_a_recipe_moves_with_its_data(
-    cli: Command, work: Path, data_juicer: DataEnvironment, monkeypatch: pytest.MonkeyPatch
+    cli: Command, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (work.parent / "data").mkdir()
-    (work.parent / "data" / "data-juicer").symlink_to(data_juicer.path)
     (work / "a.jsonl").write_text(ROW * 3)
     ended = cli("data", "dedupe", "a.jsonl")
     assert "Wrote a.deduped.jsonl, " in ended.out, ended.err
@@ -172,11 +178,8 @@ def test_a_recipe_moves_with_its_data(
 
 
 @pytest.mark.data
-def test_files_are_deduplicated_and_exported(
-    cli: Command, work: Path, data_juicer: DataEnvironment
-) -> None:
-    (work.parent / "data").mkdir()
-    (work.parent / "data" / "data-juicer").symlink_to(data_juicer.path)
+@pytest.mark.usefixtures("set_up")
+def test_files_are_deduplicated_and_exported(cli: Command, work: Path) -> None:
     (work / "a.jsonl").write_text(ROW * 3)
     ended = cli("data", "dedupe", "a.jsonl")
     assert ended.code == 0, ended.err
@@ -186,11 +189,10 @@ def test_files_are_deduplicated_and_exported(
 
 
 @pytest.mark.data
+@pytest.mark.usefixtures("set_up")
 def test_ctrl_c_says_that_nothing_was_written_and_how_to_go_on(
-    toolcrib: Started, work: Path, data_juicer: DataEnvironment, monkeypatch: pytest.MonkeyPatch
+    toolcrib: Started, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (work.parent / "data").mkdir()
-    (work.parent / "data" / "data-juicer").symlink_to(data_juicer.path)
     copies = work.parent / "tmp"
     copies.mkdir()
     monkeypatch.setenv("TMPDIR", str(copies))
@@ -208,11 +210,8 @@ def test_ctrl_c_says_that_nothing_was_written_and_how_to_go_on(
 
 
 @pytest.mark.data
-def test_a_table_is_exported_to_be_split(
-    cli: Command, work: Path, data_juicer: DataEnvironment
-) -> None:
-    (work.parent / "data").mkdir()
-    (work.parent / "data" / "data-juicer").symlink_to(data_juicer.path)
+@pytest.mark.usefixtures("set_up")
+def test_a_table_is_exported_to_be_split(cli: Command, work: Path) -> None:
     (work / "a.csv").write_text("id,text\n" + "".join(f"{i},Line {i} of many\n" for i in range(9)))
     assert cli("data", "split", "a.csv", "--parts", "x=0.5,y=0.5").code == 0
     parts = [(work / f"a.{part}.jsonl").read_text() for part in "xy"]
