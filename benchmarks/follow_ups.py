@@ -47,7 +47,7 @@ from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library
 from storage.models import Identity, NewContext, SearchFilter, SearchHit
 from storage.retrieval.follow_ups.completion import Completion
-from storage.retrieval.follow_ups.form import completed, is_follow_up, rewrite
+from storage.retrieval.follow_ups.form import completed, is_follow_up
 from storage.tokenize import STOP_WORDS, is_spaceless
 
 DEEP = 30
@@ -145,10 +145,7 @@ def main() -> None:
 def tell_apart(path: Path) -> None:
     """Prints how many pairs are completed or left alone as they should be, and the others."""
     pairs = list(read_jsonl(path))
-    right = [
-        (rewrite(pair["query"], [pair["earlier"]]) != pair["query"]) is pair["leans"]
-        for pair in pairs
-    ]
+    right = [is_follow_up(pair["query"]) is pair["leans"] for pair in pairs]
     print(f"{path.stem}: {sum(right)} of {len(right)} right")
     for pair, is_right in zip(pairs, right, strict=True):
         if not is_right:

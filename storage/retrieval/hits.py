@@ -11,7 +11,7 @@ from types import MappingProxyType
 from storage.contexts.contexts import load_chunks
 from storage.index.lexical import UserIndex
 from storage.models import SearchHit
-from storage.retrieval.follow_ups.form import FUNCTION_CHARACTERS, FUNCTION_WORDS
+from storage.retrieval.follow_ups.words import FUNCTION_CHARACTERS, FUNCTION_WORDS
 from storage.retrieval.ranking import Around
 from storage.tokenize import fold_accents
 
@@ -85,6 +85,8 @@ class Matched:
 
     def share(self, seq: int, text: str) -> float:
         """The share of the query's words that stand in a chunk, whole or in good part, 0 to 1."""
+        if not self.weights:  # nothing was asked
+            return 0.0
         words, folded = self.words.get(seq, ()), fold_accents(text).casefold()
         told = (
             weight

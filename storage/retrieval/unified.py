@@ -17,7 +17,7 @@ from storage.models import Identity, IndexStatus, SearchFilter, SearchHit, Searc
 from storage.people.former import asks_for_past, is_former
 from storage.retrieval.answer_cache import AnswerCache
 from storage.retrieval.confidence import Confidence, in_order, least_shown
-from storage.retrieval.follow_ups.completion import Completion
+from storage.retrieval.follow_ups.completion import Completion, may_lean
 from storage.retrieval.follow_ups.form import completed, is_follow_up
 from storage.retrieval.ranking import (
     UnifiedHit,
@@ -167,7 +167,7 @@ class UnifiedSearch:
 
     def _earlier(self, identity: Identity, query: UnifiedQuery) -> list[str]:
         """The queries of the session that this one may lean on, the latest last."""
-        if not query.session_id:
+        if not query.session_id or not may_lean(query.text):
             return []
         since = time.time() - FOLLOW_UP_SECONDS
         latest = self._entries.recent(identity, query.session_id, EARLIER)

@@ -1,12 +1,51 @@
-"""Words that bring no topic: what is asked with them alone is asked about what was said before.
+"""Words that say nothing of a subject, in English, German and Chinese.
 
-"Were there any side effects?" and "Is breakfast included?" need to be told of what; "Do penguins
-have knees?" does not.
+Function words make the form of a question. General words have a meaning, but bring no topic: what
+is asked with them alone is asked about what was said before. "Were there any side effects?" and "Is
+breakfast included?" need to be told of what; "Do penguins have knees?" does not.
 """
 
 from __future__ import annotations
 
-__all__ = ["GENERAL_CHARACTERS", "GENERAL_WORDS"]
+__all__ = ["FUNCTION_CHARACTERS", "FUNCTION_WORDS", "GENERAL_CHARACTERS", "GENERAL_WORDS"]
+
+FUNCTION_WORDS = frozenset(
+    """
+    a an the this that these those it its he his him she her hers they them their theirs i me my
+    mine we us our you your one ones other others another any anything anyone anybody some something
+    someone somebody nothing nobody no not none never every each all both either neither same such
+    else only just even also too still yet already again instead then there here now more most less
+    least much many few enough so very who whom whose what which when where why how is are am was
+    were be been being isn aren wasn weren do does did doesn don didn has have had hasn haven can
+    could may might must shall should will would cannot won and or but if because since until while
+    before after once unless although than as of in on at for from to with without by about against
+    between into over under per during through near nearby off up down out like please tell show
+    list give explain go continue really okay ok yes thanks sort translate find
+
+    ein eine einen einem einer eines der die das den dem des dies diese dieser dieses diesen
+    diesem es er sie ihn ihm ihr ihre ihren ihrem ihrer ihnen sein seine seinem seinen seiner
+    deren dessen ich mich mir mein meine meinen meinem meiner wir uns unser unsere unserer
+    unseren du dich dir dein deine man sich jemand niemand nichts etwas irgendwas irgendwelche
+    irgendein irgendeine kein keine keinen andere anderen anderer anderes beide beiden selbe
+    selben gleiche alle alles jeder wer wem wen wessen welche welcher welches welchen welchem
+    wann wo wohin woher warum wieso weshalb wie wozu womit wofür worauf worum ist sind waren bin
+    bist wird werden wurde wurden würde wäre hat haben habe hast hatte hatten kann können kannst
+    könnte darf dürfen muss müssen soll sollen sollte will wollen gibt gab geht und oder aber
+    wenn falls weil dass ob bevor nachdem als seit bis ab von vom zu zum zur im auf aus bei beim
+    mit nach für ohne um über unter vor gegen zwischen pro außer nicht nur auch noch schon sonst
+    da dort hier dann danach davor dafür damit davon dazu darin daran darauf darüber dabei drin
+    jetzt nun mal denn doch sehr mehr weniger viel viele oft lange genau wieder immer selbst
+    sogar eigentlich bitte zeig erzähl liste sag gib erklär weiter wirklich
+    """.split()  # noqa: SIM905  # words read best as text
+)
+"""Of English and German."""
+
+FUNCTION_CHARACTERS = frozenset(
+    "的了吗呢吧啊么是在有不没无别也都还就才又再要会能可以该得应需想把被让给跟和与对从到往向比按用为因什怎"
+    "谁哪几多少何这那它他她我你您们咱个些次张本条件家位只第一二三四五六七八九十两天周月年日号点里上下前后"
+    "中间外内边最更太很真已经刚现当时候其另每各全所请来去过着地做说样如果除关于久大小长高远贵早晚好人"
+)
+"""The same of Chinese."""
 
 GENERAL_WORDS = frozenset(
     """
