@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["call"]
 
+STOPPED = "So are programs that the call had started. What was done by then stays."
+"""What is told after a Ctrl-C."""
+
 
 def call(  # noqa: PLR0913, PLR0917  # one parameter an option
     name: Annotated[str, typer.Argument(help="Name or alias of the tool.")],
@@ -41,11 +44,14 @@ def call(  # noqa: PLR0913, PLR0917  # one parameter an option
     """Call a tool and print its result; exits with 1 if the call fails."""
     from server import logs
     from server.cli.opened import opened
-    from server.cli.terminal.interruption import run
+    from server.cli.terminal.interruption import run, stoppable
 
     logs.show()
     given = _parse(arguments or [], as_json)
-    with opened(root=root, data_dir=data_dir, config_file=config, functions=functions) as app:
+    with (
+        stoppable(STOPPED),
+        opened(root=root, data_dir=data_dir, config_file=config, functions=functions) as app,
+    ):
         result = run(partial(_result, app, name, given, as_json=as_json is not None))
     text = json.dumps(result.structured, ensure_ascii=False) if structured else result.text
     typer.echo(text, err=result.is_error and not structured)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -47,6 +49,23 @@ def test_a_structured_failure_is_a_result(cli: Command) -> None:
     ended = cli("call", "nothing", "--structured")
     assert (ended.code, ended.err) == (1, "")
     assert json.loads(ended.out)["error_type"] == "unknown_tool"
+
+
+def test_ctrl_c_stops_what_the_call_had_started_and_says_so_in_a_line(
+    toolcrib: Callable[..., subprocess.Popen[str]], work: Path
+) -> None:
+    os.mkfifo(work / "pipe")
+    process = toolcrib("call", "bash", "command=touch begun; exec > pipe; sleep 600")
+    while not (work / "begun").exists():
+        assert process.poll() is None
+    with (work / "pipe").open() as pipe:
+        process.send_signal(signal.SIGINT)
+        assert pipe.read() == ""  # nobody holds its other end any more
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert err.startswith("Stopped. So are programs that the call had started.")
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
