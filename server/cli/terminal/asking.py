@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
-import anyio.to_thread
+import anyio
 import typer
 
 from server.cli.terminal.screen import forget_typed, wrapped
@@ -12,6 +13,8 @@ from server.mcp.asking.elicitation import asking_text, choices_of
 from tools.core.client import Consent, Question
 
 __all__ = ["TerminalApprover"]
+
+YES = {"y", "yes"}
 
 
 class TerminalApprover:
@@ -25,17 +28,21 @@ class TerminalApprover:
 
     async def ask(self, question: Question, ticket: str) -> Consent:  # noqa: ARG002  # one at a time
         """What the person says."""
-        return await anyio.to_thread.run_sync(_ask, question, abandon_on_cancel=True)
+        typer.echo("\n".join(map(wrapped, asking_text(question).split("\n"))), err=True)
+        forget_typed()
+        if question.program is None:
+            said = await _typed("Run it? [y/N]")
+            return Consent.ONCE if said.lower() in YES else Consent.NO
+        choices = {str(number): each for number, each in enumerate(choices_of(question).items(), 1)}
+        for number, (_, text) in choices.items():
+            typer.echo(f"  {number}: {text}", err=True)
+        said = await _typed(f"Your answer (1 to {len(choices)})")
+        consent, _ = choices.get(said, (Consent.NONE, ""))
+        return consent
 
 
-def _ask(question: Question) -> Consent:
-    typer.echo("\n".join(map(wrapped, asking_text(question).split("\n"))), err=True)
-    forget_typed()
-    if question.program is None:
-        return Consent.ONCE if typer.confirm("Run it?", err=True) else Consent.NO
-    choices = {str(number): each for number, each in enumerate(choices_of(question).items(), 1)}
-    for number, (_, text) in choices.items():
-        typer.echo(f"  {number}: {text}", err=True)
-    said: str = typer.prompt(f"Your answer (1 to {len(choices)})", err=True)
-    consent, _ = choices.get(said.strip(), (Consent.NONE, ""))
-    return consent
+async def _typed(prompt: str) -> str:
+    """The line that is typed; no thread waits for it, which a Ctrl-C could not end."""
+    typer.echo(f"{prompt}: ", nl=False, err=True)
+    await anyio.wait_readable(sys.stdin)
+    return sys.stdin.readline().strip()
