@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio.to_thread
 from pydantic import Field
@@ -15,6 +15,9 @@ from tools.core.spec import Confirmation, Effect, Subject, SubjectKind, ToolScop
 from tools.data.answers.runs import RunReport
 from tools.data.recipe import Plan
 from tools.sandbox.files.sandbox import Sandbox
+
+if TYPE_CHECKING:  # a start runs none
+    from tools.data.running.readiness import ReadyRecipe
 
 __all__ = ["MOST_SECONDS", "apply_recipe"]
 
@@ -29,25 +32,25 @@ async def _check(arguments: Mapping[str, Any], context: RequestContext) -> None:
     await _ready(context, arguments["plan_path"], dry_run=arguments["dry_run"])
 
 
-async def _ready(context: RequestContext, path: str, *, dry_run: bool) -> Plan:
-    """The plan, where it is valid and can run here."""
+async def _ready(context: RequestContext, path: str, *, dry_run: bool) -> tuple[Plan, ReadyRecipe]:
+    """The plan, where it is valid and can run here, and its recipe."""
     from tools.data.running.workers import workers_of
 
-    plan = await anyio.to_thread.run_sync(partial(_valid, context.sandbox, path, dry_run=dry_run))
+    valid = await anyio.to_thread.run_sync(partial(_valid, context.sandbox, path, dry_run=dry_run))
     (await workers_of(context.machine)).check()
-    return plan
+    return valid
 
 
-def _valid(sandbox: Sandbox, path: str, *, dry_run: bool) -> Plan:
+def _valid(sandbox: Sandbox, path: str, *, dry_run: bool) -> tuple[Plan, ReadyRecipe]:
     from tools.data.catalogue.bundle import bundled
     from tools.data.checks.recipe import check_recipe
     from tools.data.running.readiness import check_ready
 
     read = sandbox.read(path, max_bytes=PLAN_BYTES)
     plan = Plan.from_yaml(read.data.decode("utf-8", "replace"))
-    check_ready(plan.recipe, sandbox, dry_run=dry_run)
+    ready = check_ready(plan.recipe, sandbox, dry_run=dry_run)
     check_recipe(plan.recipe, bundled(), sandbox).refuse(f"The plan {path}")
-    return plan
+    return plan, ready
 
 
 @tool(
@@ -87,7 +90,7 @@ async def apply_recipe(
     from tools.data.running.cleaning import renew_report
     from tools.data.running.runs import run_recipe
 
-    plan = await _ready(context, plan_path, dry_run=dry_run)
+    plan, ready = await _ready(context, plan_path, dry_run=dry_run)
     on_cluster = plan.recipe.system.executor_type != "default"
     if (plan.approval_required or on_cluster) and not (confirm or dry_run):
         why = "runs on a cluster, where nothing confines it" if on_cluster else "says so"
@@ -98,7 +101,7 @@ async def apply_recipe(
                 "Then call it with confirm=true: the user is asked.",
             ],
         )
-    report = await run_recipe(plan.recipe, context, seconds=timeout_seconds, dry_run=dry_run)
+    report = await run_recipe(ready, context, seconds=timeout_seconds)
     if not dry_run:
         await anyio.to_thread.run_sync(renew_report, context.sandbox, plan_path, plan, report)
     return report

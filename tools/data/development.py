@@ -116,10 +116,13 @@ def _write(scaffold: Scaffold, sandbox: Sandbox) -> None:
 
 async def _tried(scaffold: Scaffold, context: RequestContext) -> str | None:
     """Why a run on its samples failed; None where it did not."""
+    from tools.data.running.readiness import check_ready
     from tools.data.running.runs import run_recipe
 
     try:
-        await run_recipe(scaffold.trial(), context, seconds=TRIAL_SECONDS, dry_run=True)
+        check = partial(check_ready, scaffold.trial(), context.sandbox, dry_run=True)
+        ready = await anyio.to_thread.run_sync(check)
+        await run_recipe(ready, context, seconds=TRIAL_SECONDS)
     except ToolError as error:
         return error.message
     return None

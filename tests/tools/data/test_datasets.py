@@ -194,6 +194,18 @@ async def test_a_data_set_without_texts_is_not_cleaned(crib: Any) -> None:
     assert "text_key" in told
 
 
+@pytest.mark.parametrize(
+    ("output", "kind"), [("rows.jsonl", "conflict"), (".git/rows.jsonl", "permission_denied")]
+)
+async def test_what_could_not_be_written_is_refused_before_anything_runs(
+    crib: Any, output: str, kind: str
+) -> None:
+    arguments = {"dataset_source": write(crib.root, "jsonl"), "output_path": output}
+    refused, told = await crib.failure("clean_dataset", **arguments, overwrite=True)
+    assert refused == kind
+    assert output in told
+
+
 @pytest.mark.data
 async def test_a_parquet_file_is_read_by_the_worker(workshop: Any) -> None:
     (workshop.root / "raw.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS[:2]))

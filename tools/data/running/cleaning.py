@@ -19,6 +19,7 @@ from tools.data.checks.rows import Rows, is_directory
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, Step, SystemSpec
 from tools.data.running.defaults import KEEP_ALL, cleaning_steps, deduplicating_steps
 from tools.data.running.looking import TEXTS, Seen, look_at
+from tools.data.running.readiness import check_ready
 from tools.data.running.reports import to_json, to_markdown, to_svg
 from tools.data.running.runs import run_recipe
 from tools.data.running.staging import files_of
@@ -66,7 +67,8 @@ async def clean(  # each is one choice of the caller
         seconds: How long it may take.
 
     Raises:
-        ToolError: As `look_at` and `run_recipe`; ConflictError where something is there.
+        ToolError: As `look_at`, `check_ready` and `run_recipe`; ConflictError where something is
+            there.
     """
     seen = await look_at(context, source, SAMPLED)
     if seen.broken and (seen.form == "json" or not seen.rows):
@@ -89,9 +91,9 @@ async def clean(  # each is one choice of the caller
     beside = Beside(output)
     if not (dry_run or overwrite):
         await anyio.to_thread.run_sync(check_free, context.sandbox, [output, *beside.all])
-    report = await run_recipe(
-        plan.recipe, context, seconds=seconds, dry_run=dry_run, overwrite=overwrite
-    )
+    check = partial(check_ready, plan.recipe, context.sandbox, dry_run=dry_run)
+    ready = await anyio.to_thread.run_sync(check)
+    report = await run_recipe(ready, context, seconds=seconds, overwrite=overwrite)
     extra = {"recipe": plan.to_yaml(), "recipe_path": None, "report_path": None}
     if not dry_run:
         tell = partial(_write_beside, context.sandbox, source, beside, plan, report)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 
 from tools.core.errors import ConflictError, InvalidArgumentsError, NotFoundError
 from tools.data.catalogue.bundle import bundled
@@ -11,11 +12,29 @@ from tools.data.checks.rows import is_directory
 from tools.data.recipe import Recipe
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["check_ready"]
+__all__ = ["ReadyRecipe", "check_ready"]
 
 
-def check_ready(recipe: Recipe, sandbox: Sandbox, *, dry_run: bool) -> None:
-    """Goes on where nothing is known that would end the run or keep its result back; blocks.
+@dataclass(frozen=True, slots=True)
+class ReadyRecipe:
+    """A recipe that `check_ready` has let through: only such are run, and not looked at again.
+
+    Attributes:
+        recipe: The recipe.
+        dry_run: Whether only the first rows are read, and nothing is written.
+    """
+
+    recipe: Recipe
+    dry_run: bool
+
+
+def check_ready(recipe: Recipe, sandbox: Sandbox, *, dry_run: bool) -> ReadyRecipe:
+    """Lets a recipe through of which nothing is known that would end its run; blocks.
+
+    Args:
+        recipe: The recipe, with paths relative to the root.
+        sandbox: The files.
+        dry_run: Whether only the first rows are read, and nothing is written.
 
     Raises:
         InvalidArgumentsError: If it asks for what is not done here.
@@ -37,6 +56,7 @@ def check_ready(recipe: Recipe, sandbox: Sandbox, *, dry_run: bool) -> None:
         export = f"{export}/part"
     if not dry_run:
         sandbox.check_write(export)
+    return ReadyRecipe(recipe, dry_run)
 
 
 def _check_source(recipe: Recipe, sandbox: Sandbox) -> None:

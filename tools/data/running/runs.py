@@ -19,7 +19,7 @@ from tools.data.checks.media import media_steps
 from tools.data.recipe import Recipe
 from tools.data.running.checkpoints import Resuming, keys_of
 from tools.data.running.media import MOST_FILES, place_folders, place_media
-from tools.data.running.readiness import check_ready
+from tools.data.running.readiness import ReadyRecipe
 from tools.data.running.staging import Stage
 from tools.data.running.workers import DataWorkers, workers_of
 
@@ -33,33 +33,29 @@ SHOWN = 6
 
 
 async def run_recipe(
-    recipe: Recipe,
+    ready: ReadyRecipe,
     context: RequestContext,
     *,
     seconds: float,
-    dry_run: bool = False,
     overwrite: bool = True,
 ) -> RunReport:
     """Runs a recipe; nothing beneath the root is changed before it has succeeded.
 
     Args:
-        recipe: The recipe, with paths relative to the root.
+        ready: The recipe.
         context: Whose call it is, of the scope system.
         seconds: How long it may take.
-        dry_run: Whether only the first rows are read, and nothing is written.
         overwrite: Whether what is there when it has succeeded is replaced.
 
     Raises:
         UnavailableError: Data-Juicer is not set up, or lacks what an operator needs.
         InvalidArgumentsError: The recipe or its data is wrong.
-        ConflictError: It would replace what it reads, or what is to stay, or add to what a folder
-            holds.
+        ConflictError: It would replace what is to stay.
         DeadlineError: It took too long.
-        ToolError: As `check_ready` and the methods of Sandbox, and for what an operator failed of.
+        ToolError: As the methods of Sandbox, and for what an operator failed of.
     """
+    recipe, dry_run = ready.recipe, ready.dry_run
     on_cluster = recipe.system.executor_type != "default"
-    check = partial(check_ready, recipe, context.sandbox, dry_run=dry_run)
-    await anyio.to_thread.run_sync(check)
     workers = await workers_of(context.machine)
     resuming = None
     with anyio.move_on_after(seconds):

@@ -38,7 +38,7 @@ def test_a_result_that_cannot_be_written_is_refused_and_a_dry_run_writes_none(
     (sandbox.root / "folder").mkdir()
     with pytest.raises(kind, match=export):
         check_ready(recipe(export), sandbox, dry_run=False)
-    check_ready(recipe(export), sandbox, dry_run=True)
+    assert check_ready(recipe(export), sandbox, dry_run=True).dry_run
 
 
 def test_a_cluster_writes_its_parts_into_a_folder_that_is_new_or_empty(sandbox: Sandbox) -> None:
