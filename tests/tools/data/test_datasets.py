@@ -222,11 +222,3 @@ async def test_a_parquet_file_is_read_by_the_worker(workshop: Any) -> None:
         "body",
     )
     assert seen["sample"][0]["meta"] == {"lang": "en", "score": 0.5}
-
-
-@pytest.mark.data
-async def test_a_broken_parquet_file_is_refused(workshop: Any) -> None:
-    (workshop.root / "broken.parquet").write_bytes(b"PAR1 no parquet")
-    kind, told = await workshop.failure("inspect_dataset", dataset_source="broken.parquet")
-    assert kind == "invalid_arguments"
-    assert "Parquet" in told

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from tools.core.errors import InvalidArgumentsError
+from tools.data.worker.agreed import AGAIN
 from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["check_parquet"]
@@ -35,7 +36,4 @@ def check_parquet(sandbox: Sandbox, path: str) -> None:
         fault = f"its end is missing, so it was cut off or is still being written ({size} bytes)"
     else:
         return
-    raise InvalidArgumentsError(
-        f"{path} is no whole Parquet file: {fault}.",
-        next_actions=["Write or fetch the file again."],
-    )
+    raise InvalidArgumentsError(f"{path} is no whole Parquet file: {fault}.", next_actions=[AGAIN])

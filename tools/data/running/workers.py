@@ -40,7 +40,7 @@ __all__ = ["PROGRAM", "DataWorkers", "workers_of"]
 _logger = logging.getLogger("toolcrib")
 
 PROGRAM = Path(__file__).parents[1] / "worker"
-"""What a worker runs; but for `entries` never imported here: it needs what is installed there."""
+"""What a worker runs; but for `agreed` and `entries` never imported here: it needs packages."""
 
 IDLE_SECONDS = 300.0
 """How long a worker waits for the next recipe."""

@@ -1,1 +1,1 @@
-"""The program that runs recipes, with Data-Juicer; the server imports `entries` alone."""
+"""The program that runs recipes, with Data-Juicer; the server imports `agreed` and `entries`."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from .agreed import AGAIN
 from .channel import Call
 from .failures import UnreadableError
 
-__all__ = ["AGAIN", "look"]
-
-AGAIN = "Write or fetch the file again."
-"""What to do about a Parquet file that is broken."""
+__all__ = ["look"]
 
 
 def look(message: dict[str, Any], call: Call) -> dict[str, Any]:

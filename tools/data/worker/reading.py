@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .agreed import AGAIN
 from .entries import SEPARATORS, Entry, entries_of, lines_of, records_of
 from .failures import RecipeError, UnreadableError
-from .inspecting import AGAIN
 
 __all__ = ["JSONL", "UNREADABLE", "Columns", "Read", "fitting_rows", "named", "read", "rows_of"]
 
