@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 
 from tools.core.errors import InvalidArgumentsError
 from tools.data.catalogue.catalogue import Catalogue
 from tools.data.recipe import Recipe, Step
+from tools.data.worker.agreed import media_folder
 
 __all__ = ["media_limits", "media_steps", "media_warnings"]
 
@@ -30,7 +30,7 @@ def media_steps(recipe: Recipe, catalogue: Catalogue) -> list[Step]:
 def media_limits(recipe: Recipe, catalogue: Catalogue) -> Iterator[InvalidArgumentsError]:
     """Why `apply_recipe` does not run a recipe whose operators read such files."""
     executor = recipe.system.executor_type
-    folder = _folder_of(recipe.dataset.export_path)
+    folder = media_folder(recipe.dataset.export_path)
     for step in media_steps(recipe, catalogue):
         if executor != "default":
             yield InvalidArgumentsError(
@@ -71,9 +71,3 @@ def _by_program(recipe: Recipe, catalogue: Catalogue) -> Iterator[str]:
         operator = catalogue.operators.get(step.name)
         if operator is not None and operator.type in _BY_PROGRAM:
             yield f"{step.name} ({operator.type})"
-
-
-def _folder_of(export: str) -> str:
-    """Where new files come, as the worker has it too."""
-    path = PurePosixPath(export)
-    return str(path.with_name(f"{path.stem}.media"))

@@ -19,6 +19,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from tools.core.errors import ToolError
+from tools.data.worker.agreed import ROWS, TOLD
 from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["Checkpoints", "Resuming", "keys_of"]
@@ -31,9 +32,6 @@ MOST_BYTES = 10_000_000_000
 
 OLDEST_SECONDS = 7 * 86_400
 """From which age they are removed."""
-
-FILES = ("rows", "told.json")
-"""Of which a checkpoint consists, as the worker names them."""
 
 _PART = "part-"
 """Begins the name of a checkpoint that is not whole."""
@@ -194,7 +192,7 @@ def _copied(stage: Sandbox, folder: str, part: Path) -> int:
         ToolError: As the methods of Sandbox.
     """
     size = 0
-    for name in FILES:
+    for name in (ROWS, TOLD):
         with stage.open_read(f"{folder}/{name}") as source, (part / name).open("wb") as copy:
             size += os.fstat(source.fileno()).st_size
             if size <= MOST_BYTES:

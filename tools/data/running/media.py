@@ -9,14 +9,12 @@ from typing import Any
 from tools.core.errors import InvalidArgumentsError, NotFoundError
 from tools.data.checks.rows import is_directory
 from tools.data.running.staging import Stage
+from tools.data.worker.agreed import MADE
 
 __all__ = ["MOST_FILES", "place_folders", "place_media"]
 
 MOST_FILES = 20_000
 """That the rows of one data set name."""
-
-MADE = "made"
-"""Where operators write new files that are told where, as the worker names it too."""
 
 SHOWN = 5
 """Files that a refusal names."""

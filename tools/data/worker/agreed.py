@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-__all__ = ["AGAIN"]
+from pathlib import PurePosixPath
+
+__all__ = ["AGAIN", "MADE", "ROWS", "TOLD", "media_folder"]
 
 AGAIN = "Write or fetch the file again."
 """What to do about a Parquet file that is broken."""
+
+MADE = "made"
+"""The directory of a run where operators write new files that are told where."""
+
+ROWS, TOLD = "rows", "told.json"
+"""The files of a checkpoint: the rows, and what is told of the operators before."""
+
+
+def media_folder(export: str) -> str:
+    """Returns the folder beside a result to which new files come."""
+    path = PurePosixPath(export)
+    return str(path.with_name(f"{path.stem}.media"))

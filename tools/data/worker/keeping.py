@@ -18,12 +18,10 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
+from .agreed import ROWS, TOLD
 from .reading import Columns, rows_of
 
-__all__ = ["ROWS", "TOLD", "Keeper", "Kept", "columns_of", "kept_in"]
-
-ROWS, TOLD = "rows", "told.json"
-"""The files of what is kept: the rows, and what is told of the operators before."""
+__all__ = ["Keeper", "Kept", "columns_of", "kept_in"]
 
 _BATCH = 1_000
 """Rows of a line."""

@@ -8,15 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from .agreed import MADE, media_folder
 from .reading import Columns
 
 __all__ = ["Media", "files_in"]
 
 KEYS = {"image_key": "images", "audio_key": "audios", "video_key": "videos"}
 """The keys of a configuration that say where rows name files, with what they are else."""
-
-MADE = "made"
-"""Where operators write new files that are told where, as the server names it too."""
 
 _HASH = re.compile(r"__dj_hash_#.*?#")
 """What Data-Juicer adds to the name of each new file, another one in each run."""
@@ -43,7 +41,7 @@ class Media:
         self._told = dict(files.values())
         self._inside = f"{directory}{os.sep}"
         self._made = directory / MADE
-        self._folder = export.with_name(f"{export.stem}.media")
+        self._folder = Path(media_folder(str(export)))
 
     def place(self, columns: Columns, config: dict[str, Any]) -> Columns:
         """Returns rows that name the files as this process sees them."""
