@@ -49,8 +49,10 @@ async def test_a_row_that_is_none_is_an_error_unless_it_is_to_be_left_out(
         "validate_dataset_spec", dataset_spec={**spec, "load_jsonl_lenient": True}
     )
 
-    assert (
-        "'in.jsonl' has what holds no row, for which none is read (line 7: " in strict["errors"][0]
+    (error,) = strict["errors"]
+    assert "'in.jsonl' has what holds no row, for which none is read (line 7: " in error
+    assert error.endswith(
+        "Set load_jsonl_lenient to true, which leaves such rows out, or mend it there."
     )
     assert lenient["valid"]
 

@@ -16,7 +16,7 @@ from tools.data.checks.parquet import check_parquet
 from tools.data.checks.rows import first_rows, is_directory
 from tools.data.checks.values import faults
 from tools.data.recipe import DatasetSource, DatasetSpec, Executor
-from tools.data.worker.entries import SEPARATORS
+from tools.data.worker.entries import SEPARATORS, SKIPS_ROWS, way_out
 from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["check_dataset", "with_text_keys"]
@@ -25,11 +25,6 @@ TEXT_KEY = "text"
 """Where a sample has its text unless `text_keys` says otherwise."""
 
 _REMOTE = re.compile(r"(?:s3|hdfs)://", re.IGNORECASE)
-_WAYS_OUT = {
-    ".jsonl": "load_jsonl_lenient",
-    **dict.fromkeys(SEPARATORS, "load_dataset_kwargs: {on_bad_lines: skip}"),
-}
-"""By the ending of a file's name, what leaves rows out that are broken."""
 
 _SHARED = ("type", "source", "weight")
 """Keys that every place of a mixture may have."""
@@ -130,11 +125,9 @@ class _Check:
         if rows is None:
             return findings
         if rows.broken and not _leaves_out(path, spec):
-            way = _WAYS_OUT.get(PurePath(path).suffix.lower())
-            advice = f"{way} leaves such rows out" if way else "mend it there"
             findings.errors.append(
-                f"{path!r} has what holds no row, for which none is read ({rows.broken[0]});"
-                f" {advice}."
+                f"{path!r} has what holds no row, for which none is read ({rows.broken[0]})."
+                f" {way_out(PurePath(path).suffix.lower())}"
             )
         if not rows.rows:
             findings.errors.append(f"{path!r} has no row that can be read.")
@@ -210,7 +203,7 @@ def _leaves_out(path: str, spec: DatasetSpec) -> bool:
     """Whether what holds no row is left out, of a file of this form."""
     suffix = PurePath(path).suffix.lower()
     if suffix in SEPARATORS:
-        return (spec.load_dataset_kwargs or {}).get("on_bad_lines") == "skip"
+        return (spec.load_dataset_kwargs or {}).items() >= SKIPS_ROWS.items()
     return suffix == ".jsonl" and bool(spec.load_jsonl_lenient)
 
 

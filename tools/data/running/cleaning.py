@@ -23,6 +23,7 @@ from tools.data.running.readiness import check_ready
 from tools.data.running.reports import to_json, to_markdown, to_svg
 from tools.data.running.runs import run_recipe
 from tools.data.running.staging import files_of
+from tools.data.worker.entries import SKIPS_ROWS
 from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["WORK", "Work", "check_free", "clean", "digest_of", "renew_report"]
@@ -34,9 +35,6 @@ WORK: tuple[Work, ...] = ("clean", "dedupe")
 
 SAMPLED = 200
 """Rows that the recipe is made for."""
-
-SKIPS_ROWS = {"on_bad_lines": "skip"}
-"""Arguments of the reader of tables that leave rows out which do not fit their header."""
 
 _PIECE = 1 << 20
 

@@ -14,10 +14,22 @@ from io import BytesIO
 from itertools import chain
 from typing import Any, BinaryIO
 
-__all__ = ["NEVER_CLOSED", "SEPARATORS", "Entry", "entries_of", "lines_of", "records_of"]
+__all__ = [
+    "NEVER_CLOSED",
+    "SEPARATORS",
+    "SKIPS_ROWS",
+    "Entry",
+    "entries_of",
+    "lines_of",
+    "records_of",
+    "way_out",
+]
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 """By the ending of a file's name, what is between two fields."""
+
+SKIPS_ROWS = {"on_bad_lines": "skip"}
+"""Arguments of the reader of tables that leave rows out which do not fit their header."""
 
 NEVER_CLOSED = "a quote is never closed"
 """Why a record is none that goes on to the end."""
@@ -89,6 +101,21 @@ def entries_of(file: BinaryIO, suffix: str) -> Iterator[Entry]:
     if begin == b"[" and (suffix == ".json" or fault == _NO_OBJECT):
         return _values_of(content)
     return lines_of(BytesIO(content))
+
+
+def way_out(suffix: str) -> str:
+    """Returns what to do where an entry holds no row.
+
+    Args:
+        suffix: The ending of the file's name.
+    """
+    if suffix in SEPARATORS:
+        setting = "load_dataset_kwargs to {on_bad_lines: skip}"
+    elif suffix == ".jsonl":
+        setting = "load_jsonl_lenient to true"
+    else:
+        return "Mend it there."
+    return f"Set {setting}, which leaves such rows out, or mend it there."
 
 
 def lines_of(lines: Iterable[bytes]) -> Iterator[Entry]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .agreed import AGAIN
-from .entries import SEPARATORS, Entry, entries_of, lines_of, records_of
+from .entries import SEPARATORS, Entry, entries_of, lines_of, records_of, way_out
 from .failures import RecipeError, UnreadableError
 
 __all__ = ["JSONL", "UNREADABLE", "Columns", "Read", "fitting_rows", "named", "read", "rows_of"]
@@ -117,8 +117,7 @@ def fitting_rows(source: Path, directory: Path, *, lenient: bool) -> Copied | No
     if first is None:
         return None
     if not lenient:
-        way = "Set load_dataset_kwargs to {on_bad_lines: skip}, which leaves such rows out,"
-        raise UnreadableError(f"{first}.", f"{way} or mend it there.")
+        raise UnreadableError(f"{first}.", way_out(source.suffix))
     copy, numbers, broken = _copy_rows(_entries(source), directory / f"readable{source.suffix}")
     return copy, numbers[1:], broken  # the header is no row
 
@@ -133,8 +132,7 @@ def named(error: RecipeError, source: Path) -> RecipeError:
         broken = next((each for each in entries_of(file, source.suffix) if each.fault), None)
     if broken is None:
         return error
-    way = "Set load_jsonl_lenient to true, which leaves such lines out, or mend it there."
-    return UnreadableError(f"{broken}.", way if source.suffix == JSONL else "Mend it there.")
+    return UnreadableError(f"{broken}.", way_out(source.suffix))
 
 
 def _named_parquet(error: RecipeError, source: Path) -> RecipeError:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .channel import Call
 from .course import Course, broken_step, text_keys
-from .entries import SEPARATORS
+from .entries import SEPARATORS, SKIPS_ROWS
 from .failures import RecipeError
 from .keeping import Keeper, Kept, kept_in
 from .media import Media, files_in
@@ -25,8 +25,8 @@ _DIRECT = {
 }
 """Keys of a configuration that a direct run heeds, or that change no row."""
 
-_LENIENT, _SKIPS = "load_dataset_kwargs", {"on_bad_lines": "skip"}
-"""A key that a direct run heeds with this value, for a table: rows that do not fit are left out."""
+_LENIENT = "load_dataset_kwargs"
+"""A key that a direct run heeds where it is `SKIPS_ROWS`, for a table."""
 
 _BESIDES = 3
 """Steps of a run that are no operators: copying, which the server tells, reading and writing."""
@@ -120,7 +120,9 @@ def _is_read_here(config: dict[str, Any]) -> bool:
     """Whether lines that hold no row, where they are to be left out, can be found here."""
     path = Path(config["dataset_path"])
     is_compressed = JSONL in path.suffixes[:-1]
-    if (options := config.get(_LENIENT)) and (options != _SKIPS or path.suffix not in SEPARATORS):
+    if (options := config.get(_LENIENT)) and (
+        options != SKIPS_ROWS or path.suffix not in SEPARATORS
+    ):
         return False
     return not config.get("load_jsonl_lenient") or (path.is_file() and not is_compressed)
 
@@ -128,7 +130,7 @@ def _is_read_here(config: dict[str, Any]) -> bool:
 def _is_lenient(config: dict[str, Any]) -> bool:
     """Whether what holds no row is left out, of a data set of this form."""
     if Path(config["dataset_path"]).suffix in SEPARATORS:
-        return dict(config.get(_LENIENT) or {}).items() >= _SKIPS.items()
+        return dict(config.get(_LENIENT) or {}).items() >= SKIPS_ROWS.items()
     return bool(config.get("load_jsonl_lenient"))
 
 
