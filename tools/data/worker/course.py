@@ -8,14 +8,11 @@ from typing import Any
 from .entries import Entry
 from .failures import RecipeError
 from .keeping import Kept, columns_of
-from .reading import UNREADABLE, Columns, Read, rows_of
-from .steps import MOST_ERRORS, NUMBER, Outcome
+from .reading import NO_TEXT, UNREADABLE, Columns, Read, chosen, rows_of
+from .steps import NUMBER, Outcome, as_step
 from .writing import write
 
 __all__ = ["Course", "broken_step", "text_keys"]
-
-_NO_TEXT = "(no text)"
-"""What stands for the reader, which leaves rows without a text out."""
 
 _CHARACTERS = 160
 """Of a text that is shown."""
@@ -67,7 +64,15 @@ class Course:
 
     def take(self, name: str, outcome: Outcome) -> None:
         """Takes what an operator has left."""
-        self.steps.append(_step(name, rows_of(self.columns), outcome))
+        step = as_step(
+            name,
+            rows_of(self.columns),
+            rows_of(outcome.columns),
+            seconds=outcome.seconds,
+            failed=outcome.failed,
+            errors=outcome.errors,
+        )
+        self.steps.append(step)
         self.gone.update(dict.fromkeys(outcome.dropped, name))
         self.columns = outcome.columns
         self.done += 1
@@ -120,33 +125,13 @@ def _with_text(
                 f"text_keys: the rows have no field {key!r}; they have {known}.",
                 "Name one of these fields.",
             )
-    before = rows_of(columns)
-    keep = [all(columns[key][at] is not None for key in keys) for at in range(before)]
+    keep = [all(columns[key][at] is not None for key in keys) for at in range(rows_of(columns))]
     if all(keep):
         return columns
-    outcome = Outcome(
-        {
-            name: [value for value, kept in zip(values, keep, strict=True) if kept]
-            for name, values in columns.items()
-        }
-    )
-    outcome.dropped = [
-        number for number, kept in zip(columns[NUMBER], keep, strict=True) if not kept
-    ]
-    steps.append(_step(_NO_TEXT, before, outcome))
-    gone.update(dict.fromkeys(outcome.dropped, _NO_TEXT))
-    return outcome.columns
-
-
-def _step(name: str, before: int, outcome: Outcome) -> dict[str, Any]:
-    return {
-        "operator": name,
-        "rows_in": before,
-        "rows_out": rows_of(outcome.columns),
-        "seconds": round(outcome.seconds, 3),
-        "failed": outcome.failed,
-        "errors": outcome.errors,
-    }
+    steps.append(as_step(NO_TEXT, len(keep), sum(keep)))
+    dropped = (number for number, kept in zip(columns[NUMBER], keep, strict=True) if not kept)
+    gone.update(dict.fromkeys(dropped, NO_TEXT))
+    return chosen(columns, keep)
 
 
 def broken_step(broken: list[Entry], rows: int) -> dict[str, Any]:
@@ -156,10 +141,7 @@ def broken_step(broken: list[Entry], rows: int) -> dict[str, Any]:
         broken: The lines.
         rows: How many rows are left.
     """
-    outcome = Outcome({})
-    outcome.failed = len(broken)
-    outcome.errors = list(map(str, broken[:MOST_ERRORS]))
-    return {**_step(UNREADABLE, rows + len(broken), outcome), "rows_out": rows}
+    return as_step(UNREADABLE, rows + len(broken), rows, failed=len(broken), errors=broken)
 
 
 def _texts(source: Read, config: dict[str, Any]) -> dict[int, Any]:

@@ -22,7 +22,7 @@ _HASH = re.compile(r"__dj_hash_#.*?#")
 
 def files_in(columns: Columns, config: dict[str, Any]) -> list[str]:
     """Returns the files that rows name, each once."""
-    keys = {str(config.get(key) or default) for key, default in KEYS.items()}
+    keys = _keys(config)
     values = (columns[key] for key in columns if key in keys)
     return list(dict.fromkeys(name for each in values for name in _texts(each) if name))
 
@@ -45,7 +45,7 @@ class Media:
 
     def place(self, columns: Columns, config: dict[str, Any]) -> Columns:
         """Returns rows that name the files as this process sees them."""
-        keys = {str(config.get(key) or default) for key, default in KEYS.items()}
+        keys = _keys(config)
         return {
             name: _changed(values, self._placed) if name in keys else values
             for name, values in columns.items()
@@ -77,6 +77,11 @@ class Media:
         target.parent.mkdir(parents=True, exist_ok=True)
         made.rename(target)
         return str(target.relative_to(self._folder.parent))
+
+
+def _keys(config: dict[str, Any]) -> set[str]:
+    """The keys under which rows name files."""
+    return {str(config.get(key) or default) for key, default in KEYS.items()}
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -16,7 +16,8 @@ from .failures import MISSING, MissingPackageError, NotHereError, OperatorError,
 from .keeping import Keeper, Kept
 from .keeping_program import GOES_ON, can_keep, keep_between, kept_by
 from .preparing import read_in_order, switch_off, write_json_whole
-from .reading import UNREADABLE
+from .reading import NO_TEXT, UNREADABLE
+from .steps import as_step
 
 __all__ = ["main", "run_program", "switch_off_on_cluster"]
 
@@ -180,7 +181,7 @@ class _Told:
             return 1, None, f"Read {found[1]} rows"
         if found := _LEFT.search(line):
             if int(found[1]) < self._rows:
-                self._steps.append(self._step("(no text)", int(found[1]), 0.0))
+                self._steps.append(self._step(NO_TEXT, int(found[1]), 0.0))
         elif found := _FAILED.search(line):
             self._errors.setdefault(found[1], []).append(line.strip()[-500:])
         elif found := _STEP.search(line):
@@ -221,14 +222,7 @@ class _Told:
     def _step(self, name: str, left: int, seconds: float) -> dict[str, Any]:
         before, self._rows = self._rows, left
         errors = self._errors.get(name, [])
-        return {
-            "operator": name,
-            "rows_in": before,
-            "rows_out": left,
-            "seconds": seconds,
-            "failed": len(errors),
-            "errors": errors[:3],
-        }
+        return as_step(name, before, left, seconds=seconds, failed=len(errors), errors=errors)
 
 
 def _rows_on_cluster(work: Path) -> dict[str, int]:

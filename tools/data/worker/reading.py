@@ -10,7 +10,18 @@ from .agreed import AGAIN
 from .entries import SEPARATORS, Entry, entries_of, lines_of, records_of, way_out
 from .failures import RecipeError, UnreadableError
 
-__all__ = ["JSONL", "UNREADABLE", "Columns", "Read", "fitting_rows", "named", "read", "rows_of"]
+__all__ = [
+    "JSONL",
+    "NO_TEXT",
+    "UNREADABLE",
+    "Columns",
+    "Read",
+    "chosen",
+    "fitting_rows",
+    "named",
+    "read",
+    "rows_of",
+]
 
 Columns = dict[str, list[Any]]
 
@@ -19,6 +30,9 @@ JSONL = ".jsonl"
 
 UNREADABLE = "(not readable)"
 """What stands for the reader where it leaves lines of JSONL, CSV or TSV out that hold no row."""
+
+NO_TEXT = "(no text)"
+"""What stands for the reader where it leaves rows without a text out."""
 
 
 class Read:
@@ -191,3 +205,11 @@ def _read(path: str, cache: str, suffixes: list[str] | None, *, add_suffix: bool
 def rows_of(columns: Columns) -> int:
     """Returns how many rows there are."""
     return len(next(iter(columns.values()), []))
+
+
+def chosen(columns: Columns, keep: list[bool]) -> Columns:
+    """Returns the rows that are to be kept."""
+    return {
+        name: [value for value, kept in zip(values, keep, strict=True) if kept]
+        for name, values in columns.items()
+    }

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from .channel import Call, CancelledError
 from .failures import MISSING, AllRowsError, MissingPackageError, OperatorError, RecipeError
-from .reading import Columns, rows_of
+from .reading import Columns, chosen, rows_of
 
-__all__ = ["MOST_ERRORS", "NUMBER", "Outcome", "can_run", "make_operators", "run_operator"]
+__all__ = ["NUMBER", "Outcome", "as_step", "can_run", "make_operators", "run_operator"]
 
 NUMBER = "__toolcrib_row__"
 """The column with the number of each row."""
@@ -48,6 +49,26 @@ class Outcome:
         self.errors: list[str] = []
         self.failed = 0
         self.seconds = 0.0
+
+
+def as_step(  # all that is told of one
+    operator: str,
+    rows_in: int,
+    rows_out: int,
+    *,
+    seconds: float = 0.0,
+    failed: int = 0,
+    errors: Sequence[object] = (),
+) -> dict[str, Any]:
+    """Returns an operator, or what stands for the reader, as `StepReport` has it."""
+    return {
+        "operator": operator,
+        "rows_in": rows_in,
+        "rows_out": rows_out,
+        "seconds": round(seconds, 3),
+        "failed": failed,
+        "errors": list(map(str, errors[:MOST_ERRORS])),
+    }
 
 
 def make_operators(process: list[dict[str, Any]], common: dict[str, Any]) -> list[Any]:
@@ -200,10 +221,7 @@ def _filter(operator: Any, columns: Columns, call: Call) -> Columns:
     keep: list[bool] = []
     for batch in _batches(computed, size, call):
         keep.extend(map(bool, operator.process(batch)))
-    return {
-        name: [value for value, kept in zip(values, keep, strict=True) if kept]
-        for name, values in computed.items()
-    }
+    return chosen(computed, keep)
 
 
 def _deduplicate(operator: Any, columns: Columns, call: Call) -> Columns:
