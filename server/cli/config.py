@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Annotated
 
-import typer
-
-from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+from server.cli.terminal.options import ConfigOption, DataDirOption, JsonOption, RootOption
 from server.cli.terminal.screen import print_json, say
 from server.mcp.visible import visible
 from server.settings.settings import DEFAULT_SOURCE
@@ -18,7 +15,7 @@ __all__ = ["config"]
 
 
 def config(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     root: RootOption = None,
     data_dir: DataDirOption = None,
     config_file: ConfigOption = None,

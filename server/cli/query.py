@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import anyio
 import typer
 
-from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+from server.cli.terminal.options import ConfigOption, DataDirOption, JsonOption, RootOption
 from server.cli.terminal.screen import print_json
 
 __all__ = ["query"]
@@ -39,7 +39,7 @@ def query(  # noqa: PLR0913, PLR0917  # one parameter an option
         ),
     ] = None,
     top_k: Annotated[int, typer.Option(help="Maximum number of results.", min=1, max=100)] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     root: RootOption = None,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from server.cli.terminal.options import ConfigOption, RootOption
+from server.cli.terminal.options import ConfigOption, JsonOption, RootOption
 from server.cli.terminal.screen import console, print_json, print_line, say
 from server.mcp.visible import visible, visible_lines
 
@@ -24,7 +24,7 @@ DESCRIPTION_CHARACTERS = 300
 
 def skills(
     name: Annotated[str | None, typer.Argument(help="Show this skill and its files.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     root: RootOption = None,
     config: ConfigOption = None,
 ) -> None:

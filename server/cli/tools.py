@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
+from server.cli.terminal.options import (
+    ConfigOption,
+    DataDirOption,
+    FunctionsOption,
+    JsonOption,
+    RootOption,
+)
 from server.cli.terminal.screen import print_json, say
 from server.mcp.visible import visible, visible_lines
 from tools.core.errors import NotFoundError
@@ -26,7 +32,7 @@ DESCRIPTION_CHARACTERS = 300
 
 def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
     name: Annotated[str | None, typer.Argument(help="Show this tool's schemas.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     source: Annotated[
         bool, typer.Option("--source", help="Print the source of a tool that an agent created.")
     ] = False,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from server.cli.checks.findings import Finding, judged, show
-from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+from server.cli.terminal.options import ConfigOption, DataDirOption, JsonOption, RootOption
 from server.cli.terminal.screen import print_json
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def doctor(
     repair: Annotated[
         bool, typer.Option("--repair", help="Repair what can be repaired, then check.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     root: RootOption = None,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,

@@ -238,7 +238,7 @@ def _answer(store: ApprovalStore, question: Approval, settings: Settings, consen
     if consent is Consent.FOR_A_WHILE:
         seconds = settings.approvals.grant_seconds
         store.grant(question.asked, by=COMMAND_LINE, seconds=seconds)
-        typer.echo(f"approved, and {_line(question.asked.rule)} for {seconds / 60:.0f} minutes")
+        typer.echo(f"approved, and {visible(question.asked.rule)} for {seconds / 60:.0f} minutes")
     elif consent in REFUSALS:
         typer.echo("denied, to the rest of the program too" if consent in TO_PROGRAMS else "denied")
     else:
@@ -272,13 +272,13 @@ def _list(store: ApprovalStore) -> None:
     waiting, grants = store.waiting(), store.grants()
     now = time.time()
     for each in waiting:
-        shown = _line(" ".join(each.asked.shown.split()))[:SHOWN_CHARACTERS]
+        shown = visible(" ".join(each.asked.shown.split()))[:SHOWN_CHARACTERS]
         left = max(each.expires - now, 0)
         line = f"{each.ticket[:8]}  {each.asked.tool}  {shown}  ({left:.0f} s left)"
         typer.echo(wrapped(line))
     for grant in grants:
         left = max(grant.expires - now, 0) / 60
-        line = f"{grant.grant_id[:8]}  allowed: {_line(grant.rule)}  ({left:.0f} min left)"
+        line = f"{grant.grant_id[:8]}  allowed: {visible(grant.rule)}  ({left:.0f} min left)"
         typer.echo(wrapped(line))
     if not waiting and not grants:
         typer.echo("No questions are waiting, and nothing is allowed for a while.")
@@ -288,28 +288,28 @@ def _whole(question: Approval, settings: Settings) -> str:
     from server.mcp.visible import visible_lines
 
     asked = question.asked
-    who = _line(asked.client) or "an agent"
+    who = visible(asked.client) or "an agent"
     lines = [
-        f"{question.ticket[:8]}  {who} ({_line(asked.identity.user_id)}) wants {asked.tool}",
-        f"  in {_line(asked.root)}",
+        f"{question.ticket[:8]}  {who} ({visible(asked.identity.user_id)}) wants {asked.tool}",
+        f"  in {visible(asked.root)}",
         *(f"    {line}" for line in visible_lines(asked.shown).split("\n")),
-        f"  asked because: {_line(asked.reason)}",
+        f"  asked because: {visible(asked.reason)}",
     ]
     if asked.program is not None:
         lines += _of_program(asked.program)
     if asked.rule:
-        lines.append(f"  similar calls: {_line(asked.rule)}")
+        lines.append(f"  similar calls: {visible(asked.rule)}")
     for letter, offer in zip("ab", _offers(question, settings), strict=False):
         lines.append(f"  always ({letter}): {_rules(offer)}")
     return "\n".join(map(wrapped, lines))
 
 
 def _of_program(offer: ProgramOffer) -> list[str]:
-    lines = [f"  called by {_line(offer.name)}, which may make {offer.more} more calls"]
+    lines = [f"  called by {visible(offer.name)}, which may make {offer.more} more calls"]
     if "p" in _to_program(offer):
-        lines.append(f"  these calls (p): {_line(offer.same)}, {offer.more} more at most")
+        lines.append(f"  these calls (p): {visible(offer.same)}, {offer.more} more at most")
     if "t" in _to_program(offer):
-        lines.append(f"  the tool (t): {_line(offer.whole)}, {offer.more} more at most")
+        lines.append(f"  the tool (t): {visible(offer.whole)}, {offer.more} more at most")
     return lines
 
 
@@ -323,8 +323,4 @@ def _named(store: ApprovalStore, prefix: str) -> Approval:
 
 
 def _rules(offer: tuple[str, ...]) -> str:
-    return _line(" and ".join(offer))
-
-
-def _line(text: str) -> str:
-    return visible(text)
+    return visible(" and ".join(offer))

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import anyio
 import typer
 
-from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
+from server.cli.terminal.options import (
+    ConfigOption,
+    DataDirOption,
+    FunctionsOption,
+    JsonOption,
+    RootOption,
+)
 from server.cli.terminal.screen import print_json
 from tools.core.errors import InvalidArgumentsError
 from tools.policy.verdict import Containment, Decision, Verdict
@@ -54,7 +60,7 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
         typer.Option("--write", help="Write suggested rules to the settings, after a question."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Answer that question by yes.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     functions: FunctionsOption = None,
     root: RootOption = None,
     data_dir: DataDirOption = None,

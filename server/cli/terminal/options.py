@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["ConfigOption", "DataDirOption", "FunctionsOption", "RootOption"]
+__all__ = ["ConfigOption", "DataDirOption", "FunctionsOption", "JsonOption", "RootOption"]
 
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Settings file (TOML).")
@@ -28,3 +28,4 @@ FunctionsOption = Annotated[
         help="Python file whose functions become tools, or a directory of them; may be repeated.",
     ),
 ]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
