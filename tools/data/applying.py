@@ -19,12 +19,15 @@ from tools.sandbox.files.sandbox import Sandbox
 if TYPE_CHECKING:  # a start runs none
     from tools.data.running.readiness import ReadyRecipe
 
-__all__ = ["MOST_SECONDS", "apply_recipe"]
+__all__ = ["MOST_SECONDS", "DryRun", "Seconds", "apply_recipe"]
 
 MOST_SECONDS = 21_600
 """How long a run may take."""
 
 PLAN_BYTES = 1_000_000
+
+DryRun = Annotated[bool, Field(description="Try it on the first 1,000 rows, and write nothing")]
+Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS, description="It is ended then")]
 
 
 async def _check(arguments: Mapping[str, Any], context: RequestContext) -> None:
@@ -72,12 +75,8 @@ async def apply_recipe(
     plan_path: Annotated[
         str, Field(min_length=1, max_length=4_096, description="A plan that plan_save wrote")
     ],
-    dry_run: Annotated[
-        bool, Field(description="Try it on the first 1,000 rows, and write nothing")
-    ] = False,
-    timeout_seconds: Annotated[
-        float, Field(gt=0, le=MOST_SECONDS, description="It is ended then")
-    ] = 3_600,
+    dry_run: DryRun = False,
+    timeout_seconds: Seconds = 3_600,
     confirm: Annotated[
         bool, Field(description="Ask the user for the approval that the plan requires")
     ] = False,
@@ -91,7 +90,7 @@ async def apply_recipe(
     from tools.data.running.runs import run_recipe
 
     plan, ready = await _ready(context, plan_path, dry_run=dry_run)
-    on_cluster = plan.recipe.system.executor_type != "default"
+    on_cluster = plan.recipe.on_cluster
     if (plan.approval_required or on_cluster) and not (confirm or dry_run):
         why = "runs on a cluster, where nothing confines it" if on_cluster else "says so"
         raise ApprovalRequiredError(

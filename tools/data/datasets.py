@@ -12,7 +12,7 @@ from tools.core.context import RequestContext
 from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
 from tools.data.answers.datasets import DatasetFields, DatasetInspection, fields_of, shown
 from tools.data.answers.runs import CleanedDataset
-from tools.data.applying import MOST_SECONDS
+from tools.data.applying import MOST_SECONDS, DryRun, Seconds
 
 __all__ = ["clean_dataset", "inspect_dataset", "list_dataset_fields"]
 
@@ -44,11 +44,9 @@ async def inspect_dataset(
     context: RequestContext, dataset_source: DatasetPath, sample_size: SampleSize = 20
 ) -> DatasetInspection:
     """Tells form, size and fields of a data set, where its texts are, and its first rows."""
-    from tools.data.checks.rows import Rows
     from tools.data.running.looking import look_at
 
     seen = await look_at(context, dataset_source, sample_size)
-    text_key = Rows(tuple(seen.rows), is_whole=False).longest_text()
     return DatasetInspection(
         path=dataset_source,
         form=seen.form,
@@ -58,8 +56,8 @@ async def inspect_dataset(
         files=seen.files,
         rows=seen.count,
         about_rows=seen.about,
-        text_key=text_key,
-        repeated=_repeated(seen.rows, text_key),
+        text_key=seen.text_key,
+        repeated=_repeated(seen.rows, seen.text_key),
         looked=seen.looked or len(seen.rows),
         not_readable=len(seen.broken),
         first_not_readable=list(map(str, seen.broken[:SHOWN_BROKEN])),
@@ -120,14 +118,10 @@ async def clean_dataset(
     text_key: Annotated[
         str | None, Field(max_length=256, description="Default: the field with the longest texts")
     ] = None,
-    dry_run: Annotated[
-        bool, Field(description="Try it on the first 1,000 rows, and write nothing")
-    ] = False,
+    dry_run: DryRun = False,
     overwrite: Annotated[bool, Field(description="Replace files that are there")] = False,
     keep_stats: Annotated[bool, Field(description="Write what filters computed too")] = False,
-    timeout_seconds: Annotated[
-        float, Field(gt=0, le=MOST_SECONDS, description="It is ended then")
-    ] = 3_600,
+    timeout_seconds: Seconds = 3_600,
 ) -> CleanedDataset:
     """Mends texts of a data set and drops empty, garbled and repeated rows, with a report.
 

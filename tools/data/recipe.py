@@ -28,6 +28,7 @@ __all__ = [
     "Step",
     "SystemSpec",
     "as_yaml",
+    "faults_of",
 ]
 
 Executor = Literal["default", "ray", "ray_partitioned"]
@@ -205,6 +206,11 @@ class Recipe(ToolModel):
     process: ProcessSpec
     system: SystemSpec = Field(default_factory=SystemSpec)
 
+    @property
+    def on_cluster(self) -> bool:
+        """Whether a Ray cluster runs it."""
+        return self.system.executor_type != "default"
+
     def to_config(self) -> dict[str, Any]:
         """The recipe as Data-Juicer's configuration, without what has its default."""
         dataset = self.dataset.model_dump(exclude_none=True)
@@ -333,10 +339,14 @@ def _step(entry: object) -> object:
 
 
 def _unreadable(error: ValidationError) -> InvalidArgumentsError:
-    wrong = "; ".join(
+    return InvalidArgumentsError(
+        f"This is no recipe ({faults_of(error)}).", next_actions=["Put the named keys right."]
+    )
+
+
+def faults_of(error: ValidationError) -> str:
+    """Returns which keys are wrong, and how."""
+    return "; ".join(
         f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
         for each in error.errors(include_url=False)[:10]
-    )
-    return InvalidArgumentsError(
-        f"This is no recipe ({wrong}).", next_actions=["Put the named keys right."]
     )

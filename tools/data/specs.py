@@ -25,6 +25,7 @@ from tools.data.recipe import (
     ProcessSpec,
     Step,
     SystemSpec,
+    faults_of,
 )
 
 __all__ = [
@@ -202,11 +203,7 @@ def _dataset_spec(values: dict[str, Any]) -> DatasetSpec:
     try:
         return DatasetSpec.model_validate(values)
     except ValidationError as error:
-        wrong = "; ".join(
-            f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
-            for each in error.errors(include_url=False)
-        )
         others = ", ".join(DatasetSpec.model_fields)
         raise InvalidArgumentsError(
-            f"options do not fit ({wrong}).", next_actions=[f"Known are {others}."]
+            f"options do not fit ({faults_of(error)}).", next_actions=[f"Known are {others}."]
         ) from None

@@ -11,6 +11,7 @@ import typer
 from server.cli.terminal.options import ConfigOption, DataDirOption
 
 if TYPE_CHECKING:
+    from server.settings import Settings
     from tools.data.running.environment import DataEnvironment, Extent
 
 __all__ = ["remove", "setup"]
@@ -32,9 +33,10 @@ def setup(
 ) -> None:
     """Install Data-Juicer in an environment of its own; run it again to resume."""
     from server.cli.terminal.interruption import run, stoppable
+    from server.composition.data import data_environment
     from tools.data.running.environment import Extent
 
-    environment = _environment(data_dir, config)
+    environment = data_environment(_settings(data_dir, config), os.environ)
     extent = Extent.FULL if full else Extent.MINIMAL
     if dry_run:
         _tell(environment, extent)
@@ -47,11 +49,11 @@ def setup(
 def remove(data_dir: DataDirOption = None, config: ConfigOption = None) -> None:
     """Remove Data-Juicer, and what runs kept that can go on; data sets and recipes stay."""
     from server.cli.terminal.interruption import run, stoppable
-    from server.composition.data import data_checkpoints
-    from server.settings.sources import load
+    from server.composition.data import data_checkpoints, data_environment
 
-    data_checkpoints(load({"data_dir": data_dir}, config_file=config)).clear()
-    environment = _environment(data_dir, config)
+    settings = _settings(data_dir, config)
+    data_checkpoints(settings).clear()
+    environment = data_environment(settings, os.environ)
     with stoppable("Run it again to remove the rest."):
         removed = run(partial(environment.remove, _report))
     typer.echo(f"Removed {environment.path}." if removed else "Data-Juicer is not set up.")
@@ -74,8 +76,7 @@ async def _report(line: str) -> None:
     typer.echo(line, err=True)
 
 
-def _environment(data_dir: DataDirOption, config: ConfigOption) -> DataEnvironment:
-    from server.composition.data import data_environment
+def _settings(data_dir: DataDirOption, config: ConfigOption) -> Settings:
     from server.settings.sources import load
 
-    return data_environment(load({"data_dir": data_dir}, config_file=config), os.environ)
+    return load({"data_dir": data_dir}, config_file=config)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from server.cli.datasets.places import relative
-from server.cli.datasets.verbs import Form, TextKey, export
+from server.cli.datasets.verbs import Form, Overwrite, TextKey, export
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
 
@@ -48,9 +48,7 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
         Path | None,
         typer.Option("--recipe", exists=True, dir_okay=False, help="Run what a split has written."),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace files that are there.")
-    ] = False,
+    overwrite: Overwrite = False,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:

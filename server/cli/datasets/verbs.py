@@ -19,7 +19,7 @@ from server.cli.terminal.options import ConfigOption, DataDirOption
 if TYPE_CHECKING:
     from server.app import App
 
-__all__ = ["Form", "TextKey", "clean", "dedupe", "export", "inspect"]
+__all__ = ["Form", "Overwrite", "TextKey", "clean", "dedupe", "export", "inspect"]
 
 Files = Annotated[
     list[Path],

@@ -29,10 +29,10 @@ def media_steps(recipe: Recipe, catalogue: Catalogue) -> list[Step]:
 
 def media_limits(recipe: Recipe, catalogue: Catalogue) -> Iterator[InvalidArgumentsError]:
     """Why `apply_recipe` does not run a recipe whose operators read such files."""
-    executor = recipe.system.executor_type
     folder = media_folder(recipe.dataset.export_path)
     for step in media_steps(recipe, catalogue):
-        if executor != "default":
+        if recipe.on_cluster:
+            executor = recipe.system.executor_type
             yield InvalidArgumentsError(
                 f"executor_type: {executor} does not get the files that {step.name} reads.",
                 next_actions=["Run it with executor_type: default."],

@@ -15,7 +15,7 @@ from tools.core.calling.words import Action
 from tools.core.context import RequestContext
 from tools.core.errors import ConflictError, InvalidArgumentsError, NotFoundError
 from tools.data.answers.runs import CleanedDataset, RunReport, WrittenFile
-from tools.data.checks.rows import Rows, is_directory
+from tools.data.checks.rows import is_directory
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, Step, SystemSpec
 from tools.data.running.defaults import KEEP_ALL, cleaning_steps, deduplicating_steps
 from tools.data.running.looking import TEXTS, Seen, look_at
@@ -77,7 +77,7 @@ async def clean(  # each is one choice of the caller
         raise InvalidArgumentsError(
             f"{source} has no rows ({seen.size} bytes).", next_actions=["Give a file with some."]
         )
-    key = text_key or Rows(tuple(seen.rows), is_whole=False).longest_text()
+    key = text_key or seen.text_key
     if key is None:
         raise InvalidArgumentsError(
             f"No field of {source} holds texts.",

@@ -12,7 +12,7 @@ from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.data.answers.datasets import Form
 from tools.data.checks.parquet import check_parquet
-from tools.data.checks.rows import first_rows, is_directory
+from tools.data.checks.rows import Rows, first_rows, is_directory
 from tools.data.running.staging import Stage, files_of
 from tools.data.worker.entries import Entry
 from tools.sandbox.files.sandbox import Sandbox
@@ -49,6 +49,11 @@ class Seen:
     about: int | None = None
     broken: tuple[Entry, ...] = ()
     looked: int = 0
+
+    @property
+    def text_key(self) -> str | None:
+        """The field with the longest texts; None where none has a text."""
+        return Rows(tuple(self.rows), is_whole=False).longest_text()
 
 
 async def look_at(context: RequestContext, path: str, sample: int) -> Seen:

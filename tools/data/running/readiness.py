@@ -41,17 +41,16 @@ def check_ready(recipe: Recipe, sandbox: Sandbox, *, dry_run: bool) -> ReadyReci
         ConflictError: If it would replace what it reads, or add to what a folder holds.
         ToolError: As `Sandbox.check_write`, if its result cannot be written.
     """
-    executor = recipe.system.executor_type
-    if executor != "default" and dry_run:
+    if recipe.on_cluster and dry_run:
         raise InvalidArgumentsError(
-            f"dry_run: executor_type {executor} always runs on all rows.",
+            f"dry_run: executor_type {recipe.system.executor_type} always runs on all rows.",
             next_actions=["Try it with executor_type: default, or on a file with fewer rows."],
         )
     _check_source(recipe, sandbox)
     for limit in media_limits(recipe, bundled()):
         raise limit
     export = recipe.dataset.export_path
-    if executor != "default":
+    if recipe.on_cluster:
         _check_new(sandbox, export)
         export = f"{export}/part"
     if not dry_run:

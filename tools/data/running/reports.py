@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from tools.core.invisible import visible_controls
-from tools.data.answers.runs import RunReport, ShownRow, WrittenFile
+from tools.data.answers.runs import RunReport, WrittenFile
 from tools.data.release import VERSION
 
 __all__ = ["reconciled", "to_json", "to_markdown", "to_svg"]
@@ -72,9 +72,9 @@ def to_markdown(report: RunReport, source: WrittenFile, recipe: str, chart: str)
         lines += ["", "## The first errors", ""]
         lines += [f"- {operator}: {_plain(error)}" for operator, error in errors]
     lines += ["", "## Some rows that were dropped", ""]
-    lines += [f"- row {row.row}, by {row.operator}: {_quoted(row)}" for row in report.dropped]
+    lines += [f"- row {row.row}, by {row.operator}: {_plain(row.text)}" for row in report.dropped]
     lines += ["", "## Some rows that were kept", ""]
-    lines += [f"- row {row.row}: {_quoted(row)}" for row in report.kept]
+    lines += [f"- row {row.row}: {_plain(row.text)}" for row in report.kept]
     return ("\n".join(lines) + "\n").encode()
 
 
@@ -98,10 +98,6 @@ def to_svg(report: RunReport) -> bytes:
             f'<text x="{_LEFT + wide + 6}" y="{top + 15}">{rows}</text>',
         ]
     return "\n".join([*parts, "</g>\n</svg>\n"]).encode()
-
-
-def _quoted(row: ShownRow) -> str:
-    return _plain(row.text)
 
 
 def _plain(text: str) -> str:

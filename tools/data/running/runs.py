@@ -55,7 +55,6 @@ async def run_recipe(
         ToolError: As the methods of Sandbox, and for what an operator failed of.
     """
     recipe, dry_run = ready.recipe, ready.dry_run
-    on_cluster = recipe.system.executor_type != "default"
     workers = await workers_of(context.machine)
     resuming = None
     with anyio.move_on_after(seconds):
@@ -75,12 +74,12 @@ async def run_recipe(
             if media_steps(recipe, bundled()):  # their copies are elsewhere in the next run
                 place_folders(config, directory)
                 asked["files"] = await _media(asked, recipe, stage, workers, context)
-            elif not (dry_run or on_cluster):
+            elif not (dry_run or recipe.on_cluster):
                 runs_on = await anyio.to_thread.run_sync(workers.runs_on)
                 keys = keys_of(config, directory, stage.content, runs_on)
             resuming = Resuming(workers.checkpoints, keys, directory)
             is_own = bool(recipe.process.custom_operator_paths)
-            ask = partial(workers.ask, alone=is_own, free=on_cluster)
+            ask = partial(workers.ask, alone=is_own, free=recipe.on_cluster)
             answer = await _resumable(ask, asked, resuming, recipe, context)
             deliver = partial(stage.deliver, recipe.dataset.export_path, overwrite=overwrite)
             report = await _delivered(deliver, answer, dry_run=dry_run)
