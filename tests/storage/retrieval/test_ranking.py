@@ -170,6 +170,7 @@ def _hit(*, dense: float | None, lexical: float, around: Around | None = None) -
         score=0.5,
         dense=dense,
         lexical=lexical,
+        told=0.0,
         coverage=0.0,
         surroundings=None if around is None else around.score,
         surroundings_weight=0.0 if around is None else around.weight,

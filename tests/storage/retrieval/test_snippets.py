@@ -27,6 +27,16 @@ def test_the_sentences_that_answer_are_shown_in_their_order_with_what_is_left_ou
     assert both == "… The heron eats fish. … A heron is grey."
 
 
+def test_a_sentence_that_answers_in_other_words_is_shown() -> None:
+    text = (
+        "The changing rooms were painted last summer. "
+        "Towels are handed out at the entrance every day. "
+        "You may cancel your membership with a notice of thirty days. "
+        "Dogs have to wait outside, whatever their size."
+    )
+    assert "cancel your membership" in shown("How can someone quit the club?", text, 90)
+
+
 def test_a_heading_says_what_its_sentences_are_about_unless_it_is_shown_already() -> None:
     text = f"{FILLER * 3}\n\n## Tyres\n\nSix to eight bar.\n\n## Oil\n\n{FILLER * 3}"
     assert "Tyres: Six to eight bar." in shown("pressure of tyres", text, 80)
