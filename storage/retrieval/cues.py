@@ -81,13 +81,15 @@ def cues_of(query: str, now: float) -> Cues:
 def names_in(query: str) -> frozenset[str]:
     """Words with a capital where no sentence begins, times left out; in German these are nouns.
 
-    Chinese has no capitals: there, whatever has one is a name.
+    Chinese has no capitals: there, whatever has one is a name. So is, wherever it stands, what has
+    a digit besides ("GRP-205").
     """
+    within = query
     if not is_spaceless(query):
-        query = "" if query.isupper() else re.sub(_FIRST_WORD, " ", query)
-    return frozenset(
-        word for word in terms_of(query).values() if word[0].isupper() and not _is_time(word)
-    )
+        within = "" if query.isupper() else re.sub(_FIRST_WORD, " ", query)
+    identifiers = [word for word in terms_of(query).values() if any(map(str.isdigit, word))]
+    words = (*terms_of(within).values(), *identifiers)
+    return frozenset(word for word in words if word[0].isupper() and not _is_time(word))
 
 
 def dates_of(query: str, now: float) -> tuple[tuple[NamedDate | Span, ...], tuple[Distance, ...]]:

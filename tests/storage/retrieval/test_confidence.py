@@ -181,6 +181,16 @@ def test_what_is_asked_of_somebody_not_named_is_hardly_answered(
     assert best("Until when did Ingrid Falk study mathematics in Uppsala?") < 0.1
 
 
+def test_what_is_asked_of_another_number_is_hardly_answered(library: Library) -> None:
+    shelf = library.shelf(ANN)
+    text = "The gripper of ticket GRP-118 drops boxes when it is cold. Fixed by a new seal."
+    shelf.add(NewContext(raw_type="text", raw_id="a", title="Tickets", text=text))
+    while library.indexer.step():
+        pass
+    assert shelf.search("How was GRP-118 fixed?", ANY, 1).hits
+    assert not shelf.search("How was GRP-205 fixed?", ANY, 1).hits
+
+
 def test_an_entry_of_the_session_answers_only_where_it_is_likely_to(
     library: Library, shelf: Shelf
 ) -> None:

@@ -59,6 +59,7 @@ def test_some_questions_ask_for_a_time(query: str, asks: bool) -> None:
         ("WHERE IS BERLIN", set()),
         ("who is caroline", set()),
         ("Wo liegt der Schlüssel?", {"Schlüssel"}),
+        ("GRP-205 status of E-3419", {"GRP-205", "E-3419", "E"}),
         ("北京在哪里", set()),
         ("TUMAS的主席叫什么名字", {"TUMAS"}),
     ],
