@@ -268,7 +268,8 @@ class SearchHit:
             one that the order goes by.
         dense: Cosine similarity to the query, -1 to 1; None while it is not embedded.
         lexical: BM25 score, 0 and up.
-        told: The same in words that stand in it alone: what it says, whatever the library's size.
+        told: The same over what a word counts that stands in no other chunk: how many rare words'
+            worth it has, whatever the size of the library.
         coverage: Share of the query's words that stand in it, 0 to 1, each weighed by its idf.
         surroundings: How well the turns beside it, its session and its date fit, 0 to 1; None
             where none of them counts.

@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.static import StaticEmbedder
@@ -98,9 +97,7 @@ def snippets(question: str, passages: Sequence[Passage], characters: int) -> lis
     counts = Counter(term for terms in told for term in terms)
     pieces = sum(len(each.pieces) for each in texts)
     weights = {term: math.log1p(pieces / count) for term, count in counts.items()}
-    choices = [_Choice(each, weights, characters) for each in texts]
-    near = wanted.nearness([each.to_choose_from() for each in choices])
-    return [each.text(beside) for each, beside in zip(choices, near, strict=True)]
+    return [_Choice(each, weights, characters).text() for each in texts]
 
 
 class _Wanted:
@@ -117,17 +114,16 @@ class _Wanted:
         words = [word for word in text.split() if self._may_have(word.rstrip(".,;:!?"))]
         return self._terms.intersection(tokenize(" ".join(words))) if words else frozenset()
 
-    def nearness(self, texts: Sequence[Sequence[str]]) -> list[list[float]]:
-        """How near each piece of some texts is in meaning, 0 and up; 0 where it cannot be told."""
-        unknown = [[0.0] * len(pieces) for pieces in texts]
+    def nearness(self, texts: Sequence[str]) -> list[float]:
+        """How near each text is in meaning, 0 and up; 0 where that cannot be told."""
+        unknown = [0.0] * len(texts)
         if not self._terms or is_spaceless(self._question):
             return unknown
-        try:  # all at once: it takes a third of the time
-            vectors = self._embedder.embed_passages([self._question, *chain(*texts)])
+        try:
+            own, *vectors = self._embedder.embed_passages([self._question, *texts])
         except StorageUnavailableError:
             return unknown  # words still tell
-        near = iter(max(float(each) - UNRELATED, 0.0) for each in vectors[1:] @ vectors[0])
-        return [list(islice(near, len(pieces))) for pieces in texts]
+        return [max(float(own @ each) - UNRELATED, 0.0) for each in vectors]
 
     def _may_have(self, word: str) -> bool:
         is_plain = word.isascii() and word.isalpha() and (word.islower() or word.istitle())
@@ -140,11 +136,16 @@ class _Text:
     def __init__(self, passage: Passage, wanted: _Wanted) -> None:
         self.pieces = pieces_of(passage.text, prose=passage.prose)
         self.place = passage.place
+        self._wanted = wanted
         self.spaceless = not passage.text.isascii() and is_spaceless(passage.text)
         self.terms = [wanted.in_text(piece.text) for piece in self.pieces]
         beside = [f"{piece.heading}\n{piece.lead}" for piece in self.pieces]
         terms = {said: wanted.in_text(said) for said in set(beside)}
         self.around = [terms[said] for said in beside]
+
+    def nearness(self) -> list[float]:
+        """Returns how near each piece is in meaning."""
+        return self._wanted.nearness([piece.text for piece in self.pieces])
 
 
 class _Choice:
@@ -155,19 +156,14 @@ class _Choice:
         self._pieces = text.pieces
         self._weights = weights
         self._characters = characters // 2 if text.spaceless else characters
-        self._whole = self._shown(range(len(self._pieces)))
 
-    def to_choose_from(self) -> list[str]:
-        """Returns the pieces; none where the passage is shown whole."""
-        is_whole = len(self._whole) <= self._characters
-        return [] if is_whole else [piece.text for piece in self._pieces]
-
-    def text(self, near: Sequence[float]) -> str:
-        """Returns what is shown, with how near each piece is that could be chosen."""
-        if not near:
-            return self._whole
+    def text(self) -> str:
+        """Returns what is shown."""
+        whole = self._shown(range(len(self._pieces)))
+        if len(whole) <= self._characters:
+            return whole
         chosen: list[int] = []
-        left = self._scores(near)
+        left = self._scores()
         top = max(left.values()) or 1.0
         while left:
             best = max(left, key=left.__getitem__)
@@ -184,9 +180,9 @@ class _Choice:
                 return self._clipped(self._pieces[best].text)
         return self._shown(chosen)
 
-    def _scores(self, near: Sequence[float]) -> dict[int, float]:
+    def _scores(self) -> dict[int, float]:
         """What each piece would tell, in the order of the text."""
-        text = self._text
+        text, near = self._text, self._text.nearness()
         scores = {}
         for index, (own, around) in enumerate(zip(text.terms, text.around, strict=True)):
             words = self._sum(own) + AROUND * self._sum(around - own)
