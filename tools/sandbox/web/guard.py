@@ -111,7 +111,7 @@ class AddressGuard:
             stream = await _first_to_answer(await self.check(host, port), port)
         try:
             self._check_far(host, port, stream.extra(SocketAttribute.raw_socket))  # noqa: S610  # it is no query
-        except RefusedAddressError:
+        except (RefusedAddressError, OSError):  # such as that the peer has gone already
             await anyio.aclose_forcefully(stream)
             raise
         return stream
@@ -132,7 +132,7 @@ class AddressGuard:
                 continue
             try:
                 self._check_far(host, port, connection)
-            except RefusedAddressError:
+            except (RefusedAddressError, OSError):
                 connection.close()
                 raise
             return connection

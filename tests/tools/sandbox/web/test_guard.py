@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import gc
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import chain, permutations, repeat
 from typing import Any
 
@@ -167,6 +170,31 @@ async def test_what_nobody_answers_says_why() -> None:
         await guard.connect("127.0.0.1", port, timeout=5)
     with pytest.raises(OSError, match="refused"):
         guard.connect_blocking("127.0.0.1", port, timeout=5)
+
+
+async def test_a_peer_that_is_gone_at_once_leaves_no_connection_open() -> None:
+    def reset() -> None:
+        with suppress(OSError):  # until the listener is closed
+            while True:
+                peer, _ = listener.accept()
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                peer.close()
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    guard = AddressGuard([f"127.0.0.1:{port}"])
+    thread = threading.Thread(target=reset, daemon=True)
+    thread.start()
+    for _ in range(3_000):  # of which some are gone between the connection and the look at it
+        with suppress(OSError):
+            await (await guard.connect("127.0.0.1", port, timeout=5)).aclose()
+    for _ in range(3_000):
+        with suppress(OSError):
+            guard.connect_blocking("127.0.0.1", port, timeout=5).close()
+    listener.shutdown(socket.SHUT_RDWR)
+    thread.join()
+    listener.close()
+    gc.collect()  # what is left open warns now
 
 
 async def test_an_unknown_name_is_an_error_of_the_system() -> None:
