@@ -31,6 +31,9 @@ UNRELATED = 0.1
 AFTER, BEFORE = 0.3, 0.2
 """What standing beside a chosen sentence counts, as a share of the best score."""
 
+LEAST = 0.2
+"""What a sentence beside the best has to tell, as a share of that one."""
+
 USUAL = 120
 """Characters of a sentence; a longer one has words by chance."""
 
@@ -168,7 +171,7 @@ class _Choice:
         while left:
             best = max(left, key=left.__getitem__)
             value = left.pop(best)
-            if chosen and value <= 0:
+            if chosen and value < LEAST * top:
                 break
             more = sorted([*chosen, best])
             if len(self._shown(more)) <= self._characters:
