@@ -13,10 +13,10 @@ from dataclasses import replace
 from storage.database import Database
 from storage.errors import StorageUnavailableError
 from storage.index.embed_queue import Priority, take_rough
+from storage.index.embedders.base import understands
 from storage.index.embedders.static import StaticEmbedder
 from storage.index.embedding_models import Embedding, passage
 from storage.index.rough import Rough, as_bytes
-from storage.tokenize import is_spaceless
 
 __all__ = ["FirstPass"]
 
@@ -44,7 +44,9 @@ class FirstPass:
         if not rows:
             return False
         texts = {row["seq"]: passage(*row[1:]) for row in rows}
-        vectors = self._vectors({seq: text for seq, text in texts.items() if self._reads(text)})
+        vectors = self._vectors(
+            {seq: text for seq, text in texts.items() if understands(self._embedder, text)}
+        )
         with self._database.write() as connection:
             for seq in texts:
                 _keep(connection, seq, vectors.get(seq))
@@ -52,16 +54,13 @@ class FirstPass:
 
     def of_query(self, embedding: Embedding, query: str) -> Embedding:
         """A query's embedding with its rough vector, where the embedder can make one."""
-        if not self._reads(query):
+        if not understands(self._embedder, query):
             return embedding
         try:
             vector = self._embedder.embed_query(query)
         except StorageUnavailableError:
             return embedding
         return replace(embedding, rough=Rough(vector, embedding.floor))
-
-    def _reads(self, text: str) -> bool:
-        return self._embedder.cjk or not is_spaceless(text)
 
     def _vectors(self, texts: dict[int, str]) -> dict[int, bytes]:
         try:

@@ -28,12 +28,12 @@ from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.base import Embedder
+from storage.index.embedders.base import Embedder, understands
 from storage.index.embedding_models import Models
 from storage.models import SearchHit, SearchResult
 from storage.retrieval.crossencoder import CrossEncoder, Reading
 from storage.retrieval.cues import names_in
-from storage.retrieval.ranking import UnifiedHit, understands
+from storage.retrieval.ranking import UnifiedHit
 from storage.retrieval.snippets import Passage, snippets
 from storage.tokenize import fold_accents, terms_of
 

@@ -76,8 +76,8 @@ class Matched:
         weights: dict[str, float] = {}
         for term, weight in index.weights(words).items():  # a word with several terms is the rarest
             weights[words[term]] = max(weight, weights.get(words[term], 0.0))
-        told = {word: each * _telling(word) for word, each in weights.items()}
-        weights = {word: each for word, each in told.items() if each} or weights
+        telling = {word: each * _telling(word) for word, each in weights.items()}
+        weights = {word: each for word, each in telling.items() if each} or weights
         rarest = index.idf(1)
         named = {term: word for term, word in words.items() if word in names}
         if not named:  # most often, and sessions may be long

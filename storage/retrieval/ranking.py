@@ -17,12 +17,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from storage.index.embedders.base import DEFAULT_FLOOR, Embedder
+from storage.index.embedders.base import DEFAULT_FLOOR, Embedder, understands
 from storage.memory.models import Entry
 from storage.models import SearchHit
 from storage.retrieval.routing import MEMORY
 from storage.retrieval.sameness import can_say_the_same
-from storage.tokenize import is_spaceless, terms_of
+from storage.tokenize import terms_of
 
 __all__ = [
     "ALPHA",
@@ -35,7 +35,6 @@ __all__ = [
     "distinct",
     "fuse",
     "rerank",
-    "understands",
     "with_entries",
 ]
 
@@ -81,11 +80,6 @@ class Around:
     def blend(self, own: float) -> float:
         """A chunk's own score and that of its surroundings in one, 0 to 1."""
         return (own + self.weight * self.score) / (1 + self.weight)
-
-
-def understands(embedder: Embedder, text: str) -> bool:
-    """Whether an embedder was made for the script of a text."""
-    return embedder.cjk or not is_spaceless(text)
 
 
 def balance(

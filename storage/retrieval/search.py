@@ -17,7 +17,7 @@ from storage.contexts.contexts import newest_chunks
 from storage.contexts.filters import Selection, compile_filter
 from storage.database import Database
 from storage.errors import StorageUnavailableError, VectorIndexError
-from storage.index.embedders.base import DEFAULT_FLOOR
+from storage.index.embedders.base import DEFAULT_FLOOR, understands
 from storage.index.embedding_models import (
     Embedding,
     Models,
@@ -41,7 +41,6 @@ from storage.retrieval.ranking import (
     Around,
     balance,
     fuse,
-    understands,
 )
 from storage.retrieval.surroundings import Surroundings
 from storage.tokenize import terms_of, tokenize

@@ -11,11 +11,17 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from storage.errors import StorageUnavailableError
+from storage.index.embedders.base import understands
 from storage.index.embedders.static import StaticEmbedder
 from storage.reading.plain_text import Piece, is_prose, is_unspaced, pieces_of, plain_line
 from storage.tokenize import is_spaceless, terms_of, tokenize
+
+if TYPE_CHECKING:
+    from storage.index.embedders.base import Vectors
 
 __all__ = ["LEFT_OUT", "Passage", "snippets"]
 
@@ -120,13 +126,17 @@ class _Wanted:
     def nearness(self, texts: Sequence[str]) -> list[float]:
         """How near each text is in meaning, 0 and up; 0 where that cannot be told."""
         unknown = [0.0] * len(texts)
-        if not self._terms or is_spaceless(self._question):
+        if not self._terms or not understands(self._embedder, self._question):
             return unknown
         try:
-            own, *vectors = self._embedder.embed_passages([self._question, *texts])
+            similarities = self._embedder.embed_passages(texts) @ self._vector
         except StorageUnavailableError:
             return unknown  # words still tell
-        return [max(float(own @ each) - UNRELATED, 0.0) for each in vectors]
+        return [max(float(each) - UNRELATED, 0.0) for each in similarities]
+
+    @cached_property
+    def _vector(self) -> Vectors:
+        return self._embedder.embed_query(self._question)
 
     def _may_have(self, word: str) -> bool:
         is_plain = word.isascii() and word.isalpha() and (word.islower() or word.istitle())

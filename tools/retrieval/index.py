@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from storage.tokenize import is_spaceless, tokenize
+from storage.index.embedders.base import understands
+from storage.tokenize import tokenize
 from tools.core.invisible import encodable
 from tools.retrieval.clauses import clauses_of
 from tools.retrieval.fields import ANALYSIS, fields_of, terms_of
@@ -202,7 +203,7 @@ class ToolIndex:
         for part in self._parts:
             with self._lock:
                 is_ready = part.is_ready(len(self._postings))
-            if not is_ready or (is_spaceless(text) and not part.embedder.cjk):
+            if not is_ready or not understands(part.embedder, text):
                 continue
             try:
                 found.append((part, part.embedder.embed_spans(text, spans)))

@@ -23,7 +23,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from storage.errors import StorageError
-from storage.tokenize import is_spaceless, tokenize
+from storage.index.embedders.base import understands
+from storage.tokenize import tokenize
 from tools.core.audit.redact import redacted_text
 from tools.core.invisible import encodable
 
@@ -179,7 +180,7 @@ class _Similarity:
             StorageUnavailableError: If the embedder's model cannot be had, or fails.
         """
         embedder = self._embedder
-        if embedder is None or (is_spaceless(question) and not embedder.cjk):
+        if embedder is None or not understands(embedder, question):
             return _shared_words(question, queries)
         import numpy as np
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from storage.errors import StorageError, StorageUnavailableError
+from storage.tokenize import is_spaceless
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +34,7 @@ __all__ = [
     "failures_of",
     "import_extra",
     "scaled_cosine",
+    "understands",
     "unit_rows",
 ]
 
@@ -93,6 +95,11 @@ def scaled_cosine(cosine: float, floor: float) -> float:
     by E5 two texts that have nothing in common are at 0.8. The place between floor and 1 is kept.
     """
     return 1 - (1 - cosine) * (1 - floor) / (1 - DEFAULT_FLOOR)
+
+
+def understands(embedder: Embedder, text: str) -> bool:
+    """Whether an embedder was made for the script of a text."""
+    return embedder.cjk or not is_spaceless(text)
 
 
 @dataclass(frozen=True, slots=True)
