@@ -18,12 +18,14 @@ class Yield(BaseModel):
     kilograms: float
 
 
+@tool
 def harvest(plant: str, beds: Annotated[int, Field(ge=1)] = 1) -> Yield:
     """Harvests a plant."""
     print("noise")  # noqa: T201  # it must not reach the client
     return Yield(plant=plant, kilograms=2.5 * beds)
 
 
+@tool
 async def visit(context: RequestContext, plant: str) -> float:
     """Asks how many beds there are, and harvests them."""
     beds = await context.ask(int, "How many beds?")
@@ -39,11 +41,13 @@ async def hibernate() -> None:
     await anyio.sleep_forever()
 
 
+@tool
 def weed(bed: str) -> None:
     """Weeds a bed that is not there."""
     raise FileNotFoundError(f"no such bed: {bed}")
 
 
+@tool
 async def nest(context: RequestContext) -> str:
     """Calls itself."""
     return (await context.call("nest", {})).text
@@ -61,6 +65,7 @@ def plan(season: str) -> list[Message]:
     return [Message("user", f"Plan the {season}.")]
 
 
+@tool
 async def sow(context: RequestContext, bed: str) -> None:
     """Sows in a bed, so that its plan changes."""
     await context.changed(f"garden://{bed}")

@@ -231,7 +231,7 @@ async def test_two_tools_of_one_name_are_refused() -> None:
 async def test_a_function_that_nobody_could_call_is_refused_with_what_to_change() -> None:
     module = ModuleType("untyped")
     exec("def prune(bed): ...", vars(module))  # noqa: S102  # a module of one function
-    with pytest.raises(ToolDefinitionError, match=r"prune .*annotate its parameters"):
+    with pytest.raises(ToolDefinitionError, match=r"prune .*no type for bed: annotate it"):
         await listed(module)
 
 

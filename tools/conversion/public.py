@@ -9,7 +9,14 @@ from typing import Any
 
 from tools.conversion.browsing.prompts import prompts_of
 from tools.conversion.browsing.resources import resources_of
-from tools.conversion.callables.commands import as_function, is_command, leaves, printed, registered
+from tools.conversion.callables.commands import (
+    as_function,
+    is_command,
+    leaves,
+    plain_function,
+    printed,
+    registered,
+)
 from tools.conversion.callables.dependencies import depended_on
 from tools.core.browsing.offered import Spec
 from tools.core.browsing.prompt import PROMPT_MARK
@@ -21,13 +28,15 @@ __all__ = ["common_options", "offered_by", "options_of", "public_functions", "to
 
 
 def public_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """The functions that are meant to be used from outside: by `__all__`, by mark or by name.
+    """Yields the functions that a module offers: those in `__all__`, else marked, else public ones.
 
-    One that others depend on, or that completes their arguments, is not meant by its name alone:
-    what it makes, such as a connection or a token, is for them. The commands of click that are the
-    module's own come after them.
+    A mark is a decorator of ours, or one that makes a command of click or typer. A module that has
+    any keeps its other functions to itself. Without marks, a function that others depend on, or
+    that completes their arguments, is not offered: what it makes, such as a token, is for them.
+    The module's own commands of click come last.
     """
     listed = getattr(module, "__all__", None)
+    commands = list(_commands(module))
     found: dict[int, tuple[str, Any]] = {}
     for name, value in vars(module).items():
         named = not name.startswith("_") if listed is None else name in listed
@@ -36,11 +45,15 @@ def public_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
         if _is_marked(value) or _is_function_of(module, value):
             found.setdefault(id(value), (name, value))
     functions = [value for _, value in found.values()]
+    own_commands = {id(each) for each in registered(vars(module).values())}
+    marked = {id(each) for each in functions if _is_marked(each) or id(each) in own_commands}
     others = {id(each) for each in (*depended_on(functions), *_completing(functions))}
     for name, value in found.values():
-        if listed is not None or _is_marked(value) or id(inspect.unwrap(value)) not in others:
+        # The author's choice decides where there is one: a helper's name alone offers nothing.
+        is_chosen = id(value) in marked or not (marked or commands)
+        if listed is not None or (is_chosen and id(inspect.unwrap(value)) not in others - marked):
             yield name, value
-    yield from _commands(module)
+    yield from commands
 
 
 def offered_by(
@@ -71,10 +84,11 @@ def to_call(module: ModuleType, name: str, function: Callable[..., Any]) -> Call
     Raises:
         ToolDefinitionError: If it has no types, and nobody says that it is a tool.
     """
+    if any(function is each for each in registered(vars(module).values())):
+        return printed(function)
     if not (hasattr(function, MARK) or name in getattr(module, "__all__", ())):
         _refuse_untyped(name, function)
-    is_typers = any(function is each for each in registered(vars(module).values()))
-    return printed(function) if is_typers else function
+    return function
 
 
 def common_options(module: ModuleType) -> Mapping[str, Any]:
@@ -139,13 +153,22 @@ def _is_function_of(module: ModuleType, value: object) -> bool:
 
 
 def _refuse_untyped(name: str, function: Callable[..., Any]) -> None:
-    definition = inspect.unwrap(function)
+    """Raises if nothing but a public name says that a function is a tool."""
+    if plain_function(function) is not function:  # of typer's: what it prints is its result
+        return
     try:
-        annotations = getattr(definition, "__annotations__", None)
+        signature = inspect.signature(inspect.unwrap(function))
     except NameError:  # Python 3.14 looks names up only here; the conversion tells which is missing
         return
-    if not annotations and inspect.signature(definition).parameters:
+    empty = inspect.Parameter.empty
+    bare = [
+        each.name
+        for each in signature.parameters.values()
+        if each.annotation is empty and each.default is empty
+    ]
+    missing = f"no type for {', '.join(bare)}" if bare else "no return type"
+    if bare or signature.return_annotation is inspect.Signature.empty:
         raise ToolDefinitionError(
-            f"{name} is not a tool because it has no types: annotate its parameters, or begin its "
-            "name with an underscore."
+            f"{name} is not a tool because it has {missing}: annotate it, mark it with @tool, or "
+            "begin its name with an underscore."
         )

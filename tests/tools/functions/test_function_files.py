@@ -34,7 +34,7 @@ CRAFTS = '''
         """
         return [Piece(length / parts)] * parts
 
-    def ready():
+    def ready() -> bool:
         return True
 
     def untyped(x):
@@ -87,11 +87,11 @@ async def test_commands_of_a_file_become_tools_each_once(serve: Serve) -> None:
         def rest():
             print("slept")
 
-        def plain(x: int) -> int:
-            return x
+        def token() -> str:
+            return "secret"
     """
     async with serve(source) as served:
-        assert served.names == ["bye", "dig", "plain", "rest"]
+        assert served.names == ["bye", "dig", "rest"]
         assert await served.value("bye", name="Ann") == "Bye Ann"
         assert await served.value("dig", size=3) == "dug 3"
         assert await served.value("rest") == "slept"
@@ -119,6 +119,7 @@ async def test_module_hints_and_marks_refine_what_is_known_of_a_tool(serve: Serv
 
         __tool_options__ = {"effects": ["read"], "tags": ["wood"], "timeout": 5}
 
+        @tool
         def look(at: str) -> str:
             return at
 
@@ -146,6 +147,52 @@ async def test_all_decides_what_is_public_where_there_is_one(serve: Serve) -> No
         assert served.names == ["named", "too"]
 
 
+HELPER = """
+    import click
+    import typer
+    from tools.authoring import Depends, prompt, resource, tool
+
+    def auth_headers() -> dict[str, str]:
+        return {"Authorization": "Bearer token"}
+"""
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        "@tool\n    def look() -> int: return 1",
+        "@resource('a://b')\n    def look() -> int: return 1",
+        "@prompt\n    def look() -> str: return 'Look.'",
+        "@click.command()\n    def look(): ...",
+        "app = typer.Typer()\n    @app.command()\n    def look(): ...",
+        "def look(): ...\n    __all__ = ['look']",
+        "def look(by: dict[str, str] = Depends(auth_headers)) -> int: return 1",
+    ],
+)
+async def test_a_helper_is_not_offered_where_the_author_chose(serve: Serve, chosen: str) -> None:
+    async with serve(f"{HELPER}\n    {chosen}\n") as served:
+        assert set(served.names) <= {"look"}
+        assert served.files.problems == []
+
+
+@pytest.mark.parametrize(
+    ("helper", "missing"),
+    [
+        ("def auth_headers(): return {}", "no return type"),
+        ("def auth_headers(realm: str): return {}", "no return type"),
+        ("async def auth_headers(realm) -> dict: return {}", "no type for realm"),
+        ("def auth_headers(*realms, **more) -> dict: return {}", "no type for realms, more"),
+    ],
+)
+async def test_a_function_without_marks_needs_types(
+    serve: Serve, helper: str, missing: str
+) -> None:
+    async with serve(f"{helper}\ndef look(at=1) -> int: return at") as served:
+        assert served.names == ["look"]
+        (problem,) = served.files.problems
+        assert f"auth_headers is not a tool because it has {missing}: annotate it" in problem
+
+
 async def test_what_others_depend_on_is_no_tool_unless_its_author_says_so(serve: Serve) -> None:
     source = """
         from contextlib import contextmanager
@@ -156,6 +203,7 @@ async def test_what_others_depend_on_is_no_tool_unless_its_author_says_so(serve:
         def connection(token: str = Depends(token)): yield token
         @tool
         def today() -> str: return "Monday"
+        @tool
         def beds(by=Depends(connection), day: str = Depends(today)) -> str: return f"{by} {day}"
 
         def days() -> list[str]: return ["Monday"]
@@ -246,6 +294,7 @@ async def test_a_file_can_have_any_name(serve: Serve, name: str) -> None:
 
         @tool(effects={"read"})
         def half(x: int) -> float: return x / 2
+        @tool()
         def fail(x: int) -> float: return x / 0
     """
     async with serve(source, name=name) as served:
