@@ -6,13 +6,15 @@ import html
 import json
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 from tools.core.content import EmbeddedResource
 from tools.core.result import ToolResult
+from tools.sandbox.secrets.disguises import LONGEST_ESCAPE, SEPARATORS, disguised
 
 __all__ = ["RedactingSink", "Redaction", "forms_of", "marker"]
 
@@ -33,12 +35,16 @@ class Redaction:
         self._known: set[tuple[str, str]] = set()
         self._forms: tuple[tuple[bytes, bytes], ...] = ()
         self._texts: tuple[tuple[str, str], ...] = ()
+        self._encoded: dict[str, str] = {}
 
     def learn(self, name: str, value: str) -> None:
         """Takes a value out from now on."""
         if (name, value) in self._known:
             return
         self._known.add((name, value))
+        utf8 = value.encode()
+        encoded_as = (utf8.hex(), utf8.hex().upper(), *_base64(utf8))
+        self._encoded |= dict.fromkeys(encoded_as, marker(name))
         texts = dict(self._texts) | dict.fromkeys(forms_of(value), marker(name))
         encoded = {text.encode(): shown.encode() for text, shown in texts.items()}
         forms = dict(self._forms) | encoded | _wide(value, marker(name))
@@ -50,13 +56,17 @@ class Redaction:
         """A text without the values."""
         for form, shown in self._texts:
             text = text.replace(form, shown)
+        if self._known:
+            plain = {value: marker(name) for name, value in self._known}
+            for start, end, shown in reversed(disguised(text, plain, self._encoded)):
+                text = text[:start] + shown + text[end:]
         return text
 
     def data(self, data: bytes) -> bytes:
         """Bytes without the values."""
         for form, shown in self._forms:
             data = data.replace(form, shown)
-        return data
+        return self.text(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
 
     def value(self, value: Any) -> Any:  # noqa: ANN401  # any JSON value
         """A JSON value without the values, in keys too."""
@@ -98,13 +108,29 @@ class Redaction:
 
     def unfinished(self, data: bytes) -> int:
         """How many bytes at the end of some may be the beginning of a value."""
-        held = 0
-        for form, _ in self._forms:
-            at = data.find(form[:1], max(len(data) - len(form) + 1, 0))
-            while at >= 0 and not form.startswith(data[at:]):
-                at = data.find(form[:1], at + 1)
-            held = max(held, len(data) - at if at >= 0 else 0)
-        return held
+        if not self._forms:
+            return 0
+        held = _begun(data, (form for form, _ in self._forms))
+        # An encoded value may be cut into lines, and each character of a value may be an escape.
+        tail = data[-LONGEST_ESCAPE * len(self._forms[0][0]) :]
+        begun = _begun(tail.translate(None, SEPARATORS), map(str.encode, self._encoded))
+        if begun:
+            kept = (at for at in range(len(tail) - 1, -1, -1) if tail[at] not in SEPARATORS)
+            held = max(held, len(tail) - next(islice(kept, begun - 1, None)))
+        word = re.search(rb"\S*\Z", tail)
+        is_escaped = word is not None and re.search(rb"[%&\\]", word[0])
+        return max(held, len(word[0])) if word and is_escaped else held
+
+
+def _begun(data: bytes, forms: Iterable[bytes]) -> int:
+    """Returns how many bytes at the end of some begin one of these forms."""
+    held = 0
+    for form in forms:
+        at = data.find(form[:1], max(len(data) - len(form) + 1, 0))
+        while at >= 0 and not form.startswith(data[at:]):
+            at = data.find(form[:1], at + 1)
+        held = max(held, len(data) - at if at >= 0 else 0)
+    return held
 
 
 class RedactingSink:

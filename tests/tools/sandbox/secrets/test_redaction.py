@@ -10,7 +10,7 @@ from itertools import pairwise
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tools.core.content import EmbeddedResource
@@ -78,6 +78,64 @@ def test_base64_of_any_text_around_a_value_gives_it_away_nowhere(
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         shown = redaction.text(encode(before + value.encode() + after).decode())
         assert SHOWN in shown
+
+
+def reference(character: str) -> str:
+    return f"&#{ord(character)};"
+
+
+ESCAPES = (
+    str,
+    reference,
+    lambda each: f"&#x{ord(each):X};",
+    lambda each: f"&#{ord(each):07d};",
+    html.escape,
+    lambda each: quote(each, safe=""),
+    lambda each: "".join(f"%{byte:02x}" for byte in each.encode()),
+    lambda each: "".join(f"\\x{byte:02x}" for byte in each.encode()),
+    lambda each: json.dumps(each)[1:-1],
+    lambda each: f"\\u{{{ord(each):x}}}",
+)
+SEPARATED = ("\n", "\r\n", "\n    ", "\\n", "\\\n", '"\n  "', "&#10;", "%0A", ",\n", " ")
+
+
+@given(value=VALUES, data=st.data())
+def test_a_value_is_taken_out_in_any_mixture_of_escapes(value: str, data: st.DataObject) -> None:
+    assume(not set(value) & {"&", "%", "\\"})  # they may look like the beginning of an escape
+    mixed = "".join(data.draw(st.sampled_from(ESCAPES))(each) for each in value)
+    shown = knowing(value).text(f"<a> {mixed} </a>")
+    assert shown == f"<a> {SHOWN} </a>"
+
+
+@given(value=VALUES, before=st.binary(max_size=99), width=st.integers(1, 80), data=st.data())
+def test_an_encoded_value_is_taken_out_across_lines(
+    value: str, before: bytes, width: int, data: st.DataObject
+) -> None:
+    encode = data.draw(st.sampled_from([base64.b64encode, base64.urlsafe_b64encode, bytes.hex]))
+    whole = encode(before + value.encode() + b"!")
+    text = whole if isinstance(whole, str) else whole.decode()
+    between = data.draw(st.sampled_from(SEPARATED))
+    folded = between.join(text[at : at + width] for at in range(0, len(text), width))
+    shown = knowing(value).text(folded)
+    assert SHOWN in shown
+    assert not any(form in re.sub(r"[^\w+/=-]", "", shown) for form in (value.encode().hex(), text))
+    cut = data.draw(st.integers(0, len(folded.encode())))
+    pieces = [folded.encode()[:cut], folded.encode()[cut:]]
+    assert SHOWN.encode() in in_pieces(knowing(value), pieces)
+
+
+def test_an_escaped_value_is_taken_out_across_pieces() -> None:
+    escaped = "".join(map(reference, VALUE)).encode()
+    for cut in range(len(escaped)):
+        shown = in_pieces(knowing(VALUE), [b"token: " + escaped[:cut], escaped[cut:] + b"\n"])
+        assert shown.replace(b";", b"") == f"token: {SHOWN}\n".encode()
+
+
+def test_what_only_looks_escaped_or_folded_stays_as_it_is() -> None:
+    text = "100 %41 &amp; \\x41 \\\\u0041 &#65; &nosuch; QUJD\nREVG \\u{110000} &#x110000;"
+    assert knowing("ABCDEFGHIJ").text(text) == text
+    data = b"\xff\xfe %ff \\xff \x00"
+    assert knowing(VALUE).data(data) == data
 
 
 @given(value=VALUES, cuts=st.lists(st.integers(0, 400), max_size=8), data=st.data())
