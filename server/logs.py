@@ -10,10 +10,23 @@ from logging.handlers import RotatingFileHandler
 from typing import cast
 
 from server.settings import Settings
+from tools.core.invisible import log_line
 
 __all__ = ["configure", "show"]
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s[%(process)d]: %(message)s"
+
+
+class _LineFormatter(logging.Formatter):
+    """Formats entries whose further lines are indented, and in which nothing steers a terminal.
+
+    They quote what agents, programs and other servers sent, which must not look like an entry.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Returns the lines of an entry, all but the first indented."""
+        lines = super().format(record).split("\n")
+        return "\n    ".join(log_line(line, longest=None) for line in lines)
 
 
 class _PrivateFileHandler(RotatingFileHandler):
@@ -33,7 +46,7 @@ def configure(settings: Settings) -> None:
 
     Without a writable log file it is stderr alone, with a warning that says so.
     """
-    formatter = logging.Formatter(_FORMAT)
+    formatter = _LineFormatter(_FORMAT)
     root = logging.getLogger()
     root.setLevel(logging.WARNING)
     _add(root, logging.StreamHandler(), formatter)
@@ -55,7 +68,9 @@ def configure(settings: Settings) -> None:
 
 def show() -> None:
     """Shows the log as plain lines on stderr, for a command whose user waits in front of it."""
-    logging.basicConfig(format="%(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(_LineFormatter("%(message)s"))
+    logging.basicConfig(handlers=[handler])
     logging.getLogger("toolcrib").setLevel(logging.INFO)
     logging.getLogger("toolcrib.servers").setLevel(logging.WARNING)  # theirs, not ours
     _quieten()

@@ -34,8 +34,8 @@ _PICTURES |= {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 LONGEST_LINE = 2_000
 """Characters of a message that are logged."""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
-"""Characters that end a line, move a terminal's cursor or change its colours."""
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Characters that end or reorder a line, move a terminal's cursor or change its colours."""
 
 # Strings, which `re` compiles and caches on first use: a start needs none of them.
 _EMOJI = "\u00a9\u00ae\u203c\u2049\u2100-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
@@ -112,11 +112,12 @@ def visible_controls(text: str) -> str:
     return text.replace("\r\n", "\n").translate(_PICTURES)
 
 
-def log_line(text: str) -> str:
+def log_line(text: str, longest: int | None = LONGEST_LINE) -> str:
     """Returns a text as one line of the log, in which nothing steers a terminal."""
-    more = " […]" if len(text) > LONGEST_LINE else ""
-    return _CONTROL.sub(_escaped, text[:LONGEST_LINE]) + more
+    more = " […]" if longest is not None and len(text) > longest else ""
+    return _CONTROL.sub(_escaped, text[:longest]) + more
 
 
 def _escaped(match: re.Match[str]) -> str:
-    return "\\n" if match[0] == "\n" else f"\\x{ord(match[0]):02x}"
+    code = ord(match[0])
+    return "\\n" if match[0] == "\n" else f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"  # noqa: PLR2004  # bytes

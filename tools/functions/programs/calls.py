@@ -9,7 +9,7 @@ from typing import Any
 
 from tools.answers.advice import advised
 from tools.answers.tool_cards import parameters
-from tools.core.asking.peer import Peer
+from tools.core.asking.peer import LogLevel, Peer
 from tools.core.calling.nested import ToolCall
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError, RateLimitedError, ToolError
@@ -74,7 +74,7 @@ class ProgramCalls:
         Args:
             context: What the calls are made through.
         """
-        alone = replace(context, peer=Peer(), sampler=None)
+        alone = replace(context, peer=_NoPeer(), sampler=None)
         return alone.granted(call=partial(self._answer, context))
 
     def __str__(self) -> str:
@@ -120,6 +120,13 @@ class ProgramCalls:
         made.open -= 1  # what is cancelled stays open
         made.failed += result.is_error
         return advised(result, registry, ToolCall(name, arguments))
+
+
+class _NoPeer(Peer):
+    """The peer of a program: an agent wrote it, and the server's log is not for agents."""
+
+    async def log(self, tool: str, level: LogLevel, text: str) -> None:
+        """Drops what a process says by itself: programs have no function that logs."""
 
 
 def _may_know(spec: ToolSpec, context: RequestContext) -> bool:

@@ -39,6 +39,9 @@ IDLE_SECONDS = 300.0
 MOST_AT_ONCE = 64
 """Those that run: created tools that call each other would else be as many as they like."""
 
+MOST_LOGGED = 100
+"""Lines that one process may print into the log, which its rotation would else empty."""
+
 _COMMAND = (sys.executable, "-I", "-X", "utf8", bootstrap.__file__, "confined")
 
 
@@ -82,7 +85,7 @@ class Cells:
             WorkerEndedError: It ended before it had loaded that.
         """
         group = await self._background.group()
-        sink = output or OutputLog(Path(load.path).name).feed
+        sink = output or OutputLog(Path(load.path).name, MOST_LOGGED).feed
         limited = replace(load, memory_bytes=self._memory_bytes)
         worker: Worker = await group.start(self._run, limited, sink)
         return worker

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 
 from tools.core.invisible import LONGEST_LINE, log_line
@@ -22,10 +23,12 @@ class OutputLog:
 
     Args:
         name: Whose it is.
+        most: Lines that are logged at most; the rest is counted.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, most: float = math.inf) -> None:
         self._name = name
+        self._left = most
         self._line = bytearray()
         self._second = 0
         self._logged = 0
@@ -44,11 +47,12 @@ class OutputLog:
     def _add(self) -> None:
         text = self._line.decode(errors="replace").rstrip("\r")
         self._line.clear()
-        if self._second != (now := int(time.monotonic())):
+        if self._left > 0 and self._second != (now := int(time.monotonic())):
             self._report_dropped()
             self._second, self._logged = now, 0
         self._logged += 1
-        if self._logged > LINES_A_SECOND:
+        self._left -= 1
+        if self._logged > LINES_A_SECOND or self._left < 0:
             self._dropped += 1
         else:
             logger.info("%s: %s", self._name, log_line(text))
