@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
+from server.cli.terminal.screen import echo
 
 if TYPE_CHECKING:
     from server.app import App
@@ -54,7 +55,7 @@ def call(  # noqa: PLR0913, PLR0917  # one parameter an option
     ):
         result = run(partial(_result, app, name, given, as_json=as_json is not None))
     text = json.dumps(result.structured, ensure_ascii=False) if structured else result.text
-    typer.echo(text, err=result.is_error and not structured)
+    echo(text, err=result.is_error and not structured)
     if result.is_error:
         sys.exit(1)
 

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from server.cli.terminal.screen import echo
+
 __all__ = ["COMMANDS", "app"]
 
 COMMANDS = {
@@ -79,7 +81,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"toolcrib {version('toolcrib')}")
+        echo(f"toolcrib {version('toolcrib')}")
         raise typer.Exit
 
 

@@ -12,7 +12,7 @@ import anyio
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
-from server.cli.terminal.screen import print_json
+from server.cli.terminal.screen import echo, print_json
 
 if TYPE_CHECKING:
     from tools.core.browsing.offered import Offered
@@ -59,7 +59,7 @@ def convert(
     if form is Form.MCP:
         shown += _browsed(files.offered)
     if not shown and not files.problems:
-        typer.echo(f"{path} has no public function of its own, so nothing is made of it.", err=True)
+        echo(f"{path} has no public function of its own, so nothing is made of it.", err=True)
     if shown:
         print_json(shown)
     if files.problems or not shown:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import anyio
 import typer
 
-from server.mcp.visible import visible
+from server.cli.terminal.screen import echo
+from server.mcp.visible import visible, visible_lines
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -61,7 +62,7 @@ def demo(
     with tempfile.TemporaryDirectory(prefix="toolcrib-demo-", ignore_cleanup_errors=True) as data:
         found = anyio.run(_demo, documents, Path(data), ask or [])
     if not found:
-        typer.echo(f"Error: No documents in {documents}: nothing to ask.", err=True)
+        echo(f"Error: No documents in {documents}: nothing to ask.", err=True)
         sys.exit(1)
     _print_clients(documents if folder else settings.root)
 
@@ -84,9 +85,7 @@ async def _demo(folder: Path, data_dir: Path, questions: list[str]) -> bool:
     try:
         async with Client(parameters) as client:
             tools = (await client.list_tools()).tools
-            typer.echo(
-                f"Connected over stdio, protocol {client.protocol_version}: {len(tools)} tools."
-            )
+            echo(f"Connected over stdio, protocol {client.protocol_version}: {len(tools)} tools.")
             added = await _add_documents(client, folder)
             if added:
                 top_k = 1 if folder == SAMPLE else 3
@@ -182,7 +181,7 @@ async def _ask(client: Client, question: str, top_k: int) -> None:
     asked = {"query": question, "top_k": top_k, "filters": {"kinds": ["document"]}}
     result = await client.call_tool("query", asked)
     if result.is_error:
-        console.print(Text(_message(result), "red"))
+        console.print(Text(visible(_message(result)), "red"))
     else:
         print_hits(result.structured_content or {}, question, console)
 
@@ -206,5 +205,5 @@ def _print_clients(root: Path) -> None:
     console.rule(Text("Connect a client", "bold"), align="left")
     for client in CLIENTS:
         console.print(Text.assemble((client.name, "bold"), f", {client.where}:"))
-        console.print(Text(client.snippet(command_path(), root)), soft_wrap=True)
+        console.print(Text(visible_lines(client.snippet(command_path(), root))), soft_wrap=True)
         console.print()

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
-import typer
 
 from server.app import App, build
 from server.cli.invocation import invocation, invocation_elsewhere
+from server.cli.terminal.screen import echo
 from server.composition.created import list_created
 from server.composition.registered import apis_of, discover_tools, function_files
 from server.composition.safety import make_machine
@@ -107,7 +107,7 @@ def tell_unlisted(gateway: Gateway | NoGateway) -> None:
     """Says on the standard error which servers never told what they offer."""
     names = [name for name, each in gateway.upstreams.items() if each.listing is None]
     if names:
-        typer.echo(
+        echo(
             f"What tools {', '.join(names)} may have is not known yet:"
             f" `{invocation()} servers` asks.",
             err=True,

@@ -9,7 +9,7 @@ import anyio
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, JsonOption, RootOption
-from server.cli.terminal.screen import print_json
+from server.cli.terminal.screen import echo, print_json
 
 __all__ = ["query"]
 
@@ -56,7 +56,7 @@ def query(  # noqa: PLR0913, PLR0917  # one parameter an option
             asked["source"] = source
         result = anyio.run(app.manager.execute, "query", asked, app.context)
     if result.is_error:
-        typer.echo(result.text, err=True)
+        echo(result.text, err=True)
         sys.exit(1)
     if as_json:
         print_json(result.structured)

@@ -14,7 +14,7 @@ import anyio.to_thread
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
-from server.cli.terminal.screen import console, print_json, print_line, say
+from server.cli.terminal.screen import console, echo, print_json, print_line, say
 from server.mcp.visible import visible
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _print(found: Sequence[Found]) -> None:
     from tools.answers.tool_cards import clipped_line
 
     if not found:
-        typer.echo("No tool fits; try other words, or fewer tags.", err=True)
+        echo("No tool fits; try other words, or fewer tags.", err=True)
     for rank, each in enumerate(found, start=1):
         name = visible(each.record.name)
         kind = "skill " * each.record.is_skill
@@ -191,7 +191,7 @@ def index(
             _index(app.library.catalog.records, tools_dir)
             _analyse(app)
         if forget_uses:
-            typer.echo(f"Forgot {app.library.catalog.uses.forget(app.identity)} use(s).")
+            echo(f"Forgot {app.library.catalog.uses.forget(app.identity)} use(s).")
 
 
 def _index(records: Records, given: Path) -> None:
@@ -202,14 +202,14 @@ def _index(records: Records, given: Path) -> None:
     gone = records.replace(directory, found.records)
     for each in found.skipped:
         print_line(console(), f"Warning: skipped {each.file}: {each.reason}", "yellow")
-    typer.echo(f"Indexed {len(found.records)} tool(s) from {visible(str(given))}.")
+    echo(f"Indexed {len(found.records)} tool(s) from {visible(str(given))}.")
     if gone:
-        typer.echo(f"Dropped {gone} that the files no longer describe.")
+        echo(f"Dropped {gone} that the files no longer describe.")
 
 
 def _remove(records: Records, given: Path) -> None:
     gone = records.replace(Path(os.path.realpath(given)), [])
-    typer.echo(f"Dropped {gone} tool(s) of {visible(str(given))}.")
+    echo(f"Dropped {gone} tool(s) of {visible(str(given))}.")
 
 
 def _analyse(app: App) -> None:

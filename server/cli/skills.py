@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from server.cli.terminal.options import ConfigOption, JsonOption, RootOption
-from server.cli.terminal.screen import console, print_json, print_line, say
+from server.cli.terminal.screen import console, echo, print_json, print_line, say
 from server.mcp.visible import visible, visible_lines
 
 if TYPE_CHECKING:
@@ -81,14 +81,14 @@ def _show(skill: Skill, *, as_json: bool) -> None:
     if too_many:
         print_line(console(), "It has more files or bytes than a skill may have.", "yellow")
     say("")
-    typer.echo(visible_lines(skill.text(MAIN)))
+    echo(visible_lines(skill.text(MAIN)))
     _complain([skill], ())
 
 
 def _complain(found: Sequence[Skill], left_out: Sequence[LeftOut]) -> None:
     for skill in found:
         for each in skill.problems:
-            typer.echo(f"{visible(skill.path)}: {visible(each)}", err=True)
+            echo(f"{visible(skill.path)}: {visible(each)}", err=True)
     for out in left_out:
         where = visible(out.where)
-        typer.echo(f"{where} is left out: {visible(out.why)}", err=True)
+        echo(f"{where} is left out: {visible(out.why)}", err=True)

@@ -16,7 +16,7 @@ from server.cli.terminal.options import (
     JsonOption,
     RootOption,
 )
-from server.cli.terminal.screen import print_json, say
+from server.cli.terminal.screen import echo, print_json, say
 from server.mcp.visible import visible, visible_lines
 from tools.core.errors import NotFoundError
 from tools.core.spec import ToolSpec
@@ -87,7 +87,7 @@ def _look_at_created(database: Database, user_id: str, name: str | None, *, remo
         return
     made = datetime.fromtimestamp(found.created_at).astimezone().isoformat(" ", "minutes")
     say((f"# {found.name}, version {found.version}, by {found.client}, {made}", "dim"))
-    typer.echo(visible_lines(found.source), nl=False)
+    echo(visible_lines(found.source), nl=False)
 
 
 def _described(spec: ToolSpec) -> dict[str, object]:

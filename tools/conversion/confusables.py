@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
-__all__ = ["is_mixed", "skeleton"]
+__all__ = ["is_mixed", "lookalikes", "skeleton"]
 
 _TAKEN_FOR = {
     "a": "\u0430\u03b1\u0251",
@@ -80,3 +81,41 @@ def is_mixed(name: str) -> bool:
     return not name.isascii() and any(
         _ASCII.search(word) and not _FOREIGN.isdisjoint(word) for word in _LETTERS.findall(name)
     )
+
+
+_COMMAND = re.compile(
+    r"(?:^|[|;&({`]|\b(?:sudo|env|exec|time|nohup|xargs)\s)\s*([^\s|;&(){}`]+)", re.MULTILINE
+)
+"""The words of a text that a shell would run."""
+
+_WORD = re.compile(r"[^\s\"'`|;&(){}<>=,]+")
+_HOST = re.compile(r"(.*://)?(?:[^/@]*(@))?([\w-]+(?:\.[\w-]+)+)", re.DOTALL)
+_MOST_TOLD = 3
+
+
+def lookalikes(text: str) -> str:
+    """Describes words that are not what they look like, and the ASCII form of hosts; else empty."""
+    if text.isascii():
+        return ""
+    commands = {found[1] for found in _COMMAND.finditer(text)}
+    words = dict.fromkeys(word for word in _WORD.findall(text) if not word.isascii())
+    told = list(dict.fromkeys(each for word in words for each in _told(word, word in commands)))
+    more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+    return f"Look closely: {'; '.join(told[:_MOST_TOLD])}{more}." if told else ""
+
+
+def _told(word: str, is_command: bool) -> Iterator[str]:
+    if is_mixed(word) or (is_command and skeleton(word).isascii()):
+        odd = next(each for each in word if not each.isascii())
+        name = unicodedata.name(odd, "UNNAMED").lower()
+        yield f"{word!r} has U+{ord(odd):04X} ({name})"
+    host = _HOST.match(word)
+    if host is None or host[3].isascii():
+        return
+    if host[1] or host[2] or skeleton(host[3]).isascii():  # else it may be the name of a file
+        import idna  # only where a question has such a host
+
+        try:
+            yield f"{host[3]!r} is {idna.encode(host[3].lower(), uts46=True).decode()}"
+        except idna.IDNAError:
+            yield f"{host[3]!r} is not a host name"

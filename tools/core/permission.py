@@ -253,7 +253,9 @@ class Permissions:
         return "" if decision.source == SETTINGS else self._advise(spec)
 
     def _question(self, policy: Policy, call: _Judged, decision: Decision) -> Question:
-        from tools.policy.offers import grant_for, offers_for  # only where somebody is asked
+        # Only where somebody is asked:
+        from tools.conversion.confusables import lookalikes
+        from tools.policy.offers import grant_for, offers_for
 
         spec, arguments, context, secrets = call.spec, call.arguments, call.context, call.secrets
         sent = call.sent
@@ -263,6 +265,9 @@ class Permissions:
             digest = hmac.digest(self._key, digest.encode(), "sha256").hex()
         request = secrets.text(_request(spec, arguments))
         shown = secrets.text(call.shown) or _shown(secrets.shown(arguments), sent)
+        shown = "\n".join(filter(None, [request, shown])) or "(no arguments)"
+        # First, since some clients show a line or two of a question.
+        reason = " ".join(filter(None, [lookalikes(shown), secrets.text(decision.reason)]))
         grant = grant_for(policy, spec, arguments)
         offers = offers_for(policy, spec, arguments, decision, call.containment)
         return Question(
@@ -270,8 +275,8 @@ class Permissions:
             identity=context.identity,
             client=context.client,
             digest=digest,
-            shown="\n".join(filter(None, [request, shown])) or "(no arguments)",
-            reason=secrets.text(decision.reason),
+            shown=shown,
+            reason=reason,
             grant=grant if secrets.text(grant) == grant else "",
             offers=tuple(each for each in offers if tuple(map(secrets.text, each)) == each),
             advice=self._advice(spec, decision),

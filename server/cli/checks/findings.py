@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from server.mcp.visible import visible
+
 __all__ = ["Finding", "judged", "show"]
 
 SUBJECT_COLUMNS = 17
@@ -46,7 +48,7 @@ def show(finding: Finding) -> None:
 
     mark, style = {True: ("ok", "green"), False: ("fails", "red"), None: ("", "")}[finding.ok]
     console = Console()
-    subject = finding.subject
+    subject = visible(finding.subject)
     if len(subject) > SUBJECT_COLUMNS:
         console.print(Text(subject))
         subject = ""
@@ -54,7 +56,7 @@ def show(finding: Finding) -> None:
     row.add_column(width=SUBJECT_COLUMNS)
     row.add_column(width=5)
     row.add_column(overflow="fold")
-    row.add_row(Text(subject), Text(mark, style), Text(finding.detail))
+    row.add_row(Text(subject), Text(mark, style), Text(visible(finding.detail)))
     console.print(row)
     for command in finding.commands:  # from the first column on, to be copied as it is
         console.print(Text(f"\n{command}\n"), soft_wrap=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+from server.cli.terminal.screen import echo
 from server.mcp.visible import visible
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def delete(
         if not yes:
             typer.confirm(f"Delete {_shown(document)}?", abort=True, err=True)
         shelf.delete_document(document.raw_type, document.raw_id)
-        typer.echo(f"Deleted {_shown(document)}.")
+        echo(f"Deleted {_shown(document)}.")
         if shelf.index_status().complete:  # else the vectors go when the rest is embedded
             while work(app.library):
                 pass

@@ -15,6 +15,7 @@ import anyio
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+from server.cli.terminal.screen import echo
 from server.mcp.visible import visible
 
 if TYPE_CHECKING:
@@ -179,9 +180,9 @@ def _no_source() -> typer.Exit:
     """Says which clients servers could be imported from, none of which was named."""
     from server.cli.gateway.import_servers import importable
 
-    typer.echo("Error: --from is missing: which client has the servers?", err=True)
+    echo("Error: --from is missing: which client has the servers?", err=True)
     for line in importable():
-        typer.echo(line, err=True)
+        echo(line, err=True)
     return typer.Exit(2)
 
 
@@ -261,9 +262,9 @@ def _told(
                 drain(app.library, progress)
     finally:
         if as_json:
-            typer.echo(json.dumps(tally.as_json(), ensure_ascii=False))
+            echo(json.dumps(tally.as_json(), ensure_ascii=False))
         else:
-            typer.echo("".join(f"{line}\n" for line in tally.lines()), nl=False)
+            echo("".join(f"{line}\n" for line in tally.lines()), nl=False)
 
 
 def _import_records(  # noqa: PLR0913  # the options of the command

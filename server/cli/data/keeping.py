@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption
+from server.cli.terminal.screen import echo
 from server.mcp.visible import visible
 
 __all__ = ["backup", "export", "rebuild", "restore"]
@@ -49,7 +50,7 @@ def export(
     target = target.absolute()
     with record(data_dir, config) as database, bars(console()) as progress:
         count = write(database, target, whose, counter(progress, "Exporting"))
-    typer.echo(f"Wrote {count} {things}{'' if count == 1 else 's'} to {visible(str(target))}.")
+    echo(f"Wrote {count} {things}{'' if count == 1 else 's'} to {visible(str(target))}.")
 
 
 def backup(
@@ -67,7 +68,7 @@ def backup(
     with record(data_dir, config) as database, bars(console()) as progress:
         made = back_up(database, file, force=force, on_copied=counter(progress, "Copying pages"))
     contexts = "1 context" if made.contexts == 1 else f"{made.contexts} contexts"
-    typer.echo(f"Copied {contexts} to {visible(str(made.path))} ({made.size / 1e6:.1f} MB).")
+    echo(f"Copied {contexts} to {visible(str(made.path))} ({made.size / 1e6:.1f} MB).")
 
 
 def restore(
@@ -90,9 +91,9 @@ def restore(
         aside = backup.restore(
             file, target, force=force, on_copied=counter(progress, "Copying pages")
         )
-    typer.echo(f"Restored {visible(str(target))}.")
+    echo(f"Restored {visible(str(target))}.")
     if aside is not None:
-        typer.echo(f"What was there is now in {visible(str(aside))}; restart running servers.")
+        echo(f"What was there is now in {visible(str(aside))}; restart running servers.")
     with opened(data_dir=target, config_file=config) as app, bars(console()) as progress:
         app.library.indexer.rebuild_vectors()
         drain(app.library, progress)
@@ -114,4 +115,4 @@ def rebuild(
         with bars(console()) as progress:
             done = drain(app.library, progress)
         erase(app.library.database)
-    typer.echo(f"Indexed {done.words} chunks by their words and {done.vectors} by their vectors.")
+    echo(f"Indexed {done.words} chunks by their words and {done.vectors} by their vectors.")

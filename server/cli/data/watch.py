@@ -10,6 +10,7 @@ import anyio
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+from server.cli.terminal.screen import echo
 from server.mcp.visible import visible
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def watch(
     with opened(root=root, data_dir=data_dir, config_file=config) as app:
         app.library.indexer.start()
         anyio.run(_follow, app, [path.resolve() for path in paths])
-    typer.echo("stopped")
+    echo("stopped")
 
 
 async def _follow(app: App, paths: list[Path]) -> None:
@@ -72,4 +73,4 @@ async def _follow(app: App, paths: list[Path]) -> None:
 
 
 def _say(line: str) -> None:
-    typer.echo(visible(line))
+    echo(visible(line))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption
+from server.cli.terminal.screen import echo
 
 if TYPE_CHECKING:
     from server.settings import Settings
@@ -43,7 +44,7 @@ def setup(
         return
     with stoppable("Run it again to go on: what was fetched is not fetched again."):
         made = run(partial(environment.set_up, extent, _report))
-    typer.echo(f"Data-Juicer {'is' if made else 'was already'} set up in {environment.path}.")
+    echo(f"Data-Juicer {'is' if made else 'was already'} set up in {environment.path}.")
 
 
 def remove(data_dir: DataDirOption = None, config: ConfigOption = None) -> None:
@@ -56,7 +57,7 @@ def remove(data_dir: DataDirOption = None, config: ConfigOption = None) -> None:
     environment = data_environment(settings, os.environ)
     with stoppable("Run it again to remove the rest."):
         removed = run(partial(environment.remove, _report))
-    typer.echo(f"Removed {environment.path}." if removed else "Data-Juicer is not set up.")
+    echo(f"Removed {environment.path}." if removed else "Data-Juicer is not set up.")
 
 
 def _tell(environment: DataEnvironment, extent: Extent) -> None:
@@ -64,16 +65,16 @@ def _tell(environment: DataEnvironment, extent: Extent) -> None:
     from tools.data.release import VERSION
     from tools.data.running.environment import PINNED, Extent
 
-    typer.echo(f"{environment.path} would have {SIZES[extent]}:")
+    echo(f"{environment.path} would have {SIZES[extent]}:")
     if extent is Extent.FULL:
-        typer.echo(f"py-data-juicer[all]=={VERSION} with all that it needs")
+        echo(f"py-data-juicer[all]=={VERSION} with all that it needs")
     else:
-        typer.echo(f"py-data-juicer=={VERSION}")
-        typer.echo(PINNED.read_text(encoding="utf-8").rstrip())
+        echo(f"py-data-juicer=={VERSION}")
+        echo(PINNED.read_text(encoding="utf-8").rstrip())
 
 
 async def _report(line: str) -> None:
-    typer.echo(line, err=True)
+    echo(line, err=True)
 
 
 def _settings(data_dir: DataDirOption, config: ConfigOption) -> Settings:

@@ -12,6 +12,7 @@ from server.cli.datasets.places import relative
 from server.cli.datasets.verbs import Form, Overwrite, TextKey, export
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
+from server.cli.terminal.screen import echo
 
 if TYPE_CHECKING:
     from server.settings import Settings
@@ -78,10 +79,10 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
             given = [SplitRecipe(source=str(file), **told) for file in rows]
         with stoppable("Run the same command again, with --overwrite if parts are there."):
             for each in given:
-                typer.echo(_split(settings, each, overwrite=overwrite).to_text())
+                echo(_split(settings, each, overwrite=overwrite).to_text())
     except ToolError as error:
         words = Words(invocation(), TYPED)
-        typer.echo(ToolFailure.of(error, words).to_text(), err=True)
+        echo(ToolFailure.of(error, words).to_text(), err=True)
         sys.exit(1)
 
 

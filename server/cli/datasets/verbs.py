@@ -15,6 +15,7 @@ import typer
 from server.cli.datasets.places import relative
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
+from server.cli.terminal.screen import echo
 
 if TYPE_CHECKING:
     from server.app import App
@@ -174,7 +175,7 @@ async def _made(app: App, name: str, asked: Sequence[Mapping[str, Any]]) -> list
         moved = _relative(given, here)
         manager = anywhere if moved is None else beneath
         result = await manager.execute(name, moved or given, context)
-        typer.echo(result.text, err=result.is_error)
+        echo(result.text, err=result.is_error)
         if not (terminal.is_terminal or result.is_error):  # which has shown no progress
             source, first = (moved or given)["dataset_source"], result.text.partition("\n")[0]
             print_line(terminal, f"{source}: {first.removeprefix(f'{source}: ')}")

@@ -15,7 +15,7 @@ import typer
 from pydantic import ValidationError
 
 from server.cli.invocation import invocation
-from server.cli.terminal.screen import print_json
+from server.cli.terminal.screen import echo, print_json
 from server.clients.files import fitted
 from server.composition.apis import make_descriptions, options_of
 from server.composition.safety import make_machine
@@ -135,7 +135,7 @@ def import_openapi(wanted: WantedApi, config: Path | None, *, as_json: bool) -> 
         print_json({"settings": str(file.path), "written": not wanted.dry_run, **found.as_json()})
         return
     for line in _told(found, settings, file.path, dry_run=wanted.dry_run):
-        typer.echo(visible(line))
+        echo(visible(line))
 
 
 def _found(wanted: WantedApi, settings: Settings, descriptions: Descriptions) -> _Found:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from server.cli.gateway.reached import reached_by
 from server.cli.invocation import invocation
-from server.cli.terminal.screen import print_json
+from server.cli.terminal.screen import echo, print_json
 from server.clients.dialects import DIALECTS, ClientFile, Dialect, dialect_of, files_of
 from server.clients.entries import InvalidEntryError, Translation, translated
 from server.clients.files import Named, fitted, named_servers, parse
@@ -117,10 +117,10 @@ def import_servers(wanted: Wanted, config: Path | None, *, as_json: bool) -> Non
         print_json(_as_json(found, file.path, written=not wanted.dry_run))
     else:
         for line in _told(found, files, file.path, dry_run=wanted.dry_run):
-            typer.echo(line)
+            echo(line)
         if not settings.source_of("servers").startswith((str(file.path), "default")):
             origin = settings.source_of("servers")
-            typer.echo(f"They have no effect while servers come from the {origin}.")
+            echo(f"They have no effect while servers come from the {origin}.")
     if not found.taken and not any(each.fine for each in found.left_out):
         sys.exit(1)
 

@@ -11,7 +11,7 @@ import typer
 
 from server.cli.gateway.inspection import Inspected, Quarantined
 from server.cli.invocation import invocation
-from server.cli.terminal.screen import forget_typed, wrapped
+from server.cli.terminal.screen import echo, forget_typed, wrapped
 from server.mcp.visible import visible
 from server.upstream.safety.pins import difference, lines
 from storage.approvals import ApprovalStore
@@ -23,7 +23,7 @@ __all__ = ["approve", "check_person", "review"]
 def check_person() -> None:
     """An agent's shell has no terminal; what is accepted is accepted by a person at one."""
     if not sys.stdin.isatty():
-        typer.echo("Tools are approved by a person at a terminal, and this is not one.", err=True)
+        echo("Tools are approved by a person at a terminal, and this is not one.", err=True)
         raise typer.Exit(1)
 
 
@@ -73,7 +73,7 @@ def _chosen(seen: Inspected, tools: Sequence[str], *, every: bool) -> Sequence[Q
     if unknown or not tools:
         waiting = ", ".join(each.exposed for each in seen.quarantined) or "nothing"
         problem = f"{unknown[0]!r} is not in quarantine" if unknown else "Name a tool, or --all"
-        typer.echo(f"{problem}; of {seen.server} there is: {waiting}.", err=True)
+        echo(f"{problem}; of {seen.server} there is: {waiting}.", err=True)
         raise typer.Exit(1)
     return [by_name[name] for name in dict.fromkeys(tools)]
 
@@ -107,4 +107,4 @@ def _show(tool: Quarantined, pins: Pins) -> None:
 
 def _say(line: str) -> None:
     """One line; what cannot be seen in it is marked."""
-    typer.echo(wrapped(visible(line)))
+    echo(wrapped(visible(line)))

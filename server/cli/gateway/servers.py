@@ -10,7 +10,7 @@ import typer
 
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
-from server.cli.terminal.screen import print_json, say
+from server.cli.terminal.screen import echo, print_json, say
 from server.mcp.visible import visible
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
     settings = load({"data_dir": data_dir}, config_file=config)
     if action is not Action.LIST and name not in settings.servers:
         known = ", ".join(settings.servers) or "none"
-        typer.echo(f"{name!r} is not a server in the settings; there are: {known}.", err=True)
+        echo(f"{name!r} is not a server in the settings; there are: {known}.", err=True)
         raise typer.Exit(1)
     if action is Action.APPROVE:
         check_person()
@@ -124,10 +124,10 @@ def _print_none(settings: Settings) -> None:
     """What there is to do where the settings name no other server."""
     from server.cli.gateway.import_servers import importable
 
-    typer.echo("No other MCP server is set up yet. Import those of a client, or name one in")
-    typer.echo(f"{visible(str(settings.config_file))}:\n\n{EXAMPLE}\n")
+    echo("No other MCP server is set up yet. Import those of a client, or name one in")
+    echo(f"{visible(str(settings.config_file))}:\n\n{EXAMPLE}\n")
     for line in importable():
-        typer.echo(line)
+        echo(line)
 
 
 def _lines(facts: Mapping[str, Any]) -> Iterator[str]:

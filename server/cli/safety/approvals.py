@@ -16,7 +16,7 @@ import typer
 
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
-from server.cli.terminal.screen import forget_typed, wrapped
+from server.cli.terminal.screen import echo, forget_typed, wrapped
 from server.mcp.visible import visible
 from server.settings_error import SettingsError
 from tools.core.client import Consent
@@ -88,7 +88,7 @@ def approvals(  # noqa: PLR0913, PLR0917  # one parameter an option
             case Action.WATCH | Action.LIST:
                 _list(store)
             case Action.SHOW:
-                typer.echo(_whole(_named(store, ticket), settings))
+                echo(_whole(_named(store, ticket), settings))
             case Action.APPROVE:
                 _check_person()
                 consent = Consent.FOR_A_WHILE if for_a_while else Consent.ONCE
@@ -115,7 +115,7 @@ def _opened(data_dir: Path | None, config: Path | None) -> Iterator[tuple[Approv
 def _check_person() -> None:
     """An agent's shell has no terminal; what is approved is approved by a person at one."""
     if not sys.stdin.isatty():
-        typer.echo("Approvals are given by a person at a terminal, and this is not one.", err=True)
+        echo("Approvals are given by a person at a terminal, and this is not one.", err=True)
         raise typer.Exit(1)
 
 
@@ -126,9 +126,9 @@ def _approve(
     choices = _choices(question, settings)
     if consent not in choices.values():
         option = f"--{consent.replace('_', '-')}"
-        typer.echo(f"No rule is offered for this call; approve it without {option}.", err=True)
+        echo(f"No rule is offered for this call; approve it without {option}.", err=True)
         raise typer.Exit(1)
-    typer.echo(_whole(question, settings))
+    echo(_whole(question, settings))
     forget_typed()
     typer.confirm(ASKED[consent], abort=True)
     _must(_answer(store, question, settings, consent))
@@ -141,7 +141,7 @@ def _must(succeeded: bool) -> None:
 
 def _watch(store: ApprovalStore, settings: Settings) -> None:
     """Shows each question as it comes, until Ctrl-C."""
-    typer.echo("Questions from agents appear here. Press Ctrl-C to stop.")
+    echo("Questions from agents appear here. Press Ctrl-C to stop.")
     with _present(store):
         skipped: set[str] = set()
         while True:
@@ -150,7 +150,7 @@ def _watch(store: ApprovalStore, settings: Settings) -> None:
                 time.sleep(POLL_SECONDS)
                 continue
             question = waiting[0]
-            typer.echo("\n" + _whole(question, settings))
+            echo("\n" + _whole(question, settings))
             choice = _choice(question, settings)
             if choice is Consent.NONE:
                 skipped.add(question.ticket)
@@ -230,7 +230,7 @@ def _answer(store: ApprovalStore, question: Approval, settings: Settings, consen
 
     said = answered(consent, question.asked.program)
     if not store.answer(question.ticket, by=COMMAND_LINE, **said):
-        typer.echo(f"{question.ticket[:8]} is answered already, or has expired.", err=True)
+        echo(f"{question.ticket[:8]} is answered already, or has expired.", err=True)
         return False
     if consent in ALWAYS:
         rules = _offers(question, settings)[ALWAYS.index(consent)]
@@ -238,11 +238,11 @@ def _answer(store: ApprovalStore, question: Approval, settings: Settings, consen
     if consent is Consent.FOR_A_WHILE:
         seconds = settings.approvals.grant_seconds
         store.grant(question.asked, by=COMMAND_LINE, seconds=seconds)
-        typer.echo(f"approved, and {visible(question.asked.rule)} for {seconds / 60:.0f} minutes")
+        echo(f"approved, and {visible(question.asked.rule)} for {seconds / 60:.0f} minutes")
     elif consent in REFUSALS:
-        typer.echo("denied, to the rest of the program too" if consent in TO_PROGRAMS else "denied")
+        echo("denied, to the rest of the program too" if consent in TO_PROGRAMS else "denied")
     else:
-        typer.echo(f"approved, for {'this program' if consent in TO_PROGRAMS else 'one call'}")
+        echo(f"approved, for {'this program' if consent in TO_PROGRAMS else 'one call'}")
     return True
 
 
@@ -252,18 +252,18 @@ def _allow_always(rules: tuple[str, ...], settings: Settings) -> bool:
     try:
         allow_always(settings, rules)
     except (SettingsError, OSError, ValueError) as error:
-        typer.echo(f"approved, for one call only: {error}", err=True)
+        echo(f"approved, for one call only: {error}", err=True)
         return False
-    typer.echo(f"approved, and {_rules(rules)} from now on, in {settings.config_file}")
+    echo(f"approved, and {_rules(rules)} from now on, in {settings.config_file}")
     return True
 
 
 def _revoke(store: ApprovalStore, name: str) -> None:
     if not name:
-        typer.echo(f"Name the grant: see `{invocation()} approvals list`.", err=True)
+        echo(f"Name the grant: see `{invocation()} approvals list`.", err=True)
         raise typer.Exit(1)
     count = store.revoke(name)
-    typer.echo(f"{count} revoked")
+    echo(f"{count} revoked")
     if not count:
         raise typer.Exit(1)
 
@@ -275,13 +275,13 @@ def _list(store: ApprovalStore) -> None:
         shown = visible(" ".join(each.asked.shown.split()))[:SHOWN_CHARACTERS]
         left = max(each.expires - now, 0)
         line = f"{each.ticket[:8]}  {each.asked.tool}  {shown}  ({left:.0f} s left)"
-        typer.echo(wrapped(line))
+        echo(wrapped(line))
     for grant in grants:
         left = max(grant.expires - now, 0) / 60
         line = f"{grant.grant_id[:8]}  allowed: {visible(grant.rule)}  ({left:.0f} min left)"
-        typer.echo(wrapped(line))
+        echo(wrapped(line))
     if not waiting and not grants:
-        typer.echo("No questions are waiting, and nothing is allowed for a while.")
+        echo("No questions are waiting, and nothing is allowed for a while.")
 
 
 def _whole(question: Approval, settings: Settings) -> str:
@@ -318,7 +318,7 @@ def _named(store: ApprovalStore, prefix: str) -> Approval:
     if len(found) == 1:
         return found[0]
     problem = "is not a question" if not found else f"could be {len(found)} questions"
-    typer.echo(f"{prefix!r} {problem}; see `{invocation()} approvals list`.", err=True)
+    echo(f"{prefix!r} {problem}; see `{invocation()} approvals list`.", err=True)
     raise typer.Exit(1)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from server.cli.terminal.options import ConfigOption, DataDirOption
+from server.cli.terminal.screen import echo
 from server.mcp.visible import visible
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def log(  # noqa: PLR0913, PLR0917  # one parameter an option
         for entry in entries:
             show(entry)
         if last and not entries:
-            typer.echo(f"No such call in {visible(str(path))}.", err=True)
+            echo(f"No such call in {visible(str(path))}.", err=True)
         while follow:
             time.sleep(POLL_INTERVAL)
             for entry in filter(wanted, trail.news()):
@@ -94,10 +95,10 @@ def log(  # noqa: PLR0913, PLR0917  # one parameter an option
     except KeyboardInterrupt:
         pass
     except OSError as error:
-        typer.echo(f"Error: the audit log cannot be read: {error}", err=True)
+        echo(f"Error: the audit log cannot be read: {error}", err=True)
         raise typer.Exit(1) from None
     if trail.unreadable:
-        typer.echo(f"Lines that cannot be read: {trail.unreadable}.", err=True)
+        echo(f"Lines that cannot be read: {trail.unreadable}.", err=True)
 
 
 def _wanted(given: dict[str, str], outcome: str | None, since: float | None) -> Wanted:
@@ -138,7 +139,7 @@ def _moment(text: str) -> float:
 
 
 def _shown_json(entry: dict[str, Any]) -> None:
-    typer.echo(json.dumps(entry, separators=(",", ":")))
+    echo(json.dumps(entry, separators=(",", ":")))
 
 
 def _shown(console: Console) -> Callable[[dict[str, Any]], None]:

@@ -19,7 +19,7 @@ from server.cli.terminal.options import (
     JsonOption,
     RootOption,
 )
-from server.cli.terminal.screen import print_json
+from server.cli.terminal.screen import echo, print_json
 from tools.core.errors import InvalidArgumentsError
 from tools.policy.verdict import Containment, Decision, Verdict
 
@@ -86,7 +86,7 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
     registry = tools_of(settings, tool)
     made = make_policy(settings, registry, settings.policy)
     for warning in _warnings(made, registry):
-        typer.echo(f"Warning: {warning}", err=True)
+        echo(f"Warning: {warning}", err=True)
     if action is Action.TEST:
         shown = _tested(made, registry, tool, arguments, partial(_containment, settings, confined))
     else:
@@ -94,7 +94,7 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
     if as_json:
         print_json(shown)
     else:
-        typer.echo("\n".join(_lines(shown)))
+        echo("\n".join(_lines(shown)))
 
 
 def _tested(

@@ -13,7 +13,7 @@ import typer
 from server.cli.invocation import invocation
 from server.cli.safety.project import Project, look_at
 from server.cli.safety.suggested import suggested
-from server.cli.terminal.screen import forget_typed, print_json
+from server.cli.terminal.screen import echo, forget_typed, print_json
 from server.composition.current_policy import counting_file
 from server.mcp.visible import visible
 from server.settings import SettingsError
@@ -52,7 +52,7 @@ def suggest(settings: Settings, *, write: bool, yes: bool, as_json: bool) -> Non
     if as_json:
         print_json({"kinds": project.kinds, **_values(groups)})
     elif not write:
-        typer.echo(_shown(settings, project, groups))
+        echo(_shown(settings, project, groups))
     if write:
         _write(settings, groups, yes=yes, quiet=as_json)
 
@@ -62,11 +62,11 @@ def _write(settings: Settings, groups: Sequence[ListEntries], *, yes: bool, quie
     file = SettingsFile(settings.config_file)
     missing = list(_missing(groups, file.values))
     if not missing:
-        typer.echo(visible(f"{file.path} has all of these rules."), err=quiet)
+        echo(visible(f"{file.path} has all of these rules."), err=quiet)
         return
     text = file.with_entries(missing)
     if not quiet:
-        typer.echo("\n".join(map(visible, _difference(file, text))))
+        echo("\n".join(map(visible, _difference(file, text))))
     forget_typed()
     if not yes and not typer.confirm(visible(f"Write this into {file.path}?"), err=quiet):
         raise typer.Exit(1)
@@ -78,9 +78,9 @@ def _write(settings: Settings, groups: Sequence[ListEntries], *, yes: bool, quie
             )
         file.write(text)
     number = counted(sum(len(each.entries) for each in missing), "entry")
-    typer.echo(visible(f"Added {number} to {file.path}."), err=quiet)
+    echo(visible(f"Added {number} to {file.path}."), err=quiet)
     for line in (*_counting(settings, missing), *_unconfined(settings)):
-        typer.echo(line, err=True)
+        echo(line, err=True)
 
 
 def _counting(settings: Settings, added: Sequence[ListEntries]) -> Iterator[str]:

@@ -12,7 +12,7 @@ import typer
 
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
-from server.cli.terminal.screen import forget_typed, wrapped
+from server.cli.terminal.screen import echo, forget_typed, wrapped
 from server.mcp.visible import visible, visible_lines
 from tools.answers.directory import counted
 from tools.sandbox.files.text_files import unicode_name
@@ -85,7 +85,7 @@ def undo(  # noqa: PLR0913, PLR0917  # one parameter an option
         wanted = ChangeFilter(root=history.root, call=call or "", since=after)
         found = history.own.find(wanted)
         if not found:
-            typer.echo(f"No such change in {visible(history.root)} is kept.", err=True)
+            echo(f"No such change in {visible(history.root)} is kept.", err=True)
             raise typer.Exit(0 if listed else 1)
         if listed:
             _list(found, last)
@@ -112,16 +112,14 @@ def _history(app: App) -> CallHistory:
 def _check_one(call: str, found: Sequence[Change]) -> None:
     calls = {each.by.call for each in found}
     if len(calls) > 1:
-        typer.echo(
-            f"{call!r} could be {len(calls)} calls; see `{invocation()} undo --list`.", err=True
-        )
+        echo(f"{call!r} could be {len(calls)} calls; see `{invocation()} undo --list`.", err=True)
         raise typer.Exit(1)
 
 
 def _list(found: Sequence[Change], last: int) -> None:
     groups = groupby(found, key=lambda change: change.by.call)
     for _, (_, changes) in zip(range(last), groups, strict=False):
-        typer.echo(wrapped(_heading(list(changes))))
+        echo(wrapped(_heading(list(changes))))
 
 
 def _heading(changes: Sequence[Change]) -> str:
@@ -147,7 +145,7 @@ def _undo(
     _show(taking, steps)
     doing = [each for each in steps if each.action != "none"]
     if not doing:
-        typer.echo("Nothing to undo.", err=True)
+        echo("Nothing to undo.", err=True)
         raise typer.Exit(1)
     if not yes:
         forget_typed()
@@ -155,8 +153,8 @@ def _undo(
     done = taking.take_back(steps)
     failed = [each for each in done if each.action == "none" and each not in steps]
     for each in failed:
-        typer.echo(wrapped(f"Left {_shown(each.path)}: {visible(each.why)}"), err=True)
-    typer.echo(
+        echo(wrapped(f"Left {_shown(each.path)}: {visible(each.why)}"), err=True)
+    echo(
         f"Undid {counted(len(doing) - len(failed), 'file')}; `{invocation()} undo` takes that back."
     )
     if failed:
@@ -167,14 +165,14 @@ def _show(taking: Undo, steps: Sequence[Step]) -> None:
     left = MOST_LINES
     for step in steps:
         if step.action == "none":
-            typer.echo(wrapped(f"Leave {_shown(step.path)}: {visible(step.why)}"))
+            echo(wrapped(f"Leave {_shown(step.path)}: {visible(step.why)}"))
             continue
-        typer.echo(wrapped(f"{_WILL[step.action]} {_shown(step.path)}"))
+        echo(wrapped(f"{_WILL[step.action]} {_shown(step.path)}"))
         lines = taking.diff(step).split("\n")[2:]
         for line in lines[:left]:
-            typer.echo(wrapped(visible_lines(f"  {line}")))
+            echo(wrapped(visible_lines(f"  {line}")))
         if len(lines) > left:
-            typer.echo(f"  … and {len(lines) - left} more lines")
+            echo(f"  … and {len(lines) - left} more lines")
         left = max(left - len(lines), 0)
 
 
@@ -183,7 +181,7 @@ def _forget(history: CallHistory, wanted: ChangeFilter, count: int, *, yes: bool
     if not yes:
         typer.confirm(f"Remove for good what is kept of {what}?", abort=True)
     history.own.forget(wanted)
-    typer.echo(f"Removed what was kept of {what}: it cannot be undone any more.")
+    echo(f"Removed what was kept of {what}: it cannot be undone any more.")
 
 
 def _shown(path: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from server.cli.invocation import invocation
+from server.cli.terminal.screen import echo
 from server.settings import SettingsError
 from storage.errors import StorageError
 from tools.core.calling.words import Words
@@ -34,7 +35,7 @@ def reported() -> Iterator[None]:
         if not isinstance(cause, _KNOWN):
             raise
         words = Words(invocation(), typed={})
-        sys.stderr.write("".join(f"{line}\n" for line in _lines(cause, words)))
+        echo("\n".join(_lines(cause, words)), err=True)
         sys.exit(1)
 
 

@@ -9,16 +9,29 @@ import termios
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from server.mcp.visible import visible
+from server.mcp.visible import visible, visible_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "forget_typed", "print_json", "print_line", "say", "wrapped"]
+__all__ = ["console", "echo", "forget_typed", "print_json", "print_line", "say", "wrapped"]
 
 USUAL_COLUMNS = 80
 CONTINUED = " " * 6
 """Before the rest of a long line: deeper than any line of its own."""
+
+
+def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+    """Prints a text; on a terminal, what would steer it or hide something is marked.
+
+    Args:
+        text: The text, which may be an agent's or another server's.
+        err: Whether it goes to stderr.
+        nl: Whether a line end follows.
+    """
+    stream = sys.stderr if err else sys.stdout
+    stream.write((visible_lines(text) if stream.isatty() else text) + "\n" * nl)
+    stream.flush()
 
 
 def say(*parts: str | tuple[str, str]) -> None:
@@ -31,7 +44,8 @@ def say(*parts: str | tuple[str, str]) -> None:
     from rich.text import Text
 
     console = Console(highlight=False)
-    line = Text.assemble(*parts)
+    styled = ((part, "") if isinstance(part, str) else part for part in parts)
+    line = Text.assemble(*((visible(text), style) for text, style in styled))
     if console.is_terminal:
         rows = line.wrap(console, max(console.width - len(CONTINUED), 1))
         line = Text(f"\n{CONTINUED}").join(rows)
@@ -54,7 +68,7 @@ def print_line(where: Console, line: str, style: str = "") -> None:
 
 def print_json(value: object) -> None:
     """Prints a result for a program."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def wrapped(line: str) -> str:

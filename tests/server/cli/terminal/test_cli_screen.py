@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
 import termios
+from pathlib import Path
 
 import pytest
 
+import server.cli
 from server.cli.checks.findings import Finding, show
 
 LINE = "    A tool says that it adds two numbers, and multiplies them by a third: a-very-long-name"
@@ -78,3 +82,45 @@ def test_a_finding_with_a_long_subject_is_in_line_with_the_others(
     assert subject.strip() == "Server tickets-of-the-department"
     assert short.index("ok") == long.index("fails")
     assert short.index("/srv") == long.index("/gone")
+
+
+STEERING = "\x1b[2J\x1b]0;title\x07\u202egpj.exe\x9b31m\u2066x\u200b"
+
+
+@pytest.mark.parametrize(
+    "function", ["echo(line)", "echo(line, err=True)", "say(line)", "print_json(line)"]
+)
+def test_nothing_that_a_command_prints_steers_the_terminal(function: str) -> None:
+    code = f"from server.cli.terminal.screen import *; line = {STEERING!r}; {function}"
+    shown = "".join(on_terminal(200, code))
+    assert not re.search(r"\x1b\[2J|\x1b\]|[\x07\x9b\u202e\u2066\u200b]", shown)
+    assert "gpj.exe" in shown
+
+
+def test_a_pipe_gets_a_text_as_it_is() -> None:
+    code = f"from server.cli.terminal.screen import echo; echo({STEERING!r})"
+    piped = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert piped.stdout.decode() == STEERING + "\n"
+
+
+def test_a_stored_plan_is_harmless_on_a_terminal(tmp_path: Path) -> None:
+    arguments = json.dumps({"goal": f"goal {STEERING}", "steps": [{"title": f"step {STEERING}"}]})
+    command = ["call", "create_plan", "--json", arguments, "--data-dir", str(tmp_path)]
+    code = f"import sys; sys.argv[1:] = {command!r}; from server.cli import main; main()"
+    shown = "".join(on_terminal(200, code))
+    assert "gpj.exe" in shown
+    assert not re.search(r"[\x1b\x07\x9b\u202e\u2066\u200b]", shown)
+
+
+def test_commands_print_through_the_screen_alone() -> None:
+    cli = Path(server.cli.__file__).parent
+    printing = re.compile(
+        r"\b(?:typer|click)\.s?echo\(|(?<![\w.])print\(|sys\.std(?:out|err)\.write\("
+    )
+    found = {
+        str(path.relative_to(cli)): [
+            line for line in path.read_text().splitlines() if printing.search(line)
+        ]
+        for path in cli.rglob("*.py")
+    }
+    assert {name for name, lines in found.items() if lines} == {"serving.py"}  # its own words
