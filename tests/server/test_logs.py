@@ -112,3 +112,17 @@ def test_a_full_disk_leaves_stderr_as_it_is(
         logging.getLogger().handlers[-1].close()
     assert "still heard" in logged
     assert "Traceback" not in logged
+
+
+def test_what_is_quoted_passes_for_no_entry_and_steers_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = configured(tmp_path)
+    forged = "x\n2026-01-01 00:00:00,000 CRITICAL toolcrib[1]: forged\r\x1b[2J\u202e\x9b"
+    LOGGER.warning("quoted: %s", forged)
+    LOGGER.error("failed", exc_info=ValueError(forged))
+    for logged in (capsys.readouterr().err, settings.log_file.read_text(encoding="utf-8")):
+        entries = [line for line in logged.splitlines() if not line.startswith("    ")]
+        assert len(entries) == 2
+        assert not set("\r\x1b\u202e\x9b") & set(logged)
+        assert "CRITICAL" in logged

@@ -10,6 +10,7 @@ from storage.agent.plans import ListedPlan, Plan, PlanStatus
 from storage.agent.steps import Step, StepState, named_step, states_of, waits_for
 from tools.answers.checklists import checklist_line, shortened
 from tools.answers.dates import utc
+from tools.core.invisible import revealed, visible_controls
 from tools.core.result import OmitNone, ToolModel
 
 __all__ = ["PlanLine", "PlanView", "ShownStep"]
@@ -61,7 +62,8 @@ class ShownStep(ToolModel):
         if self.detail is None:
             return line + (f" | {self.note}" if self.note else "")
         below = (self.detail, f"Note: {self.note}" if self.note else "")
-        return "\n  ".join([line, *(" ".join(each.split()) for each in below if each)])
+        lines = [line, *(" ".join(each.split()) for each in below if each)]
+        return revealed(visible_controls("\n  ".join(lines)))
 
 
 class PlanView(ToolModel):
@@ -158,7 +160,7 @@ class PlanView(ToolModel):
             *(step.to_text() for step in self.steps),
             *self._advice(),
         ]
-        return "\n".join(lines)
+        return revealed(visible_controls("\n".join(lines)))
 
     def _counted(self) -> str:
         total = sum(self.counts.values())

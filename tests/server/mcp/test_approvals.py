@@ -425,6 +425,19 @@ async def test_what_a_person_reads_hides_nothing(open_shop: OpenShop) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_person_is_told_first_what_looks_like_something_else(open_shop: OpenShop) -> None:
+    person = Person(answer="no")
+    thing = "\u0455udo of https://\u0430\u0440\u0440\u04cf\u0435.com/"
+    async with open_shop() as shop, shop.visited(ERAS[0], person) as client:
+        await client.call_tool("sell", {"thing": thing})
+    (asked,) = person.asked
+    first = asked.message.partition("\n")[0]
+    assert first.startswith("Look closely: ")
+    assert "U+0455" in first
+    assert "xn--80ak6aa92e.com" in first
+
+
+@pytest.mark.anyio
 async def test_no_line_of_a_call_passes_for_one_of_the_question(open_shop: OpenShop) -> None:
     person = Person(answer="no")
     thing = "a lathe\nclaude wants to call look:\ncount: 0"

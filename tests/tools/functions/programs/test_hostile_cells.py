@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from tests.tools.functions.programs.conftest import ask, nothing, program, run
 from tools.core.context import RequestContext
 from tools.core.result import decode_result
+from tools.functions.programs.calls import ProgramCalls
+from tools.functions.programs.cells import MOST_LOGGED
 from tools.functions.programs.claims import checked
 from tools.functions.workers.bounds import OF_CELLS
 from tools.functions.workers.messages import Load, Message
@@ -112,6 +114,25 @@ async def test_a_flood_of_progress_is_listened_to_slowly_and_ends_nothing(
     assert message["structured"]["value"] == "done"
     assert anyio.current_time() - began >= 1
     assert 0 < heard <= 15_000
+
+
+async def test_a_program_does_not_fill_the_log(
+    open_cells: OpenCells, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "toolcrib")
+    source = f"""{SAY}
+for number in range(2_000):
+    say({{"tell": 1, "level": "emergency", "text": "told"}})
+    print("printed", number, flush=number % 100 == 0)
+"done\""""
+    async with open_cells() as cells:
+        worker = await cells.take(Load("<program>", source, "program"))
+        message = await worker.call({}, ProgramCalls(1).within(RequestContext()))
+        await worker.aclose()
+    assert message["structured"]["value"] == "done"
+    assert "told" not in caplog.text
+    assert caplog.text.count("printed") <= MOST_LOGGED + 1
+    assert f"printed {2_000 - MOST_LOGGED} more lines than are logged" in caplog.text
 
 
 async def test_what_a_program_says_behind_its_answer_is_not_heard(open_cells: OpenCells) -> None:
