@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 
@@ -24,6 +25,9 @@ UNUSED_SECONDS = 30 * 86_400.0
 MUCH_USED = 5
 """Uses from which a memory of layer 2 has proved itself; also where use weighs half a point."""
 
+
+UNIMPORTANT = 2.0
+"""Importance of what failed, as that of a call that only reads."""
 
 LAST_TOUCHED = "max(coalesce(m.last_used, 0), x.update_time)"
 """When one of `memories AS m`, the context `x`, was last used or changed."""
@@ -56,10 +60,17 @@ def raise_layer(connection: sqlite3.Connection, seq: int) -> None:
     )
 
 
+_OF_FAILURE = (
+    "(x.raw_type = 'entry' AND x.merge_count = 0"
+    " AND json_extract(x.metadata, '$.outcome') <> 'ok')"
+)
+"""A memory that an earlier version promoted from a failed call, and that nobody added to."""
+
+
 def persistable(
     connection: sqlite3.Connection, owner: Where, unused_seconds: float = UNUSED_SECONDS
 ) -> list[int]:
-    """The seqs of the memories of layer 2 that are much used, or not used for long.
+    """The seqs of the memories of layer 2 that are much used, not used for long, or failures.
 
     Args:
         connection: Of the record.
@@ -69,14 +80,19 @@ def persistable(
     rows = connection.execute(
         "SELECT x.seq FROM memories m JOIN contexts x ON x.seq = m.context_seq"
         f" WHERE {owner.sql} AND m.layer = ?"
-        f" AND (m.uses >= ? OR {LAST_TOUCHED} <= ?) ORDER BY x.seq",
+        f" AND (m.uses >= ? OR {LAST_TOUCHED} <= ? OR {_OF_FAILURE}) ORDER BY x.seq",
         (*owner.values, MemoryLayer.IMPORTANT, MUCH_USED, time.time() - unused_seconds),
     )
     return [int(row[0]) for row in rows]
 
 
 def persist(connection: sqlite3.Connection, seqs: list[int]) -> list[int]:
-    """Moves memories of layer 2 to layer 4, and says which moved."""
+    """Moves memories of layer 2 to layer 4, and says which moved; failures lose their importance."""
+    connection.execute(
+        "UPDATE contexts AS x SET importance = min(importance, ?) WHERE"
+        f" x.seq IN (SELECT value FROM json_each(?)) AND {_OF_FAILURE}",
+        (UNIMPORTANT, json.dumps(seqs)),
+    )
     return [
         seq
         for seq in seqs
