@@ -61,8 +61,7 @@ def raise_layer(connection: sqlite3.Connection, seq: int) -> None:
 
 
 _OF_FAILURE = (
-    "(x.raw_type = 'entry' AND x.merge_count = 0"
-    " AND json_extract(x.metadata, '$.outcome') <> 'ok')"
+    "(x.raw_type = 'entry' AND x.merge_count = 0 AND json_extract(x.metadata, '$.outcome') <> 'ok')"
 )
 """A memory that an earlier version promoted from a failed call, and that nobody added to."""
 
@@ -87,7 +86,7 @@ def persistable(
 
 
 def persist(connection: sqlite3.Connection, seqs: list[int]) -> list[int]:
-    """Moves memories of layer 2 to layer 4, and says which moved; failures lose their importance."""
+    """Moves memories of layer 2 to layer 4, failures as unimportant, and says which moved."""
     connection.execute(
         "UPDATE contexts AS x SET importance = min(importance, ?) WHERE"
         f" x.seq IN (SELECT value FROM json_each(?)) AND {_OF_FAILURE}",

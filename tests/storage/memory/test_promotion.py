@@ -74,7 +74,7 @@ def test_failures_are_neither_raised_by_repetition_nor_hide_what_succeeded(
     library: Library, memories: Memories
 ) -> None:
     for outcome in ("ok", "ok", "ok", "ok", "tool_failed"):
-        last = record(library, "a.md", target="a.md", importance=4.0, outcome=outcome)
+        last = record(library, "a.md", importance=4.0, outcome=outcome)
     assert [each.importance for each in library.entries.get(ANN, [last])] == [4.0]
     (made,) = memories.promote()
     assert (made.importance, made.metadata["outcome"]) == (7.0, "ok")

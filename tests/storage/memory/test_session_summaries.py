@@ -209,4 +209,4 @@ def test_what_failed_is_not_summed_up(library: Library, outcome: str) -> None:
     record(library, "yes", importance=3.0)
     ((due,), _) = memories.due_sessions(1)
     assert [entry.said for entry in due.entries] == ["yes"]
-    assert memories.keep_summary(due, "yes", "test").importance == 3.0
+    assert [each.importance for each in sum_up(memories)] == [3.0]

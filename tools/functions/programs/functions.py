@@ -11,8 +11,9 @@ from weakref import WeakKeyDictionary
 from tools.functions.programs.namespace import NAME, Namespace, ToolError
 from tools.functions.workers.channel import Channel
 from tools.functions.workers.host import serve as serve_file
-from tools.functions.workers.messages import MOST_OPEN, Load
-from tools.functions.workers.peer import CURRENT, ServerPeer
+from tools.functions.workers.messages import Load
+from tools.functions.workers.peer import ServerPeer, current_peer
+from tools.functions.workers.questions import Places
 
 __all__ = ["serve"]
 
@@ -28,10 +29,10 @@ class _Calls:
     """The calls that functions make; of one of theirs, what there is no place for waits."""
 
     def __init__(self) -> None:
-        self._places: WeakKeyDictionary[ServerPeer, asyncio.Semaphore] = WeakKeyDictionary()
+        self._places: WeakKeyDictionary[ServerPeer, Places] = WeakKeyDictionary()
 
     async def ask(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Has the server call a tool for the call that runs here."""
-        peer = CURRENT.get()
-        async with self._places.setdefault(peer, asyncio.Semaphore(MOST_OPEN)):
+        peer = current_peer()
+        async with self._places.setdefault(peer, Places()).taken():
             return await peer.answer(tool, arguments)

@@ -19,8 +19,8 @@ from tools.functions.programs.namespace import NAME, Ask, Namespace, PendingCall
 from tools.functions.programs.source import FILE, RETURN, ReturnedError, compiled
 from tools.functions.workers.bounds import TooLongError
 from tools.functions.workers.channel import Channel
-from tools.functions.workers.messages import MOST_OPEN, Load, Loaded, Message, decoded
-from tools.functions.workers.questions import Questions
+from tools.functions.workers.messages import Load, Loaded, Message
+from tools.functions.workers.questions import Places, Questions
 
 __all__ = ["run_program", "serve"]
 
@@ -44,19 +44,17 @@ def serve(channel: Channel, load: Load) -> None:
 
 
 async def _serve(channel: Channel, source: str) -> None:
-    questions = Questions(channel.send)
+    questions = Questions(channel.send, channel.during)
     with ExitStack() as running:
-        async for message in decoded(channel.chunks()):
+        async for message in channel.messages(questions):
             if "call" in message:
                 task = asyncio.create_task(_answer(channel, questions, source, message["call"]))
                 running.callback(task.cancel)
-            elif "answer" in message:
-                questions.take(message)
 
 
 async def _answer(channel: Channel, questions: Questions, source: str, call: int) -> None:
-    ask = partial(_ask, questions, asyncio.Semaphore(MOST_OPEN), call)
-    outcome = await run_program(source, ask)
+    outcome = await run_program(source, partial(_ask, questions, Places(), call))
+    questions.end(call)  # what its threads still ask
     with suppress(OSError, ValueError):  # the program may have closed it
         sys.stdout.flush()
     try:
@@ -72,14 +70,14 @@ def _result(call: int, outcome: Message) -> Message:
 
 async def _ask(
     questions: Questions,
-    places: asyncio.Semaphore,
+    places: Places,
     call: int,
     tool: str,
     arguments: Mapping[str, Any],
 ) -> Mapping[str, Any]:
     """Has the server call a tool; what there is no place for waits."""
     asked = {"tool": tool, "arguments": arguments}
-    async with places:
+    async with places.taken():
         result: Mapping[str, Any] = await questions.ask(call, asked)
     return result
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import asdict
 from typing import Any
+from weakref import WeakSet
 
 import anyio
 
@@ -15,7 +16,7 @@ from tools.core.result import ToolResult, decode_result
 from tools.functions.workers.messages import LONGEST_TOLD, Message
 from tools.functions.workers.questions import Questions, ended
 
-__all__ = ["CURRENT", "ServerPeer"]
+__all__ = ["CURRENT", "ServerPeer", "current_peer"]
 
 CURRENT: ContextVar[ServerPeer] = ContextVar("CURRENT")
 """That of the call which runs here."""
@@ -37,10 +38,12 @@ class ServerPeer(Peer):
         self._questions = questions
         self._call = call
         self._is_over = False
+        RUNNING.add(self)
 
     def end(self) -> None:
         """Answers nothing any more to what the call has left behind."""
         self._is_over = True
+        RUNNING.discard(self)
         self._questions.end(self._call)
 
     async def _ask(self, what: Message) -> Any:  # noqa: ANN401  # decoded JSON
@@ -79,3 +82,27 @@ class ServerPeer(Peer):
         """What another tool answers, as the server sends it."""
         answer: Message = await self._ask({"tool": name, "arguments": arguments})
         return answer
+
+
+RUNNING: WeakSet[ServerPeer] = WeakSet()
+"""Those of the calls that have not ended."""
+
+
+def current_peer() -> ServerPeer:
+    """That of the call which runs here; in a thread that knows of none, that of the only call.
+
+    Raises:
+        UnavailableError: If none runs, or if the thread could belong to several.
+    """
+    peer = CURRENT.get(None)
+    if peer in RUNNING:
+        return peer
+    running = list(RUNNING)
+    if len(running) == 1 and peer is None:
+        return running[0]
+    if peer is not None or not running:
+        raise ended()
+    raise UnavailableError(
+        "Several calls run, and this thread could belong to any of them.",
+        next_actions=["Start it with contextvars.copy_context().run, or use asyncio.to_thread."],
+    )
