@@ -15,7 +15,8 @@ __all__ = ["TELLING", "find_made", "place"]
 
 TELLING = Where(
     "e.outcome = 'ok' AND (e.target <> '' OR e.arguments <> '{}' OR e.said <> '')"
-    " AND NOT EXISTS (SELECT 1 FROM entry_contexts l JOIN memory_parts p ON p.memory_seq = l.context_seq"
+    " AND NOT EXISTS (SELECT 1 FROM entry_contexts l"
+    " JOIN memory_parts p ON p.memory_seq = l.context_seq"
     " WHERE l.entry_seq = e.seq)",
     (),
 )

@@ -1,4 +1,4 @@
-"""What is shown of what was found: the sentences that fit the question best; Markdown as plain text.
+"""What is shown of what was found: the sentences that fit best, those of Markdown as plain text.
 
 They fit by the question's words, and by a static embedder's rough idea of their meaning: what
 answers is often said in other words.
@@ -101,8 +101,8 @@ class Passage:
 def snippets(question: str, passages: Sequence[Passage], characters: int) -> list[str]:
     """What to show of each passage: its best sentences in their order, "…" where some are left out.
 
-    A passage that fits is shown whole: as it is where it is not Markdown. A word counts the more the rarer it is among the sentences
-    of all passages (inverse document frequency).
+    A passage that fits is shown whole, and as it is where it is not Markdown. A word counts the
+    more the rarer it is among the sentences of all passages (inverse document frequency).
 
     Args:
         question: What was asked; of an empty one the beginnings are shown.

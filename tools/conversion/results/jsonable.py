@@ -24,32 +24,72 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from tools.conversion.results.arrays import is_foreign, json_form, to_builtin
-from tools.conversion.results.attachments import media_of, note, without_data
+from tools.conversion.results.attachments import media_of, note, protocol_result, without_data
 from tools.core.content import Attachment, EmbeddedResource
 from tools.core.errors import UnsendableError
 from tools.core.invisible import encodable
 
 __all__ = [
     "MOST_ITEMS",
+    "Taken",
     "error_text",
     "is_mute",
     "ordered",
+    "sayable",
     "to_jsonable",
 ]
 
 MOST_ITEMS = 1_000_000
 """Items that are taken of something that may never end."""
+MOST_NAMED = 5
+"""Numbers without a form in JSON that are named."""
 READY = frozenset({NoneType, bool, int})
 """Types whose values are JSON as they are."""
 SIMPLE = frozenset({Decimal, UUID, complex, date, datetime, time, timedelta})
 """Types whose values pydantic makes a text of."""
 
 
+class Taken(list[Attachment]):
+    """Images and sounds taken out of a value, in which NaN and the infinities stay for `sayable`.
+
+    Attributes:
+        has_unsayable: Whether there are any of those numbers.
+    """
+
+    has_unsayable = False
+
+
+def sayable(value: Any) -> tuple[Any, str]:
+    """Returns JSON with null for NaN and the infinities, and a note that says where they were."""
+    found: list[str] = []
+    clean = _without_unsayable(value, "", found)
+    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    named = ", ".join(found[:MOST_NAMED]) + more
+    return clean, f"[Null stands for numbers that JSON does not have: {named}.]" if found else ""
+
+
+def _without_unsayable(value: Any, path: str, found: list[str]) -> Any:
+    if isinstance(value, dict):
+        parts = (
+            (key, _without_unsayable(each, f"{path}.{key}", found)) for key, each in value.items()
+        )
+        return dict(parts)
+    if isinstance(value, list):
+        return [
+            _without_unsayable(each, f"{path}.{place}", found) for place, each in enumerate(value)
+        ]
+    if not _is_unsayable(value):
+        return value
+    name = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    found.append(f"{path.removeprefix('.') or 'it'} is {name}")
+    return None
+
+
 def to_jsonable(value: Any, media: list[Attachment] | None = None) -> Any:
     """Returns a value as JSON can say it, with nothing that an encoder or a client stumbles over.
 
-    NaN and the infinities become null, bytes become Base64 (RFC 4648, section 4), sets sorted
-    lists, other collections and iterators lists, dates and durations ISO 8601, an enum's member its
+    NaN and the infinities become null, or stay where `media` are Taken. Bytes become Base64 (RFC
+    4648, section 4), sets sorted lists, other collections and iterators lists, dates and durations ISO 8601, an enum's member its
     value, an image, a sound or a resource a note (they are added to `media`), and half of a
     surrogate pair a question mark. An object of which nothing is known becomes its own text, else
     an object of its public attributes.
@@ -66,12 +106,16 @@ def ordered(items: list[Any]) -> list[Any]:
 
     NaN and the infinities are one null, which is the first.
     """
-    rest = [item for item in items if item is not None]
-    first = [None] if len(rest) < len(items) else []
+    rest = [each for each in items if each is not None and not _is_unsayable(each)]
+    first = [each for each in items if each is None or _is_unsayable(each)][:1]
     try:
         return [*first, *sorted(rest)]
     except TypeError:
         return [*first, *sorted(rest, key=to_json)]
+
+
+def _is_unsayable(value: Any) -> bool:
+    return type(value) is float and not math.isfinite(value)
 
 
 def _bounded(values: Iterable[Any]) -> Iterator[Any]:
@@ -93,7 +137,7 @@ def _plain(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one 
     if kind is str:
         return value if value.isascii() else encodable(value)
     if kind is float:
-        return value if math.isfinite(value) else None
+        return value if math.isfinite(value) else _unsayable(value, media)
     if kind is dict:
         return _object(value, media)
     if kind is list or kind is tuple:
@@ -101,6 +145,13 @@ def _plain(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one 
     if kind in SIMPLE:
         return to_jsonable_python(value)
     return _other(value, media)
+
+
+def _unsayable(value: float, media: list[Attachment]) -> float | None:
+    if not isinstance(media, Taken):
+        return None
+    media.has_unsayable = True
+    return value
 
 
 def _other(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one line a type
@@ -125,6 +176,8 @@ def _other(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one 
 def _instance(value: Any, media: list[Attachment]) -> Any:
     """The form of an object of a class that is neither builtin nor an enum."""
     if isinstance(value, BaseModel):
+        if name := protocol_result(type(value)):
+            raise UnsendableError(f"a {name} inside its result; return it by itself")
         return _plain(_taken_apart(without_data(value, media)), media)
     found = value if isinstance(value, EmbeddedResource) else media_of(value)
     if found is not None:

@@ -103,20 +103,23 @@ async def run_program(source: str, ask: Ask) -> Message:
         sys.modules[NAME] = OURS
     notes = _forgotten(waiting)
     try:
-        return {"value": _plain(value), "notes": notes}
+        plain, unsaid = _plain(value)
+        return {"value": plain, "notes": [*notes, *filter(None, [unsaid.strip("[]")])]}
     except (UnsendableError, RecursionError) as error:
         unsaid = f"What it returned is shown as text, for JSON cannot say it: {error}."
         return {"value": repr(value), "notes": [*notes, unsaid]}
 
 
-def _plain(value: object) -> object:
+def _plain(value: object) -> tuple[object, str]:
+    """A value as JSON, and what is null in it because JSON cannot say it."""
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
-        from tools.conversion.results.jsonable import to_jsonable  # heavy, and rarely needed
+        # heavy, and rarely needed
+        from tools.conversion.results.jsonable import Taken, sayable, to_jsonable
 
-        return to_jsonable(value)
-    return value
+        return sayable(to_jsonable(value, Taken()))
+    return value, ""
 
 
 async def _run(code: CodeType, namespace: Namespace) -> object:
