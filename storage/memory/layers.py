@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 
@@ -25,9 +24,6 @@ UNUSED_SECONDS = 30 * 86_400.0
 MUCH_USED = 5
 """Uses from which a memory of layer 2 has proved itself; also where use weighs half a point."""
 
-
-UNIMPORTANT = 2.0
-"""Importance of what failed, as that of a call that only reads."""
 
 LAST_TOUCHED = "max(coalesce(m.last_used, 0), x.update_time)"
 """When one of `memories AS m`, the context `x`, was last used or changed."""
@@ -86,12 +82,7 @@ def persistable(
 
 
 def persist(connection: sqlite3.Connection, seqs: list[int]) -> list[int]:
-    """Moves memories of layer 2 to layer 4, failures as unimportant, and says which moved."""
-    connection.execute(
-        "UPDATE contexts AS x SET importance = min(importance, ?) WHERE"
-        f" x.seq IN (SELECT value FROM json_each(?)) AND {_OF_FAILURE}",
-        (UNIMPORTANT, json.dumps(seqs)),
-    )
+    """Moves memories of layer 2 to layer 4, and says which moved."""
     return [
         seq
         for seq in seqs

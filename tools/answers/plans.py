@@ -61,7 +61,7 @@ class ShownStep(ToolModel):
         if self.detail is None:
             return line + (f" | {self.note}" if self.note else "")
         below = (self.detail, f"Note: {self.note}" if self.note else "")
-        return "\n  ".join([line, *(" ".join(each.split()) for each in below if each)])
+        return "\n  ".join([line, *"\n".join(filter(None, below)).splitlines()])
 
 
 class PlanView(ToolModel):

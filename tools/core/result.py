@@ -174,7 +174,7 @@ def encode_result(result: ToolResult) -> dict[str, Any]:
         "is_error": result.is_error,
         "media": [encode_block(each) for each in result.media],
         "blocks": [encode_block(each) for each in result.blocks],
-        "meta": result.meta,
+        **({"meta": result.meta} if result.meta else {}),  # no cell may send any
     }
 
 

@@ -123,7 +123,7 @@ async def test_what_was_planned_and_what_came_of_it_is_found_later(open_crib: Op
         told = await crib.text("query", query="move the shop")
         assert event in told
         assert "Completed: Move the shop" in told
-        assert "• Copy the images (completed): all 40" in told
+        assert "- Copy the images (completed): all 40" in told
 
 
 async def test_without_a_plan_a_task_is_recorded_as_done(open_crib: Opener) -> None:

@@ -107,9 +107,7 @@ def json_form(value: Any, to_jsonable: Callable[[Any], Any]) -> Any:
     """
 
     def column(series: Any) -> Any:
-        if _has_numbers(series):
-            return _numbers(series.to_numpy(), to_jsonable)
-        return to_jsonable(_listed(series))
+        return _numbers(series.to_numpy()) if _has_numbers(series) else to_jsonable(_listed(series))
 
     names = _names_of(value)
     if "DataFrame" in names and hasattr(value, "iloc"):
@@ -117,7 +115,7 @@ def json_form(value: Any, to_jsonable: Callable[[Any], Any]) -> Any:
     if "Series" in names and _is_default(getattr(value, "index", None)):
         return column(value)
     if "ndarray" in names and _has_numbers(value) and not hasattr(value, "mask"):
-        return _numbers(value, to_jsonable)
+        return _numbers(value)
     converted = to_builtin(value)
     return NotImplemented if converted is value else to_jsonable(converted)
 
@@ -223,15 +221,14 @@ def _item(value: Any) -> Any:
     return _from_array(value) if value.ndim else _from_scalar(value)
 
 
-def _numbers(array: Any, to_jsonable: Callable[[Any], Any]) -> Any:
-    """An array of numbers or booleans as JSON, all at once unless one is NaN or infinite."""
+def _numbers(array: Any) -> list[Any]:
+    """An array of numbers or booleans as JSON, all at once; NaN and the infinities are kept."""
     array = _with_dimension(array)
     if array.dtype.kind != "f":
         return list(array.tolist())
     if array.dtype.itemsize > WIDEST_FLOAT:
         array = array.astype(float)
-    numbers = list(array.tolist())
-    return numbers if sys.modules["numpy"].isfinite(array).all() else to_jsonable(numbers)
+    return list(array.tolist())
 
 
 def _duration(number: list[Any] | int | None, count: int, unit: str) -> Any:

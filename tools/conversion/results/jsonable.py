@@ -31,36 +31,50 @@ from tools.core.invisible import encodable
 
 __all__ = [
     "MOST_ITEMS",
-    "Taken",
     "error_text",
     "is_mute",
     "ordered",
     "sayable",
     "to_jsonable",
+    "to_noted",
 ]
 
 MOST_ITEMS = 1_000_000
 """Items that are taken of something that may never end."""
+UNSAYABLE = re.compile(rb"NaN|Infinity")
 MOST_NAMED = 5
 """Numbers without a form in JSON that are named."""
-READY = frozenset({NoneType, bool, int})
+READY = frozenset({NoneType, bool, int, float})
 """Types whose values are JSON as they are."""
 SIMPLE = frozenset({Decimal, UUID, complex, date, datetime, time, timedelta})
 """Types whose values pydantic makes a text of."""
 
 
-class Taken(list[Attachment]):
-    """Images and sounds taken out of a value, in which NaN and the infinities stay for `sayable`.
+def to_jsonable(value: Any, media: list[Attachment] | None = None) -> Any:
+    """Returns a value as JSON can say it, with nothing that an encoder or a client stumbles over.
 
-    Attributes:
-        has_unsayable: Whether there are any of those numbers.
+    NaN and the infinities become null, bytes become Base64 (RFC 4648, section 4), sets sorted
+    lists, other collections and iterators lists, dates and durations ISO 8601, an enum's member its
+    value, an image, a sound or a resource a note (they are added to `media`), and half of a
+    surrogate pair a question mark. An object of which nothing is known becomes its own text, else
+    an object of its public attributes.
+
+    Raises:
+        UnsendableError: If it, or something in it, has no form that could be sent.
+        RecursionError: If it contains itself or is nested too deeply.
     """
+    return sayable(_plain(value, [] if media is None else media))[0]
 
-    has_unsayable = False
+
+def to_noted(value: Any, media: list[Attachment] | None = None) -> tuple[Any, str]:
+    """The same, with a note that says where NaN and the infinities were; empty without any."""
+    return sayable(_plain(value, [] if media is None else media))
 
 
 def sayable(value: Any) -> tuple[Any, str]:
-    """Returns JSON with null for NaN and the infinities, and a note that says where they were."""
+    """Returns JSON with null in the place of NaN and the infinities, and a note of where."""
+    if type(value) is str or not UNSAYABLE.search(to_json(value, inf_nan_mode="constants")):
+        return value, ""
     found: list[str] = []
     clean = _without_unsayable(value, "", found)
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
@@ -70,35 +84,17 @@ def sayable(value: Any) -> tuple[Any, str]:
 
 def _without_unsayable(value: Any, path: str, found: list[str]) -> Any:
     if isinstance(value, dict):
-        parts = (
-            (key, _without_unsayable(each, f"{path}.{key}", found)) for key, each in value.items()
-        )
-        return dict(parts)
+        return {
+            key: _without_unsayable(each, f"{path}.{key}", found) for key, each in value.items()
+        }
     if isinstance(value, list):
-        return [
-            _without_unsayable(each, f"{path}.{place}", found) for place, each in enumerate(value)
-        ]
+        parts = enumerate(value)
+        return [_without_unsayable(each, f"{path}.{place}", found) for place, each in parts]
     if not _is_unsayable(value):
         return value
     name = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     found.append(f"{path.removeprefix('.') or 'it'} is {name}")
     return None
-
-
-def to_jsonable(value: Any, media: list[Attachment] | None = None) -> Any:
-    """Returns a value as JSON can say it, with nothing that an encoder or a client stumbles over.
-
-    NaN and the infinities become null, or stay where `media` are Taken. Bytes become Base64 (RFC
-    4648, section 4), sets sorted lists, other collections and iterators lists, dates and durations ISO 8601, an enum's member its
-    value, an image, a sound or a resource a note (they are added to `media`), and half of a
-    surrogate pair a question mark. An object of which nothing is known becomes its own text, else
-    an object of its public attributes.
-
-    Raises:
-        UnsendableError: If it, or something in it, has no form that could be sent.
-        RecursionError: If it contains itself or is nested too deeply.
-    """
-    return _plain(value, [] if media is None else media)
 
 
 def ordered(items: list[Any]) -> list[Any]:
@@ -130,14 +126,12 @@ def _bounded(values: Iterable[Any]) -> Iterator[Any]:
         yield value
 
 
-def _plain(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one line a type
+def _plain(value: Any, media: list[Attachment]) -> Any:
     kind = type(value)
     if kind in READY:
         return value
     if kind is str:
         return value if value.isascii() else encodable(value)
-    if kind is float:
-        return value if math.isfinite(value) else _unsayable(value, media)
     if kind is dict:
         return _object(value, media)
     if kind is list or kind is tuple:
@@ -145,13 +139,6 @@ def _plain(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one 
     if kind in SIMPLE:
         return to_jsonable_python(value)
     return _other(value, media)
-
-
-def _unsayable(value: float, media: list[Attachment]) -> float | None:
-    if not isinstance(media, Taken):
-        return None
-    media.has_unsayable = True
-    return value
 
 
 def _other(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one line a type
@@ -236,11 +223,7 @@ def _opaque(value: Any, media: list[Attachment]) -> Any:
 
 def _list(values: Any, media: list[Attachment]) -> list[Any]:
     kinds = set(map(type, values))
-    alike = (
-        kinds <= READY
-        or (kinds == {float} and all(map(math.isfinite, values)))
-        or (kinds == {str} and all(map(str.isascii, values)))
-    )
+    alike = kinds <= READY or (kinds == {str} and all(map(str.isascii, values)))
     return list(values) if alike else [_plain(value, media) for value in values]
 
 

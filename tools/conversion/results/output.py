@@ -19,11 +19,10 @@ from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from tools.conversion.arguments.input_types import text_of
-from tools.conversion.callables.signature import NOTHING
 from tools.conversion.results.arrays import alternatives, to_builtin
 from tools.conversion.results.attachments import lines, protocol_result, without_data
 from tools.conversion.results.blocks import blocks_of
-from tools.conversion.results.jsonable import Taken, ordered, sayable, to_jsonable
+from tools.conversion.results.jsonable import ordered, to_jsonable, to_noted
 from tools.conversion.results.replacement import replaced
 from tools.conversion.results.return_type import (
     core_types,
@@ -154,10 +153,10 @@ class Output:
 
     def _made(self, value: object) -> tuple[ToolResult, str]:
         """The answer, and a note of what JSON cannot say."""
-        media = Taken()
+        media: list[Attachment] = []
         try:
             kept = value if self._serializer is None else self._serializer.serialize(value, media)
-            clean = to_jsonable(kept, media)
+            clean, note = to_noted(kept, media)
         except UnsendableError as error:
             raise self._defect(str(error)) from error
         except RecursionError as error:
@@ -169,10 +168,6 @@ class Output:
             raise self._defect(told) from error
         wrapped = self._wrapped or not isinstance(clean, dict)
         structured = {RESULT: clean} if wrapped else clean
-        note = ""
-        if media.has_unsayable:
-            structured, note = sayable(structured)
-            clean = structured[RESULT] if wrapped else structured
         blocks = blocks_of(value, clean, media)
         return ToolResult(structured, _text(value, clean), media=tuple(media), blocks=blocks), note
 
@@ -185,7 +180,8 @@ class Output:
         kind = protocol_result(type(value))
         if kind == "InputRequiredResult":
             raise self._defect(f"an {kind}, which is no answer; ask with RequestContext.ask")
-        content, media = list(value.content), Taken()
+        content: list[Any] = list(value.content)
+        media: list[Attachment] = []
         text = "\n".join(filter(None, lines(content)))
         if _field(value, "is_error", "isError"):
             raise ToolFailedError(text or f"{self._tool} failed and does not say why.")

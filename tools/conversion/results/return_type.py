@@ -70,9 +70,9 @@ def is_untyped(returns: Any) -> bool:
 def result_type(annotation: Any) -> Any:
     """Returns the type of what a caller gets.
 
-    A result of MCP may be anything, unless `Annotated` says what its structured content is; so may
-    be a union with one. An awaitable is what it gives, an iterator of any kind a list of its items, and a generator that
-    returns something besides an object of `items` and `returned`.
+    A result of MCP, or a union with one, may be anything, unless `Annotated` says what its
+    structured content is. An awaitable is what it gives, an iterator of any kind a list of its
+    items, and a generator that returns something besides an object of `items` and `returned`.
 
     Raises:
         UnsendableError: If it is an open file, or has a result of MCP inside.

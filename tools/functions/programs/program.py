@@ -20,7 +20,7 @@ from tools.functions.programs.source import FILE, RETURN, ReturnedError, compile
 from tools.functions.workers.bounds import TooLongError
 from tools.functions.workers.channel import Channel
 from tools.functions.workers.messages import Load, Loaded, Message
-from tools.functions.workers.questions import Places, Questions
+from tools.functions.workers.questions import Questions
 
 __all__ = ["run_program", "serve"]
 
@@ -53,7 +53,7 @@ async def _serve(channel: Channel, source: str) -> None:
 
 
 async def _answer(channel: Channel, questions: Questions, source: str, call: int) -> None:
-    outcome = await run_program(source, partial(_ask, questions, Places(), call))
+    outcome = await run_program(source, partial(_ask, questions, call))
     questions.end(call)  # what its threads still ask
     with suppress(OSError, ValueError):  # the program may have closed it
         sys.stdout.flush()
@@ -70,15 +70,13 @@ def _result(call: int, outcome: Message) -> Message:
 
 async def _ask(
     questions: Questions,
-    places: Places,
     call: int,
     tool: str,
     arguments: Mapping[str, Any],
 ) -> Mapping[str, Any]:
     """Has the server call a tool; what there is no place for waits."""
     asked = {"tool": tool, "arguments": arguments}
-    async with places.taken():
-        result: Mapping[str, Any] = await questions.ask(call, asked)
+    result: Mapping[str, Any] = await questions.ask_in_turn(call, asked)
     return result
 
 
@@ -115,10 +113,9 @@ def _plain(value: object) -> tuple[object, str]:
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
-        # heavy, and rarely needed
-        from tools.conversion.results.jsonable import Taken, sayable, to_jsonable
+        from tools.conversion.results.jsonable import to_noted  # heavy, and rarely needed
 
-        return sayable(to_jsonable(value, Taken()))
+        return to_noted(value)
     return value, ""
 
 

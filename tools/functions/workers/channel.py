@@ -13,6 +13,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable
+from concurrent.futures import Future
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
@@ -48,8 +49,8 @@ class Channel:
         self._turn = threading.Lock()
         self._reading = threading.Lock()
         self._begun = bytearray()
-        self._messages: deque[Message | None] = deque()
-        self._failure: Exception | None = None
+        self._messages: deque[Message] = deque()
+        self._end: Future[None] | None = None
         self._serving: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
         self._questions: Questions | None = None
         with Path(os.devnull).open("rb") as nothing:
@@ -90,29 +91,26 @@ class Channel:
         loop.add_reader(self._incoming, self._take_in)
         try:
             while True:
-                while self._messages:
-                    message = self._messages.popleft()
-                    if message is None:
-                        return
-                    yield message
-                if self._failure is not None:
-                    raise self._failure
+                await came.wait()
                 came.clear()
-                if not (self._messages or self._failure):
-                    await came.wait()
+                while self._messages:
+                    yield self._messages.popleft()
+                if self._end is not None:
+                    self._end.result()
+                    return
         finally:
             loop.remove_reader(self._incoming)
 
     async def during(self, answered: Awaitable[T]) -> T:
         """Waits for an answer.
 
-        Whoever waits in a thread with an event loop of its own takes in what comes by itself: the
-        loop that serves the server may be waiting for that thread.
+        In a thread with an event loop of its own that loop takes in what comes: the one that serves
+        the server may be waiting for the thread.
         """
         loop = asyncio.get_running_loop()
         if self._serving is None or self._serving[0] is loop:
             return await answered
-        incoming = os.dup(self._incoming)  # one for each that waits in this loop
+        incoming = os.dup(self._incoming)  # one for each answer that this loop waits for
         loop.add_reader(incoming, self._take_in)
         try:
             return await answered
@@ -121,17 +119,14 @@ class Channel:
             os.close(incoming)
 
     def _take_in(self) -> None:
-        """Takes in what has come; the event loop of any thread calls this."""
+        """Takes in what has come, in whichever event loop notices it first."""
         with self._reading:
-            if self._failure or (self._messages and self._messages[-1] is None):
-                return
-            if not select.select([self._incoming], [], [], 0)[0]:
-                return  # another thread was faster
-            chunk = os.read(self._incoming, CHUNK)
-            try:
-                self._sort(chunk)
-            except Exception as error:  # noqa: BLE001  # the loop that serves raises it
-                self._failure = error
+            if self._end is None and select.select([self._incoming], [], [], 0)[0]:
+                try:
+                    self._sort(os.read(self._incoming, CHUNK))
+                except Exception as error:  # noqa: BLE001  # the loop that serves raises it
+                    self._end = Future()
+                    self._end.set_exception(error)
         if self._serving is not None:
             loop, came = self._serving
             with suppress(RuntimeError):  # it has ended
@@ -141,9 +136,9 @@ class Channel:
         """Hands answers to their questions, and keeps the rest for the loop that serves."""
         questions = cast("Questions", self._questions)
         if not chunk:
-            self._messages.append(None)
+            self._end = Future()
+            self._end.set_result(None)
             questions.end()
-            return
         *ended, rest = chunk.split(b"\n")
         for part in ended:
             message = OF_FILES.decode(bytes(self._begun + part))

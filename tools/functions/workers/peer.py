@@ -12,6 +12,7 @@ import anyio
 
 from tools.core.asking.peer import Filled, Form, LogLevel, Peer, Root
 from tools.core.client import Prompt, Refusal, Reply
+from tools.core.errors import UnavailableError
 from tools.core.result import ToolResult, decode_result
 from tools.functions.workers.messages import LONGEST_TOLD, Message
 from tools.functions.workers.questions import Questions, ended
@@ -37,19 +38,18 @@ class ServerPeer(Peer):
     def __init__(self, questions: Questions, call: int) -> None:
         self._questions = questions
         self._call = call
-        self._is_over = False
         RUNNING.add(self)
 
     def end(self) -> None:
         """Answers nothing any more to what the call has left behind."""
-        self._is_over = True
         RUNNING.discard(self)
         self._questions.end(self._call)
 
-    async def _ask(self, what: Message) -> Any:  # noqa: ANN401  # decoded JSON
-        if self._is_over:
+    async def _ask(self, what: Message, *, in_turn: bool = False) -> Any:  # noqa: ANN401  # decoded JSON
+        if self not in RUNNING:
             raise ended()
-        return await self._questions.ask(self._call, what)
+        ask = self._questions.ask_in_turn if in_turn else self._questions.ask
+        return await ask(self._call, what)
 
     async def fill(self, tool: str, form: Form) -> Filled:  # noqa: ARG002  # the server knows it
         """What the person at the client makes of a form."""
@@ -78,9 +78,12 @@ class ServerPeer(Peer):
         """Calls another tool; the server knows in which context."""
         return decode_result(await self.answer(name, arguments))
 
-    async def answer(self, name: str, arguments: Mapping[str, Any]) -> Message:
-        """What another tool answers, as the server sends it."""
-        answer: Message = await self._ask({"tool": name, "arguments": arguments})
+    async def answer(
+        self, name: str, arguments: Mapping[str, Any], *, in_turn: bool = False
+    ) -> Message:
+        """What another tool answers, as the server sends it; in turn, if too much is asked."""
+        asked = {"tool": name, "arguments": arguments}
+        answer: Message = await self._ask(asked, in_turn=in_turn)
         return answer
 
 
@@ -95,13 +98,9 @@ def current_peer() -> ServerPeer:
         UnavailableError: If none runs, or if the thread could belong to several.
     """
     peer = CURRENT.get(None)
-    if peer in RUNNING:
-        return peer
-    running = list(RUNNING)
-    if len(running) == 1 and peer is None:
+    running = [peer] if peer else list(RUNNING)
+    if len(running) == 1:
         return running[0]
-    if peer is not None or not running:
-        raise ended()
     raise UnavailableError(
         "Several calls run, and this thread could belong to any of them.",
         next_actions=["Start it with contextvars.copy_context().run, or use asyncio.to_thread."],

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, InvalidStateError
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from itertools import count
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from tools.core.errors import RateLimitedError, UnavailableError
 from tools.functions.workers.messages import MOST_OPEN, Message, decode_error, encode_error
 
-__all__ = ["Places", "Questions", "ended"]
+__all__ = ["Questions", "ended"]
+
+PAUSE = 0.01
+"""Seconds between two looks whether another thread may ask."""
 
 Send = Callable[[Message], None]
 During = Callable[[Awaitable[Message]], Awaitable[Message]]
@@ -32,8 +34,17 @@ class Questions:
         self.send = send
         self._during = during
         self._ids = count(1)
-        self._lock = threading.Lock()
         self._open: dict[int, tuple[int, Future[Message]]] = {}
+        self._places: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]
+        self._places = WeakKeyDictionary()
+
+    async def ask_in_turn(self, call: int, what: Message) -> Any:  # noqa: ANN401  # decoded JSON
+        """The same as `ask`, but waits while too much is asked at once."""
+        loop = asyncio.get_running_loop()
+        async with self._places.setdefault(loop, asyncio.Semaphore(MOST_OPEN)):
+            while self._count(call) >= MOST_OPEN:  # noqa: ASYNC110  # no event of this loop: other threads ask
+                await asyncio.sleep(PAUSE)
+            return await self.ask(call, what)
 
     async def ask(self, call: int, what: Message) -> Any:  # noqa: ANN401  # decoded JSON
         """What the server answers to a question of a call.
@@ -41,80 +52,40 @@ class Questions:
         Raises:
             ToolError: If that is a failure, or the call asks too much at once.
         """
+        if self._count(call) >= MOST_OPEN:
+            raise RateLimitedError(
+                f"More than {MOST_OPEN} things are asked at once.",
+                next_actions=["Ask fewer things at once."],
+            )
         number, answered = next(self._ids), Future[Message]()
-        with self._lock:
-            if sum(each == call for each, _ in self._open.values()) >= MOST_OPEN:
-                raise RateLimitedError(
-                    f"More than {MOST_OPEN} things are asked at once.",
-                    next_actions=["Ask fewer things at once."],
-                )
-            self._open[number] = call, answered
+        self._open[number] = call, answered
         answer: Message = {}
         try:
             await asyncio.sleep(0)  # what is asked at once is sent at once
             self.send({"ask": call, "id": number, **what})
             answer = await self._during(asyncio.wrap_future(answered))
         finally:
-            with self._lock:
-                del self._open[number]
+            del self._open[number]
             if not answer:  # cancelled: nobody waits any more
                 self.send({"withdraw": call, "id": number})
         if "failure" in answer:
             raise decode_error(answer["failure"])
         return answer["value"]
 
+    def _count(self, call: int) -> int:
+        return sum(each == call for each, _ in list(self._open.values()))
+
     def take(self, message: Message) -> None:
         """Hands an answer to whoever asked."""
-        with self._lock:
-            _, answered = self._open.get(message["answer"], (0, None))
+        _, answered = self._open.get(message["answer"], (0, None))
         if answered is not None:  # else it was withdrawn meanwhile
             _close(answered, message)
 
     def end(self, call: int | None = None) -> None:
         """Fails what a call still asks at its end, or every call: nobody answers it."""
-        with self._lock:
-            left = [each for of, each in self._open.values() if call in {None, of}]
-        for answered in left:
-            _close(answered, {"failure": encode_error(ended())})
-
-
-class Places:
-    """As many places as a call may ask for things at once: whoever finds none waits, in any thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._free = MOST_OPEN
-        self._waiting: deque[Future[None]] = deque()
-
-    @asynccontextmanager
-    async def taken(self) -> AsyncIterator[None]:
-        """Holds one."""
-        place = Future[None]()
-        with self._lock:
-            self._waiting.append(place)
-        self._give(0)
-        try:
-            await asyncio.wrap_future(place)
-        except BaseException:
-            if not place.cancel():  # it was given just now
-                self._give(1)
-            raise
-        try:
-            yield
-        finally:
-            self._give(1)
-
-    def _give(self, more: int) -> None:
-        given: list[Future[None]] = []
-        with self._lock:
-            self._free += more
-            while self._free and self._waiting:
-                place = self._waiting.popleft()
-                if place.set_running_or_notify_cancel():
-                    self._free -= 1
-                    given.append(place)
-        for place in given:
-            place.set_result(None)
+        for of, answered in list(self._open.values()):
+            if call in {None, of}:
+                _close(answered, {"failure": encode_error(ended())})
 
 
 def ended() -> UnavailableError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -73,3 +74,58 @@ async def test_the_loop_calls_while_threads_do(crib: Crib) -> None:
 async def test_a_thread_that_outlives_its_program_ends_with_it(crib: Crib) -> None:
     code = "threading.Thread(target=lambda: [read() for _ in range(10**6)]).start()\n'done'"
     assert (await run(crib, code)).startswith("done")
+
+
+CREATED = """
+import threading
+
+def twice(path: str) -> list[str]:
+    '''Reads a file in two threads.'''
+    said = []
+
+    def read() -> None:
+        said.append(asyncio.run(tools.read_file(path)).content)
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    return said
+"""
+
+FILE = """
+import asyncio
+import threading
+
+from tools import RequestContext, tool
+
+
+@tool(scope="sandboxed", effects={"read"})
+async def thrice(context: RequestContext, path: str) -> list[str]:
+    '''Reads a file in three threads, for which the event loop waits.'''
+    said = []
+
+    def read() -> None:
+        read = asyncio.run(context.call("read_file", {"file_path": path}))
+        said.append(read.structured["content"])
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    return said
+"""
+
+
+async def test_threads_of_created_tools_and_function_files_are_answered_too(
+    open_crib: Open, tmp_path: Path
+) -> None:
+    file = tmp_path / "crafts.py"
+    file.write_text(FILE, "utf-8")
+    async with open_crib(functions__paths=[str(file)]) as crib:
+        crib.root.joinpath("a.txt").write_text("heron", "utf-8")
+        await crib.call("create_tool", tool_name="twice", implementation=CREATED)
+        assert (await crib.call("twice", path="a.txt"))["result"] == ["heron"] * 2
+        assert (await crib.call("thrice", path="a.txt"))["result"] == ["heron"] * 3
