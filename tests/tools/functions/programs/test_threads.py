@@ -98,10 +98,9 @@ FILE = """
 import asyncio
 import threading
 
-from tools import RequestContext, tool
+from tools.authoring import RequestContext
 
 
-@tool(scope="sandboxed", effects={"read"})
 async def thrice(context: RequestContext, path: str) -> list[str]:
     '''Reads a file in three threads, for which the event loop waits.'''
     said = []
