@@ -329,7 +329,7 @@ class _PlainReader(_Reader):
     def _line(self, text: str) -> str:
         return text
 
-    def read(self, line: str, *, is_hard: bool) -> None:
+    def read(self, line: str, *, is_hard: bool) -> None:  # noqa: ARG002  # Markdown's
         if not line:
             self._end_block()
         elif line[0].isspace() or re.match(_ROW, line):  # code, or laid out by hand
@@ -339,8 +339,6 @@ class _PlainReader(_Reader):
             if re.match(_ITEM, line) or (self._paragraph and _is_whole(self._paragraph[-1])):
                 self._end_paragraph()
             self._paragraph.append(line)
-            if is_hard:
-                self._end_paragraph()
 
 
 def _is_separator(line: str) -> bool:

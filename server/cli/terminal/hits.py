@@ -11,7 +11,6 @@ from rich.padding import Padding
 from rich.text import Text
 
 from server.mcp.visible import visible
-from storage.reading.plain_text import is_markdown, plain_line
 from storage.retrieval.routing import AS_ASKED, UNSAID
 from storage.retrieval.snippets import Passage, snippets
 from storage.tokenize import is_spaceless, tokenize
@@ -91,9 +90,7 @@ def _origin(hit: Mapping[str, Any]) -> str:
 
 
 def _place(hit: Mapping[str, Any]) -> str:
-    place = " > ".join(part for part in (hit["title"], hit["heading"]) if part)
-    if is_markdown(_file(hit)):
-        place = plain_line(place)
+    place = " > ".join(filter(None, _passage(hit).place))
     return visible(place or hit["context_type"].capitalize())
 
 
@@ -116,11 +113,8 @@ def _excerpt(shown: str, matched: Sequence[str]) -> Text:
 
 
 def _passage(hit: Mapping[str, Any]) -> Passage:
-    return Passage.of(hit["content"], hit["title"], hit["heading"], _file(hit))
-
-
-def _file(hit: Mapping[str, Any]) -> str:
-    return hit["raw_id"] if hit["raw_type"] == "file" else ""
+    file = hit["raw_id"] if hit["raw_type"] == "file" else ""
+    return Passage.of(hit["content"], hit["title"], hit["heading"], file)
 
 
 def _matches(content: str, matched: Sequence[str]) -> list[Span]:

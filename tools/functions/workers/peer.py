@@ -95,13 +95,13 @@ def current_peer() -> ServerPeer:
     """That of the call which runs here; in a thread that knows of none, that of the only call.
 
     Raises:
-        UnavailableError: If none runs, or if the thread could belong to several.
+        UnavailableError: If that cannot be told.
     """
     peer = CURRENT.get(None)
     running = [peer] if peer else list(RUNNING)
     if len(running) == 1:
         return running[0]
     raise UnavailableError(
-        "Several calls run, and this thread could belong to any of them.",
+        "This thread was started without a call that runs, and could belong to none or several.",
         next_actions=["Start it with contextvars.copy_context().run, or use asyncio.to_thread."],
     )
