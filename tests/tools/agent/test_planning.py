@@ -194,7 +194,8 @@ async def test_one_step_is_shown_with_everything(open_crib: Opener) -> None:
             == f"""Plan {plan_id}, open: Move the shop
 4 steps: 2 ready, 2 waiting
 [ ] copy. Copy the images (ready)
-  From the old server
+  From the old
+  server
   Note: half of it"""
         )
         error_type, told = await crib.failure("get_plan", step="cpy")
