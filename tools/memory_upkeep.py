@@ -178,7 +178,9 @@ def _promote(memories: Memories, asked: _Asked) -> ManagedMemory:
     found = [each.seq for each in memories.entries(asked.indices)]
     notes = [_missing("l1", asked.indices, found)]
     if len(found) > len(made):
-        notes.append("What a memory already says, or what was forgotten, is not promoted.")
+        notes.append(
+            "What failed, what a memory already says, or what was forgotten, is not promoted."
+        )
     return ManagedMemory.of(
         "promote", [Touched.of(each) for each in made], note=" ".join(filter(None, notes))
     )

@@ -296,4 +296,5 @@ def _call_result(result: ToolResult, results: Results) -> types.CallToolResult:
         content=[content_block(each) for each in result.blocks or (told, *result.media)],
         structured_content=structured,
         is_error=result.is_error,
+        _meta=result.meta and utf8_json(result.meta),
     )

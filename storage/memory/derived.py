@@ -14,13 +14,14 @@ from storage.models import Identity, NewContext
 __all__ = ["TELLING", "find_made", "place"]
 
 TELLING = Where(
-    "(e.target <> '' OR e.arguments <> '{}' OR e.said <> '') AND NOT EXISTS (SELECT 1"
-    " FROM entry_contexts l JOIN memory_parts p ON p.memory_seq = l.context_seq"
+    "e.outcome = 'ok' AND (e.target <> '' OR e.arguments <> '{}' OR e.said <> '')"
+    " AND NOT EXISTS (SELECT 1 FROM entry_contexts l"
+    " JOIN memory_parts p ON p.memory_seq = l.context_seq"
     " WHERE l.entry_seq = e.seq)",
     (),
 )
-"""Rows of `entries AS e` that something can be made from: not forgotten, and not about what was
-made from entries itself."""
+"""Rows of `entries AS e` that something can be made from: successes that are not forgotten, and not
+about what was made from entries itself."""
 
 
 def find_made(

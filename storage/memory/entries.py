@@ -311,8 +311,8 @@ def _keep_session(connection: sqlite3.Connection, identity: Identity, new: NewEn
 
 
 def _repeats(connection: sqlite3.Connection, identity: Identity, new: NewEntry) -> int:
-    """Earlier successes with the same target in the session, as many as count."""
-    if not new.target:
+    """Earlier successes with the same target in the session, as many as count for a success."""
+    if not new.target or new.outcome != "ok":
         return 0
     owner = exactly(identity, "e")
     row = connection.execute(

@@ -56,10 +56,16 @@ def raise_layer(connection: sqlite3.Connection, seq: int) -> None:
     )
 
 
+_OF_FAILURE = (
+    "(x.raw_type = 'entry' AND x.merge_count = 0 AND json_extract(x.metadata, '$.outcome') <> 'ok')"
+)
+"""A memory that an earlier version promoted from a failed call, and that nobody added to."""
+
+
 def persistable(
     connection: sqlite3.Connection, owner: Where, unused_seconds: float = UNUSED_SECONDS
 ) -> list[int]:
-    """The seqs of the memories of layer 2 that are much used, or not used for long.
+    """The seqs of the memories of layer 2 that are much used, not used for long, or failures.
 
     Args:
         connection: Of the record.
@@ -69,7 +75,7 @@ def persistable(
     rows = connection.execute(
         "SELECT x.seq FROM memories m JOIN contexts x ON x.seq = m.context_seq"
         f" WHERE {owner.sql} AND m.layer = ?"
-        f" AND (m.uses >= ? OR {LAST_TOUCHED} <= ?) ORDER BY x.seq",
+        f" AND (m.uses >= ? OR {LAST_TOUCHED} <= ? OR {_OF_FAILURE}) ORDER BY x.seq",
         (*owner.values, MemoryLayer.IMPORTANT, MUCH_USED, time.time() - unused_seconds),
     )
     return [int(row[0]) for row in rows]

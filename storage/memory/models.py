@@ -48,7 +48,7 @@ class NewEntry:
         said: How its answer begins; of a message how it begins itself.
         milliseconds: How long it took.
         importance: How much it matters, 0 to 10, the first time; earlier successes with the same
-            target in its session raise it.
+            target in its session raise that of a success.
         is_recall: Whether it only looked for what is stored, and so tells nothing new.
         context_ids: The contexts that its arguments or answer tell of; those that are not there do
             not count.

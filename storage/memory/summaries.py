@@ -267,6 +267,5 @@ def _fingerprint(seqs: Sequence[int]) -> str:
 def _told(entry: Entry) -> str:
     """What an entry says, its target once."""
     given = [f"{key}={value}" for key, value in entry.arguments.items() if value != entry.target]
-    failed = "" if entry.outcome == "ok" else f"It failed: {entry.outcome}."
-    lines = (f"{entry.action} {entry.target}".strip(), " ".join(given), entry.said, failed)
+    lines = (f"{entry.action} {entry.target}".strip(), " ".join(given), entry.said)
     return "\n".join(filter(None, lines))

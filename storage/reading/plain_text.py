@@ -1,7 +1,8 @@
 """A stored text as a person reads it: sentences, list items, table rows and lines of code.
 
-Markdown's signs are taken away, and what they say is kept: a heading stands beside what is under
-it, a row has the names of its columns.
+From Markdown its signs are taken away, and what they say is kept: a heading stands beside what is
+under it, a row has the names of its columns. Any other text keeps every sign: what looks like a
+link may be a shell's test or a list of lists.
 """
 
 from __future__ import annotations
@@ -16,12 +17,22 @@ from pathlib import PurePath
 from storage.reading.formats import FORMATS
 from storage.tokenize import is_spaceless
 
-__all__ = ["Piece", "is_prose", "is_unspaced", "pieces_of", "plain_line", "sentence_spans"]
+__all__ = [
+    "Piece",
+    "is_markdown",
+    "is_prose",
+    "is_unspaced",
+    "pieces_of",
+    "plain_line",
+    "sentence_spans",
+]
 
 WRAPPED = 50
 """Characters from which a line without an end goes on in the next one; a shorter one is a line."""
 
-_PROSE = frozenset(suffix for each in FORMATS if each.markdown for suffix in each.suffixes) | {
+_MARKDOWN = frozenset(suffix for each in FORMATS if each.markdown for suffix in each.suffixes)
+
+_PROSE = _MARKDOWN | {
     "",
     ".txt",
     ".text",
@@ -59,9 +70,15 @@ _INLINE = (
     ),
     (r"!\[([^\]]*)\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s+[\"'][^\"']*[\"'])?\)", r"\1"),
     (r"\[([^\[\]]+)\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s+[\"'][^\"']*[\"'])?\)", r"\1"),
-    (r"!?\[\[(?:[^\[\]|]*\|)?([^\[\]|]+)\]\]", r"\1"),
+    (
+        (
+            r"(?<![A-Za-z0-9_)\]])!?\[\[(?![\s\"'])(?=[^\[\]]*[^\W\d_]|\d{4}-\d)"
+            r"(?:[^\[\]|]*\|)?([^\[\]|]*[^\[\]|\s])\]\]"
+        ),
+        r"\1",
+    ),  # a wiki link, and neither `[[ -f x ]]` nor a list of lists
     (r"\[\^[^\]]+\]", ""),
-    (r"\[([^\[\]]+)\]\[[^\[\]]*\]", r"\1"),
+    (r"(?<![\w\])])\[([^\[\]]+)\]\[[^\[\]]*\]", r"\1"),
     (r"(?<![\d*\\])(\*{2,3})(?=\S)([^*]*?\S)\1(?![\d*])", r"\2"),
     (r"(?<![\w*\\])\*(?=[^\s*])([^*]*?[^\s*])\*(?![\w*])", r"\1"),
     (r"(?<!\w)__(?=[^\s_])([^_]*[^\w][^_]*)__(?!\w)", r"\1"),  # __init__ is a name
@@ -120,22 +137,28 @@ def is_prose(file: str) -> bool:
     return PurePath(file).suffix.lower() in _PROSE
 
 
+def is_markdown(file: str) -> bool:
+    """Whether a text is Markdown, by the name of its file; without one it is not."""
+    return PurePath(file).suffix.lower() in _MARKDOWN
+
+
 def is_unspaced(before: str, after: str) -> bool:
     """Whether no space is written between two texts, as in Chinese, Japanese or Thai."""
     return re.match(_WIDE, before[-1:]) is not None and re.match(_WIDE, after) is not None
 
 
-def pieces_of(text: str, *, prose: bool = True) -> list[Piece]:
+def pieces_of(text: str, *, prose: bool = True, markdown: bool = True) -> list[Piece]:
     """The pieces of a text, in its order.
 
     Args:
         text: The text, or a part of it that was cut anywhere.
         prose: Whether it is written to be read; of code and data every line is a piece, as it is.
+        markdown: Whether it is Markdown; of any other prose no sign is taken away.
     """
     if not prose:
         lines = (line.rstrip() for line in text.splitlines())
         return [Piece(line, is_line=True) for line in lines if line]
-    reader = _Reader()
+    reader = _Reader() if markdown else _PlainReader()
     for line in text.splitlines():
         reader.read(line.rstrip(" \t\r"), is_hard=line.endswith("  "))
     return reader.close()
@@ -185,6 +208,9 @@ def _is_pronoun(letter: str, before: str) -> bool:
 
 class _Reader:
     """Reads a text line by line."""
+
+    def _line(self, text: str) -> str:
+        return plain_line(text)
 
     def __init__(self) -> None:
         self._pieces: list[Piece] = []
@@ -259,7 +285,7 @@ class _Reader:
         self._block += 1
 
     def _end_paragraph(self) -> None:
-        said = plain_line(_joined(self._paragraph))
+        said = self._line(_joined(self._paragraph))
         item, self._item = self._item, None
         self._paragraph = []
         if not said:
@@ -295,6 +321,24 @@ class _Reader:
 
     def _add(self, text: str, *, lead: str = "", is_line: bool = False) -> None:
         self._pieces.append(Piece(text, self._heading, lead, self._block, is_line))
+
+
+class _PlainReader(_Reader):
+    """Reads a text that is not Markdown: its lines and sentences, with all their signs."""
+
+    def _line(self, text: str) -> str:
+        return text
+
+    def read(self, line: str, *, is_hard: bool) -> None:  # noqa: ARG002  # Markdown's
+        if not line:
+            self._end_block()
+        elif line[0].isspace() or re.match(_ROW, line):  # code, or laid out by hand
+            self._end_paragraph()
+            self._add(line, is_line=True)
+        else:
+            if re.match(_ITEM, line) or (self._paragraph and _is_whole(self._paragraph[-1])):
+                self._end_paragraph()
+            self._paragraph.append(line)
 
 
 def _is_separator(line: str) -> bool:

@@ -70,6 +70,8 @@ LONG = 4
 READ = 10
 """Hits that the cross-encoder reads, the best first: each takes it 12 ms of a processor."""
 
+READ_AS = "note.md"
+"""Markdown is read without its signs, whatever is shown."""
 READ_CHARACTERS = 240
 """Of a passage, its best sentences, that the cross-encoder reads beside its title."""
 
@@ -227,7 +229,8 @@ class Confidence:
 
     def _readings(self, question: str, hits: Sequence[SearchHit]) -> list[Reading | None]:
         passages = [
-            Passage.of(hit.chunk.content, hit.context.title, hit.chunk.heading) for hit in hits
+            Passage.of(hit.chunk.content, hit.context.title, hit.chunk.heading, READ_AS)
+            for hit in hits
         ]
         shown = snippets(question, passages, READ_CHARACTERS)
         texts = [

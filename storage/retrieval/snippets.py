@@ -1,4 +1,4 @@
-"""What is shown of what was found: the sentences that fit the question best, as plain text.
+"""What is shown of what was found: the sentences that fit best, those of Markdown as plain text.
 
 They fit by the question's words, and by a static embedder's rough idea of their meaning: what
 answers is often said in other words.
@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.base import understands
 from storage.index.embedders.static import StaticEmbedder
-from storage.reading.plain_text import Piece, is_prose, is_unspaced, pieces_of, plain_line
+from storage.reading.plain_text import (
+    Piece,
+    is_markdown,
+    is_prose,
+    is_unspaced,
+    pieces_of,
+    plain_line,
+)
 from storage.tokenize import is_spaceless, terms_of, tokenize
 
 if TYPE_CHECKING:
@@ -66,11 +73,13 @@ class Passage:
         text: The text.
         place: The title and headings that are shown beside it, and so not within it.
         prose: Whether it is written to be read, and not code or data.
+        markdown: Whether it is Markdown, whose signs are not shown.
     """
 
     text: str
     place: tuple[str, ...] = ()
     prose: bool = True
+    markdown: bool = True
 
     @classmethod
     def of(cls, text: str, title: str, heading: str, file: str = "") -> Passage:
@@ -82,15 +91,18 @@ class Passage:
             heading: The headings that it stands under, joined by " > ".
             file: The name of the file that it is from; empty where it is from none.
         """
-        place = tuple(map(plain_line, (title, *heading.split(" > "))))
-        return cls(text, place, is_prose(file))
+        markdown = is_markdown(file)
+        place = tuple(
+            (plain_line if markdown else str)(each) for each in (title, *heading.split(" > "))
+        )
+        return cls(text, place, is_prose(file), markdown)
 
 
 def snippets(question: str, passages: Sequence[Passage], characters: int) -> list[str]:
     """What to show of each passage: its best sentences in their order, "…" where some are left out.
 
-    A passage that fits is shown whole. A word counts the more the rarer it is among the sentences
-    of all passages (inverse document frequency).
+    A passage that fits is shown whole, and as it is where it is not Markdown. A word counts the
+    more the rarer it is among the sentences of all passages (inverse document frequency).
 
     Args:
         question: What was asked; of an empty one the beginnings are shown.
@@ -147,7 +159,8 @@ class _Text:
     """A passage's pieces, with those of the wanted terms that each has, and has around it."""
 
     def __init__(self, passage: Passage, wanted: _Wanted) -> None:
-        self.pieces = pieces_of(passage.text, prose=passage.prose)
+        self.pieces = pieces_of(passage.text, prose=passage.prose, markdown=passage.markdown)
+        self.verbatim = "" if passage.markdown else passage.text.strip("\n").rstrip()
         self.place = passage.place
         self._wanted = wanted
         self.spaceless = not passage.text.isascii() and is_spaceless(passage.text)
@@ -172,7 +185,7 @@ class _Choice:
 
     def text(self) -> str:
         """Returns what is shown."""
-        whole = self._shown(range(len(self._pieces)))
+        whole = self._text.verbatim or self._shown(range(len(self._pieces)))
         if len(whole) <= self._characters:
             return whole
         chosen: list[int] = []

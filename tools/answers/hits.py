@@ -10,7 +10,6 @@ from typing_extensions import TypedDict
 
 from storage.memory.models import Entry, MemoryLayer
 from storage.models import ContextType, IndexStatus, SearchHit, SearchResult
-from storage.reading.plain_text import plain_line
 from storage.retrieval.routing import AS_ASKED, UNSAID, Scope, origin_of
 from storage.retrieval.snippets import Passage, snippets
 from storage.tokenize import terms_of, tokenize
@@ -246,13 +245,7 @@ class Retrieved(ToolModel):
 
 def _with_shown(hits: list[Hit], query: str) -> list[Hit]:
     """The hits with what is shown of each."""
-    passages = [
-        Passage.of(
-            hit.content, hit.title, hit.heading, hit.raw_id if hit.raw_type == "file" else ""
-        )
-        for hit in hits
-    ]
-    shown = snippets(query, passages, SHOWN)
+    shown = snippets(query, list(map(_passage, hits)), SHOWN)
     return [
         hit if text in {"", hit.content} else hit.model_copy(update={"shown": text})
         for hit, text in zip(hits, shown, strict=True)
@@ -263,8 +256,13 @@ def _layer(number: int) -> str | None:
     return MemoryLayer(number).label if number else None
 
 
+def _passage(hit: Hit) -> Passage:
+    file = hit.raw_id if hit.raw_type == "file" else ""
+    return Passage.of(hit.content, hit.title, hit.heading, file)
+
+
 def _block(mark: str, hit: Hit, mode: str) -> str:
-    place = plain_line(" > ".join(filter(None, (hit.title, hit.heading))))
+    place = " > ".join(filter(None, _passage(hit).place))
     lines = [" ".join(filter(None, (mark, place, _origin(hit))))]
     if mode != "listing":
         dense = "" if hit.dense is None else f", dense {hit.dense:.2f}"

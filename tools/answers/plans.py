@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import get_args
 
 from storage.agent.plans import ListedPlan, Plan, PlanStatus
-from storage.agent.steps import Step, StepState, named_step, states_of, waits_for
+from storage.agent.steps import MOST_STEPS, Step, StepState, named_step, states_of, waits_for
 from tools.answers.checklists import checklist_line, shortened
 from tools.answers.dates import utc
 from tools.core.invisible import revealed, visible_controls
@@ -62,7 +62,7 @@ class ShownStep(ToolModel):
         if self.detail is None:
             return line + (f" | {self.note}" if self.note else "")
         below = (self.detail, f"Note: {self.note}" if self.note else "")
-        lines = [line, *(" ".join(each.split()) for each in below if each)]
+        lines = [line, *"\n".join(filter(None, below)).splitlines()]
         return revealed(visible_controls("\n  ".join(lines)))
 
 
@@ -109,7 +109,9 @@ class PlanView(ToolModel):
         """Everything, as many steps from an offset on as fit; one at least."""
         states = states_of(plan.steps)
         view = cls._of(plan, states, ())
+        view.next_offset = MOST_STEPS  # the line that says it has room in any case
         room = characters - len(view.to_text())
+        view.next_offset = None
         for step in _shown(plan, plan.steps[offset:], states, is_whole=True):
             room -= len(step.to_text()) + 1
             if room < 0 and view.steps:

@@ -23,10 +23,13 @@ __all__ = [
 ]
 
 NARROWING = (
-    *("ranges", "top_k", "limit", "max_results", "depth", "return_chunks", "cursor"),
+    *("ranges", "top_k", "limit", "offset", "max_results", "depth", "return_chunks", "cursor"),
     "fields",
 )
 """Arguments that ask for less, as the catalogue names them."""
+
+ENDING = 300
+"""Characters at the end of a text that a cut leaves: they say how to get the next page."""
 
 
 ValueT = TypeVar("ValueT")
@@ -113,6 +116,7 @@ class ToolResult:
             media.
         verbatim: What another server answered, to be handed on as it is.
         added: What we say beside it.
+        meta: What the tool says of its result to the client's program (`_meta`).
     """
 
     structured: dict[str, Any]
@@ -122,13 +126,14 @@ class ToolResult:
     blocks: tuple[Block, ...] = ()
     verbatim: object | None = None
     added: str = ""
+    meta: dict[str, Any] | None = None
 
     def fitted(self, budget: int, parameters: Collection[str]) -> ToolResult:
         """Returns the result with a text of at most `budget` characters.
 
-        A longer text is cut at its last line end that fits and closed by a note that says how much
-        is shown and how to get the rest, and stands in the place of the blocks. The structured
-        result stays whole.
+        From the middle of a longer text whole lines are left out, and a note says there how much is
+        shown, which lines are not, and how to get them. Its end stays, which may say the same of a
+        next page. The text takes the place of the blocks. The structured result stays whole.
 
         Args:
             budget: Characters, at least 1,000, so that the note always fits.
@@ -139,9 +144,20 @@ class ToolResult:
             return self
         narrowing = " or ".join(name for name in NARROWING if name in parameters)
         ask = f"ask for a part with {narrowing}" if narrowing else "ask for less"
-        note = f"\n[Cut here: {{shown}} of {length} characters are shown. For the rest, {ask}.]"
-        shown = _cut_at_line(self.text, budget - len(note.format(shown=length)))
-        return replace(self, text=shown + note.format(shown=len(shown)), blocks=())
+        ending = _ending(self.text)
+        lines = self.text.count("\n") + 1
+
+        def note(shown: int, first: int) -> str:
+            last = lines - ending.count("\n") - 1
+            left = f", without lines {first} to {last} of {lines}" if first <= last else ""
+            said = f"{shown} of {length} characters are shown{left}"
+            return f"\n[Cut here: {said}. For the rest, {ask}.]\n"
+
+        head = _cut_at_line(
+            self.text, budget - len(ending) - len(note(length, 1)) - len(str(lines))
+        )
+        said = note(len(head) + len(ending), head.count("\n") + 2)
+        return replace(self, text=head + said + ending, blocks=())
 
     @classmethod
     def failure(cls, error: ToolError, words: Words | None = None) -> ToolResult:
@@ -158,6 +174,7 @@ def encode_result(result: ToolResult) -> dict[str, Any]:
         "is_error": result.is_error,
         "media": [encode_block(each) for each in result.media],
         "blocks": [encode_block(each) for each in result.blocks],
+        **({"meta": result.meta} if result.meta else {}),  # no cell may send any
     }
 
 
@@ -170,7 +187,15 @@ def decode_result(sent: dict[str, Any]) -> ToolResult:
         sent["is_error"],
         tuple(each for each in media if isinstance(each, Attachment)),
         blocks,
+        meta=sent.get("meta"),
     )
+
+
+def _ending(text: str) -> str:
+    """The last lines, or the last characters of a long line."""
+    line_end = text.find("\n", len(text) - ENDING)
+    start = len(text) - ENDING if line_end < 0 else line_end + 1
+    return text[start:]
 
 
 def _cut_at_line(text: str, room: int) -> str:

@@ -11,7 +11,6 @@ from rich.padding import Padding
 from rich.text import Text
 
 from server.mcp.visible import visible
-from storage.reading.plain_text import plain_line
 from storage.retrieval.routing import AS_ASKED, UNSAID
 from storage.retrieval.snippets import Passage, snippets
 from storage.tokenize import is_spaceless, tokenize
@@ -91,8 +90,8 @@ def _origin(hit: Mapping[str, Any]) -> str:
 
 
 def _place(hit: Mapping[str, Any]) -> str:
-    place = " > ".join(part for part in (hit["title"], hit["heading"]) if part)
-    return visible(plain_line(place) or hit["context_type"].capitalize())
+    place = " > ".join(filter(None, _passage(hit).place))
+    return visible(place or hit["context_type"].capitalize())
 
 
 def _scores(hit: Mapping[str, Any]) -> Text:

@@ -20,6 +20,7 @@ from server.upstream.calling.exchange import Exchange
 from server.upstream.calling.refusals import for_client, no_result, refusal
 from server.upstream.calling.sending import Outgoing
 from server.upstream.upstream import Upstream
+from tools.conversion.results.jsonable import sayable
 from tools.core.client import ProgressReporter
 from tools.core.content import Media
 from tools.core.context import RequestContext
@@ -81,9 +82,10 @@ def _result(answer: types.CallToolResult, *, modern: bool) -> ToolResult:
         structured = answer.structured_content
     else:
         structured = {}
+    structured, note = sayable(structured)
     ours = with_forwarded_meta(answer if modern else _for_older(answer))
     media = tuple(_media(answer.content))
-    return ToolResult(structured, text, bool(answer.is_error), media, verbatim=ours)
+    return ToolResult(structured, text, bool(answer.is_error), media, verbatim=ours, added=note)
 
 
 def _media(content: Sequence[types.ContentBlock]) -> Iterator[Media]:

@@ -196,8 +196,17 @@ def test_of_a_long_session_the_most_important_is_told(library: Library, memories
 def test_a_session_says_when_it_was(library: Library) -> None:
     two_days = DueSession(ANN, "s", "", LONG_AGO, LONG_AGO + 86_400, (), "")
     assert two_days.title == "Session, 2023-11-14 22:13 to 2023-11-15 22:13 UTC"
-    record(library, "no", outcome="not_found", target="a.md")
+    record(library, "yes", target="a.md")
     ((due,), _) = library.shelf(ANN).memories.due_sessions(1)
-    assert [(part.label, part.text) for part in due.parts] == [
-        ("22:13", "write_file a.md\nno\nIt failed: not_found.")
-    ]
+    assert [(part.label, part.text) for part in due.parts] == [("22:13", "write_file a.md\nyes")]
+
+
+@pytest.mark.parametrize("outcome", ["tool_failed", "permission_denied", "declined", "cancelled"])
+def test_what_failed_is_not_summed_up(library: Library, outcome: str) -> None:
+    memories = library.shelf(ANN).memories
+    record(library, "no", outcome=outcome, importance=9.0)
+    assert memories.due_sessions(1) == ([], 0)
+    record(library, "yes", importance=3.0)
+    ((due,), _) = memories.due_sessions(1)
+    assert [entry.said for entry in due.entries] == ["yes"]
+    assert [each.importance for each in sum_up(memories)] == [3.0]

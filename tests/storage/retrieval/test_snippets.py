@@ -1,13 +1,14 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.retrieval.snippets import Passage, snippets
+from storage.retrieval.snippets import LEFT_OUT, Passage, snippets
 
 
-def shown(question: str, text: str, characters: int, heading: str = "") -> str:
-    passage = Passage.of(text, "Title", heading)
+def shown(question: str, text: str, characters: int, heading: str = "", file: str = "a.md") -> str:
+    passage = Passage.of(text, "Title", heading, file)
     return snippets(question, [passage], characters)[0]
 
 
@@ -16,6 +17,40 @@ FILLER = "Nothing of interest is said in this sentence, which is long. "
 
 def test_what_fits_is_shown_whole() -> None:
     assert shown("anything", "# Title\n\nOne **word**. Two.", 100) == "One word. Two."
+
+
+STORED = [
+    "if [[ -f x && ! -d y ]]; then\n    echo  'a'  # *b*\nfi",
+    "grid = [[1, 2], [3, 4]]; row = [[x]]; cell = grid[i][j]; handlers[0](y)",
+    "[[note|that]] &amp; \\*kept\\* <b>bold</b> [^1] _x_ **y**",
+    "# A comment\n\n- one\n+ two\n> three\n| a | b |\n|---|---|\n| c | d |",
+]
+
+
+@pytest.mark.parametrize("file", ["", "a.sh", "a.txt", "a.rst", "a.pdf", "a.py"])
+@pytest.mark.parametrize("text", STORED)
+def test_what_is_not_markdown_is_shown_as_it_is_stored(text: str, file: str) -> None:
+    assert shown("a shell's test", text, 500, file=file) == text
+    stored = f"{FILLER * 9}\n\n{text}\n\nThe heron eats fish.\n"
+    found = shown("heron", stored, 400, file=file)
+    assert "The heron eats fish." in found
+    assert all(" ".join(part.split()) in " ".join(stored.split()) for part in found.split(LEFT_OUT))
+
+
+@pytest.mark.parametrize(
+    ("stored", "told"),
+    [
+        ("Ask [[people/Grace|Grace]] of [[Plan]] on [[2024-05-01]] ![[x.png]]", None),
+        ("run [[ -f x ]] with a = [[1, 2]], [['b']], grid[[i]] and rows[i][j]", 0),
+        ("`[[ -f x ]]` and `[[y]]`", 0),
+        ("```sh\n[[ -f x ]]\n[[y]]\n```", "[[ -f x ]]\n[[y]]"),
+        ("\\[\\[Plan]]", "[[Plan]]"),
+    ],
+)
+def test_wiki_links_of_notes_are_resolved_and_nothing_else(stored: str, told: object) -> None:
+    expected = "Ask Grace of Plan on 2024-05-01 x.png" if told is None else told or stored
+    assert shown("anything", stored, 500) == expected
+    assert shown("anything", stored, 500, file="") == stored
 
 
 def test_the_sentences_that_answer_are_shown_in_their_order_with_what_is_left_out_marked() -> None:

@@ -77,6 +77,7 @@ def flood(_rest: str) -> str:
 def fail(why: str) -> str:
     said = f"I could not: {why}"
     sys.stdout.write(json.dumps({"said": {"answer": said}}))
+    sys.stderr.write("noise\n" * 1_000 + "the lock: rusty\n")
     sys.exit(1)
 
 

@@ -149,6 +149,9 @@ async def test_a_failing_agent_fails_with_its_explanation(crib: Any) -> None:
     )
     assert kind == "upstream_failed"
     assert "small failed (exit code 1). Its words:\n> I could not: the door is locked" in told
+    assert "\nIts errors:\n> " in told
+    assert "\n> the lock: rusty" in told
+    assert len(told) < 5_000
 
 
 async def test_broken_json_is_told_as_it_is(crib: Any) -> None:

@@ -123,7 +123,7 @@ async def test_what_was_planned_and_what_came_of_it_is_found_later(open_crib: Op
         told = await crib.text("query", query="move the shop")
         assert event in told
         assert "Completed: Move the shop" in told
-        assert "• Copy the images (completed): all 40" in told
+        assert "- Copy the images (completed): all 40" in told
 
 
 async def test_without_a_plan_a_task_is_recorded_as_done(open_crib: Opener) -> None:
@@ -166,6 +166,25 @@ async def test_a_plan_of_two_hundred_steps_costs_its_reader_little(open_crib: Op
         assert "[Cut here" not in text
 
 
+async def test_each_page_of_a_thousand_steps_says_where_the_next_begins(open_crib: Opener) -> None:
+    steps = [{"id": f"s{n}", "title": "word " * 20, "detail": "d" * (n % 90)} for n in range(1000)]
+    async with open_crib() as crib:
+        await crib.call("create_plan", goal="Long", reasoning="r" * 1_999, steps=steps)
+        offset, pages = 0, 0
+        while True:
+            text = await crib.text("get_plan", detail=True, offset=offset)
+            page = (await crib.call("get_plan", detail=True, offset=offset))["plan"]
+            assert "[Cut here" not in text
+            assert text.count("[ ] s") == len(page["steps"])
+            pages += 1
+            if "next_offset" not in page:
+                break
+            assert text.endswith(f"[Go on with offset={page['next_offset']}.]")
+            offset = page["next_offset"]
+        assert offset + len(page["steps"]) == 1000
+        assert pages > 3
+
+
 async def test_one_step_is_shown_with_everything(open_crib: Opener) -> None:
     async with open_crib() as crib:
         plan_id = await _plan(crib)
@@ -175,7 +194,8 @@ async def test_one_step_is_shown_with_everything(open_crib: Opener) -> None:
             == f"""Plan {plan_id}, open: Move the shop
 4 steps: 2 ready, 2 waiting
 [ ] copy. Copy the images (ready)
-  From the old server
+  From the old
+  server
   Note: half of it"""
         )
         error_type, told = await crib.failure("get_plan", step="cpy")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -85,11 +86,24 @@ def test_a_text_never_exceeds_the_budget_and_the_structured_result_stays(
 
 
 def test_a_long_text_is_cut_at_a_line_and_says_what_is_missing_and_how_to_get_it() -> None:
-    text = "\n".join(f"line {number}" for number in range(1000))
-    shown, _, note = ToolResult({}, text).fitted(2000, PARAMETERS).text.rpartition("\n")
-    assert text.startswith(shown + "\n")
-    assert note.startswith(f"[Cut here: {len(shown)} of {len(text)} characters")
-    assert "with limit" in note
+    lines = [f"line {number}" for number in range(1, 1000)] + ["[More: offset=999]"]
+    text = "\n".join(lines)
+    fitted = ToolResult({}, text).fitted(2000, PARAMETERS).text.split("\n")
+    (at,) = [place for place, line in enumerate(fitted) if line.startswith("[Cut here")]
+    left = re.search(r"without lines (\d+) to (\d+) of 1000\. .* with limit", fitted[at])
+    assert left is not None
+    first, last = map(int, left.groups())
+    assert fitted[:at] == lines[: first - 1]
+    assert fitted[at + 1 :] == lines[last:]
+    assert fitted[-1] == "[More: offset=999]"
+
+
+@pytest.mark.parametrize("closing", ['"next_cursor":"abc"}', "\n[Go on with offset=12.]"])
+@pytest.mark.parametrize("line", ["x" * 5_000, "word\n" * 2_000, "中文 😀\n" * 2_000])
+def test_the_end_that_says_how_to_go_on_is_never_cut(line: str, closing: str) -> None:
+    fitted = ToolResult({}, line + closing).fitted(1000, ("offset",))
+    assert fitted.text.endswith(closing.strip())
+    assert "with offset" in fitted.text
 
 
 def test_a_text_of_one_line_is_cut_within_it() -> None:

@@ -333,15 +333,19 @@ def _report(ended: Delegation, outcome: Outcome, event_id: str) -> Report:
     )
 
 
+def _quoted(name: str, text: str) -> str:
+    if len(text) > FAILURE_CHARACTERS:
+        text = f"…{text[-FAILURE_CHARACTERS:]}"
+    return "\n> ".join([name, *text.splitlines()]) if text.strip() else ""
+
+
 def _failure(ended: Delegation, outcome: Outcome) -> UpstreamError | DeadlineError:
-    said = outcome.answer or outcome.log
-    if len(said) > FAILURE_CHARACTERS:
-        said = f"…{said[-FAILURE_CHARACTERS:]}"
     parts = list(outcome.notes)
     if outcome.worktree is not None:
         parts.append(f"What it changed is in {outcome.worktree.path}.")
-    parts.append("Its words:" if said else "It said nothing.")
-    told = "\n> ".join([" ".join(parts), *said.splitlines()])
+    quotes = (_quoted("Its words:", outcome.answer), _quoted("Its errors:", outcome.log))
+    said = "\n".join(filter(None, quotes)) or "It said nothing."
+    told = " ".join([*parts, said])
     if outcome.state == "timed_out":
         return DeadlineError(
             f"{ended.agent} was ended after {ended.seconds:.0f} s with all it started. {told}",

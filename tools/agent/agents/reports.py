@@ -116,6 +116,8 @@ def event_of(delegation: Delegation, task: str, outcome: Outcome) -> NewContext:
     first = " ".join(task.split())[:TITLE_CHARACTERS]
     parts = [f"Task: {task}", f"{delegation.agent} {outcome.state.replace('_', ' ')}:"]
     parts += [outcome.answer[:EVENT_CHARACTERS] or "(no answer)", *outcome.notes]
+    if outcome.log and outcome.state != "answered":
+        parts.append(f"Its errors:\n{outcome.log}")
     if outcome.worktree is not None:
         parts.append(f"Changes are in {outcome.worktree.path}.")
     metadata: dict[str, Any] = {

@@ -222,16 +222,12 @@ def _item(value: Any) -> Any:
 
 
 def _numbers(array: Any) -> list[Any]:
-    """An array of numbers or booleans as JSON, all at once; NaN and the infinities are null."""
+    """An array of numbers or booleans as JSON, all at once; NaN and the infinities are kept."""
     array = _with_dimension(array)
     if array.dtype.kind != "f":
         return list(array.tolist())
     if array.dtype.itemsize > WIDEST_FLOAT:
         array = array.astype(float)
-    finite = sys.modules["numpy"].isfinite(array)
-    if not finite.all():
-        array = array.astype(object)
-        array[~finite] = None
     return list(array.tolist())
 
 

@@ -24,7 +24,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from tools.conversion.results.arrays import is_foreign, json_form, to_builtin
-from tools.conversion.results.attachments import media_of, note, without_data
+from tools.conversion.results.attachments import media_of, note, protocol_result, without_data
 from tools.core.content import Attachment, EmbeddedResource
 from tools.core.errors import UnsendableError
 from tools.core.invisible import encodable
@@ -34,12 +34,17 @@ __all__ = [
     "error_text",
     "is_mute",
     "ordered",
+    "sayable",
     "to_jsonable",
+    "to_noted",
 ]
 
 MOST_ITEMS = 1_000_000
 """Items that are taken of something that may never end."""
-READY = frozenset({NoneType, bool, int})
+UNSAYABLE = re.compile(rb"NaN|Infinity")
+MOST_NAMED = 5
+"""Numbers without a form in JSON that are named."""
+READY = frozenset({NoneType, bool, int, float})
 """Types whose values are JSON as they are."""
 SIMPLE = frozenset({Decimal, UUID, complex, date, datetime, time, timedelta})
 """Types whose values pydantic makes a text of."""
@@ -58,7 +63,38 @@ def to_jsonable(value: Any, media: list[Attachment] | None = None) -> Any:
         UnsendableError: If it, or something in it, has no form that could be sent.
         RecursionError: If it contains itself or is nested too deeply.
     """
-    return _plain(value, [] if media is None else media)
+    return sayable(_plain(value, [] if media is None else media))[0]
+
+
+def to_noted(value: Any, media: list[Attachment] | None = None) -> tuple[Any, str]:
+    """The same, with a note that says where NaN and the infinities were; empty without any."""
+    return sayable(_plain(value, [] if media is None else media))
+
+
+def sayable(value: Any) -> tuple[Any, str]:
+    """Returns JSON with null in the place of NaN and the infinities, and a note of where."""
+    if type(value) is str or not UNSAYABLE.search(to_json(value, inf_nan_mode="constants")):
+        return value, ""
+    found: list[str] = []
+    clean = _without_unsayable(value, "", found)
+    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    named = ", ".join(found[:MOST_NAMED]) + more
+    return clean, f"[Null stands for numbers that JSON does not have: {named}.]" if found else ""
+
+
+def _without_unsayable(value: Any, path: str, found: list[str]) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: _without_unsayable(each, f"{path}.{key}", found) for key, each in value.items()
+        }
+    if isinstance(value, list):
+        parts = enumerate(value)
+        return [_without_unsayable(each, f"{path}.{place}", found) for place, each in parts]
+    if not _is_unsayable(value):
+        return value
+    name = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    found.append(f"{path.removeprefix('.') or 'it'} is {name}")
+    return None
 
 
 def ordered(items: list[Any]) -> list[Any]:
@@ -66,12 +102,16 @@ def ordered(items: list[Any]) -> list[Any]:
 
     NaN and the infinities are one null, which is the first.
     """
-    rest = [item for item in items if item is not None]
-    first = [None] if len(rest) < len(items) else []
+    rest = [each for each in items if each is not None and not _is_unsayable(each)]
+    first = [each for each in items if each is None or _is_unsayable(each)][:1]
     try:
         return [*first, *sorted(rest)]
     except TypeError:
         return [*first, *sorted(rest, key=to_json)]
+
+
+def _is_unsayable(value: Any) -> bool:
+    return type(value) is float and not math.isfinite(value)
 
 
 def _bounded(values: Iterable[Any]) -> Iterator[Any]:
@@ -86,14 +126,12 @@ def _bounded(values: Iterable[Any]) -> Iterator[Any]:
         yield value
 
 
-def _plain(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one line a type
+def _plain(value: Any, media: list[Attachment]) -> Any:
     kind = type(value)
     if kind in READY:
         return value
     if kind is str:
         return value if value.isascii() else encodable(value)
-    if kind is float:
-        return value if math.isfinite(value) else None
     if kind is dict:
         return _object(value, media)
     if kind is list or kind is tuple:
@@ -125,6 +163,8 @@ def _other(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one 
 def _instance(value: Any, media: list[Attachment]) -> Any:
     """The form of an object of a class that is neither builtin nor an enum."""
     if isinstance(value, BaseModel):
+        if name := protocol_result(type(value)):
+            raise UnsendableError(f"a {name} inside its result; return it by itself")
         return _plain(_taken_apart(without_data(value, media)), media)
     found = value if isinstance(value, EmbeddedResource) else media_of(value)
     if found is not None:
@@ -183,11 +223,7 @@ def _opaque(value: Any, media: list[Attachment]) -> Any:
 
 def _list(values: Any, media: list[Attachment]) -> list[Any]:
     kinds = set(map(type, values))
-    alike = (
-        kinds <= READY
-        or (kinds == {float} and all(map(math.isfinite, values)))
-        or (kinds == {str} and all(map(str.isascii, values)))
-    )
+    alike = kinds <= READY or (kinds == {str} and all(map(str.isascii, values)))
     return list(values) if alike else [_plain(value, media) for value in values]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,9 +20,9 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from tools.conversion.arguments.input_types import text_of
 from tools.conversion.results.arrays import alternatives, to_builtin
-from tools.conversion.results.attachments import lines, without_data
+from tools.conversion.results.attachments import lines, protocol_result, without_data
 from tools.conversion.results.blocks import blocks_of
-from tools.conversion.results.jsonable import ordered, to_jsonable
+from tools.conversion.results.jsonable import ordered, to_jsonable, to_noted
 from tools.conversion.results.replacement import replaced
 from tools.conversion.results.return_type import (
     core_types,
@@ -135,20 +135,28 @@ class Output:
         """Returns the answer to a call, given what the function returned.
 
         Its own `to_text()`, where it has one, is what the model reads. A ToolResult is the answer
-        already.
+        already; the SDK's and FastMCP's are passed on.
 
         Raises:
-            ToolFailedError: If the value does not fit the return type, or has no form that could
-                be sent; an InternalError of a tool of ours.
+            ToolFailedError: If the value is a failure, does not fit the return type, or has no form
+                that could be sent; an InternalError of a tool of ours.
         """
         if isinstance(value, ToolResult):
             return value
         if isinstance(value, Collected):
             value = self._whole(value)
+        made, note = self._passed_on(value) if protocol_result(type(value)) else self._made(value)
+        if not note:
+            return made
+        blocks = made.blocks or (made.text, *made.media)
+        return replace(made, text=f"{made.text}\n{note}", blocks=(*blocks, note))
+
+    def _made(self, value: object) -> tuple[ToolResult, str]:
+        """The answer, and a note of what JSON cannot say."""
         media: list[Attachment] = []
         try:
             kept = value if self._serializer is None else self._serializer.serialize(value, media)
-            clean = to_jsonable(kept, media)
+            clean, note = to_noted(kept, media)
         except UnsendableError as error:
             raise self._defect(str(error)) from error
         except RecursionError as error:
@@ -161,7 +169,34 @@ class Output:
         wrapped = self._wrapped or not isinstance(clean, dict)
         structured = {RESULT: clean} if wrapped else clean
         blocks = blocks_of(value, clean, media)
-        return ToolResult(structured, _text(value, clean), media=tuple(media), blocks=blocks)
+        return ToolResult(structured, _text(value, clean), media=tuple(media), blocks=blocks), note
+
+    def _passed_on(self, value: Any) -> tuple[ToolResult, str]:
+        """The same of the SDK's or FastMCP's result.
+
+        Raises:
+            ToolFailedError: If it is a failure, or its structured content does not fit.
+        """
+        kind = protocol_result(type(value))
+        if kind == "InputRequiredResult":
+            raise self._defect(f"an {kind}, which is no answer; ask with RequestContext.ask")
+        content: list[Any] = list(value.content)
+        media: list[Attachment] = []
+        text = "\n".join(filter(None, lines(content)))
+        if _field(value, "is_error", "isError"):
+            raise ToolFailedError(text or f"{self._tool} failed and does not say why.")
+        clean = to_jsonable(content, media)
+        structured = _field(value, "structured_content", "structuredContent")
+        if structured is None and self._serializer is None:
+            answer, note = ToolResult({RESULT: clean if media or not text else text}, ""), ""
+        else:
+            if self._wrapped and isinstance(structured, dict) and structured.keys() == {RESULT}:
+                structured = structured[RESULT]
+            answer, note = self._made(structured)
+        text = text or answer.text or _compact(clean)
+        blocks = blocks_of(content, clean, media)
+        meta = getattr(value, "meta", None)
+        return replace(answer, text=text, media=tuple(media), blocks=blocks, meta=meta), note
 
     def _make_serializer(self, returns: Any) -> Serializer | None:
         try:
@@ -216,6 +251,11 @@ def _unfolded(schema: dict[str, Any]) -> dict[str, Any]:
     return {**resolve(schema, schema), "$defs": schema["$defs"]}
 
 
+def _field(value: object, name: str, former: str) -> Any:
+    """A field of a result, which SDKs before 2.0 name otherwise."""
+    return getattr(value, name) if hasattr(value, name) else getattr(value, former, None)
+
+
 def _text(value: object, clean: Any) -> str:
     to_text = getattr(type(value), "to_text", None)
     if callable(to_text):
@@ -255,6 +295,8 @@ class Serializer:
         """
         self._adapter = result_adapter(returns)
         nodes = list(core_types(self._adapter.core_schema))
+        for name in filter(None, (protocol_result(node.get("cls")) for node in nodes)):
+            raise UnsendableError(f"a {name} inside another value; return it by itself")
         kinds = {node["type"] for node in nodes}
         self.schema = result_schema(self._adapter, kinds)
         self._serializes = not kinds <= INERT or any("serialization" in node for node in nodes)

@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import fields
 from enum import Flag
 from io import BytesIO, IOBase, StringIO
-from types import NoneType
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import typing_extensions
 from pydantic import ConfigDict, GetCoreSchemaHandler, TypeAdapter
@@ -24,7 +24,7 @@ from pydantic_core import CoreSchema, PydanticSerializationError, core_schema
 from tools.conversion.callables.annotations import bare, is_library, with_arguments
 from tools.conversion.callables.signature import NOTHING
 from tools.conversion.results.arrays import is_foreign, schema_of
-from tools.conversion.results.attachments import NOTE, is_attachment
+from tools.conversion.results.attachments import NOTE, is_attachment, protocol_result
 from tools.conversion.results.jsonable import is_mute, to_jsonable
 from tools.conversion.schemas.generator import SchemaGenerator
 from tools.conversion.schemas.simple import simple_schema
@@ -70,13 +70,17 @@ def is_untyped(returns: Any) -> bool:
 def result_type(annotation: Any) -> Any:
     """Returns the type of what a caller gets.
 
-    An awaitable is what it gives, an iterator of any kind a list of its items, and a generator that
-    returns something besides an object of `items` and `returned`.
+    A result of MCP, or a union with one, may be anything, unless `Annotated` says what its
+    structured content is. An awaitable is what it gives, an iterator of any kind a list of its
+    items, and a generator that returns something besides an object of `items` and `returned`.
 
     Raises:
-        UnsendableError: If it is an open file.
+        UnsendableError: If it is an open file, or has a result of MCP inside.
     """
     origin, arguments = get_origin(annotation) or annotation, get_args(annotation)
+    passed_on = _passed_on(annotation, origin, arguments)
+    if passed_on is not NOTHING:
+        return passed_on
     if isinstance(origin, type):
         if getattr(origin, "_is_protocol", False):
             return Any  # whatever has what it asks for is of that type
@@ -92,6 +96,24 @@ def result_type(annotation: Any) -> Any:
             if origin is kind:
                 return meaning
     return with_arguments(annotation, result_type)
+
+
+def _passed_on(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> Any:
+    """What a result of MCP has as its structured content; NOTHING of any other type."""
+    own = protocol_result(bare(annotation))
+    held = list(filter(None, map(protocol_result, map(bare, arguments))))
+    if own == "InputRequiredResult" or "InputRequiredResult" in held:
+        raise UnsendableError("an InputRequiredResult, which is no answer; use RequestContext.ask")
+    if own:
+        said = arguments[1:] if origin is Annotated else ()
+        if not said or not (isinstance(said[0], type) or get_origin(said[0])):
+            return Any
+        return said[0] if len(said) == 1 else Annotated[said]
+    if held and origin in {Union, UnionType}:
+        return Any
+    if held and not (isinstance(origin, type) and _is_awaitable(origin)):
+        raise UnsendableError(f"a {held[0]} inside another value; return it by itself")
+    return NOTHING
 
 
 def has_return_value(annotation: Any) -> bool:

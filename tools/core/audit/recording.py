@@ -1,8 +1,8 @@
 """Recording: what each call leaves in the memory of whom it was about.
 
 How much an entry matters, 0 to 10: a call that only reads 2, any other 4, one that may remove or
-overwrite 1 more, a failure half a point more, a message 5; each earlier success with the same
-target in the session raises it by 1, up to 3 (see `storage.memory.entries`).
+overwrite 1 more, a message 5; each earlier success with the same target in the session raises it by
+1, up to 3 (see `storage.memory.entries`). A failure matters as little as a call that only reads.
 
 What is forgotten is told on by no entry. So calls that work on stored context (scope context) are
 recorded without their answers, those that store something with their arguments only where the
@@ -43,7 +43,6 @@ PATIENCE = 1.0
 READING = 2.0
 CHANGING = 4.0
 DESTRUCTIVE = 1.0
-FAILED = 0.5
 MESSAGE = 5.0
 
 ACTION_CHARACTERS = 128
@@ -253,10 +252,9 @@ def _unlinked_target(entry: NewEntry, arguments: Mapping[str, Any]) -> str:
 
 def _importance(call: FinishedCall) -> float:
     spec = call.spec
-    worth = READING if spec is None or spec.read_only else CHANGING
-    if spec is not None and spec.destructive:
-        worth += DESTRUCTIVE
-    return worth if call.outcome == "ok" else worth + FAILED
+    if spec is None or spec.read_only or call.outcome != "ok":
+        return READING
+    return CHANGING + DESTRUCTIVE * spec.destructive
 
 
 def _beside_identity(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,32 +6,23 @@ import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from tools.functions.programs.namespace import NAME, Namespace, ToolError
 from tools.functions.workers.channel import Channel
 from tools.functions.workers.host import serve as serve_file
-from tools.functions.workers.messages import MOST_OPEN, Load
-from tools.functions.workers.peer import CURRENT, ServerPeer
+from tools.functions.workers.messages import Load
+from tools.functions.workers.peer import current_peer
 
 __all__ = ["serve"]
 
 
 def serve(channel: Channel, load: Load) -> None:
     """Loads functions that know the tools as programs do, and runs what is called."""
-    namespace = Namespace(_Calls().ask, set())
+    namespace = Namespace(_ask, set())
     given = {NAME: namespace, "ToolError": ToolError, "asyncio": asyncio, "json": json}
     serve_file(channel, load, given)
 
 
-class _Calls:
-    """The calls that functions make; of one of theirs, what there is no place for waits."""
-
-    def __init__(self) -> None:
-        self._places: WeakKeyDictionary[ServerPeer, asyncio.Semaphore] = WeakKeyDictionary()
-
-    async def ask(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Has the server call a tool for the call that runs here."""
-        peer = CURRENT.get()
-        async with self._places.setdefault(peer, asyncio.Semaphore(MOST_OPEN)):
-            return await peer.answer(tool, arguments)
+async def _ask(tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Has the server call a tool for the call that runs here."""
+    return await current_peer().answer(tool, arguments, in_turn=True)

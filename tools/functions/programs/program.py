@@ -19,7 +19,7 @@ from tools.functions.programs.namespace import NAME, Ask, Namespace, PendingCall
 from tools.functions.programs.source import FILE, RETURN, ReturnedError, compiled
 from tools.functions.workers.bounds import TooLongError
 from tools.functions.workers.channel import Channel
-from tools.functions.workers.messages import MOST_OPEN, Load, Loaded, Message, decoded
+from tools.functions.workers.messages import Load, Loaded, Message
 from tools.functions.workers.questions import Questions
 
 __all__ = ["run_program", "serve"]
@@ -44,19 +44,17 @@ def serve(channel: Channel, load: Load) -> None:
 
 
 async def _serve(channel: Channel, source: str) -> None:
-    questions = Questions(channel.send)
+    questions = Questions(channel.send, channel.during)
     with ExitStack() as running:
-        async for message in decoded(channel.chunks()):
+        async for message in channel.messages(questions):
             if "call" in message:
                 task = asyncio.create_task(_answer(channel, questions, source, message["call"]))
                 running.callback(task.cancel)
-            elif "answer" in message:
-                questions.take(message)
 
 
 async def _answer(channel: Channel, questions: Questions, source: str, call: int) -> None:
-    ask = partial(_ask, questions, asyncio.Semaphore(MOST_OPEN), call)
-    outcome = await run_program(source, ask)
+    outcome = await run_program(source, partial(_ask, questions, call))
+    questions.end(call)  # what its threads still ask
     with suppress(OSError, ValueError):  # the program may have closed it
         sys.stdout.flush()
     try:
@@ -72,15 +70,13 @@ def _result(call: int, outcome: Message) -> Message:
 
 async def _ask(
     questions: Questions,
-    places: asyncio.Semaphore,
     call: int,
     tool: str,
     arguments: Mapping[str, Any],
 ) -> Mapping[str, Any]:
     """Has the server call a tool; what there is no place for waits."""
     asked = {"tool": tool, "arguments": arguments}
-    async with places:
-        result: Mapping[str, Any] = await questions.ask(call, asked)
+    result: Mapping[str, Any] = await questions.ask_in_turn(call, asked)
     return result
 
 
@@ -105,20 +101,22 @@ async def run_program(source: str, ask: Ask) -> Message:
         sys.modules[NAME] = OURS
     notes = _forgotten(waiting)
     try:
-        return {"value": _plain(value), "notes": notes}
+        plain, unsaid = _plain(value)
+        return {"value": plain, "notes": [*notes, *filter(None, [unsaid.strip("[]")])]}
     except (UnsendableError, RecursionError) as error:
         unsaid = f"What it returned is shown as text, for JSON cannot say it: {error}."
         return {"value": repr(value), "notes": [*notes, unsaid]}
 
 
-def _plain(value: object) -> object:
+def _plain(value: object) -> tuple[object, str]:
+    """A value as JSON, and what is null in it because JSON cannot say it."""
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
-        from tools.conversion.results.jsonable import to_jsonable  # heavy, and rarely needed
+        from tools.conversion.results.jsonable import to_noted  # heavy, and rarely needed
 
-        return to_jsonable(value)
-    return value
+        return to_noted(value)
+    return value, ""
 
 
 async def _run(code: CodeType, namespace: Namespace) -> object:

@@ -8,20 +8,27 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import select
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable
+from concurrent.futures import Future
+from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
-from tools.functions.workers.bounds import OF_FILES, Bounds
+from tools.functions.workers.bounds import OF_FILES, Bounds, TooLongError
 from tools.functions.workers.messages import Load, Message, encode
+from tools.functions.workers.questions import Questions
 
 __all__ = ["Channel"]
 
 CHUNK = 1 << 20
 """Bytes that are read at once."""
+
+T = TypeVar("T")
 
 
 class Channel:
@@ -40,6 +47,12 @@ class Channel:
         self._bounds = bounds
         self._incoming, self._outgoing = os.dup(incoming), os.dup(outgoing)
         self._turn = threading.Lock()
+        self._reading = threading.Lock()
+        self._begun = bytearray()
+        self._messages: deque[Message] = deque()
+        self._end: Future[None] | None = None
+        self._serving: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
+        self._questions: Questions | None = None
         with Path(os.devnull).open("rb") as nothing:
             os.dup2(nothing.fileno(), 0)
         for descriptor in (1, 2):
@@ -66,21 +79,74 @@ class Channel:
             while line:
                 line = line[os.write(self._outgoing, line) :]
 
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """Yields what comes in, until the server hangs up."""
-        while True:
-            await _readable(self._incoming)
-            chunk = os.read(self._incoming, CHUNK)
-            if not chunk:
-                return
-            yield chunk
+    async def messages(self, questions: Questions) -> AsyncIterator[Message]:
+        """Yields what comes in, but for the answers to questions, until the server hangs up.
 
+        Raises:
+            TooLongError: If a message is more than the bounds allow.
+            ValueError: If what comes in is none.
+        """
+        loop, came = asyncio.get_running_loop(), asyncio.Event()
+        self._serving, self._questions = (loop, came), questions
+        loop.add_reader(self._incoming, self._take_in)
+        try:
+            while True:
+                await came.wait()
+                came.clear()
+                while self._messages:
+                    yield self._messages.popleft()
+                if self._end is not None:
+                    self._end.result()
+                    return
+        finally:
+            loop.remove_reader(self._incoming)
 
-async def _readable(descriptor: int) -> None:
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    loop.add_reader(descriptor, ready.set)
-    try:
-        await ready.wait()
-    finally:  # so that nothing says it again, when it is not true any more
-        loop.remove_reader(descriptor)
+    async def during(self, answered: Awaitable[T]) -> T:
+        """Waits for an answer.
+
+        In a thread with an event loop of its own that loop takes in what comes: the one that serves
+        the server may be waiting for the thread.
+        """
+        loop = asyncio.get_running_loop()
+        if self._serving is None or self._serving[0] is loop:
+            return await answered
+        incoming = os.dup(self._incoming)  # one for each answer that this loop waits for
+        loop.add_reader(incoming, self._take_in)
+        try:
+            return await answered
+        finally:
+            loop.remove_reader(incoming)
+            os.close(incoming)
+
+    def _take_in(self) -> None:
+        """Takes in what has come, in whichever event loop notices it first."""
+        with self._reading:
+            if self._end is None and select.select([self._incoming], [], [], 0)[0]:
+                try:
+                    self._sort(os.read(self._incoming, CHUNK))
+                except Exception as error:  # noqa: BLE001  # the loop that serves raises it
+                    self._end = Future()
+                    self._end.set_exception(error)
+        if self._serving is not None:
+            loop, came = self._serving
+            with suppress(RuntimeError):  # it has ended
+                loop.call_soon_threadsafe(came.set)
+
+    def _sort(self, chunk: bytes) -> None:
+        """Hands answers to their questions, and keeps the rest for the loop that serves."""
+        questions = cast("Questions", self._questions)
+        if not chunk:
+            self._end = Future()
+            self._end.set_result(None)
+            questions.end()
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            message = OF_FILES.decode(bytes(self._begun + part))
+            self._begun.clear()
+            if "answer" in message:
+                questions.take(message)
+            else:
+                self._messages.append(message)
+        self._begun += rest
+        if len(self._begun) > OF_FILES.longest:
+            raise TooLongError(f"{OF_FILES.longest:,} bytes")

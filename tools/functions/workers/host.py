@@ -38,7 +38,6 @@ from tools.functions.workers.messages import (
     Load,
     Loaded,
     Message,
-    decoded,
 )
 from tools.functions.workers.offers import (
     Offer,
@@ -89,13 +88,13 @@ def serve(channel: Channel, order: Load, given: Mapping[str, object] | None = No
     offers = None if found.offers is None else list(map(encode_offer, found.offers))
     channel.send({"loaded": asdict(Loaded(offers, found.problems, found.files))})
     if found.offers is not None:
-        anyio.run(_serve, channel, partial(_Calls, found.offers, order, channel.send))
+        anyio.run(_serve, channel, partial(_Calls, found.offers, order, channel))
 
 
 async def _serve(channel: Channel, calls_in: Callable[[TaskGroup], _Calls]) -> None:
     async with anyio.create_task_group() as group:
         calls = calls_in(group)
-        async for message in decoded(channel.chunks()):
+        async for message in channel.messages(calls.questions):
             calls.take(message)
         group.cancel_scope.cancel()
         _end_at_last()
@@ -116,14 +115,14 @@ class _ServerLogHandler(logging.Handler):
 class _Calls:
     """The calls in progress, each in a task of its own."""
 
-    def __init__(self, offers: list[Offer], load: Load, send: Send, group: TaskGroup) -> None:
+    def __init__(self, offers: list[Offer], load: Load, channel: Channel, group: TaskGroup) -> None:
         self._offers = {key_of(offer): offer for offer in offers}
         tools = {offer.name: offer for offer in offers if isinstance(offer, ToolSpec)}
         self._secrets = SecretTools(tools.get)
         self._sandbox = _sandbox(load) if load.root else None
         self._store = load.store
-        self._send = send
-        self._questions = Questions(send)
+        self._send = channel.send
+        self.questions = Questions(channel.send, channel.during)
         self._group = group
         self._scopes: dict[int, anyio.CancelScope] = {}
 
@@ -142,8 +141,6 @@ class _Calls:
         if "cancel" in message:
             if scope := self._scopes.get(message["cancel"]):
                 scope.cancel()
-        elif "answer" in message:
-            self._questions.take(message)
         else:
             self._scopes[message["call"]] = anyio.CancelScope()
             self._group.start_soon(self._run, message)
@@ -176,7 +173,7 @@ class _Calls:
 
         kind, name = message["key"]
         offer = self._offers[kind, name]
-        peer = ServerPeer(self._questions, message["call"])
+        peer = ServerPeer(self.questions, message["call"])
         CURRENT.set(peer)
         context = RequestContext(
             Identity(**message["identity"]),

@@ -36,7 +36,6 @@ __all__ = [
     "Problem",
     "decode_error",
     "decode_loaded",
-    "decoded",
     "encode",
     "encode_error",
     "lines",
@@ -122,17 +121,6 @@ def encode(message: Message, bounds: Bounds = OF_FILES) -> bytes:
         RecursionError: If it is nested too deeply.
     """
     return bounds.encode(message)
-
-
-async def decoded(chunks: AsyncIterable[bytes]) -> AsyncIterator[Message]:
-    """Yields the messages of a stream, which comes in pieces of any size, until its end.
-
-    Raises:
-        TooLongError: If one is more than the bounds allow.
-        ValueError: If one is none.
-    """
-    async for line in lines(chunks, OF_FILES):
-        yield OF_FILES.decode(line)
 
 
 async def lines(chunks: AsyncIterable[bytes], bounds: Bounds) -> AsyncIterator[bytes]:

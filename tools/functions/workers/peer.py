@@ -6,16 +6,18 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import asdict
 from typing import Any
+from weakref import WeakSet
 
 import anyio
 
 from tools.core.asking.peer import Filled, Form, LogLevel, Peer, Root
 from tools.core.client import Prompt, Refusal, Reply
+from tools.core.errors import UnavailableError
 from tools.core.result import ToolResult, decode_result
 from tools.functions.workers.messages import LONGEST_TOLD, Message
 from tools.functions.workers.questions import Questions, ended
 
-__all__ = ["CURRENT", "ServerPeer"]
+__all__ = ["CURRENT", "ServerPeer", "current_peer"]
 
 CURRENT: ContextVar[ServerPeer] = ContextVar("CURRENT")
 """That of the call which runs here."""
@@ -36,17 +38,18 @@ class ServerPeer(Peer):
     def __init__(self, questions: Questions, call: int) -> None:
         self._questions = questions
         self._call = call
-        self._is_over = False
+        RUNNING.add(self)
 
     def end(self) -> None:
         """Answers nothing any more to what the call has left behind."""
-        self._is_over = True
+        RUNNING.discard(self)
         self._questions.end(self._call)
 
-    async def _ask(self, what: Message) -> Any:  # noqa: ANN401  # decoded JSON
-        if self._is_over:
+    async def _ask(self, what: Message, *, in_turn: bool = False) -> Any:  # noqa: ANN401  # decoded JSON
+        if self not in RUNNING:
             raise ended()
-        return await self._questions.ask(self._call, what)
+        ask = self._questions.ask_in_turn if in_turn else self._questions.ask
+        return await ask(self._call, what)
 
     async def fill(self, tool: str, form: Form) -> Filled:  # noqa: ARG002  # the server knows it
         """What the person at the client makes of a form."""
@@ -75,7 +78,30 @@ class ServerPeer(Peer):
         """Calls another tool; the server knows in which context."""
         return decode_result(await self.answer(name, arguments))
 
-    async def answer(self, name: str, arguments: Mapping[str, Any]) -> Message:
-        """What another tool answers, as the server sends it."""
-        answer: Message = await self._ask({"tool": name, "arguments": arguments})
+    async def answer(
+        self, name: str, arguments: Mapping[str, Any], *, in_turn: bool = False
+    ) -> Message:
+        """What another tool answers, as the server sends it; in turn, if too much is asked."""
+        asked = {"tool": name, "arguments": arguments}
+        answer: Message = await self._ask(asked, in_turn=in_turn)
         return answer
+
+
+RUNNING: WeakSet[ServerPeer] = WeakSet()
+"""Those of the calls that have not ended."""
+
+
+def current_peer() -> ServerPeer:
+    """That of the call which runs here; in a thread that knows of none, that of the only call.
+
+    Raises:
+        UnavailableError: If that cannot be told.
+    """
+    peer = CURRENT.get(None)
+    running = [peer] if peer else list(RUNNING)
+    if len(running) == 1:
+        return running[0]
+    raise UnavailableError(
+        "This thread was started without a call that runs, and could belong to none or several.",
+        next_actions=["Start it with contextvars.copy_context().run, or use asyncio.to_thread."],
+    )

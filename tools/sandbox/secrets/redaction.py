@@ -85,10 +85,16 @@ class Redaction:
         if not self._texts:
             return result
         text, added = self.text(result.text), self.text(result.added)
-        structured = self.value(result.structured)
+        structured, meta = self.value(result.structured), self.value(result.meta)
         media, blocks = (tuple(map(self._block, each)) for each in (result.media, result.blocks))
         shown = replace(
-            result, structured=structured, text=text, added=added, media=media, blocks=blocks
+            result,
+            structured=structured,
+            text=text,
+            added=added,
+            media=media,
+            blocks=blocks,
+            meta=meta,
         )
         return result if shown == result else replace(shown, verbatim=None)
 

@@ -353,7 +353,7 @@ async def test_importance_follows_the_rule(recorded: Recorded, library: Library)
         ("run", {"command": "c"}),
     ]:
         await manager.execute(name, arguments, ASKING)
-    assert [entry.importance for entry in entries(library)] == [2.0, 4.0, 5.0, 5.5, 6.0]
+    assert [entry.importance for entry in entries(library)] == [2.0, 4.0, 5.0, 2.0, 6.0]
 
 
 async def test_a_call_is_linked_to_what_it_stored_and_found(
