@@ -78,15 +78,23 @@ def offered_by(
     return [*browsed, to_tool()]
 
 
-def to_call(module: ModuleType, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """What is called of a public function: one of typer's prints what it has to say.
+def to_call(
+    module: ModuleType, name: str, function: Callable[..., Any], *, is_chosen: bool = False
+) -> Callable[..., Any]:
+    """Returns what to call for a public function: one of typer's prints its result.
+
+    Args:
+        module: The function's module.
+        name: Its name there.
+        function: The function.
+        is_chosen: Whether something outside the module says that it is a tool.
 
     Raises:
-        ToolDefinitionError: If it has no types, and nobody says that it is a tool.
+        ToolDefinitionError: If it lacks types, and nothing says that it is a tool.
     """
     if any(function is each for each in registered(vars(module).values())):
         return printed(function)
-    if not (hasattr(function, MARK) or name in getattr(module, "__all__", ())):
+    if not (is_chosen or hasattr(function, MARK) or name in getattr(module, "__all__", ())):
         _refuse_untyped(name, function)
     return function
 

@@ -195,7 +195,9 @@ def load(
     importing = FileImport(path)
     try:
         module = importing.run(source, given or {})
-        offers, problems = _offers(module, path, no_store or _why_out_of_reach())
+        # A created tool is the one public function of its source, and is checked before.
+        to_tool = partial(_tool, module, path, is_chosen=given is not None)
+        offers, problems = _offers(module, path, no_store or _why_out_of_reach(), to_tool)
     except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever the author's code raises
         return Found(None, [_failure(error, path)], importing.files)
     return Found(offers, problems, importing.files)
@@ -209,14 +211,18 @@ def _why_out_of_reach() -> str:
     return ""
 
 
-def _offers(module: ModuleType, path: Path, no_store: str) -> tuple[list[Offer], list[Problem]]:
+def _offers(
+    module: ModuleType,
+    path: Path,
+    no_store: str,
+    to_tool: Callable[[str, Callable[..., Any]], ToolSpec],
+) -> tuple[list[Offer], list[Problem]]:
     common_options(module)
     offers: dict[Key, Offer] = {}
     problems: list[Problem] = []
     for name, function in public_functions(module):
-        to_tool = partial(_tool, module, name, function, path)
         try:
-            found = offered_by(function, f"function:{path}", to_tool)
+            found = offered_by(function, f"function:{path}", partial(to_tool, name, function))
         except ToolDefinitionError as error:
             problems.append(Problem(str(error), _line_of(function)))
             continue
@@ -230,8 +236,10 @@ def _offers(module: ModuleType, path: Path, no_store: str) -> tuple[list[Offer],
     return list(offers.values()), problems
 
 
-def _tool(module: ModuleType, name: str, function: Callable[..., Any], path: Path) -> ToolSpec:
-    called = to_call(module, name, function)
+def _tool(
+    module: ModuleType, path: Path, name: str, function: Callable[..., Any], *, is_chosen: bool
+) -> ToolSpec:
+    called = to_call(module, name, function, is_chosen=is_chosen)
     options = options_of(module, name, called)
     if options["scope"] not in SCOPES:
         raise ToolDefinitionError(
