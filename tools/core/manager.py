@@ -18,7 +18,7 @@ from tools.core.audit.audit import Audit
 from tools.core.audit.recording import BegunCall, Recording
 from tools.core.audit.secret_arguments import SecretArguments, SecretTools
 from tools.core.calling.nested import Made, ToolCall, run_batch
-from tools.core.calling.running import check_depth, in_time
+from tools.core.calling.running import check_depth, in_time, may_last
 from tools.core.calling.turns import Turn, Turns
 from tools.core.calling.words import Words
 from tools.core.client import AnswersAwaitedError
@@ -181,6 +181,9 @@ class SandboxToolManager:
         spec = await self._find(call.name, context)
         arguments = spec.canonical(arguments)
         checked = spec.validate(arguments)
+        find = self._registry.of(context.identity.user_id).get
+        if context.carrier is not None and may_last(spec, checked, find):
+            context.carrier.may_last(spec.name)  # first of all: its client's patience has begun
         shown = ""
         if spec.prepare is not None:
             granted = context.granted(machine=self._machine)
@@ -200,8 +203,6 @@ class SandboxToolManager:
                     files=self._files,
                 )
         run = partial(self._run, spec, checked, call, permission)
-        if context.carrier is not None and spec.becomes_job:
-            context.carrier.may_last(spec.name)
         if context.carrier is not None and spec.once:
             result = await context.carrier.carry(context, spec.name, arguments, run)
         else:  # most of ours are made to be run again, and those of other servers go on there
