@@ -190,18 +190,16 @@ class SandboxToolManager:
             arguments, shown = await spec.prepare(checked, granted)
             checked = spec.validate(arguments)
         if self._permissions is not None:
-            secrets = self._secrets_of(call)
-            with nullcontext() if context.deadline is None else context.deadline.paused():
-                await self._permissions.obtain(
-                    spec,
-                    checked,
-                    context,
-                    permission,
-                    sent=arguments,
-                    secrets=secrets,
-                    shown=shown,
-                    files=self._files,
-                )
+            await self._permissions.obtain(
+                spec,
+                checked,
+                context,
+                permission,
+                sent=arguments,
+                secrets=self._secrets_of(call),
+                shown=shown,
+                files=self._files,
+            )
         run = partial(self._run, spec, checked, call, permission)
         if context.carrier is not None and spec.once:
             result = await context.carrier.carry(context, spec.name, arguments, run)
@@ -225,6 +223,7 @@ class SandboxToolManager:
         """Runs the tool until its deadline, which counts from its turn, not from its place in line.
 
         Its time stands still, and its place is another's, while somebody thinks about a question.
+        A call is judged again if the policy has changed while it waited for its turn.
         """
         turn = self._turns.of(spec)
 
@@ -233,6 +232,9 @@ class SandboxToolManager:
             return await spec.invoke(arguments, granted)
 
         async with turn:
+            while not permission.holds():
+                async with turn.lent():
+                    await permission.renew(context)
             return await in_time(spec.name, spec.timeout, context, invoke, meanwhile=turn.lent)
 
     async def _find(self, name: str, context: RequestContext) -> ToolSpec:

@@ -140,7 +140,7 @@ def rows_without_name_or_help(command: Any, *path: str) -> Iterator[str]:
     for name, text in shown:
         first = text.partition(" ")[0] or "(no text)"
         if not re.search(
-            rf"^│[ *].*?{re.escape(name)}(\.\.\.)? .*{re.escape(first)}", output, re.M
+            rf"^│[ *].*?{re.escape(name)}(\.\.\.)? .*{re.escape(first)}", output, re.MULTILINE
         ):
             yield f"{' '.join(path)} {name}: {text}"
     for name, each in inner.items():
