@@ -211,14 +211,11 @@ def listen(http: HttpSettings) -> socket.socket:
 
 
 def _check_strength(http: HttpSettings) -> None:
-    """Refuses tokens that can be guessed.
-
-    Raises:
-        SettingsError: If there is one.
-    """
-    named = [(f"http.tokens.{name}.token", each.token) for name, each in http.tokens.items()]
-    own = [] if http.token is None else [("http.token", http.token)]
-    for name, secret in (*own, *named):
+    """Refuses tokens that can be guessed."""
+    named = {f"http.tokens.{name}.token": each.token for name, each in http.tokens.items()}
+    for name, secret in {"http.token": http.token, **named}.items():
+        if secret is None:
+            continue
         token = secret.get_secret_value()
         repeats = token in (token + token)[1:-1]
         if len(token) < TOKEN_LENGTH or repeats or len(set(token)) < TOKEN_CHARACTERS:

@@ -232,7 +232,7 @@ class SandboxToolManager:
             return await spec.invoke(arguments, granted)
 
         async with turn:
-            while not permission.holds():
+            while permission.renew and not permission.holds():
                 async with turn.lent():
                     await permission.renew(context)
             return await in_time(spec.name, spec.timeout, context, invoke, meanwhile=turn.lent)

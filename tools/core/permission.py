@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
-import anyio.lowlevel
 
 from storage.locks import made_once
 from tools.core.calling.loops import Loop
@@ -31,10 +30,6 @@ if TYPE_CHECKING:
     from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["Permission", "Permissions", "containment_of"]
-
-
-async def _renew_nothing(_context: RequestContext) -> None:
-    await anyio.lowlevel.checkpoint()
 
 
 @dataclass(slots=True)
@@ -57,7 +52,7 @@ class Permission:
     reach: Callable[[str], bool] | None = None
     passed_on: bool = False
     holds: Callable[[], bool] = lambda: True
-    renew: Callable[[RequestContext], Awaitable[None]] = _renew_nothing
+    renew: Callable[[RequestContext], Awaitable[None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +167,8 @@ class Permissions:
                 permission.decision = decision
             self._check(spec, decision)
         permission.holds = lambda: self._current_policy() is policy
-        permission.renew = lambda running: self._settle(
-            replace(call, context=running), permission, files
-        )
+        again = partial(self._settle, permission=permission, files=files)
+        permission.renew = lambda running: again(replace(call, context=running))
         permission.places = policy.places(spec, arguments, is_confirmed=is_confirmed)
         if spec.subject is not None and spec.subject.kind is SubjectKind.URL:
             permission.reach = partial(_reaches, policy, spec, arguments, spec.subject.parameter)

@@ -197,7 +197,7 @@ async def test_an_answer_means_the_rules_that_were_shown_whatever_else_is_asked_
 async def test_a_denial_that_is_written_while_a_call_is_asked_about_binds_it(
     config: Path, mode: str
 ) -> None:
-    async def hesitate(_context: Any, _params: Any) -> ElicitResult:
+    async def hesitate(context: Any, params: Any) -> ElicitResult:
         _write(config, BEFORE + 'deny = ["bash(seq *)"]\n')
         return ElicitResult(action="accept", content={"answer": "once"})
 

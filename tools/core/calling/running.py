@@ -67,13 +67,7 @@ def check_depth(name: str, context: RequestContext) -> None:
 def may_last(
     spec: ToolSpec, arguments: Mapping[str, Any], find: Callable[[str], ToolSpec | None]
 ) -> bool:
-    """Whether a call may go on as a job: of such a tool, or of one that passes a call on to one.
-
-    Args:
-        spec: The tool.
-        arguments: Its arguments, as validation made them.
-        find: Gives the tool of a name.
-    """
+    """Whether a call may go on as a job: of such a tool, or of one that passes a call on to one."""
     if not spec.passes_on:
         return spec.becomes_job
     several: Iterable[Any] = arguments.get("calls", ())
