@@ -59,7 +59,9 @@ class _Commands(Mapping[str, Any]):
             single = typer.Typer(add_completion=False)
             single.command(name)(found)
             found = single
-        return typer.main.get_command(found)
+        command = typer.main.get_command(found)
+        command.name = name  # a group has none by itself, and would be listed without it
+        return command
 
     def __iter__(self) -> Iterator[str]:
         return iter(COMMANDS)

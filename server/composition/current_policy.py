@@ -1,8 +1,9 @@
-"""The policy that holds now: rules that a person had written into the settings count at once."""
+"""The policy that holds now: [policy] of the settings file counts as soon as it is written."""
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,63 +18,97 @@ if TYPE_CHECKING:
 
 __all__ = ["CurrentPolicy", "counting_file"]
 
+SETTLE_SECONDS = 0.05
+"""How old a change must be: editors empty a file, and write it in pieces."""
+
 _logger = logging.getLogger("toolcrib")
 
 
 def counting_file(settings: Settings) -> Path | None:
-    """The settings file, where rules that are added to it count at once; None where they do not.
+    """The settings file, where rules that are added to policy.allow count at once; else None."""
+    is_overridden = settings.source_of("policy.allow") not in {
+        DEFAULT_SOURCE,
+        str(settings.config_file),
+    }
+    return None if is_overridden else _followed(settings)
 
-    Nothing may override them; and what agents work in may hold, for a moment, a file of theirs.
-    """
+
+def _followed(settings: Settings) -> Path | None:
+    """The settings file, unless it is inside the root, where agents could write it."""
     file = settings.config_file
-    if file is None or settings.source_of("policy.allow") not in {DEFAULT_SOURCE, str(file)}:
+    if file is None or file.resolve().is_relative_to(settings.root.resolve()):
         return None
-    return None if file.resolve().is_relative_to(settings.root.resolve()) else file
+    return file
 
 
 class CurrentPolicy:
-    """Gives the policy, whose rules that allow are read again when the settings file has changed.
-
-    The others are those of the start: a file that is just being written lacks none of them here.
+    """Gives the policy; when the settings file has changed, all of its [policy] or nothing of it.
 
     Args:
-        settings: As they were at the start, which say where they are from.
+        settings: As they were at the start. What a flag or the environment has set stays.
         make: Makes a policy from its settings.
     """
 
     def __init__(self, settings: Settings, make: Callable[[PolicySettings], Policy]) -> None:
-        self._start = settings.policy
-        self._file = counting_file(settings)
+        self._settings = settings
+        self._file = _followed(settings)
         self._make = make
         self._seen = self._state()
         self._policy: Policy | None = None
+        self._told = ""
 
     def __call__(self) -> Policy:
         """The policy; blocks where it has to be made."""
-        state = self._state()
         if self._policy is None:
-            self._policy = self._make(self._start)
-        if state != self._seen:
-            self._seen = state
-            try:
-                self._policy = self._make(self._reread())
-            except (SettingsError, ValueError) as error:
-                _logger.warning("The policy stays as it was: %s", error)
+            self._policy = self._make(self._settings.policy)
+        if self._state() != self._seen:
+            self._seen = self._settled()
+            self._take()
         return self._policy
 
-    def _reread(self) -> PolicySettings:
-        from server.settings.file import SettingsFile  # only where it has changed
+    def _take(self) -> None:
+        """Takes over the policy of the file, or says why not."""
+        try:
+            policy = self._reread()
+        except (SettingsError, ValueError) as error:
+            told = f"The policy stays as it was, all of it. {error} Then it counts at once."
+            if told != self._told:
+                _logger.warning("%s", told)
+            self._told = told
+            return
+        self._policy, self._told = policy, ""
+        counts = ", ".join(f"{len(rules)} {verdict}" for verdict, rules in policy.rules.items())
+        _logger.info("[policy] of %s counts now: %s; %s.", self._file, policy.profile, counts)
 
-        rules = SettingsFile(self._file).allowing if self._file is not None else ()
-        allow = PolicySettings(allow=rules).allow
-        return self._start.model_copy(update={"allow": allow})
+    def _reread(self) -> Policy:
+        from server.settings.sources import reread_policy  # only where it has changed
+
+        file = _followed(self._settings)
+        if file is None:
+            raise SettingsError(f"{self._file} is inside the root now. Move it out of it.")
+        if not self._seen:
+            raise SettingsError(f"{file} cannot be found. Write it again.")
+        policy = self._make(reread_policy(self._settings, file))
+        if self._state()[2:3] == (0,):
+            raise SettingsError(f"{file} is empty. Write it again, if only a comment.")
+        return policy
+
+    def _settled(self) -> tuple[int, ...]:
+        """The state of the file once it is no longer being written, as far as that shows."""
+        state = self._state()
+        for _ in range(5):
+            time.sleep(SETTLE_SECONDS)
+            if (later := self._state()) == state:
+                break
+            state = later
+        return state
 
     def _state(self) -> tuple[int, ...]:
-        """What changes with the settings file; nothing where its rules do not count."""
+        """What changes with the settings file; nothing where there is none, or it is not read."""
         if self._file is None:
             return ()
         try:
             status = self._file.stat()
         except OSError:
             return ()
-        return status.st_mtime_ns, status.st_size, status.st_ino
+        return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino

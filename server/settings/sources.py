@@ -12,11 +12,12 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from server.settings.settings import Settings
+from server.settings.safety import PolicySettings
+from server.settings.settings import DEFAULT_SOURCE, Settings
 from server.settings_error import SettingsError
 from server.settings_path import CONFIG_VARIABLE, settings_path
 
-__all__ = ["SettingRow", "explain", "load"]
+__all__ = ["SettingRow", "explain", "load", "reread_policy"]
 
 _PREFIX = "TOOLCRIB_"
 _FIELDS = dict(Settings.fields())
@@ -89,6 +90,26 @@ def load(
     return settings.attributed({key: item.source for key, item in given.items()}, path)
 
 
+def reread_policy(settings: Settings, path: Path) -> PolicySettings:
+    """Reads the table [policy] of a settings file again, as a whole.
+
+    What a flag or the environment has set stays, as it would at a start.
+
+    Raises:
+        SettingsError: If the file cannot be read, or anything in the table is wrong.
+    """
+    in_file = _from_file(path, "the running server", only="policy")
+    given = {key: item for key, item in in_file.items() if key.startswith("policy.")}
+    for name in PolicySettings.model_fields:
+        source = settings.source_of(f"policy.{name}")
+        if source not in {DEFAULT_SOURCE, str(path)}:
+            given[f"policy.{name}"] = _Given(getattr(settings.policy, name), source)
+    try:
+        return Settings.model_validate(_nested(given)).policy
+    except ValidationError as error:
+        raise SettingsError("\n".join(_complaints(error, given))) from None
+
+
 def explain(settings: Settings) -> list[SettingRow]:
     """Every effective setting and where it came from, in the order of declaration."""
     values = _flat(settings.model_dump(mode="json"))
@@ -114,7 +135,8 @@ def _without_secrets(server: Mapping[str, Any]) -> dict[str, Any]:
     return {**server, "args": told, "url": shown(server["url"])}
 
 
-def _from_file(path: Path, namer: str) -> dict[str, _Given]:
+def _from_file(path: Path, namer: str, *, only: str = "") -> dict[str, _Given]:
+    """The values of a file; a key that is unknown is refused, in one group or in all of them."""
     try:
         text = path.read_text(encoding="utf-8-sig")
         values = _flat(tomllib.loads(text))
@@ -141,7 +163,7 @@ def _from_file(path: Path, namer: str) -> dict[str, _Given]:
     unknown = [
         f"Unknown setting {key!r} in {path}. {_advice(key, _KEYS)}"
         for key in values
-        if key not in _FIELDS
+        if key not in _FIELDS and (not only or key.partition(".")[0] == only)
     ]
     if unknown:
         raise SettingsError("\n".join(unknown))

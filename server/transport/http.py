@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import ipaddress
 import logging
@@ -21,6 +22,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.settings_error import SettingsError
+from server.transport.connections import ACCEPTED_AT_ONCE, GuardedConnection, quieten
 from server.transport.middleware import BearerTokens, Drain, SoundAuthority, callers_of
 from server.transport.resumption import RETRY_MS, ResumableSessions
 from server.transport.signals import stopped_by_signals
@@ -44,6 +46,12 @@ SSE_PATH = "/sse"
 MESSAGES_PATH = "/messages/"
 DRAIN_SECONDS = 2
 """How long cancelled requests may take to end."""
+
+TOKEN_LENGTH = 24
+TOKEN_CHARACTERS = 8
+
+BACKLOG = 512
+"""Connections that may wait to be accepted."""
 
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
@@ -122,6 +130,13 @@ class DrainingServer(uvicorn.Server):
         super().__init__(config)
         self._drain = drain
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listens."""
+        quieten(asyncio.get_running_loop())
+        await super().startup(sockets)
+        for each in sockets or ():  # uvicorn's backlog is how many asyncio accepts at once, too
+            each.listen(BACKLOG)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Ends the requests in flight, then the server."""
         self._drain.end_all()
@@ -156,7 +171,8 @@ def uvicorn_config(app: ASGIApp) -> uvicorn.Config:
     """How uvicorn serves an application."""
     return uvicorn.Config(
         app,
-        http="h11",  # the faster httptools takes headers without end, before any token is asked
+        http=GuardedConnection,
+        backlog=ACCEPTED_AT_ONCE,
         log_config=None,
         access_log=False,
         ws="none",
@@ -179,8 +195,10 @@ def listen(http: HttpSettings) -> socket.socket:
             f"http.host = {http.host!r} can be reached from other machines, so a token is needed: "
             "set TOOLCRIB_HTTP__TOKEN, or listen on 127.0.0.1."
         )
+    if not _is_loopback(address):
+        _check_strength(http)
     try:
-        listener = socket.create_server((address, http.port), family=family, backlog=128)
+        listener = socket.create_server((address, http.port), family=family, backlog=BACKLOG)
     except OSError as error:
         reason = "is in use" if error.errno == errno.EADDRINUSE else f"failed: {error.strerror}"
         raise SettingsError(
@@ -190,6 +208,24 @@ def listen(http: HttpSettings) -> socket.socket:
     # An answer goes out in two pieces: the second would wait 40 ms for the client's delayed ACK.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
+
+
+def _check_strength(http: HttpSettings) -> None:
+    """Refuses tokens that can be guessed."""
+    named = {f"http.tokens.{name}.token": each.token for name, each in http.tokens.items()}
+    for name, secret in {"http.token": http.token, **named}.items():
+        if secret is None:
+            continue
+        token = secret.get_secret_value()
+        repeats = token in (token + token)[1:-1]
+        if len(token) < TOKEN_LENGTH or repeats or len(set(token)) < TOKEN_CHARACTERS:
+            raise SettingsError(
+                f"{name} ({len(token)} characters, {len(set(token))} different ones) is too easy to"
+                f" guess for http.host = {http.host!r}, which other machines can reach. It needs at"
+                f" least {TOKEN_LENGTH} characters, {TOKEN_CHARACTERS} different ones, and no"
+                ' repetition. Make one with: python -c "import secrets;'
+                ' print(secrets.token_urlsafe(32))"'
+            )
 
 
 def address_of(listener: socket.socket) -> str:

@@ -27,6 +27,9 @@ __all__ = ["BearerTokens", "Caller", "Drain", "SoundAuthority", "callers_of"]
 OWNER = "http.token"
 """Name of the caller with the server's own token; no name of the settings' table has a dot."""
 
+CLOSE = {"Connection": "close"}
+"""Ends the connection of whoever is refused, with what else they sent on it."""
+
 _AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s\[\]:/?#@]*)(?::\d*)?")
 """Host and port (RFC 3986, section 3.2) without user information."""
 
@@ -95,7 +98,7 @@ class BearerTokens:
         refusal = PlainTextResponse(
             "This server needs its bearer token in the Authorization header.\n",
             status_code=401,
-            headers={"WWW-Authenticate": challenge},
+            headers={"WWW-Authenticate": challenge, **CLOSE},
         )
         await refusal(scope, receive, send)
 
@@ -132,9 +135,9 @@ class SoundAuthority:
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             if not all(map(_AUTHORITY.fullmatch, headers.getlist("host"))):
-                answer = PlainTextResponse("Invalid Host header", status_code=421)
+                answer = PlainTextResponse("Invalid Host header", 421, CLOSE)
             elif not all(map(_is_origin, headers.getlist("origin"))):
-                answer = PlainTextResponse("Invalid Origin header", status_code=403)
+                answer = PlainTextResponse("Invalid Origin header", 403, CLOSE)
         await answer(scope, receive, send)
 
 

@@ -18,7 +18,7 @@ from tools.core.audit.audit import Audit
 from tools.core.audit.recording import BegunCall, Recording
 from tools.core.audit.secret_arguments import SecretArguments, SecretTools
 from tools.core.calling.nested import Made, ToolCall, run_batch
-from tools.core.calling.running import check_depth, in_time
+from tools.core.calling.running import check_depth, in_time, may_last
 from tools.core.calling.turns import Turn, Turns
 from tools.core.calling.words import Words
 from tools.core.client import AnswersAwaitedError
@@ -181,27 +181,26 @@ class SandboxToolManager:
         spec = await self._find(call.name, context)
         arguments = spec.canonical(arguments)
         checked = spec.validate(arguments)
+        find = self._registry.of(context.identity.user_id).get
+        if context.carrier is not None and may_last(spec, checked, find):
+            context.carrier.may_last(spec.name)  # first of all: its client's patience has begun
         shown = ""
         if spec.prepare is not None:
             granted = context.granted(machine=self._machine)
             arguments, shown = await spec.prepare(checked, granted)
             checked = spec.validate(arguments)
         if self._permissions is not None:
-            secrets = self._secrets_of(call)
-            with nullcontext() if context.deadline is None else context.deadline.paused():
-                await self._permissions.obtain(
-                    spec,
-                    checked,
-                    context,
-                    permission,
-                    sent=arguments,
-                    secrets=secrets,
-                    shown=shown,
-                    files=self._files,
-                )
+            await self._permissions.obtain(
+                spec,
+                checked,
+                context,
+                permission,
+                sent=arguments,
+                secrets=self._secrets_of(call),
+                shown=shown,
+                files=self._files,
+            )
         run = partial(self._run, spec, checked, call, permission)
-        if context.carrier is not None and spec.becomes_job:
-            context.carrier.may_last(spec.name)
         if context.carrier is not None and spec.once:
             result = await context.carrier.carry(context, spec.name, arguments, run)
         else:  # most of ours are made to be run again, and those of other servers go on there
@@ -224,6 +223,7 @@ class SandboxToolManager:
         """Runs the tool until its deadline, which counts from its turn, not from its place in line.
 
         Its time stands still, and its place is another's, while somebody thinks about a question.
+        A call is judged again if the policy has changed while it waited for its turn.
         """
         turn = self._turns.of(spec)
 
@@ -232,6 +232,9 @@ class SandboxToolManager:
             return await spec.invoke(arguments, granted)
 
         async with turn:
+            while permission.renew and not permission.holds():
+                async with turn.lent():
+                    await permission.renew(context)
             return await in_time(spec.name, spec.timeout, context, invoke, meanwhile=turn.lent)
 
     async def _find(self, name: str, context: RequestContext) -> ToolSpec:

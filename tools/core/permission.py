@@ -5,7 +5,8 @@ from __future__ import annotations
 import hmac
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -41,6 +42,8 @@ class Permission:
         places: What the policy says of the files that the call opens; None where nothing.
         reach: Whether no rule denies the call another URL, to which it is redirected.
         passed_on: Whether it made another call, which is judged and written down itself.
+        holds: Whether the policy that judged it is still that which holds.
+        renew: Has it judged again, in the context that it runs in.
     """
 
     decision: Decision | None = None
@@ -48,6 +51,8 @@ class Permission:
     places: PlaceRules | None = None
     reach: Callable[[str], bool] | None = None
     passed_on: bool = False
+    holds: Callable[[], bool] = lambda: True
+    renew: Callable[[RequestContext], Awaitable[None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,20 +144,31 @@ class Permissions:
         await first_use(self, "_first_policy")
         contained = await containment_of(spec, self._machine)
         call = _Judged(spec, arguments, sent, secrets, context, contained, shown)
+        await self._settle(call, permission, files)
+
+    async def _settle(
+        self, call: _Judged, permission: Permission, files: Callable[[Permission], Sandbox]
+    ) -> None:
+        """Judges a call, and has it approved where that is needed and was not done before."""
+        spec, arguments, context = call.spec, call.arguments, call.context
         policy, decision = await self._judge(call, permission)
         # In a program's loop one answer stands for several calls.
         is_confirmed = decision.verdict is Verdict.ASK and context.loop is None
-        if decision.verdict is Verdict.ASK:
+        if decision.verdict is Verdict.ASK and permission.approval is None:
             if spec.check is not None and decision.source == TOOL:
                 permission.places = policy.places(spec, arguments, is_confirmed=is_confirmed)
                 granted = context.granted(sandbox=files(permission), machine=self._machine)
                 await spec.check(arguments, granted)
-            permission.approval = await self._approval(policy, call, decision, permission)
+            with nullcontext() if context.deadline is None else context.deadline.paused():
+                permission.approval = await self._approval(policy, call, decision, permission)
             policy = self._current_policy()  # an answer may have taken its time
             decision = policy.judge(spec, arguments, containment=call.containment)
             if decision.verdict is Verdict.DENY:
                 permission.decision = decision
             self._check(spec, decision)
+        permission.holds = lambda: self._current_policy() is policy
+        again = partial(self._settle, permission=permission, files=files)
+        permission.renew = lambda running: again(replace(call, context=running))
         permission.places = policy.places(spec, arguments, is_confirmed=is_confirmed)
         if spec.subject is not None and spec.subject.kind is SubjectKind.URL:
             permission.reach = partial(_reaches, policy, spec, arguments, spec.subject.parameter)

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from server.cli import main
@@ -124,9 +128,29 @@ def test_the_version_is_the_distributions(
     assert capsys.readouterr().out == f"toolcrib {version('toolcrib')}\n"
 
 
-def test_the_help_names_every_command() -> None:
-    output = RUNNER.invoke(app, ["--help"]).output
-    assert [name for name in COMMANDS if f" {name} " not in output] == []
+def rows_without_name_or_help(command: Any, *path: str) -> Iterator[str]:
+    """What the help of a command, and of those in it, shows without its name or its text."""
+    output = RUNNER.invoke(app, [*path, "--help"], env={"COLUMNS": "80"}).output
+    inner = {name: command.commands[name] for name in getattr(command, "commands", ())}
+    shown = [(name, each.get_short_help_str()) for name, each in inner.items()]
+    for each in command.params:
+        named = max((*each.opts, *each.secondary_opts), key=len)
+        name = named if each.param_type_name == "option" else each.metavar or f"{each.name}"
+        shown.append((name, each.help or ""))
+    for name, text in shown:
+        first = text.partition(" ")[0] or "(no text)"
+        if not re.search(
+            rf"^│[ *].*?{re.escape(name)}(\.\.\.)? .*{re.escape(first)}", output, re.MULTILINE
+        ):
+            yield f"{' '.join(path)} {name}: {text}"
+    for name, each in inner.items():
+        yield from rows_without_name_or_help(each, *path, name)
+
+
+def test_the_help_of_every_command_names_and_explains_all_that_it_takes() -> None:
+    root = typer.main.get_command(app)
+    assert list(root.commands) == list(COMMANDS)  # type: ignore[attr-defined]  # it is a group
+    assert list(rows_without_name_or_help(root)) == []
 
 
 def test_the_help_loads_nothing_heavy() -> None:

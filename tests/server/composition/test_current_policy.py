@@ -1,4 +1,4 @@
-"""Rules that allow count as soon as they stand in the settings file; no others do."""
+"""What a running server makes of an edit of its settings file."""
 
 from __future__ import annotations
 
@@ -25,48 +25,91 @@ def _texts(current: CurrentPolicy) -> dict[Verdict, list[str]]:
     return {verdict: [rule.text for rule in each] for verdict, each in current().rules.items()}
 
 
-def test_a_rule_that_allows_counts_at_once_and_none_that_denies_is_lost(tmp_path: Path) -> None:
-    path = tmp_path / "config.toml"
-    path.write_text('[policy]\nallow = ["bash(ls)"]\ndeny = ["bash(rm *)"]\n')
-    current = _current(path)
-    first = current()
-    assert current() is first
-    path.write_text('[policy]\nprofile = "trusting"\nallow = ["bash(ls)", "bash(make)"]\n')
-    texts = _texts(current)
-    assert texts[Verdict.ALLOW] == ["bash(ls)", "bash(make)"]
-    assert texts[Verdict.DENY] == ["bash(rm *)"]
-    assert current().profile == "standard"
-    path.unlink()
-    assert _texts(current) == {
-        Verdict.DENY: ["bash(rm *)"],
-        Verdict.ASK: [],
-        Verdict.ALLOW: [],
-    }
-
-
-@pytest.mark.parametrize("broken", ["[policy", '[policy]\nallow = ["bash("]\n', "policy = 3\n"])
-def test_a_broken_file_leaves_the_policy_as_it_was(
-    broken: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_an_edit_counts_as_a_whole_from_the_next_call_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "config.toml"
     path.write_text('[policy]\nallow = ["bash(ls)"]\n')
     current = _current(path)
+    first = current()
+    assert current() is first
+    path.write_text(
+        '[policy]\nprofile = "cautious"\nallow = ["bash(make)"]\nask = ["forget"]\n'
+        'deny = ["bash(rm *)"]\n[http]\nport = "wrong, which is no matter of the policy"\n'
+    )
+    with caplog.at_level("INFO", "toolcrib"):
+        assert _texts(current) == {
+            Verdict.DENY: ["bash(rm *)"],
+            Verdict.ASK: ["forget"],
+            Verdict.ALLOW: ["bash(make)"],
+        }
+    assert current().profile == "cautious"
+    assert "counts now: cautious; 1 deny, 1 ask, 1 allow." in caplog.text
+    replaced = tmp_path / "new"
+    replaced.write_text("# No rules.\n")
+    replaced.rename(path)
+    assert (_texts(current)[Verdict.DENY], current().profile) == ([], "standard")
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        ("[policy", "is not TOML"),
+        ("[policy]\ndeny = []\n\xff", "is not UTF-8"),
+        ('[policy]\ndeny = []\nallow = ["bash("]\n', "policy.allow = "),
+        ('[policy]\ndeny = []\nprofile = "lax"\n', "policy.profile = 'lax'"),
+        ("[policy]\ndenny = []\n", "Did you mean 'policy.deny'?"),
+        ("[policy.deny]\nbash = true\n", "Unknown setting 'policy.deny.bash'"),
+        ("policy = 3\n", "Unknown setting 'policy'"),
+        ("", "is empty"),
+        (None, "cannot be found"),
+    ],
+)
+def test_where_anything_is_wrong_nothing_of_the_edit_counts(
+    broken: str | None, why: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('[policy]\ndeny = ["bash(rm *)"]\n')
+    current = _current(path)
     current()
-    path.write_text(broken)
-    assert _texts(current)[Verdict.ALLOW] == ["bash(ls)"]
-    assert "The policy stays as it was" in caplog.text
+    for _ in range(2):  # a mistake is told once
+        path.unlink()
+        if broken is not None:
+            path.write_bytes(broken.encode("latin-1"))
+        assert _texts(current)[Verdict.DENY] == ["bash(rm *)"]
+        if broken is None:
+            path.touch()
+    [line] = [each for each in caplog.messages if why in each]
+    assert line.startswith("The policy stays as it was, all of it. ")
+    path.write_text('[policy]\ndeny = ["forget"]\n')
+    assert _texts(current)[Verdict.DENY] == ["forget"]
 
 
-def test_rules_that_a_flag_or_a_variable_sets_are_those_of_the_start(tmp_path: Path) -> None:
+def test_what_a_flag_or_a_variable_sets_stays_when_the_rest_is_edited(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text("")
     current = _current(path, policy__allow=("bash(ls)",))
     current()
-    path.write_text('[policy]\nallow = ["bash(make)"]\n')
-    assert _texts(current)[Verdict.ALLOW] == ["bash(ls)"]
+    path.write_text('[policy]\nallow = ["bash(make)"]\ndeny = ["forget"]\n')
+    texts = _texts(current)
+    assert (texts[Verdict.ALLOW], texts[Verdict.DENY]) == (["bash(ls)"], ["forget"])
     environ = {"TOOLCRIB_POLICY__ALLOW": "bash(ls)"}
     assert counting_file(load(config_file=path, environ=environ)) is None
     assert counting_file(load(config_file=path, environ={})) == path
+
+
+def test_a_file_that_is_moved_into_the_root_counts_no_more(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, inner = tmp_path / "config.toml", tmp_path / "root" / "config.toml"
+    inner.parent.mkdir()
+    path.write_text('[policy]\ndeny = ["forget"]\n')
+    current = _current(path, root=inner.parent)
+    inner.write_text("# Nothing is denied.\n")
+    path.unlink()
+    path.symlink_to(inner)
+    assert _texts(current)[Verdict.DENY] == ["forget"]
+    assert "is inside the root now" in caplog.text
 
 
 def test_a_file_that_agents_could_make_counts_from_the_next_start_only(tmp_path: Path) -> None:

@@ -191,3 +191,20 @@ async def test_an_answer_means_the_rules_that_were_shown_whatever_else_is_asked_
     assert isinstance(second, CallToolResult)
     assert not second.is_error
     assert _allowed(config) == ["bash(seq 2)"]
+
+
+@MODES
+async def test_a_denial_that_is_written_while_a_call_is_asked_about_binds_it(
+    config: Path, mode: str
+) -> None:
+    async def hesitate(context: Any, params: Any) -> ElicitResult:
+        _write(config, BEFORE + 'deny = ["bash(seq *)"]\n')
+        return ElicitResult(action="accept", content={"answer": "once"})
+
+    app = _app(config)
+    async with (
+        app.running(),
+        Client(app.server, mode=mode, elicitation_callback=hesitate) as client,
+    ):
+        result = await client.call_tool("bash", LINE)
+    assert "The rule 'bash(seq *)' denies" in told(result)

@@ -153,11 +153,12 @@ def open_shop(tmp_path: Path) -> OpenShop:
         registry = ToolRegistry()
         for function in (sell, advertise, pay):
             registry.add(FunctionToMCP.convert(function))
+        policy = Policy("standard")
         manager = SandboxToolManager(
             registry,
             sandbox=Sandbox(tmp_path),
             library=library,
-            permissions=Permissions(lambda: Policy("standard"), lambda: approvals),
+            permissions=Permissions(lambda: policy, lambda: approvals),
         )
         resources, requests = ContextResources(library, ANN), ClientRequests(Sessions(), ANN)
         server = build_server(

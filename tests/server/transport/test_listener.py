@@ -6,10 +6,17 @@ import pytest
 from pydantic import SecretStr
 
 from server.settings import SettingsError
-from server.settings.http import HttpSettings
+from server.settings.http import HttpSettings, TokenSettings
 from server.transport.http import address_of, allowed_callers, listen
 
-TOKEN = SecretStr("secret")
+TOKEN = SecretStr("9J4xk-Qm2vZt7RbYw_aL3uHd")
+WEAK = {
+    "one character": "a",
+    "a short one": "9J4xk-Qm2vZt7RbYw_aL3uH",
+    "one character, often": "a" * 64,
+    "few characters": "abababcc" * 8 + "a",
+    "a word, often": "Tr0ub4dor-" * 5,
+}
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "0", "192.0.2.1"])  # noqa: S104  # must be refused
@@ -29,6 +36,21 @@ def test_a_loopback_address_needs_no_token(host: str) -> None:
 def test_with_a_token_every_address_may_be_listened_on() -> None:
     with listen(HttpSettings(host="0.0.0.0", port=0, token=TOKEN)) as listener:  # noqa: S104  # what the test is about
         assert address_of(listener).startswith("0.0.0.0:")
+
+
+@pytest.mark.parametrize("weak", WEAK.values(), ids=WEAK)
+def test_a_token_that_can_be_guessed_is_refused_where_others_can_reach(weak: str) -> None:
+    ann = {"ann": TokenSettings(token=SecretStr(weak), user_id="ann")}
+    for name, http in {
+        "http.token": HttpSettings(host="0.0.0.0", port=0, token=SecretStr(weak)),  # noqa: S104  # must be refused
+        "http.tokens.ann.token": HttpSettings(host="::", port=0, token=TOKEN, tokens=ann),
+    }.items():
+        with pytest.raises(SettingsError, match=rf"{name} \({len(weak)} characters") as caught:
+            listen(http)
+        assert "secrets.token_urlsafe(32)" in caught.value.message
+        assert f" {weak} " not in caught.value.message
+    with listen(HttpSettings(port=0, token=SecretStr(weak), tokens={})):
+        pass
 
 
 def test_a_port_in_use_is_named() -> None:

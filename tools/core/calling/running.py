@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tools.core.asking.deadline import PausableDeadline
 from tools.core.context import RequestContext
 from tools.core.errors import DeadlineError, InvalidArgumentsError
+from tools.core.spec import ToolSpec
 
-__all__ = ["check_depth", "in_time"]
+__all__ = ["check_depth", "in_time", "may_last"]
 
 MOST_DEPTH = 8
 """Calls within calls within calls: a function may call itself."""
@@ -61,6 +62,17 @@ def check_depth(name: str, context: RequestContext) -> None:
             f"{name} was not called: it is within {MOST_DEPTH} calls already, each made by the one"
             " around it. A tool that calls itself has to end.",
         )
+
+
+def may_last(
+    spec: ToolSpec, arguments: Mapping[str, Any], find: Callable[[str], ToolSpec | None]
+) -> bool:
+    """Whether a call may go on as a job: of such a tool, or of one that passes a call on to one."""
+    if not spec.passes_on:
+        return spec.becomes_job
+    several: Iterable[Any] = arguments.get("calls", ())
+    names = [arguments.get("name", ""), *(each.name for each in several)]
+    return any(found.becomes_job for found in map(find, names) if found is not None)
 
 
 @asynccontextmanager

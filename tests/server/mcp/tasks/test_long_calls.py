@@ -12,6 +12,7 @@ import anyio
 import mcp_types as types
 import pytest
 
+from storage.approvals import ApprovalStore
 from storage.models import Identity
 
 GardenOf = Callable[..., AbstractAsyncContextManager[Any]]
@@ -71,6 +72,36 @@ async def test_a_call_that_takes_long_is_answered_with_a_task_and_goes_on(
         done = await client.call_tool("get_task", {"task_id": task})
         assert "Chard is ripe" in text_of(done)
         assert "completed" in text_of(done)
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_calls_made_together_go_on_as_one_task(garden_of: GardenOf, era: str) -> None:
+    calls = [{"name": "grow", "arguments": {"plant": plant}} for plant in ("Chard", "Leek")]
+    async with garden_of(SOURCE, patience=0.1) as garden, garden.client(era) as client:
+        with anyio.fail_after(20):
+            told = await client.call_tool("call_tools", {"calls": calls})
+        assert "call_tools goes on as task" in text_of(told)
+        (garden.root / "ripe").touch()
+        done = text_of(await client.call_tool("get_task", {"task_id": task_in(told)}))
+        assert "Chard is ripe" in done
+        assert "Leek is ripe" in done
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_time_in_which_a_call_waits_for_its_approval_counts(
+    garden_of: GardenOf, era: str
+) -> None:
+    asking = garden_of(SOURCE, ask=("grow",), patience=0.1)
+    async with asking as garden, garden.client(era) as client:
+        approvals = ApprovalStore(garden.app.library.database)
+        approvals.watch("a terminal")
+        (garden.root / "ripe").touch()
+        call = {"name": "grow", "arguments": {}}
+        task = task_in(await client.call_tool("call_tool", call))
+        assert garden.noted == []
+        [question] = approvals.waiting()
+        approvals.answer(question.ticket, approved=True, by="a terminal")
+        assert "is ripe" in text_of(await client.call_tool("get_task", {"task_id": task}))
 
 
 @pytest.mark.parametrize("era", ERAS)

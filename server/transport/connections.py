@@ -1,0 +1,223 @@
+"""Connections of the HTTP transports: who may hold one, how long, and what is no request."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import re
+import resource
+import time
+from collections import Counter
+from typing import Any
+
+import h11
+from starlette.requests import ClientDisconnect
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+__all__ = ["ACCEPTED_AT_ONCE", "GuardedConnection", "quieten"]
+
+HEAD_SECONDS = 10.0
+"""How long a connection may wait for a whole request head."""
+
+BODY_SECONDS = 30.0
+"""How long the body of a request may take, and more for a long one."""
+
+BODY_BYTES_PER_SECOND = 10_000
+
+MOST_CONNECTIONS = 512
+"""Of all peers, where the limit of open files allows it."""
+
+ACCEPTED_AT_ONCE = 8
+"""New connections in one turn of the event loop, so that their requests are read in between."""
+
+QUIET_SECONDS = 600.0
+"""How long a message that any peer can cause is not repeated in the log."""
+
+_UNSOUND_LINES = re.compile(rb"(?<!\r)\n|\r(?!\n)|\n[ \t]")
+_LENGTH = re.compile(rb"\ncontent-length:[ \t]*([^\r]*)", re.IGNORECASE)
+
+_NOISY = (
+    "uvicorn.error",
+    "mcp.server.sse",
+    "mcp.server.streamable_http",
+    "mcp.server.transport_security",
+)
+
+_logger = logging.getLogger("toolcrib.http")
+
+
+class _StrictRequests(h11.Connection):
+    """Parses requests, and refuses what another parser could read as other requests.
+
+    h11 lets `Transfer-Encoding` win over `Content-Length`, joins folded lines, takes a bare line
+    feed for the end of a line, and one length given twice for one (RFC 9112, 2.2, 5.2 and 6.3).
+    """
+
+    def next_event(self) -> Any:  # noqa: ANN401  # as of h11
+        """The next event, as far as one is complete.
+
+        Raises:
+            h11.RemoteProtocolError: If it is no sound request.
+        """
+        head = b""
+        if self.their_state is h11.IDLE:
+            head, end, _ = bytes(self.trailing_data[0]).partition(b"\r\n\r\n")
+            if _UNSOUND_LINES.search(head if end else head.rstrip(b"\r")):
+                raise h11.RemoteProtocolError("A line of the request's head is not sound.")
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            lengths = _LENGTH.findall(head)
+            is_chunked = any(name == b"transfer-encoding" for name, _ in event.headers)
+            if len(lengths) > 1 or b"," in b"".join(lengths):
+                raise h11.RemoteProtocolError("There is more than one Content-Length.")
+            if is_chunked and (lengths or event.http_version < b"1.1"):
+                raise h11.RemoteProtocolError("Transfer-Encoding is not the only framing.")
+        return event
+
+
+class GuardedConnection(H11Protocol):
+    """A connection that ends if a request does not arrive in time, or if others need its place.
+
+    A connection waits until a whole request has come, and after its response; only then does it
+    give its place to another. So requests that are sent at once always get in, whoever holds
+    connections open. What is being answered, such as a stream, has no deadline.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  # uvicorn's, passed on
+        super().__init__(*args, **options)
+        self.conn = _StrictRequests(h11.SERVER)
+        self.since = time.monotonic()
+        self._deadline: asyncio.TimerHandle | None = None
+        self._received = 0
+        self._is_ahead = False
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether no whole request has come that is still to be answered, or too many have."""
+        is_answered = self.cycle is None or self.cycle.response_complete
+        return is_answered or self._is_ahead or self.conn.their_state is h11.SEND_BODY
+
+    @property
+    def peer(self) -> str:
+        """The address of the other side."""
+        return self.client[0] if self.client else ""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as of uvicorn
+        """Takes a place, which may be that of a connection that waits."""
+        super().connection_made(transport)
+        self._restart(HEAD_SECONDS)
+        _make_room(self, [each for each in self.connections if isinstance(each, GuardedConnection)])
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Gives the place back."""
+        self._stop()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Reads on."""
+        self._received += len(data)
+        super().data_received(data)
+
+    def handle_events(self) -> None:
+        """Sets the deadline of what is to come next."""
+        before = self.conn.their_state
+        super().handle_events()
+        state, is_more = self.conn.their_state, bool(self.conn.trailing_data[0])
+        self._is_ahead = is_more and state is h11.DONE  # no client of ours sends requests ahead
+        if state is h11.IDLE:
+            if self._deadline is None and is_more:
+                self._restart(HEAD_SECONDS)
+        elif state is h11.SEND_BODY:
+            if before is not h11.SEND_BODY:
+                self._restart(BODY_SECONDS)
+        else:
+            self._stop()
+
+    def on_response_complete(self) -> None:
+        """Waits for the next request, for as long as uvicorn keeps a connection alive."""
+        self.since = time.monotonic()
+        super().on_response_complete()
+
+    def give_up(self) -> None:
+        """Ends the connection, whatever is on its way."""
+        self._stop()
+        self.transport.abort()
+
+    def _restart(self, seconds: float) -> None:
+        self._stop()
+        self.since, self._received = time.monotonic(), 0
+        self._deadline = self.loop.call_later(seconds, self._check)
+
+    def _stop(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _check(self) -> None:
+        """Ends the connection, unless a long body arrives fast enough, or waits for us."""
+        left = 0.0
+        if self.conn.their_state is h11.SEND_BODY:
+            allowed = BODY_SECONDS + self._received / BODY_BYTES_PER_SECOND
+            left = self.since + allowed - time.monotonic()
+            if self.flow.read_paused:
+                left = max(left, BODY_SECONDS)
+        if left > 0:
+            self._deadline = self.loop.call_later(left, self._check)
+        else:
+            self.give_up()
+
+
+def _make_room(new: GuardedConnection, connections: list[GuardedConnection]) -> None:
+    """Ends connections that wait, the oldest first, or the new one where none does."""
+    most = min(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+    there = [each for each in connections if not each.transport.is_closing()]
+    held = Counter(each.peer for each in there)
+    waiting = [each for each in there if each.is_waiting and each is not new]
+    own = [each for each in waiting if each.peer == new.peer]
+    is_greedy = held[new.peer] > most // 2 and not _is_loopback(new.peer)
+    if len(there) > most or is_greedy:
+        _logger.warning("Too many connections: %d of %s.", held[new.peer], new.peer)
+        greediest = max(waiting, key=lambda each: held[each.peer], default=new)
+        own = own if is_greedy else [each for each in waiting if each.peer == greediest.peer]
+        min(own, key=lambda each: each.since, default=new).give_up()
+    elif len(own) >= most // 4:
+        min(own, key=lambda each: each.since).give_up()
+
+
+def _is_loopback(address: str) -> bool:
+    return not address or ipaddress.ip_address(address.partition("%")[0]).is_loopback
+
+
+class _Once(logging.Filter):
+    """Keeps warnings that any peer can cause from filling the log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last: dict[tuple[str, int], float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether no such message was logged for a while; errors pass, unless a peer left."""
+        if record.exc_info and isinstance(record.exc_info[1], ClientDisconnect):
+            return False
+        place, now = (record.pathname, record.lineno), time.monotonic()
+        is_repeated = now - self._last.get(place, -QUIET_SECONDS) < QUIET_SECONDS
+        if record.levelno >= logging.ERROR or not is_repeated:
+            self._last[place] = now
+            return True
+        return False
+
+
+def quieten(loop: asyncio.AbstractEventLoop) -> None:
+    """Has what any peer can cause logged once in a while, and not each time."""
+    for each in (_logger, *map(logging.getLogger, _NOISY)):
+        if not any(isinstance(known, _Once) for known in each.filters):
+            each.addFilter(_Once())
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if str(context.get("message", "")).startswith("socket.accept()"):
+            _logger.warning("No connection can be accepted: %s.", context.get("exception"))
+        else:
+            loop.default_exception_handler(context)
+
+    loop.set_exception_handler(handle)
