@@ -18,7 +18,6 @@ __all__ = [
     "lines",
     "media_of",
     "note",
-    "protocol_result",
     "without_data",
 ]
 
@@ -40,8 +39,6 @@ DISPLAYS = (("_repr_png_", "image/png"), ("_repr_jpeg_", "image/jpeg"))
 """How objects show themselves in notebooks (IPython, "Rich display")."""
 JPEG_MODES = frozenset({"CMYK", "L", "RGB"})
 PNG_MODES = frozenset({"1", "I", "I;16", "L", "LA", "P", "RGB", "RGBA"})
-WHOLE = frozenset({"CallToolResult", "InputRequiredResult", "ToolResult"})
-LIBRARIES = frozenset({"fastmcp", "mcp", "mcp_types"})
 BLOCKS = ("audio", "image", "resource", "resource_link", "text")
 """The types of content blocks (MCP 2026-07-28, ContentBlock)."""
 
@@ -54,17 +51,6 @@ def is_attachment(kind: type) -> bool:
         or _is_picture(kind)
         or any(_has(kind, method) for method in methods)
     )
-
-
-def protocol_result(kind: object) -> str:
-    """Returns the name of a class whose instances are whole answers of MCP; empty for any other.
-
-    These are the SDK's and FastMCP's, neither of which is imported here.
-    """
-    for base in getattr(kind, "__mro__", ()):
-        if base.__name__ in WHOLE and base.__module__.partition(".")[0] in LIBRARIES:
-            return str(base.__name__)
-    return ""
 
 
 def media_of(value: Any) -> Media | None:

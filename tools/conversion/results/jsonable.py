@@ -24,7 +24,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from tools.conversion.results.arrays import is_foreign, json_form, to_builtin
-from tools.conversion.results.attachments import media_of, note, protocol_result, without_data
+from tools.conversion.results.attachments import media_of, note, without_data
 from tools.core.content import Attachment, EmbeddedResource
 from tools.core.errors import UnsendableError
 from tools.core.invisible import encodable
@@ -34,6 +34,7 @@ __all__ = [
     "error_text",
     "is_mute",
     "ordered",
+    "protocol_result",
     "sayable",
     "to_jsonable",
     "to_noted",
@@ -44,6 +45,8 @@ MOST_ITEMS = 1_000_000
 UNSAYABLE = re.compile(rb"NaN|Infinity")
 MOST_NAMED = 5
 """Numbers without a form in JSON that are named."""
+WHOLE = frozenset({"CallToolResult", "InputRequiredResult", "ToolResult"})
+LIBRARIES = frozenset({"fastmcp", "mcp", "mcp_types"})
 READY = frozenset({NoneType, bool, int, float})
 """Types whose values are JSON as they are."""
 SIMPLE = frozenset({Decimal, UUID, complex, date, datetime, time, timedelta})
@@ -95,6 +98,17 @@ def _without_unsayable(value: Any, path: str, found: list[str]) -> Any:
     name = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     found.append(f"{path.removeprefix('.') or 'it'} is {name}")
     return None
+
+
+def protocol_result(kind: object) -> str:
+    """Returns the name of a class whose instances are whole answers of MCP; empty for any other.
+
+    These are the SDK's and FastMCP's, neither of which is imported here.
+    """
+    for base in getattr(kind, "__mro__", ()):
+        if base.__name__ in WHOLE and base.__module__.partition(".")[0] in LIBRARIES:
+            return str(base.__name__)
+    return ""
 
 
 def ordered(items: list[Any]) -> list[Any]:

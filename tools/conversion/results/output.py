@@ -20,9 +20,9 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from tools.conversion.arguments.input_types import text_of
 from tools.conversion.results.arrays import alternatives, to_builtin
-from tools.conversion.results.attachments import lines, protocol_result, without_data
+from tools.conversion.results.attachments import lines, without_data
 from tools.conversion.results.blocks import blocks_of
-from tools.conversion.results.jsonable import ordered, to_jsonable, to_noted
+from tools.conversion.results.jsonable import ordered, protocol_result, to_jsonable, to_noted
 from tools.conversion.results.replacement import replaced
 from tools.conversion.results.return_type import (
     core_types,
