@@ -323,7 +323,7 @@ def _make_bare_processes(
 
 
 def _limits(settings: Settings) -> Limits:
-    from tools.sandbox.processes.launching.memory import machine_memory
+    from tools.sandbox.processes.launching.usage import machine_memory
 
     wanted = settings.system
     half = machine_memory() // 2

@@ -142,6 +142,7 @@ class EndReason(IntEnum):
     NONE = 0
     MEMORY = 1
     MACHINE_MEMORY = 2
+    PROCESSES = 3
 
 
 class Report(NamedTuple):
