@@ -15,6 +15,7 @@ import os
 import resource
 import signal
 import struct
+from contextlib import suppress
 
 from tools.sandbox.processes.kernel.syscalls import prctl, syscall
 
@@ -26,6 +27,7 @@ __all__ = [
     "forbid_new_privileges",
     "hide_memory",
     "outlive_parent",
+    "run_first",
 ]
 
 _PR_SET_PDEATHSIG = 1
@@ -52,6 +54,13 @@ def die_with_parent() -> None:
 def outlive_parent() -> None:
     """Undoes `die_with_parent`: only SIGCHLD says then that it has ended."""
     prctl(_PR_SET_PDEATHSIG, signal.SIGCHLD)
+
+
+def run_first(*, first: bool) -> None:
+    """Lets this process run before all others or not any more, where it may (CAP_SYS_NICE)."""
+    policy, priority = (os.SCHED_FIFO, 1) if first else (os.SCHED_OTHER, 0)
+    with suppress(OSError):
+        os.sched_setscheduler(0, policy, os.sched_param(priority))
 
 
 def forbid_new_privileges() -> None:

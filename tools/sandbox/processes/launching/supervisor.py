@@ -172,14 +172,21 @@ class _Watch:
         self._changes = changes
         self._scoped = scoped
         self._ending: int | None = None
+        self._is_urgent = False
+        """Whether it has to count processes while they multiply."""
 
     def run(self, order: Order) -> None:
         """Reports its start, and its end when nothing is left; its scratch is removed then."""
         self._report(self._started())
         processes = order.limits[1]
-        is_limited = _LINUX and (order.memory or processes)
-        reason = self._watch(UsageWatch(order.memory, processes) if is_limited else None)
+        usage = None
+        if _LINUX and (order.memory or processes):
+            usage = UsageWatch(order.memory, processes, scoped=self._scoped)
+        self._is_urgent = bool(usage and processes)
+        self._run_first(first=True)
+        reason = self._watch(usage)
         self._end_all()
+        self._run_first(first=False)
         if self._changes is not None:
             os.close(self._changes.listener)
         if order.scratch:
@@ -211,10 +218,16 @@ class _Watch:
                 elif changes is None or fd != changes.listener:
                     return EndReason.NONE
                 elif events & select.POLLIN:
+                    self._run_first(first=False)  # the program decides how much there is to do
                     changes.answer()
+                    self._run_first(first=True)
                 else:  # nobody is left whom the filter holds
                     poller.unregister(fd)
         return EndReason.NONE
+
+    def _run_first(self, *, first: bool) -> None:
+        if self._is_urgent:
+            process.run_first(first=first)
 
     def _note(self, pid: int, status: int) -> None:
         if pid == self._pid:

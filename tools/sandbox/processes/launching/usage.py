@@ -11,6 +11,7 @@ that includes what is in no table of descriptors, such as sockets on their way i
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,6 +26,9 @@ _SECONDS = 0.1
 """Between two measurements; a process fills two gigabytes a second at most."""
 
 _LONGEST_SECONDS = 1.0
+_GLANCE_SECONDS = 0.01
+"""Between two looks at the number of all threads, where the kernel limits no processes: root's."""
+
 _SHARE = 20
 """How much longer than a measurement the pause after it is."""
 
@@ -52,9 +56,10 @@ class UsageWatch:
     Args:
         memory: Bytes that they may use together; 0 sets no limit.
         processes: Processes and threads that there may be of them; 0 sets no limit.
+        scoped: Whether signals of this process reach its descendants only.
     """
 
-    def __init__(self, memory: int, processes: int) -> None:
+    def __init__(self, memory: int, processes: int, *, scoped: bool) -> None:
         self._memory = memory
         self._processes = processes
         self._reserve = _of_system(b"MemTotal:") // _RESERVE
@@ -64,20 +69,35 @@ class UsageWatch:
         with one, other:
             # The kernel lets a sender exceed its buffer by its last message.
             self._socket_bytes = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) * 4 // 3
+        self._scoped = scoped
+        self._glances = processes > 0 and os.geteuid() == 0
+        self._threads = _all_threads()
         self._due = time.monotonic() + _SECONDS
+        self._glance_due = 0.0 if self._glances else self._due
 
     def seconds_left(self) -> float:
         """Returns how long it is until the next measurement."""
-        return max(0.0, self._due - time.monotonic())
+        return max(0.0, min(self._due, self._glance_due) - time.monotonic())
 
     def check(self) -> EndReason:
         """Measures if it is time; returns why they have to be ended, if they have to."""
         began = time.monotonic()
-        if began < self._due:
+        if began < min(self._due, self._glance_due):
             return EndReason.NONE
+        is_bomb = self._glances and _all_threads() - self._threads > self._processes // 2
+        if began < self._due and not is_bomb:
+            self._glance_due = began + _GLANCE_SECONDS
+            return EndReason.NONE
+        stops = is_bomb and self._scoped
+        if stops:  # else there could be more and more while they are counted
+            _signal_all(signal.SIGSTOP)
         found = self._measure()
+        if stops and not found:
+            _signal_all(signal.SIGCONT)
+        self._threads = _all_threads()
         ended = time.monotonic()
         self._due = ended + min(max(_SECONDS, _SHARE * (ended - began)), _LONGEST_SECONDS)
+        self._glance_due = ended + _GLANCE_SECONDS if self._glances else self._due
         return found
 
     def _measure(self) -> EndReason:
@@ -196,6 +216,16 @@ def _shares_our_network(pid: int) -> bool:
     with suppress(OSError):  # it forbids being looked at: only in our namespaces can it do so
         return os.stat(f"/proc/{pid}/ns/net").st_ino == os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116  # pathlib is slow to load
     return True
+
+
+def _signal_all(number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(-1, number)
+
+
+def _all_threads() -> int:
+    """Returns how many threads there are on the machine, which is read at once."""
+    return int(_read("/proc/loadavg").split()[3].partition(b"/")[2])
 
 
 def _of_system(name: bytes) -> int:

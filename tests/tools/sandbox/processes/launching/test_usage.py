@@ -17,9 +17,9 @@ def test_programs_end_when_the_machine_has_hardly_any_memory_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(usage, "_SECONDS", 0)
-    assert usage.UsageWatch(1 << 60, 0).check() is EndReason.NONE
+    assert usage.UsageWatch(1 << 60, 0, scoped=False).check() is EndReason.NONE
     monkeypatch.setattr(usage, "_RESERVE", 1)  # all of it has to stay available
-    assert usage.UsageWatch(1 << 60, 0).check() is EndReason.MACHINE_MEMORY
+    assert usage.UsageWatch(1 << 60, 0, scoped=False).check() is EndReason.MACHINE_MEMORY
 
 
 def test_a_container_has_the_memory_that_it_is_given(
