@@ -91,7 +91,7 @@ def drop_capabilities() -> None:
     syscall(number, header, data)
 
 
-def apply_limits(cpu_seconds: int, processes: int, file_bytes: int) -> None:
+def apply_limits(cpu_seconds: int, processes: int, file_bytes: int, descriptors: int) -> None:
     """Limits this process and each that it starts; they cannot raise the limits again.
 
     The arguments are those of `models.Limits`; 0 sets no limit. No core is ever dumped.
@@ -110,6 +110,10 @@ def apply_limits(cpu_seconds: int, processes: int, file_bytes: int) -> None:
         _limit(resource.RLIMIT_NPROC, processes + threads)
     if file_bytes:
         _limit(resource.RLIMIT_FSIZE, file_bytes)
+    if descriptors:
+        # What lies in sockets on its way is in no process's table: the kernel limits it by this.
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        _limit(resource.RLIMIT_NOFILE, min(soft, descriptors), descriptors)
 
 
 def _limit(kind: int, soft: int, hard: int | None = None) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 import anyio
 import h11
 from anyio.abc import ByteStream, SocketStream
 
+from tools.sandbox.web.proxy.client_hello import ALERT
 from tools.sandbox.web.proxy.proxy_request import MAX_HEAD, ProxyRequest, RefusedRequestError
 
 __all__ = ["Exchange", "Idle", "tunnel"]
@@ -44,7 +45,13 @@ class Idle:
         self.scope.deadline = anyio.current_time() + self._seconds
 
 
-async def tunnel(one: SocketStream, other: SocketStream, early: bytes, idle: Idle) -> None:
+async def tunnel(
+    one: SocketStream,
+    other: SocketStream,
+    early: bytes,
+    idle: Idle,
+    judge: Callable[[bytes], bool | None] = lambda _said: True,
+) -> None:
     """Passes bytes on in both directions until both have ended.
 
     Args:
@@ -52,16 +59,29 @@ async def tunnel(one: SocketStream, other: SocketStream, early: bytes, idle: Idl
         other: Where it leads.
         early: What `one` has sent already.
         idle: Ends it when nothing is said.
+        judge: Whether what `one` has said first may be passed on; None until that is certain.
     """
     with idle.scope:
         async with anyio.create_task_group() as group:
-            group.start_soon(_pump, one, other, early, idle)
+            group.start_soon(_pump, one, other, early, idle, judge)
             await _pump(other, one, b"", idle)
 
 
-async def _pump(source: SocketStream, sink: SocketStream, early: bytes, idle: Idle) -> None:
+async def _pump(
+    source: SocketStream,
+    sink: SocketStream,
+    early: bytes,
+    idle: Idle,
+    judge: Callable[[bytes], bool | None] = lambda _said: True,
+) -> None:
     """Passes on what one side says, and that it has ended."""
     try:
+        while not (verdict := judge(early)):
+            if verdict is False:
+                await source.send(ALERT)
+                idle.scope.cancel()
+                return
+            early += await source.receive(_CHUNK)
         if early:
             await sink.send(early)
         while True:
