@@ -123,10 +123,12 @@ async def limited(
         yield crib
 
 
+def written(crib: Any, code: str) -> None:
+    Path(crib.root, "attack.py").write_text(code)
+
+
 async def run(crib: Any, code: str, *, seconds: float = 30) -> Any:
-    Path(crib.root, "attack.py").write_text(
-        f"{code}\nimport time; time.sleep({seconds}); print('there')"
-    )
+    written(crib, f"{code}\nimport time; time.sleep({seconds}); print('there')")
     return await crib.call("bash", command=f'exec {sys.executable} -ISc "$(cat attack.py)"')
 
 

@@ -132,7 +132,7 @@ REFUSED = {
     "a name of another kind": ([extended(hello(None), 0, b"\0\x04\x01\0\x01x")], "malformed"),
     "hidden": ([extended(RIGHT, 0xFE0D, bytes(64))], "(ECH)"),
     "another message first": ([records(b"\0\0\0\0" + RIGHT[5:], 1000)], "malformed"),
-    "endless": ([records(b"\x01\xff\xff\xff" + bytes(70_000), 16_384)], "does not end"),
+    "endless": ([records(b"\x01\xff\xff\xff" + bytes(70_000), 16_384)], "too long"),
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 __all__ = ["ALERT", "name_problem"]
 
 ALERT = b"\x15\x03\x03\x00\x02\x02\x70"
@@ -30,11 +32,15 @@ def name_problem(said: bytes, host: str) -> str | None:
         return ""
     try:
         message = _message(said)
-        if message is None:
-            return None if len(said) <= _MAX_BYTES else "its TLS handshake does not end"
-        extensions = _extensions(message)
+        if message is None and len(said) <= _MAX_BYTES:
+            return None
+        extensions = _extensions(message or b"")
     except ValueError:
-        return "its TLS handshake is malformed"
+        return "its TLS handshake is malformed or too long"
+    return _problem(extensions, host)
+
+
+def _problem(extensions: Mapping[int, bytes], host: str) -> str:
     if _ENCRYPTED_HELLO in extensions:
         return "its TLS handshake hides the server's name (ECH), which the client must switch off"
     name = extensions.get(_SERVER_NAME, b"")[_RECORD_HEADER:]

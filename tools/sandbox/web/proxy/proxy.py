@@ -240,27 +240,26 @@ class GuardedProxy:
         problem = name_problem(said, request.host)
         if problem:
             why = f"It asked the proxy for {request.where}, but {problem}."
-            self._note(request.host, request.port, client, why, names_another=True)
+            refusal = Refusal(
+                request.host,
+                request.port,
+                why,
+                is_allowed=True,
+                asked_at=_local_host(client),
+                names_another=True,
+            )
+            self._on_refusal(refusal)
         return None if problem is None else not problem
 
     def _forbidden(
         self, host: str, port: int, client: SocketStream, why: str, *, is_allowed: bool
     ) -> RefusedRequestError:
-        self._note(host, port, client, why, is_allowed=is_allowed)
+        self._on_refusal(Refusal(host, port, why, is_allowed, _local_host(client)))
         return RefusedRequestError(403, why)
 
-    def _note(
-        self,
-        host: str,
-        port: int,
-        client: SocketStream,
-        why: str,
-        *,
-        is_allowed: bool = True,
-        names_another: bool = False,
-    ) -> None:
-        asked_at = client.extra(SocketAttribute.local_address)  # noqa: S610  # this is no Django
-        self._on_refusal(Refusal(host, port, why, is_allowed, str(asked_at[0]), names_another))
+
+def _local_host(client: SocketStream) -> str:
+    return str(client.extra(SocketAttribute.local_address)[0])  # noqa: S610  # this is no Django
 
 
 async def _refuse(client: SocketStream, refusal: RefusedRequestError) -> None:

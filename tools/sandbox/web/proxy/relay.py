@@ -28,6 +28,14 @@ _NEVER_DROPPED = {b"host", b"content-length", b"transfer-encoding"}
 """What Connection may not name: a body would be read by another length than it was sent with."""
 
 
+Judge = Callable[[bytes], bool | None]
+"""Whether what a client has said first may be passed on; None until that is certain."""
+
+
+def _say_all(_said: bytes) -> bool:
+    return True
+
+
 class Idle:
     """A scope that ends once nothing has been passed on for a while.
 
@@ -46,11 +54,7 @@ class Idle:
 
 
 async def tunnel(
-    one: SocketStream,
-    other: SocketStream,
-    early: bytes,
-    idle: Idle,
-    judge: Callable[[bytes], bool | None] = lambda _said: True,
+    one: SocketStream, other: SocketStream, early: bytes, idle: Idle, judge: Judge = _say_all
 ) -> None:
     """Passes bytes on in both directions until both have ended.
 
@@ -59,7 +63,7 @@ async def tunnel(
         other: Where it leads.
         early: What `one` has sent already.
         idle: Ends it when nothing is said.
-        judge: Whether what `one` has said first may be passed on; None until that is certain.
+        judge: What `one` says first is passed on once this allows it.
     """
     with idle.scope:
         async with anyio.create_task_group() as group:
@@ -68,11 +72,7 @@ async def tunnel(
 
 
 async def _pump(
-    source: SocketStream,
-    sink: SocketStream,
-    early: bytes,
-    idle: Idle,
-    judge: Callable[[bytes], bool | None] = lambda _said: True,
+    source: SocketStream, sink: SocketStream, early: bytes, idle: Idle, judge: Judge = _say_all
 ) -> None:
     """Passes on what one side says, and that it has ended."""
     try:
