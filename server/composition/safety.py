@@ -62,6 +62,9 @@ __all__ = [
     "warn_of_rules",
 ]
 
+_DESCRIPTORS = 4_096
+"""That each process of a program may have open; builds need some thousands."""
+
 _logger = logging.getLogger("toolcrib")
 
 
@@ -323,7 +326,7 @@ def _make_bare_processes(
 
 
 def _limits(settings: Settings) -> Limits:
-    from tools.sandbox.processes.launching.memory import machine_memory
+    from tools.sandbox.processes.launching.usage import machine_memory
 
     wanted = settings.system
     half = machine_memory() // 2
@@ -332,6 +335,7 @@ def _limits(settings: Settings) -> Limits:
         memory_bytes=half if wanted.memory_mb is None else wanted.memory_mb * 1_000_000,
         processes=wanted.processes,
         file_bytes=wanted.file_mb * 1_000_000,
+        descriptors=_DESCRIPTORS,
     )
 
 

@@ -111,7 +111,8 @@ class SystemSettings(SettingsGroup):
     processes: int = Field(
         1_024,
         ge=0,
-        description="Largest number of processes that a program may start; 0 sets no limit.",
+        description="Processes and threads that a program and all that it starts may have at one "
+        "time; 0 sets no limit.",
     )
     file_mb: int = Field(
         4_096, ge=0, description="Megabytes that a program may write to one file; 0 sets no limit."

@@ -22,6 +22,9 @@ MAX_UNPACKED_BYTES = 300_000_000
 """Bytes that an archive's files may have together. A file never unpacks to more than it declares,
 because zipfile stops there."""
 
+_NO_MEMORY = (0, 2)
+"""Codes of libxml2's errors where it could not say more, and XML_ERR_NO_MEMORY."""
+
 _MAIN_PART = "word/document.xml"
 _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
 _DEEPEST_HEADING = 6
@@ -36,7 +39,12 @@ def read(data: bytes) -> tuple[str, str, None]:
     _check_archive(data)
     import docx
 
-    document = docx.Document(BytesIO(data))
+    try:
+        document = docx.Document(BytesIO(data))
+    except SyntaxError as error:  # lxml's errors are of this class
+        if getattr(error, "code", None) in _NO_MEMORY:
+            raise MemoryError from error
+        raise
     text = "\n".join(_lines(document))
     return document.core_properties.title, re.sub(r"\n{3,}", "\n\n", text).strip(), None
 

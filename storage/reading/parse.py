@@ -84,13 +84,13 @@ async def parse_isolated(
 ) -> ParsedDocument:
     """Reads a file's text without blocking, whatever its bytes do to the library that reads them.
 
-    HTML, PDF and DOCX are read in a worker process, which is killed at the deadline or when the
-    caller is cancelled; other text in a thread.
+    HTML, PDF and DOCX are read in a worker process with limited memory, which is killed when it
+    hangs or the caller is cancelled; other text in a thread.
 
     Args:
         data: The file's bytes.
         name: The file's name.
-        timeout: Seconds that it may take.
+        timeout: Seconds of processor time that it may take.
 
     Raises:
         UnreadableDocumentError: As `parse`; or if it takes too long, or the worker dies of it.
@@ -124,6 +124,8 @@ def _named(name: str) -> Iterator[None]:
         raise UnreadableDocumentError(
             f"{name!r} cannot be read. {error.message}", suggestions=error.suggestions
         ) from error
+    except MemoryError:
+        raise
     except Exception as error:
         reason = str(error) or type(error).__name__
         raise UnreadableDocumentError(

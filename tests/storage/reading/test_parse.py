@@ -10,6 +10,7 @@ import textwrap
 import zipfile
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -24,6 +25,7 @@ from reportlab.pdfgen.canvas import Canvas
 from storage.errors import UnreadableDocumentError
 from storage.reading import docxtext
 from storage.reading.formats import MAX_BYTES
+from storage.reading.isolated import run_isolated
 from storage.reading.parse import parse, parse_isolated
 
 PAGE = b"""<!doctype html><html><head><title>The &amp; Title</title>
@@ -388,7 +390,7 @@ async def stopped_worker() -> int:
 @pytest.mark.usefixtures("workers")
 async def test_a_file_that_takes_too_long_is_given_up() -> None:
     worker = await stopped_worker()
-    with pytest.raises(UnreadableDocumentError, match=r"'slow\.html' took longer than 0\.1 s"):
+    with pytest.raises(UnreadableDocumentError, match=r"'slow\.html' took longer than 1 s"):
         await parse_isolated(PAGE, name="slow.html", timeout=0.1)
     with pytest.raises(ProcessLookupError):
         os.kill(worker, 0)
@@ -409,6 +411,31 @@ async def test_a_worker_that_dies_is_an_unreadable_document() -> None:
         await anyio.wait_all_tasks_blocked()
         os.kill(worker, signal.SIGKILL)
     assert (await parse_isolated(PAGE, name="a.html", timeout=60)).title == "The & Title"
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no timers")
+@pytest.mark.usefixtures("workers")
+async def test_the_time_of_a_reader_is_processor_time() -> None:
+    await to_process.run_sync(os.getpid)  # a worker that has started
+    spin = "while True:\n  try: sum(range(1000))\n  except Exception: pass"
+    with pytest.raises(UnreadableDocumentError, match=r"1 seconds of processor time"):
+        await run_isolated(partial(exec, spin), name="a.html", timeout=1)
+    assert (await parse_isolated(PAGE, name="a.html", timeout=60)).title == "The & Title"
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits all memory")
+@pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize("paragraph", [b"<w:p><w:r><w:t>w</w:t></w:r></w:p>", b"<w:p/>"])
+async def test_a_document_may_take_so_much_memory(paragraph: bytes) -> None:
+    with zipfile.ZipFile(io.BytesIO(WORD)) as read:
+        parts = {each: read.read(each) for each in read.namelist()}
+    start, body, end = parts["word/document.xml"].partition(b"<w:body>")
+    parts["word/document.xml"] = start + body + paragraph * 8_000_000 + end
+    with pytest.raises(UnreadableDocumentError, match=r"'many\.docx' takes more than 1,024 MiB"):
+        await parse_isolated(archive(parts), name="many.docx", timeout=60)
+    assert (await parse_isolated(WORD, name="a.docx", timeout=60)).text
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no alarm")

@@ -46,14 +46,16 @@ class Limits:
     Attributes:
         cpu_seconds: Seconds of processor time of each process.
         memory_bytes: Memory of the program and all that it starts together, on Linux.
-        processes: Processes of the user at most while it starts more.
+        processes: Processes and threads of the program and all that it starts together, on Linux.
         file_bytes: Size of each file that it writes.
+        descriptors: Descriptors that each process may have open.
     """
 
     cpu_seconds: int = 0
     memory_bytes: int = 0
     processes: int = 0
     file_bytes: int = 0
+    descriptors: int = 0
 
 
 class Watch(Protocol):

@@ -317,6 +317,10 @@ class Processes:
             most = self._limits.memory_bytes // 1_000_000
             text = f"used more than {most} MB of memory (system.memory_mb)."
             notes += (f"It was ended: together with all that it had started it {text}",)
+        elif reason is EndReason.PROCESSES:
+            most = self._limits.processes
+            text = f"had more than {most} processes and threads (system.processes)."
+            notes += (f"It was ended: together with all that it had started it {text}",)
         elif reason is EndReason.MACHINE_MEMORY:
             notes += ("It was ended: the machine had hardly any memory left.",)
         try:

@@ -244,7 +244,9 @@ class _Network:
     def _proxy(self) -> GuardedProxy:
         from tools.sandbox.web.proxy.proxy import GuardedProxy
 
-        return GuardedProxy(self._guard(), allowed=self._allowed, on_refusal=self._note)
+        return GuardedProxy(
+            self._guard(), allowed=self._allowed, checks_names=True, on_refusal=self._note
+        )
 
     def _note(self, refusal: Refusal) -> None:
         """Tells the program that asked; at a common address, all that are in here."""

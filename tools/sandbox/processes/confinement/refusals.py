@@ -20,12 +20,12 @@ class Refusals:
     """The refusals of one program."""
 
     def __init__(self) -> None:
-        self._first: dict[tuple[str, int], str] = {}
+        self._first: dict[tuple[str, int, bool], str] = {}
         self._more = False
 
     def add(self, refusal: Refusal) -> None:
         """Notes one; a host counts once."""
-        key = refusal.host, refusal.port
+        key = refusal.host, refusal.port, refusal.names_another
         if key in self._first:
             return
         if len(self._first) < MOST:
@@ -41,6 +41,8 @@ class Refusals:
 
 def _note(refusal: Refusal) -> str:
     where = join_host_port(refusal.host, refusal.port)
+    if refusal.names_another:
+        return refusal.why
     if refusal.is_allowed:
         return f"{refusal.why} To allow it, the user adds '{where}' to requests.private."
     if is_loopback(refusal.host):

@@ -15,6 +15,7 @@ import os
 import resource
 import signal
 import struct
+from contextlib import suppress
 
 from tools.sandbox.processes.kernel.syscalls import prctl, syscall
 
@@ -26,6 +27,7 @@ __all__ = [
     "forbid_new_privileges",
     "hide_memory",
     "outlive_parent",
+    "run_first",
 ]
 
 _PR_SET_PDEATHSIG = 1
@@ -52,6 +54,13 @@ def die_with_parent() -> None:
 def outlive_parent() -> None:
     """Undoes `die_with_parent`: only SIGCHLD says then that it has ended."""
     prctl(_PR_SET_PDEATHSIG, signal.SIGCHLD)
+
+
+def run_first(*, first: bool) -> None:
+    """Lets this process run before all others or not any more, where it may (CAP_SYS_NICE)."""
+    policy, priority = (os.SCHED_FIFO, 1) if first else (os.SCHED_OTHER, 0)
+    with suppress(OSError):
+        os.sched_setscheduler(0, policy, os.sched_param(priority))
 
 
 def forbid_new_privileges() -> None:
@@ -82,7 +91,7 @@ def drop_capabilities() -> None:
     syscall(number, header, data)
 
 
-def apply_limits(cpu_seconds: int, processes: int, file_bytes: int) -> None:
+def apply_limits(cpu_seconds: int, processes: int, file_bytes: int, descriptors: int) -> None:
     """Limits this process and each that it starts; they cannot raise the limits again.
 
     The arguments are those of `models.Limits`; 0 sets no limit. No core is ever dumped.
@@ -101,6 +110,10 @@ def apply_limits(cpu_seconds: int, processes: int, file_bytes: int) -> None:
         _limit(resource.RLIMIT_NPROC, processes + threads)
     if file_bytes:
         _limit(resource.RLIMIT_FSIZE, file_bytes)
+    if descriptors:
+        # What lies in sockets on its way is in no process's table: the kernel limits it by this.
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        _limit(resource.RLIMIT_NOFILE, min(soft, descriptors), descriptors)
 
 
 def _limit(kind: int, soft: int, hard: int | None = None) -> None:

@@ -51,6 +51,8 @@ def _refuse(code: int) -> Block:
 
 _EPERM, _ENOSYS = _refuse(errno.EPERM), _refuse(errno.ENOSYS)
 _ENOTSUP = _refuse(errno.ENOTSUP)
+_EINVAL = _refuse(errno.EINVAL)
+_IGNORE = _refuse(0)
 
 _REFUSED = (
     # Other processes.
@@ -70,6 +72,16 @@ _REFUSED = (
 )
 _UNKNOWN = ("clone3", "openat2")
 """Their arguments are in memory, where no filter sees them; all programs fall back."""
+
+_BORROWING = ("splice", "tee", "vmsplice")
+"""What puts pages into pipes and sockets of which only some bytes are counted."""
+
+_SOL_SOCKET, _BUFFER_SIZES = 1, (7, 8, 32, 33)
+"""SO_SNDBUF and SO_RCVBUF, and what forces them: all sockets have the system's buffers."""
+
+_LARGE_SEGMENT = 0xFFFF0000
+_MANY_SEMAPHORES = 0xFFFFFFE0
+"""Bits of sizes that are too large where no process has to hold what it asks for."""
 
 _SHARED = (
     *("mq_notify", "mq_open", "mq_timedreceive", "mq_timedsend", "mq_unlink"),
@@ -214,9 +226,12 @@ def _set_filter(program: bytes, flags: int) -> int:
 def _everywhere() -> Mapping[str, Block]:
     """What is refused under every confinement."""
     of_itself = _if_zero(0, _ALLOW, _EPERM)
+    sizes = if_one_of(argument(2), _BUFFER_SIZES, _IGNORE, _ALLOW)
     return {
         **dict.fromkeys(_REFUSED, _EPERM),
         **dict.fromkeys(_UNKNOWN, _ENOSYS),
+        **dict.fromkeys(_BORROWING, _EINVAL),
+        "setsockopt": if_one_of(argument(1), [_SOL_SOCKET], sizes, _ALLOW),
         **{name: _unless_set_id(index, _ALLOW) for name, index in _MODES.items()},
         "open": _unless_creating(1, 2),
         "openat": _unless_creating(2, 3),
@@ -258,7 +273,15 @@ def _landlocked() -> Mapping[str, Block]:
 
 
 def _namespaced() -> Mapping[str, Block]:
-    return {"socket": _sockets(_AF_UNIX), "socketpair": _pairs()}
+    small = if_any_bit(argument(1), _LARGE_SEGMENT, _EINVAL, _ALLOW)
+    return {
+        "socket": _sockets(_AF_UNIX),
+        "socketpair": _pairs(),
+        # These hold the kernel's memory that is no process's.
+        "msgget": _ENOSYS,
+        "semget": if_any_bit(argument(1), _MANY_SEMAPHORES, _EINVAL, _ALLOW),
+        "shmget": if_one_of(argument(1, high=True), [0], small, _EINVAL),
+    }
 
 
 def _sockets(*families: int) -> Block:

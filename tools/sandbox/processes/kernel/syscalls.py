@@ -128,6 +128,7 @@ _X86_64_AND_AARCH64: Mapping[str, tuple[int, int | None]] = {
     "sethostname": (170, 161),
     "setns": (308, 268),
     "setpriority": (141, 140),
+    "setsockopt": (54, 208),
     "settimeofday": (164, 170),
     "setxattr": (188, 5),
     "setxattrat": (463, 463),
@@ -137,9 +138,11 @@ _X86_64_AND_AARCH64: Mapping[str, tuple[int, int | None]] = {
     "shmget": (29, 194),
     "socket": (41, 198),
     "socketpair": (53, 199),
+    "splice": (275, 76),
     "swapoff": (168, 225),
     "swapon": (167, 224),
     "syslog": (103, 116),
+    "tee": (276, 77),
     "tgkill": (234, 131),
     "tkill": (200, 130),
     "truncate": (76, 45),
@@ -151,6 +154,7 @@ _X86_64_AND_AARCH64: Mapping[str, tuple[int, int | None]] = {
     "utimensat": (280, 88),
     "utimes": (235, None),
     "vhangup": (153, 58),
+    "vmsplice": (278, 75),
 }
 
 NUMBERS: Mapping[str, Mapping[str, int]] = {

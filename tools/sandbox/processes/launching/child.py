@@ -30,7 +30,7 @@ __all__ = ["FAILURE", "NO_ORDER", "become_program"]
 FAILURE = struct.Struct("=ii")
 """The step that failed and its error number, as they are sent to the supervisor."""
 
-NO_ORDER = Order((b"/",), {}, b"/", (), (), (0, 0, 0), 0, b"", 0)
+NO_ORDER = Order((b"/",), {}, b"/", (), (), (0, 0, 0, 0), 0, b"", 0)
 """What stands for the order before the first."""
 
 

@@ -51,7 +51,7 @@ class Order(NamedTuple):
         cwd: Where it starts.
         readable: Paths that may be read and executed, where Landlock confines it.
         writable: Paths that may also be written.
-        limits: CPU seconds, processes, bytes of a file; 0 sets none.
+        limits: CPU seconds, processes, bytes of a file, descriptors; 0 sets none.
         memory: Bytes of memory of the program and all that it starts; 0 sets no limit.
         scratch: The directory that is removed in the end; empty for none.
         namespaces: How many of its descriptors, the last ones, are namespaces that it joins.
@@ -62,7 +62,7 @@ class Order(NamedTuple):
     cwd: bytes
     readable: tuple[bytes, ...]
     writable: tuple[bytes, ...]
-    limits: tuple[int, int, int]
+    limits: tuple[int, int, int, int]
     memory: int
     scratch: bytes
     namespaces: int
@@ -93,7 +93,12 @@ class Order(NamedTuple):
             cwd=_encoded([prepared.cwd])[0],
             readable=_encoded(rules.readable) if rules else (),
             writable=_encoded(rules.writable) if rules else (),
-            limits=(limits.cpu_seconds, limits.processes, limits.file_bytes),
+            limits=(
+                limits.cpu_seconds,
+                limits.processes,
+                limits.file_bytes,
+                limits.descriptors,
+            ),
             memory=limits.memory_bytes,
             scratch=_encoded([prepared.scratch])[0],
             namespaces=len(prepared.namespaces),
@@ -142,6 +147,7 @@ class EndReason(IntEnum):
     NONE = 0
     MEMORY = 1
     MACHINE_MEMORY = 2
+    PROCESSES = 3
 
 
 class Report(NamedTuple):

@@ -19,7 +19,6 @@ from tools.sandbox.processes.kernel import process
 from tools.sandbox.processes.kernel.landlock import keep_signals_inside
 from tools.sandbox.processes.kernel.seccomp import protecting
 from tools.sandbox.processes.launching.child import FAILURE, NO_ORDER, become_program
-from tools.sandbox.processes.launching.memory import MemoryWatch
 from tools.sandbox.processes.launching.messages import (
     EndReason,
     Order,
@@ -30,6 +29,7 @@ from tools.sandbox.processes.launching.messages import (
 )
 from tools.sandbox.processes.launching.metadata import MetadataChanges, resolved
 from tools.sandbox.processes.launching.reaping import end_descendants, end_group, exit_code, reap
+from tools.sandbox.processes.launching.usage import UsageWatch
 from tools.sandbox.processes.scratch import remove_scratch
 
 __all__ = ["STATUS", "supervise"]
@@ -172,12 +172,21 @@ class _Watch:
         self._changes = changes
         self._scoped = scoped
         self._ending: int | None = None
+        self._is_urgent = False
+        """Whether it has to count processes while they multiply."""
 
     def run(self, order: Order) -> None:
         """Reports its start, and its end when nothing is left; its scratch is removed then."""
         self._report(self._started())
-        reason = self._watch(MemoryWatch(order.memory) if order.memory and _LINUX else None)
+        processes = order.limits[1]
+        usage = None
+        if _LINUX and (order.memory or processes):
+            usage = UsageWatch(order.memory, processes, scoped=self._scoped)
+        self._is_urgent = bool(usage and processes)
+        self._run_first(first=True)
+        reason = self._watch(usage)
         self._end_all()
+        self._run_first(first=False)
         if self._changes is not None:
             os.close(self._changes.listener)
         if order.scratch:
@@ -191,8 +200,8 @@ class _Watch:
                 return Report(ReportKind.FAILED, *FAILURE.unpack(failure))
         return Report(ReportKind.STARTED, self._pid)
 
-    def _watch(self, memory: MemoryWatch | None) -> EndReason:
-        """Returns when the program has ended, or must: the launcher wants it, or its memory."""
+    def _watch(self, usage: UsageWatch | None) -> EndReason:
+        """Returns when the program has ended, or must: the launcher wants it, or its usage."""
         poller = select.poll()
         for fd in (self._wakeup, self._control.fileno()):
             poller.register(fd, select.POLLIN)
@@ -200,19 +209,25 @@ class _Watch:
         if changes is not None:
             poller.register(changes.listener, select.POLLIN)
         while self._ending is None:
-            if memory is not None and (reason := memory.check()):
+            if usage is not None and (reason := usage.check()):
                 return reason
-            for fd, events in poller.poll(None if memory is None else 1000 * memory.seconds_left()):
+            for fd, events in poller.poll(None if usage is None else 1000 * usage.seconds_left()):
                 if fd == self._wakeup:
                     os.read(fd, 4096)
                     reap(self._note)
                 elif changes is None or fd != changes.listener:
                     return EndReason.NONE
                 elif events & select.POLLIN:
+                    self._run_first(first=False)  # the program decides how much there is to do
                     changes.answer()
+                    self._run_first(first=True)
                 else:  # nobody is left whom the filter holds
                     poller.unregister(fd)
         return EndReason.NONE
+
+    def _run_first(self, *, first: bool) -> None:
+        if self._is_urgent:
+            process.run_first(first=first)
 
     def _note(self, pid: int, status: int) -> None:
         if pid == self._pid:

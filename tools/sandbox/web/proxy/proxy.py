@@ -21,7 +21,8 @@ from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
 from tools.core.errors import PermissionDeniedError, ToolError
 from tools.sandbox.web.guard import AddressGuard
-from tools.sandbox.web.hosts import join_host_port
+from tools.sandbox.web.hosts import join_host_port, literal
+from tools.sandbox.web.proxy.client_hello import name_problem
 from tools.sandbox.web.proxy.proxy_request import ProxyRequest, RefusedRequestError, read_request
 from tools.sandbox.web.proxy.relay import BROKEN, Exchange, Idle, tunnel
 
@@ -87,6 +88,7 @@ class Refusal:
         why: The reason, a sentence.
         is_allowed: Whether its name is, and only an address is not.
         asked_at: Our address that the client connected to.
+        names_another: Whether it is allowed, and only the server that TLS names is not.
     """
 
     host: str
@@ -94,6 +96,7 @@ class Refusal:
     why: str
     is_allowed: bool
     asked_at: str
+    names_another: bool = False
 
 
 class GuardedProxy:
@@ -103,6 +106,7 @@ class GuardedProxy:
         guard: Opens every connection.
         allowed: Whether a host, in its canonical form, and a port may be asked for at all.
         limits: What it bears.
+        checks_names: Whether TLS in a tunnel to a name has to name the same server.
         on_refusal: Is given each target that may not be asked for.
     """
 
@@ -112,10 +116,12 @@ class GuardedProxy:
         *,
         allowed: Callable[[str, int], bool],
         limits: ProxyLimits | None = None,
+        checks_names: bool = False,
         on_refusal: Callable[[Refusal], object] = lambda _refusal: None,
     ) -> None:
         self._guard = guard
         self._allowed = allowed
+        self._checks_names = checks_names
         self._on_refusal = on_refusal
         self._limits = limits or ProxyLimits()
         self._room = anyio.Semaphore(self._limits.connections)
@@ -194,7 +200,8 @@ class GuardedProxy:
             idle = Idle(self._limits.idle_seconds)
             if request.is_tunnel:
                 await client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
-                await tunnel(client, upstream, request.rest, idle)
+                judge = partial(self._may_say, request, client)
+                await tunnel(client, upstream, request.rest, idle, judge)
             else:
                 await Exchange(request, client, idle).forward(upstream)
                 await _linger(client)
@@ -226,12 +233,33 @@ class GuardedProxy:
         except (ToolError, OSError) as error:
             raise RefusedRequestError(502, f"{where} cannot be reached: {error}.") from None
 
+    def _may_say(self, request: ProxyRequest, client: SocketStream, said: bytes) -> bool | None:
+        """Whether a client may say this in a tunnel; None until that is certain."""
+        if not self._checks_names or literal(request.host):
+            return True
+        problem = name_problem(said, request.host)
+        if problem:
+            why = f"It asked the proxy for {request.where}, but {problem}."
+            refusal = Refusal(
+                request.host,
+                request.port,
+                why,
+                is_allowed=True,
+                asked_at=_local_host(client),
+                names_another=True,
+            )
+            self._on_refusal(refusal)
+        return None if problem is None else not problem
+
     def _forbidden(
         self, host: str, port: int, client: SocketStream, why: str, *, is_allowed: bool
     ) -> RefusedRequestError:
-        asked_at = client.extra(SocketAttribute.local_address)  # noqa: S610  # this is no Django
-        self._on_refusal(Refusal(host, port, why, is_allowed, str(asked_at[0])))
+        self._on_refusal(Refusal(host, port, why, is_allowed, _local_host(client)))
         return RefusedRequestError(403, why)
+
+
+def _local_host(client: SocketStream) -> str:
+    return str(client.extra(SocketAttribute.local_address)[0])  # noqa: S610  # this is no Django
 
 
 async def _refuse(client: SocketStream, refusal: RefusedRequestError) -> None:

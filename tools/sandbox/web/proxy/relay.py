@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 import anyio
 import h11
 from anyio.abc import ByteStream, SocketStream
 
+from tools.sandbox.web.proxy.client_hello import ALERT
 from tools.sandbox.web.proxy.proxy_request import MAX_HEAD, ProxyRequest, RefusedRequestError
 
 __all__ = ["Exchange", "Idle", "tunnel"]
@@ -25,6 +26,14 @@ _HOP_BY_HOP = {
 
 _NEVER_DROPPED = {b"host", b"content-length", b"transfer-encoding"}
 """What Connection may not name: a body would be read by another length than it was sent with."""
+
+
+Judge = Callable[[bytes], bool | None]
+"""Whether what a client has said first may be passed on; None until that is certain."""
+
+
+def _say_all(_said: bytes) -> bool:
+    return True
 
 
 class Idle:
@@ -44,7 +53,9 @@ class Idle:
         self.scope.deadline = anyio.current_time() + self._seconds
 
 
-async def tunnel(one: SocketStream, other: SocketStream, early: bytes, idle: Idle) -> None:
+async def tunnel(
+    one: SocketStream, other: SocketStream, early: bytes, idle: Idle, judge: Judge = _say_all
+) -> None:
     """Passes bytes on in both directions until both have ended.
 
     Args:
@@ -52,16 +63,25 @@ async def tunnel(one: SocketStream, other: SocketStream, early: bytes, idle: Idl
         other: Where it leads.
         early: What `one` has sent already.
         idle: Ends it when nothing is said.
+        judge: What `one` says first is passed on once this allows it.
     """
     with idle.scope:
         async with anyio.create_task_group() as group:
-            group.start_soon(_pump, one, other, early, idle)
+            group.start_soon(_pump, one, other, early, idle, judge)
             await _pump(other, one, b"", idle)
 
 
-async def _pump(source: SocketStream, sink: SocketStream, early: bytes, idle: Idle) -> None:
+async def _pump(
+    source: SocketStream, sink: SocketStream, early: bytes, idle: Idle, judge: Judge = _say_all
+) -> None:
     """Passes on what one side says, and that it has ended."""
     try:
+        while not (verdict := judge(early)):
+            if verdict is False:
+                await source.send(ALERT)
+                idle.scope.cancel()
+                return
+            early += await source.receive(_CHUNK)
         if early:
             await sink.send(early)
         while True:
