@@ -26,6 +26,7 @@ from tools.sandbox.processes.output import Capture
 from tools.sandbox.processes.scratch import remove_scratch
 
 if TYPE_CHECKING:
+    from tools.sandbox.files.openat import HeldRoot
     from tools.sandbox.processes.processes import Processes
 
 __all__ = ["Worktree", "Worktrees"]
@@ -84,10 +85,12 @@ class Worktrees:
         root: The root.
         place: The private directory that they are made in.
         search_path: Where git is found.
+        held: Keeps the root the directory that it was.
     """
 
-    def __init__(self, root: Path, place: Path, search_path: str) -> None:
+    def __init__(self, root: Path, place: Path, search_path: str, held: HeldRoot) -> None:
         self._root = root
+        self._held = held
         self._place = place
         self._git = find_program("git", search_path, str(root.resolve()))
         self._search_path = search_path
@@ -186,7 +189,7 @@ class Worktrees:
         """
         done = subprocess.run(  # noqa: S603  # found outside the root
             [self._git, *_QUIET, *arguments],
-            cwd=self._root,
+            cwd=self._held.way_in(),
             env={
                 "PATH": self._search_path,
                 "HOME": str(Path.home()),
