@@ -28,7 +28,7 @@ from tools.core.errors import (
     UpstreamError,
 )
 from tools.core.invisible import visible_controls
-from tools.core.toolset import ToolSet
+from tools.core.toolset import OFF_ROOT, ToolSet
 
 if TYPE_CHECKING:
     from storage.library import Library
@@ -40,7 +40,7 @@ __all__ = ["Agents", "Place", "Serve"]
 
 DELEGATING = ("delegate_task", "delegate_to_agent")
 ELSEWHERE = ("tag:files", "bash", "bash_*", "execute_python_code", "run_code")
-"""What works on the root: an agent with a worktree of its own is not offered it."""
+"""What an agent in a worktree is not offered: all of it would be refused (`OFF_ROOT`)."""
 
 FAILURE_CHARACTERS = 2_000
 """Of an agent's words that a failure repeats."""
@@ -157,7 +157,10 @@ class Agents:
         """
         agent = self.find(name)
         inner = DELEGATING if await self._is_deepest(context.session_id) else ()
-        outer = ELSEWHERE if agent.worktree else ()
+        inherited: Worktree | None = None
+        if context.is_off_root and not agent.worktree:
+            inherited = await self._inherited(context.session_id)
+        outer = (OFF_ROOT, *ELSEWHERE) if agent.worktree else ()
         deny = (*agent.deny, *inner, *outer)
         tools = ToolSet(f"agent {name}", agent.allow, deny, context.tool_set)
         new = NewDelegation(
@@ -173,7 +176,7 @@ class Agents:
         outcome = Outcome()
         try:
             async with context.aside():
-                outcome = await self._outcome(agent, task, begun, token, tools, context)
+                outcome = await self._outcome(agent, task, begun, token, tools, context, inherited)
         except ToolError as error:
             outcome = Outcome(state="failed", notes=(error.message,))
             raise
@@ -183,6 +186,21 @@ class Agents:
                 await context.jobs.end_session(begun.session_id)
                 ended, event_id = await anyio.to_thread.run_sync(self._keep, begun, task, outcome)
         return _report(ended, outcome, event_id)
+
+    async def _inherited(self, session_id: str) -> Worktree:
+        """The worktree that an agent works in which delegates to one without its own.
+
+        Raises:
+            UnavailableError: It is gone.
+        """
+        worktrees = await anyio.to_thread.run_sync(self._worktrees)
+        ledger = self._library.delegations
+        each = await anyio.to_thread.run_sync(ledger.of_session, session_id)
+        while each is not None:
+            if OFF_ROOT in each.tools[-1][2]:
+                return await anyio.to_thread.run_sync(worktrees.existing, each.session_id)
+            each = await anyio.to_thread.run_sync(ledger.find, each.parent)
+        raise UnavailableError("The worktree of the agent that delegates is not there any more.")
 
     async def _is_deepest(self, session_id: str) -> bool:
         """Whether what is delegated in this conversation may delegate nothing."""
@@ -197,21 +215,23 @@ class Agents:
         token: str,
         tools: ToolSet,
         context: RequestContext,
+        inherited: Worktree | None,
     ) -> Outcome:
         prompt = _prompt(task)
         if agent.server:
             return await _asked(agent, prompt, begun, context)
         async with (
             self._serve(begun, token, tools) as address,
-            self._opened(agent, begun, address) as (worktree, processes),
+            self._opened(agent, begun, address, inherited) as (worktree, processes),
         ):
+            inside = worktree or inherited
             errand = Errand(
                 agent=agent,
                 prompt=prompt,
                 url=f"http://{address}/mcp",
                 token=token,
                 session=("delegation", begun.id),
-                cwd="." if worktree is None else worktree.prefix,
+                cwd="." if inside is None else inside.prefix,
                 seconds=begun.reserved_seconds,
                 cost=begun.reserved_cost,
                 watch=context.watch() if worktree is None else None,
@@ -236,11 +256,14 @@ class Agents:
 
     @asynccontextmanager
     async def _opened(
-        self, agent: Agent, begun: Delegation, address: str
+        self, agent: Agent, begun: Delegation, address: str, inherited: Worktree | None
     ) -> AsyncIterator[tuple[Worktree | None, Processes]]:
         """Where an agent works, and what starts its program there."""
         if not agent.worktree:
-            processes = self._processes(Place(agent, self._root, address))
+            place = Place(agent, self._root, address)
+            if inherited is not None:
+                place = Place(agent, inherited.path, address, (inherited.common,))
+            processes = self._processes(place)
             try:
                 yield None, processes
             finally:

@@ -121,16 +121,36 @@ class Worktrees:
                     if not worktree.is_kept:
                         await anyio.to_thread.run_sync(self._remove, worktree)
 
-    def _make(self, name: str) -> Worktree:
+    def existing(self, name: str) -> Worktree:
+        """The worktree of that name, of which nothing is read: its agent may have written it.
+
+        Raises:
+            UnavailableError: There is none.
+        """
+        worktree = self._described(name)
+        if not worktree.path.is_dir():
+            raise UnavailableError(
+                f"The worktree {worktree.path} is not there any more.",
+                next_actions=["Do the work yourself."],
+            )
+        return worktree
+
+    def _described(self, name: str) -> Worktree:
         if not self._git:
             raise UnavailableError("A worktree needs git, which is not installed.")
         told = self._run("rev-parse", "HEAD", "--show-prefix", "--git-common-dir")
         base, prefix, common = ([*told.split("\n"), "", ""])[:3]
+        whole = Path(self._root, common).resolve()
+        return Worktree(self._place / name, base, prefix or ".", whole, whole)
+
+    def _make(self, name: str) -> Worktree:
+        worktree = self._described(name)
         self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._place / name
-        self._run(*self._no_filters(), "worktree", "add", "--quiet", "--detach", str(path), base)
-        git_dir = Path((path / ".git").read_text(encoding="utf-8").partition(":")[2].strip())
-        return Worktree(path, base, prefix or ".", Path(self._root, common).resolve(), git_dir)
+        path, base = str(worktree.path), worktree.base
+        self._run(*self._no_filters(), "worktree", "add", "--quiet", "--detach", path, base)
+        link = (worktree.path / ".git").read_text(encoding="utf-8")
+        worktree.git_dir = Path(link.partition(":")[2].strip())
+        return worktree
 
     def _no_filters(self) -> Iterator[str]:
         """Yields options with which git runs no filter that the repository's own settings name.
