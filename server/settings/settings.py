@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -134,10 +135,27 @@ def _default_root(values: Mapping[str, Any]) -> Path:
 
 
 def _holds_home(path: Path) -> bool:
-    try:
-        return Path.home().resolve().is_relative_to(path)
-    except RuntimeError:  # the user has none
-        return False
+    return any(home.is_relative_to(path) for home in _homes())
+
+
+def _is_broad(path: Path) -> bool:
+    """Whether a directory is the user's home, or holds it, under whatever name."""
+    places = {each for home in _homes() for each in (home, *home.parents)}
+    for each in (*places, Path("/home"), Path("/Users")):
+        with suppress(OSError):
+            if each.samefile(path):
+                return True
+    return False
+
+
+def _homes() -> Iterator[Path]:
+    """Yields the home that the environment names, and that of the user in fact."""
+    with suppress(RuntimeError):  # the user has none
+        yield Path.home().resolve()
+    with suppress(ImportError, KeyError):
+        import pwd  # not on Windows
+
+        yield Path(pwd.getpwuid(os.geteuid()).pw_dir).resolve()
 
 
 class IdentitySettings(SettingsGroup):
@@ -203,6 +221,11 @@ class Settings(SettingsGroup):
     data_dir: Annotated[_GivenPath, AfterValidator(_check_data_dir)] = Field(
         default_factory=_default_data_dir,
         description="Directory in which everything is stored; created if it is missing.",
+    )
+    allow_broad_root: bool = Field(
+        default=False,
+        description="Whether root may be the home directory, or a directory that holds it or all "
+        "homes, in which keys and passwords lie.",
     )
     root: Annotated[_GivenPath, AfterValidator(_check_root)] = Field(
         default_factory=_default_root,
@@ -294,6 +317,18 @@ class Settings(SettingsGroup):
         "environment.",
     )
     delegation: DelegationSettings = DelegationSettings()
+
+    @field_validator("root")
+    @classmethod
+    def _confirm_broad_root(cls, root: Path, info: ValidationInfo) -> Path:
+        if _is_broad(root) and not info.data.get("allow_broad_root"):
+            raise ValueError(
+                "is your home directory, or holds it, with your keys and passwords; choose the"
+                " directory that agents may work in, or allow all of this one with"
+                " `serve --allow-broad-root`, TOOLCRIB_ALLOW_BROAD_ROOT=true or"
+                " allow_broad_root = true"
+            )
+        return root
 
     @field_validator("sources")
     @classmethod

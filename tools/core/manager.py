@@ -183,7 +183,7 @@ class SandboxToolManager:
         checked = spec.validate(arguments)
         shown = ""
         if spec.prepare is not None:
-            granted = context.granted(machine=self._machine)
+            granted = context.granted(sandbox=self._sandbox, machine=self._machine)
             arguments, shown = await spec.prepare(checked, granted)
             checked = spec.validate(arguments)
         if self._permissions is not None:
