@@ -15,7 +15,13 @@ import anyio.to_thread
 from mcp.server.lowlevel import Server
 
 from server.chat import ChatSampler
-from server.composition.agents import agents_of, make_agents, own_delegation, tools_of
+from server.composition.agents import (
+    agents_of,
+    close_lost_delegations,
+    make_agents,
+    own_delegation,
+    tools_of,
+)
 from server.composition.browsing import make_browsing
 from server.composition.catalogue import make_catalogue
 from server.composition.created import make_created
@@ -213,7 +219,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         command=command,
     )
     apis = apis_of(settings, registry, machine)
-    jobs = Jobs(library, patience)
+    jobs = Jobs(library, patience, partial(close_lost_delegations, settings, library))
     catalogue = make_catalogue(
         settings,
         os.environ,

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from server.composition.safety import make_processes, make_secrets
+from server.composition.safety import make_processes, make_sandbox, make_secrets
 from server.settings import Settings
 from server.settings_error import SettingsError
 from storage.library import Library
@@ -24,13 +25,21 @@ if TYPE_CHECKING:
     from server.settings.agents import AgentSettings
     from storage.agent.delegations import Delegation
     from tools.agent.agents.agents import Agents, Place
-    from tools.agent.agents.worktrees import Worktrees
+    from tools.agent.agents.worktrees import Worktree, Worktrees
     from tools.sandbox.files.sandbox import Sandbox
     from tools.sandbox.processes.processes import Processes
     from tools.sandbox.secrets.redaction import Redaction
     from tools.sandbox.secrets.secrets import Secrets
 
-__all__ = ["agents_of", "make_agents", "own_delegation", "tools_of"]
+__all__ = [
+    "agents_of",
+    "changes_in",
+    "close_lost_delegations",
+    "make_agents",
+    "own_delegation",
+    "tools_of",
+    "worktrees_of",
+]
 
 _SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
 """What the name of a variable has whose value is shown to nobody."""
@@ -91,6 +100,7 @@ def make_agents(  # noqa: PLR0913, PLR0917  # the composition root hands over ev
         ),
         worktrees=partial(_worktrees, settings, search_path, sandbox),
         root=settings.root,
+        place=worktrees_of(settings),
         installed=lambda: list(installed(search_path)),
     )
 
@@ -198,5 +208,34 @@ def _processes(
 def _worktrees(settings: Settings, search_path: str, sandbox: Sandbox) -> Worktrees:
     from tools.agent.agents.worktrees import Worktrees
 
-    place = settings.data_dir.with_name(f"{settings.data_dir.name}-worktrees")
-    return Worktrees(settings.root, place, search_path, sandbox.held)
+    return Worktrees(settings.root, worktrees_of(settings), search_path, sandbox.held)
+
+
+def worktrees_of(settings: Settings) -> Path:
+    """The directory of all worktrees, beside the data directory."""
+    return settings.data_dir.with_name(f"{settings.data_dir.name}-worktrees")
+
+
+async def changes_in(
+    settings: Settings, environ: Mapping[str, str], name: str
+) -> tuple[Worktrees, Worktree]:
+    """What a worktree holds that would be lost with it, found by a git that is confined."""
+    sandbox = make_sandbox(settings, settings.root)
+    made = _worktrees(settings, environ.get("PATH", os.defpath), sandbox)
+
+    def processes(worktree: Worktree) -> Processes:
+        system = settings.system.model_copy(
+            update={"network": (), "readable": (*settings.system.readable, worktree.common)}
+        )
+        return make_processes(
+            settings.model_copy(update={"root": worktree.path, "system": system}), environ
+        )
+
+    return made, await made.changes(name, processes)
+
+
+def close_lost_delegations(settings: Settings, library: Library) -> None:
+    """Closes the delegations whose process died; blocks."""
+    from tools.agent.agents.reports import close_lost
+
+    close_lost(library, worktrees_of(settings))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import anyio.to_thread
 from pydantic import Field
@@ -27,6 +27,8 @@ from tools.data.recipe import Plan
 from tools.sandbox.files.sandbox import Sandbox
 
 if TYPE_CHECKING:  # a start runs none
+    from io import FileIO
+
     from tools.data.running.readiness import ReadyRecipe
 
 __all__ = ["MOST_SECONDS", "DryRun", "Seconds", "apply_recipe"]
@@ -99,7 +101,7 @@ def _files_in_root(sandbox: Sandbox, path: str) -> dict[str, bytes]:
     for name in [each.path for each in files_of(sandbox, path)] if is_folder else [path]:
         with sandbox.open_read(name) as file:
             inner = str(PurePosixPath(name).relative_to(top)) if is_folder else ""
-            found[inner] = hashlib.file_digest(file, "sha256").digest()
+            found[inner] = hashlib.file_digest(cast("FileIO", file), "sha256").digest()
     return found
 
 

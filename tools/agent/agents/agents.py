@@ -13,10 +13,19 @@ import anyio.to_thread
 
 from storage.agent.delegations import Ceilings, Delegation, NewDelegation, ToolPatterns
 from storage.errors import StorageError
+from storage.locks import Presence
 from tools.agent.agents.agent import Agent
 from tools.agent.agents.programs import Errand, run_program
 from tools.agent.agents.replies import read_answer
-from tools.agent.agents.reports import Outcome, Report, WorktreeReport, event_of
+from tools.agent.agents.reports import (
+    LOG_MARK,
+    Outcome,
+    Report,
+    WorktreeReport,
+    close_lost,
+    event_of,
+    log_of,
+)
 from tools.conversion.arguments.validation_errors import nearest
 from tools.conversion.naming import SEPARATOR
 from tools.core.audit.redact import redacted_text
@@ -77,6 +86,7 @@ class Agents:
         processes: Makes what starts the program of a run.
         worktrees: Makes git worktrees, at the first that is wanted.
         root: The root.
+        place: The directory of all worktrees.
         installed: The presets whose programs are found here; blocks.
 
     Attributes:
@@ -93,6 +103,7 @@ class Agents:
         processes: Callable[[Place], Processes],
         worktrees: Callable[[], Worktrees],
         root: Path,
+        place: Path,
         installed: Callable[[], list[str]],
     ) -> None:
         self.agents = agents
@@ -103,6 +114,7 @@ class Agents:
         self._processes = processes
         self._worktrees = worktrees
         self._root = root
+        self._place = place
 
     def find(self, name: str) -> Agent:
         """The agent of that name.
@@ -171,8 +183,7 @@ class Agents:
             seconds=agent.seconds,
             cost=agent.cost,
         )
-        ledger = self._library.delegations
-        begun, token = await anyio.to_thread.run_sync(ledger.begin, new, self.ceilings)
+        begun, token, presence = await anyio.to_thread.run_sync(self._begin, new, task)
         outcome = Outcome()
         try:
             async with context.aside():
@@ -185,7 +196,19 @@ class Agents:
                 await context.machine.end_session(begun.identity.user_id, begun.session_id)
                 await context.jobs.end_session(begun.session_id)
                 ended, event_id = await anyio.to_thread.run_sync(self._keep, begun, task, outcome)
+                presence.end()
         return _report(ended, outcome, event_id)
+
+    def _begin(self, new: NewDelegation, task: str) -> tuple[Delegation, str, Presence]:
+        """Begins a delegation in the record, as one of this process; blocks."""
+        close_lost(self._library, self._place)
+        begun, token = self._library.delegations.begin(new, self.ceilings)
+        presence = Presence(self._library.directory / "processes", begun.id)
+        presence.begin()
+        log = log_of(self._library, begun)
+        log.parent.mkdir(mode=0o700, exist_ok=True)
+        log.write_text(task + LOG_MARK, encoding="utf-8", errors="replace")
+        return begun, token, presence
 
     async def _inherited(self, session_id: str) -> Worktree:
         """The worktree that an agent works in which delegates to one without its own.
@@ -235,6 +258,8 @@ class Agents:
                 seconds=begun.reserved_seconds,
                 cost=begun.reserved_cost,
                 watch=context.watch() if worktree is None else None,
+                log=log_of(self._library, begun),
+                place="" if inside is None else str(inside.path),
             )
             ran = await run_program(processes, errand, context.report_progress)
         answer = read_answer(ran.printed, agent.reply)
@@ -283,6 +308,7 @@ class Agents:
         ended = self._library.delegations.finish(
             begun.id, cost=outcome.cost or 0.0, outcome=outcome.state
         )
+        log_of(self._library, begun).unlink(missing_ok=True)
         try:
             kept = self._library.shelf(begun.identity).add(event_of(ended, task, outcome))
         except StorageError:

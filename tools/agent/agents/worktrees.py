@@ -135,6 +135,34 @@ class Worktrees:
             )
         return worktree
 
+    async def changes(self, name: str, processes: Callable[[Worktree], Processes]) -> Worktree:
+        """Looks at a worktree that was left: its `diff` has what would be lost with it.
+
+        Its commit is what git keeps of it in the repository, where agents cannot write.
+        """
+        worktree = await anyio.to_thread.run_sync(self.existing, name)
+        worktree.git_dir = worktree.common / "worktrees" / name
+        runner = processes(worktree)
+        try:
+            worktree.base = await anyio.to_thread.run_sync(self._run, "rev-parse", "HEAD")
+            commit = (worktree.git_dir / "HEAD").read_text("utf-8", "replace").strip()
+            merged = ("merge-base", "--is-ancestor", commit, "HEAD")
+            try:
+                await anyio.to_thread.run_sync(self._run, *merged)
+                worktree.base = commit
+            except UnavailableError:
+                pass  # it has commits of its own: all that differs from the root's is told
+            await self._look(worktree, runner)
+        except OSError as error:
+            worktree.diff = f"(could not be told: {error.strerror})"
+        finally:
+            await runner.aclose()
+        return worktree
+
+    def remove(self, worktree: Worktree) -> None:
+        """Removes a worktree with all that is in it; blocks."""
+        self._remove(worktree)
+
     def _described(self, name: str) -> Worktree:
         if not self._git:
             raise UnavailableError("A worktree needs git, which is not installed.")
