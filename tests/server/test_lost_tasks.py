@@ -138,9 +138,8 @@ def test_an_agent_of_a_server_that_was_killed_is_closed_and_its_work_is_found(
     with serving(options) as server:
         arguments = {"target_agent": "small", "subtask": "Count the quaggas"}
         task = server.ask("tools/call", name="delegate_to_agent", arguments=arguments)
-        while "data-worktrees" not in server.ask("tasks/get", taskId=task["taskId"]).get(
-            "statusMessage", ""
-        ):
+        looking = ("call", "get_task", f"task_id={task['taskId']}", "wait_seconds=0")
+        while "data-worktrees" not in toolcrib(*looking):  # as it is kept
             pass
         server.process.kill()
         server.process.wait()

@@ -18,10 +18,10 @@ from tools.agent.agents.agent import Agent
 from tools.agent.agents.programs import Errand, run_program
 from tools.agent.agents.replies import read_answer
 from tools.agent.agents.reports import (
-    LOG_MARK,
     Outcome,
     Report,
     WorktreeReport,
+    begin_log,
     close_lost,
     event_of,
     log_of,
@@ -205,9 +205,7 @@ class Agents:
         begun, token = self._library.delegations.begin(new, self.ceilings)
         presence = Presence(self._library.directory / "processes", begun.id)
         presence.begin()
-        log = log_of(self._library, begun)
-        log.parent.mkdir(mode=0o700, exist_ok=True)
-        log.write_text(task + LOG_MARK, encoding="utf-8", errors="replace")
+        begin_log(self._library, begun, task)
         return begun, token, presence
 
     async def _inherited(self, session_id: str) -> Worktree:
@@ -284,20 +282,18 @@ class Agents:
         self, agent: Agent, begun: Delegation, address: str, inherited: Worktree | None
     ) -> AsyncIterator[tuple[Worktree | None, Processes]]:
         """Where an agent works, and what starts its program there."""
+
+        def make(worktree: Worktree) -> Processes:
+            return self._processes(Place(agent, worktree.path, address, (worktree.common,)))
+
         if not agent.worktree:
-            place = Place(agent, self._root, address)
-            if inherited is not None:
-                place = Place(agent, inherited.path, address, (inherited.common,))
-            processes = self._processes(place)
+            at_root = Place(agent, self._root, address)
+            processes = self._processes(at_root) if inherited is None else make(inherited)
             try:
                 yield None, processes
             finally:
                 await processes.aclose()
             return
-
-        def make(worktree: Worktree) -> Processes:
-            return self._processes(Place(agent, worktree.path, address, (worktree.common,)))
-
         worktrees = await anyio.to_thread.run_sync(self._worktrees)
         # Not by the name of the delegation, which marks its words: the agent sees where it is.
         async with worktrees.opened(begun.session_id, make) as opened:

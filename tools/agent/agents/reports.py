@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from storage.library import Library
 
 __all__ = [
-    "LOG_MARK",
     "Outcome",
     "Report",
     "WorktreeReport",
+    "begin_log",
     "close_lost",
     "event_of",
     "log_of",
@@ -133,6 +133,13 @@ class Report(ToolModel):
 def log_of(library: Library, delegation: Delegation) -> Path:
     """Where the task of a delegation, and what its agent writes as errors, is while it runs."""
     return library.directory / "delegations" / f"{delegation.session_id}.log"
+
+
+def begin_log(library: Library, delegation: Delegation, task: str) -> None:
+    """Writes the task of a delegation where its log will be; blocks."""
+    log = log_of(library, delegation)
+    log.parent.mkdir(mode=0o700, exist_ok=True)
+    log.write_text(task + LOG_MARK, encoding="utf-8", errors="replace")
 
 
 def close_lost(library: Library, worktrees: Path) -> None:
