@@ -124,7 +124,7 @@ async def confirmed(crib: Any, plan: str) -> tuple[str, list[str]]:
     ],
 )
 async def test_nobody_is_asked_about_a_plan_that_cannot_be_run(
-    crib: Any, operators: dict[str, dict[str, Any]], places: dict[str, str], says: str
+    crib: Any, operators: dict[str, dict[str, Any]], places: dict[str, Any], says: str
 ) -> None:
     write_rows(crib.root / "raw.jsonl")
     told, asked = await confirmed(crib, save(crib.root, operators, asks=True, **places))
