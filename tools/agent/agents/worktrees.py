@@ -119,7 +119,7 @@ class Worktrees:
                 finally:
                     await runner.aclose()
                     if not worktree.is_kept:
-                        await anyio.to_thread.run_sync(self._remove, worktree)
+                        await anyio.to_thread.run_sync(self.remove, worktree)
 
     def existing(self, name: str) -> Worktree:
         """The worktree of that name, of which nothing is read: its agent may have written it.
@@ -158,10 +158,6 @@ class Worktrees:
         finally:
             await runner.aclose()
         return worktree
-
-    def remove(self, worktree: Worktree) -> None:
-        """Removes a worktree with all that is in it; blocks."""
-        self._remove(worktree)
 
     def _described(self, name: str) -> Worktree:
         if not self._git:
@@ -225,7 +221,8 @@ class Worktrees:
         worktree.diff = out.excerpt(DIFF_BYTES).text
         worktree.is_kept = bool(out.size)
 
-    def _remove(self, worktree: Worktree) -> None:
+    def remove(self, worktree: Worktree) -> None:
+        """Removes a worktree with all that is in it; blocks."""
         remove_scratch(os.fsencode(worktree.path))
         self._run("worktree", "prune")
 
