@@ -15,7 +15,13 @@ import anyio.to_thread
 from mcp.server.lowlevel import Server
 
 from server.chat import ChatSampler
-from server.composition.agents import agents_of, make_agents, own_delegation, tools_of
+from server.composition.agents import (
+    agents_of,
+    close_lost_delegations,
+    make_agents,
+    own_delegation,
+    tools_of,
+)
 from server.composition.browsing import make_browsing
 from server.composition.catalogue import make_catalogue
 from server.composition.created import make_created
@@ -185,14 +191,18 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
     library = _open_library(settings)
     delegation = own_delegation(library, os.environ)
     profiles = Profiles(settings.profiles, tools_of(delegation))
-    functions = function_files(settings, os.environ, registry)
     recording = Recording(library.recorder) if settings.memory.record else None
     redaction = Redaction()
+    sandbox = make_sandbox(settings, settings.root)
+    functions = function_files(settings, os.environ, registry, sandbox.held)
     machine = make_machine(
         settings,
         os.environ,
         redaction,
-        agents=lambda: make_agents(settings, agents, os.environ, library, server, redaction),
+        sandbox,
+        agents=lambda: make_agents(
+            settings, agents, os.environ, library, server, redaction, sandbox
+        ),
         created=lambda: make_created(registry, library, machine),
     )
     created = created_of(machine)
@@ -209,9 +219,15 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         command=command,
     )
     apis = apis_of(settings, registry, machine)
-    jobs = Jobs(library, patience)
+    jobs = Jobs(library, patience, partial(close_lost_delegations, settings, library))
     catalogue = make_catalogue(
-        settings, os.environ, registry=registry, library=library, gateway=gateway, apis=apis
+        settings,
+        os.environ,
+        sandbox,
+        registry=registry,
+        library=library,
+        gateway=gateway,
+        apis=apis,
     )
 
     async def find(name: str) -> None:
@@ -232,7 +248,6 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         command=command,
         jobs=jobs,
     )
-    sandbox = make_sandbox(settings, settings.root)
     history = cache(partial(make_history, settings, library, sandbox))
     manager = make_manager(
         sandbox=sandbox,

@@ -50,13 +50,14 @@ class Presence:
 
     Args:
         directory: Where the locks lie; made where it is missing.
+        name: What this process, or one thing that it does, is called; by default a new name.
 
     Attributes:
-        name: What this process is called.
+        name: The same.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self.name = uuid.uuid4().hex
+    def __init__(self, directory: Path, name: str = "") -> None:
+        self.name = name or uuid.uuid4().hex
         self._directory = directory
         self._held = ExitStack()
         self._begun = False

@@ -33,6 +33,7 @@ COMMANDS = {
     "policy": "safety.policy.policy",
     "log": "safety.log.log",
     "undo": "safety.undo.undo",
+    "worktrees": "safety.worktrees.worktrees",
     "export": "data.keeping.export",
     "backup": "data.keeping.backup",
     "restore": "data.keeping.restore",

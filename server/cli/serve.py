@@ -27,6 +27,9 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
         typer.Argument(metavar="[FILE_OR_DIR]...", help="More function files or directories."),
     ] = None,
     root: RootOption = None,
+    allow_broad_root: Annotated[
+        bool, typer.Option("--allow-broad-root", help="Let root be your home, or hold it.")
+    ] = False,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
@@ -34,5 +37,6 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
     if more_functions and not functions:
         raise typer.BadParameter(f"{more_functions[0]}: name function files with --functions")
     files = [*(functions or ()), *(more_functions or ())]
-    flags = flags_of(files, root, data_dir, host, port)
+    allowed = allow_broad_root or None
+    flags = flags_of(files, root, data_dir, host, port, allow_broad_root=allowed)
     serving.serve(flags, config, transport=transport)

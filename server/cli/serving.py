@@ -107,7 +107,8 @@ def _arguments(settings: Settings, config: Path | None) -> list[str]:
     if config is not None:
         named.append(("--config", config))
     words = ((option, str(path.absolute())) for option, path in named)
-    return ["serve", *chain.from_iterable(words)]
+    allowed = ["--allow-broad-root"] if settings.allow_broad_root else []
+    return ["serve", *chain.from_iterable(words), *allowed]
 
 
 def _flagged(settings: Settings) -> tuple[Path, ...]:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from server.composition.safety import make_processes, make_secrets
+from server.composition.safety import make_processes, make_sandbox, make_secrets
 from server.settings import Settings
 from server.settings_error import SettingsError
 from storage.library import Library
@@ -24,12 +25,21 @@ if TYPE_CHECKING:
     from server.settings.agents import AgentSettings
     from storage.agent.delegations import Delegation
     from tools.agent.agents.agents import Agents, Place
-    from tools.agent.agents.worktrees import Worktrees
+    from tools.agent.agents.worktrees import Worktree, Worktrees
+    from tools.sandbox.files.sandbox import Sandbox
     from tools.sandbox.processes.processes import Processes
     from tools.sandbox.secrets.redaction import Redaction
     from tools.sandbox.secrets.secrets import Secrets
 
-__all__ = ["agents_of", "make_agents", "own_delegation", "tools_of"]
+__all__ = [
+    "agents_of",
+    "changes_in",
+    "close_lost_delegations",
+    "make_agents",
+    "own_delegation",
+    "tools_of",
+    "worktrees_of",
+]
 
 _SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
 """What the name of a variable has whose value is shown to nobody."""
@@ -52,6 +62,7 @@ def make_agents(  # noqa: PLR0913, PLR0917  # the composition root hands over ev
     library: Library,
     server: Server[Any],
     redaction: Redaction,
+    sandbox: Sandbox,
 ) -> Agents:
     """Makes what gives work to them.
 
@@ -62,6 +73,7 @@ def make_agents(  # noqa: PLR0913, PLR0917  # the composition root hands over ev
         library: Keeps the delegations.
         server: What each of them is served.
         redaction: Takes their keys out of what is shown.
+        sandbox: The files of the root.
     """
     from storage.agent.delegations import Ceilings
     from tools.agent.agents.agents import Agents
@@ -80,10 +92,15 @@ def make_agents(  # noqa: PLR0913, PLR0917  # the composition root hands over ev
         ceilings=Ceilings(depth=most.depth, count=most.count, seconds=most.seconds, cost=most.cost),
         serve=partial(_serve, server),
         processes=partial(
-            _processes, settings, environ, partial(make_secrets, settings, environ, redaction)
+            _processes,
+            settings,
+            environ,
+            partial(make_secrets, settings, environ, redaction),
+            sandbox,
         ),
-        worktrees=partial(_worktrees, settings, search_path),
+        worktrees=partial(_worktrees, settings, search_path, sandbox),
         root=settings.root,
+        place=worktrees_of(settings),
         installed=lambda: list(installed(search_path)),
     )
 
@@ -161,7 +178,11 @@ def _serve(
 
 
 def _processes(
-    settings: Settings, environ: Mapping[str, str], secrets: Callable[[], Secrets], place: Place
+    settings: Settings,
+    environ: Mapping[str, str],
+    secrets: Callable[[], Secrets],
+    sandbox: Sandbox,
+    place: Place,
 ) -> Processes:
     """What starts the program of one run, which reaches its own hosts and Toolcrib alone."""
     agent, system = place.agent, settings.system
@@ -181,11 +202,40 @@ def _processes(
             ),
         }
     )
-    return make_processes(own, environ, secrets)
+    return make_processes(own, environ, secrets, sandbox if place.root == settings.root else None)
 
 
-def _worktrees(settings: Settings, search_path: str) -> Worktrees:
+def _worktrees(settings: Settings, search_path: str, sandbox: Sandbox) -> Worktrees:
     from tools.agent.agents.worktrees import Worktrees
 
-    place = settings.data_dir.with_name(f"{settings.data_dir.name}-worktrees")
-    return Worktrees(settings.root, place, search_path)
+    return Worktrees(settings.root, worktrees_of(settings), search_path, sandbox.held)
+
+
+def worktrees_of(settings: Settings) -> Path:
+    """The directory of all worktrees, beside the data directory."""
+    return settings.data_dir.with_name(f"{settings.data_dir.name}-worktrees")
+
+
+async def changes_in(
+    settings: Settings, environ: Mapping[str, str], name: str
+) -> tuple[Worktrees, Worktree]:
+    """What a worktree holds that would be lost with it, found by a git that is confined."""
+    sandbox = make_sandbox(settings, settings.root)
+    made = _worktrees(settings, environ.get("PATH", os.defpath), sandbox)
+
+    def processes(worktree: Worktree) -> Processes:
+        system = settings.system.model_copy(
+            update={"network": (), "readable": (*settings.system.readable, worktree.common)}
+        )
+        return make_processes(
+            settings.model_copy(update={"root": worktree.path, "system": system}), environ
+        )
+
+    return made, await made.changes(name, processes)
+
+
+def close_lost_delegations(settings: Settings, library: Library) -> None:
+    """Closes the delegations whose process died; blocks."""
+    from tools.agent.agents.reports import close_lost
+
+    close_lost(library, worktrees_of(settings))

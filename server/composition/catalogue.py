@@ -12,6 +12,7 @@ from server.upstream.no_gateway import NoGateway
 from storage.library import Library
 from tools.core.registry import ToolRegistry
 from tools.retrieval.catalogue import Catalogue
+from tools.sandbox.files.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from server.upstream.gateway import Gateway
@@ -24,6 +25,7 @@ __all__ = ["make_catalogue"]
 def make_catalogue(  # noqa: PLR0913  # the composition root hands over every part
     settings: Settings,
     environ: Mapping[str, str],
+    sandbox: Sandbox,
     *,
     registry: ToolRegistry,
     library: Library,
@@ -35,6 +37,7 @@ def make_catalogue(  # noqa: PLR0913  # the composition root hands over every pa
     Args:
         settings: What can be set.
         environ: The environment, which says where agents keep skills.
+        sandbox: The files of the root.
         registry: The tools.
         library: Keeps the index of them.
         gateway: The other servers.
@@ -47,7 +50,7 @@ def make_catalogue(  # noqa: PLR0913  # the composition root hands over every pa
         is_down=partial(_is_down, gateway),
         why_unlisted=partial(_why_unlisted, gateway),
         settle=None if apis is None else apis.settle,
-        skills=make_skills(settings, environ, gateway.skills),
+        skills=make_skills(settings, environ, gateway.skills, sandbox),
     )
     gateway.on_change(lambda _server, kinds: catalogue.notify() if "tools" in kinds else None)
     if apis is not None:

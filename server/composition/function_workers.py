@@ -10,6 +10,7 @@ import anyio
 
 from server.composition.safety import protected, read_only
 from server.settings import Settings
+from tools.sandbox.files.openat import HeldRoot
 
 if TYPE_CHECKING:
     from tools.functions.file import WorkerOptions
@@ -18,12 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["make_worker_options"]
 
 
-def make_worker_options(settings: Settings, environ: Mapping[str, str]) -> WorkerOptions:
+def make_worker_options(
+    settings: Settings, environ: Mapping[str, str], held: HeldRoot | None = None
+) -> WorkerOptions:
     """Makes it, when the first worker is started.
 
     Args:
         settings: What can be set.
         environ: The environment, of which workers see all but what are settings.
+        held: Keeps the root the directory that it was; None takes what is there now.
     """
     from tools.functions.environment import Environments
     from tools.functions.file import WorkerOptions
@@ -33,7 +37,7 @@ def make_worker_options(settings: Settings, environ: Mapping[str, str]) -> Worke
     return WorkerOptions(
         environments=Environments(settings.data_dir / "environments", environ=seen),
         variables=seen,
-        root=settings.root,
+        held=held or HeldRoot(str(settings.root)),
         protected=protected(settings),
         read_only=read_only(settings),
         memory_bytes=settings.functions.memory_mb * 1_000_000,

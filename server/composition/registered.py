@@ -22,6 +22,7 @@ from tools.functions.programs.created import CreatedTools
 
 if TYPE_CHECKING:
     from tools.openapi.apis import Apis
+    from tools.sandbox.files.openat import HeldRoot
 
 __all__ = ["apis_of", "check_surface", "discover_tools", "function_files"]
 
@@ -73,10 +74,13 @@ def apis_of(settings: Settings, registry: ToolRegistry, machine: Machine) -> Api
 
 
 def function_files(
-    settings: Settings, environ: Mapping[str, str], registry: ToolRegistry
+    settings: Settings,
+    environ: Mapping[str, str],
+    registry: ToolRegistry,
+    held: HeldRoot | None = None,
 ) -> FunctionFiles:
     """The function files of the settings, which put their tools into a registry while running."""
-    options = partial(make_worker_options, settings, environ)
+    options = partial(make_worker_options, settings, environ, held)
     return FunctionFiles(settings.functions.paths, registry, options, Offered(_objection_to))
 
 

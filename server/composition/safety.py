@@ -177,6 +177,7 @@ def make_history(settings: Settings, library: Library, sandbox: Sandbox) -> Hist
         str(settings.root),
         lambda: library.changes,
         sandbox.closed,
+        sandbox.held,
         most_bytes=settings.undo.file_mb * 1_000_000,
     )
 
@@ -214,13 +215,14 @@ def make_machine(
     settings: Settings,
     environ: Mapping[str, str],
     redaction: Redaction,
+    sandbox: Sandbox | None = None,
     **parts: Callable[[], object],
 ) -> Machine:
     """Processes and the web, each made when it is first used; and what else it is to have."""
     secrets = partial(make_secrets, settings, environ, redaction)
     return Machine(
         **parts,
-        processes=partial(make_processes, settings, environ, secrets),
+        processes=partial(make_processes, settings, environ, secrets, sandbox),
         web=partial(_web, settings, secrets),
         search=partial(_search, settings),
         cells=partial(make_cells, settings),
@@ -244,8 +246,16 @@ def make_processes(
     settings: Settings,
     environ: Mapping[str, str],
     secrets: Callable[[], Secrets | None] = lambda: None,
+    sandbox: Sandbox | None = None,
 ) -> Processes:
-    """What starts programs, confined as the settings require, with the secrets that there are."""
+    """What starts programs, confined as the settings require, with the secrets that there are.
+
+    Args:
+        settings: What can be set.
+        environ: The environment of this process.
+        secrets: Gives the secrets.
+        sandbox: The files of the root, which it works in; None takes what is there now.
+    """
     from tools.sandbox.processes.home import git_identity
     from tools.sandbox.processes.processes import Processes, inherited_variables
 
@@ -263,7 +273,7 @@ def make_processes(
         },
         readable=wanted.readable,
         network=(*wanted.network, *registries.hosts),
-        sandbox=make_sandbox(settings, settings.root),
+        sandbox=sandbox or make_sandbox(settings, settings.root),
         git_config=partial(git_identity, environ, str(settings.root.resolve())),
         data_dir=settings.data_dir,
         guard=partial(_guard, settings),

@@ -18,6 +18,7 @@ from tools.agent.skillfiles.skill import Skill
 from tools.agent.skillfiles.skills import Skills
 from tools.core.toolset import ToolSet
 from tools.retrieval.catalogue import LOADER, Catalogue
+from tools.sandbox.files.sandbox import Sandbox
 
 __all__ = ["make_skills", "view_skills"]
 
@@ -26,6 +27,7 @@ def make_skills(
     settings: Settings,
     environ: Mapping[str, str],
     others: Callable[[], Sequence[Skill]] = tuple,
+    sandbox: Sandbox | None = None,
 ) -> Skills:
     """Makes the skills, of which nothing is looked at before the first question.
 
@@ -33,9 +35,10 @@ def make_skills(
         settings: What can be set.
         environ: The environment, which says where agents keep skills.
         others: Gives those of other servers; see Skills.
+        sandbox: The files of the root; None takes what is there now.
     """
     places = SkillPlaces(
-        files=make_sandbox(settings, settings.root),
+        files=sandbox or make_sandbox(settings, settings.root),
         machine=make_sandbox(settings, Path(settings.root.anchor)),
         directories=settings.skills.directories,
         discover=settings.skills.discover,

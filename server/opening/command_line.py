@@ -52,18 +52,21 @@ def read_command_line(words: Sequence[str]) -> ServeArguments | None:
     return ServeArguments(last["--config"], flags)
 
 
-def flags_of(
+def flags_of(  # noqa: PLR0913  # one parameter an option
     functions: Sequence[Path],
     root: Path | None,
     data_dir: Path | None,
     host: str | None = None,
     port: int | None = None,
+    *,
+    allow_broad_root: bool | None = None,
 ) -> dict[str, object]:
     """The settings that the options of `toolcrib serve` stand for; None where one is not given."""
     return {
         "http.host": host,
         "http.port": port,
         "functions.paths": list(functions) or None,
+        "allow_broad_root": allow_broad_root,
         "root": root,
         "data_dir": data_dir,
     }

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import platformdirs
 from pydantic import (
@@ -40,6 +39,7 @@ from server.settings.http import HttpSettings
 from server.settings.index import ChromaSettings, EmbedderSettings, SearchSettings
 from server.settings.memory import MemorySettings, SummarySettings
 from server.settings.openapi import OpenApiSettings, check_apis
+from server.settings.roots import check_root, default_root, is_broad
 from server.settings.safety import (
     ApprovalSettings,
     AuditSettings,
@@ -77,15 +77,6 @@ def _check_data_dir(path: Path) -> Path:
     return path
 
 
-def _check_root(path: Path) -> Path:
-    if not path.is_dir():  # before it is resolved, which a loop of links cannot be
-        raise ValueError("is not an existing directory")
-    resolved = path.resolve()
-    if resolved == Path(resolved.anchor):
-        raise ValueError("is the whole file system; choose the directory that agents may work in")
-    return resolved
-
-
 def _check_functions(path: Path) -> Path:
     if not path.exists():
         raise ValueError(f"names {str(path)!r}, which does not exist")
@@ -116,28 +107,6 @@ def _default_data_dir() -> Path:
             "This user has no home directory: name a place to keep data with data_dir."
         )
     return path
-
-
-def _default_root(values: Mapping[str, Any]) -> Path:
-    """The working directory if somebody works there, else `<data_dir>/files`.
-
-    Clients with a window start their servers in `/`, in the home directory or in the folder of the
-    program: none of them is meant to be handed to an agent.
-    """
-    fallback: Path = values["data_dir"] / "files"
-    try:
-        here = Path.cwd()
-    except FileNotFoundError:
-        return fallback
-    system = here == Path(here.anchor) or not os.access(here, os.W_OK)
-    return fallback if system or _holds_home(here) else here
-
-
-def _holds_home(path: Path) -> bool:
-    try:
-        return Path.home().resolve().is_relative_to(path)
-    except RuntimeError:  # the user has none
-        return False
 
 
 class IdentitySettings(SettingsGroup):
@@ -204,8 +173,13 @@ class Settings(SettingsGroup):
         default_factory=_default_data_dir,
         description="Directory in which everything is stored; created if it is missing.",
     )
-    root: Annotated[_GivenPath, AfterValidator(_check_root)] = Field(
-        default_factory=_default_root,
+    allow_broad_root: bool = Field(
+        default=False,
+        description="Whether root may be the home directory, or a directory that holds it or all "
+        "homes, in which keys and passwords lie.",
+    )
+    root: Annotated[_GivenPath, AfterValidator(check_root)] = Field(
+        default_factory=default_root,
         description="Directory that agents may work in; it has to exist. The default is the "
         "working directory, or <data_dir>/files where agents should not work, such as in / or ~.",
     )
@@ -294,6 +268,18 @@ class Settings(SettingsGroup):
         "environment.",
     )
     delegation: DelegationSettings = DelegationSettings()
+
+    @field_validator("root")
+    @classmethod
+    def _confirm_broad_root(cls, root: Path, info: ValidationInfo) -> Path:
+        if is_broad(root) and not info.data.get("allow_broad_root"):
+            raise ValueError(
+                "is your home directory, or holds it, with your keys and passwords; choose the"
+                " directory that agents may work in, or allow all of this one with"
+                " `serve --allow-broad-root`, TOOLCRIB_ALLOW_BROAD_ROOT=true or"
+                " allow_broad_root = true"
+            )
+        return root
 
     @field_validator("sources")
     @classmethod

@@ -175,6 +175,16 @@ class Delegations:
         """The one whose agent has this conversation, even if it has ended; None if none does."""
         return self._find("session_id = ?", session_id)
 
+    def find(self, delegation_id: str) -> Delegation | None:
+        """The one of that name, even if it has ended; None if there is none."""
+        return self._find("id = ?", delegation_id)
+
+    def unfinished(self) -> list[Delegation]:
+        """Those that run, or whose process died."""
+        with self._database.read() as connection:
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM delegations WHERE seconds IS NULL")
+            return [_read(row) for row in rows]
+
     def of_root(self, root: str) -> list[Delegation]:
         """All that one led to, in their order."""
         with self._database.read() as connection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -100,3 +101,69 @@ def test_a_task_of_a_server_that_was_killed_is_lost_with_what_was_known(
     )
     assert "was lost" in done.stdout
     assert '1 of 4, "sown"' in done.stdout
+
+
+@pytest.mark.slow
+def test_an_agent_of_a_server_that_was_killed_is_closed_and_its_work_is_found(
+    options: list[str], tmp_path: Path
+) -> None:
+    root = tmp_path / "root"
+    for words in (
+        ["init", "-q"],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-mfirst"],
+    ):
+        subprocess.run(["git", *words], cwd=root, check=True)  # noqa: S607  # of the machine
+    agent = (
+        "import sys, time; open('half.txt', 'w').write('half done');"
+        " print('so far so good', file=sys.stderr, flush=True); time.sleep(600)"
+    )
+    config = tmp_path / "config.toml"
+    config.write_text(
+        '[policy]\nallow = ["delegate_to_agent"]\n[agents.small]\nworktree = true\n'
+        f"command = {json.dumps([sys.executable, '-c', agent])}\n",
+        encoding="utf-8",
+    )
+    options = [*options[:4], "--config", str(config)]
+
+    def toolcrib(*words: str, answer: str = "") -> str:
+        done = subprocess.run(
+            [command_path(), *words, *options],
+            input=answer,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stdout + done.stderr
+
+    with serving(options) as server:
+        arguments = {"target_agent": "small", "subtask": "Count the quaggas"}
+        task = server.ask("tools/call", name="delegate_to_agent", arguments=arguments)
+        looking = ("call", "get_task", f"task_id={task['taskId']}", "wait_seconds=0")
+        while "data-worktrees" not in toolcrib(*looking):  # as it is kept
+            pass
+        server.process.kill()
+        server.process.wait()
+    [worktree] = (tmp_path / "data-worktrees").iterdir()
+    log = tmp_path / "data" / "delegations" / f"{worktree.name}.log"
+    lost = toolcrib("call", "get_task", f"task_id={task['taskId']}")
+    assert "was lost" in lost
+    assert str(worktree) in lost
+    assert str(log) in lost
+    assert "so far so good" in log.read_text()
+    assert "Count the quaggas" in toolcrib("call", "query", "query=quaggas")
+    assert f"{worktree}  small, lost" in toolcrib("worktrees")
+    assert "kept: it holds changes" in toolcrib("worktrees", "--prune")
+    assert "half done" in toolcrib("worktrees", "--discard", worktree.name, answer="n\n")
+    assert worktree.exists()
+    toolcrib("worktrees", "--discard", worktree.name, answer="y\n")
+    assert not worktree.exists()
+    assert (
+        "prunable"
+        not in subprocess.run(
+            ["git", "worktree", "list"],  # noqa: S607  # of the machine
+            cwd=root,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -46,6 +47,48 @@ async def test_the_roots_that_a_client_declares_open_nothing(
             assert result.is_error
             assert told(result).startswith("outside_sandbox: ")
     assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["file"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("by", ["a link", "nothing", "a new directory"])
+async def test_a_root_that_is_replaced_while_the_server_runs_is_unavailable(
+    open_crib: OpenCrib, tmp_path: Path, by: str
+) -> None:
+    other, functions = tmp_path / "other", tmp_path / "slurp.py"
+    other.mkdir()
+    (other / "file").write_text("private")
+    functions.write_text(
+        "from tools.authoring import RequestContext\n\n"
+        "def slurp(context: RequestContext) -> str:\n    'Reads.'\n"
+        "    return context.sandbox.read('file', max_bytes=9).data.decode()\n"
+    )
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("bash", {"command": "cat file; touch made"}),
+        ("execute_python_code", {"code": "print(open('file').read())"}),
+        ("read_file", {"file_path": "file"}),
+        ("write_file", {"file_path": "made", "content": "x"}),
+        ("search_files", {"query": "private"}),
+        ("list_directory", {}),
+        ("add_document", {"path": "file"}),
+        ("apply_recipe", {"plan_path": "file"}),
+        ("inspect_dataset", {"dataset_source": "file"}),
+        ("undo_change", {"change_ids": [1]}),
+        ("slurp", {}),
+    ]
+    async with open_crib(functions__paths=[functions], policy__allow=("*",)) as crib:
+        await crib.app.functions.loaded()
+        await crib.call("write_file", file_path="file", content="ours")
+        shutil.rmtree(crib.root)
+        if by == "a link":
+            crib.root.symlink_to(other)
+        elif by == "a new directory":
+            crib.root.mkdir()
+        answers = {name: await crib.failure(name, **given) for name, given in calls}
+    assert {name: kind for name, (kind, _) in answers.items()} == dict.fromkeys(
+        answers, "unavailable"
+    )
+    assert all("Ask the user to put the directory back" in told for _, told in answers.values())
+    assert [path.name for path in other.iterdir()] == ["file"]
 
 
 @pytest.mark.anyio

@@ -113,7 +113,12 @@ class TaskReport(ToolModel):
 
 def _next_actions(record: JobRecord) -> list[str]:
     if record.state is JobState.LOST:
-        return ["Look at what it did until then, then make the call again if it is needed."]
+        places = (
+            "Of an agent: what it said last names its worktree and its log, which stay;"
+            " `toolcrib worktrees` lists them, and query finds its event."
+        )
+        again = "Look at what it did until then, then make the call again if it is needed."
+        return [*([places] if record.tool.startswith("delegate_") else []), again]
     if record.state is not JobState.WORKING:
         return []
     if record.awaits:

@@ -19,7 +19,7 @@ from tools.core.calling.loops import Loop
 from tools.core.calling.nested import Repetition
 from tools.core.client import Approver, ProgressReporter, Sampler
 from tools.core.errors import CallFailedError, PermissionDeniedError, UnavailableError
-from tools.core.machine import first_use
+from tools.core.machine import OffRoot, first_use, off_root_error
 from tools.core.toolset import ToolSet
 
 if TYPE_CHECKING:  # the processes of function files start without the store
@@ -152,12 +152,19 @@ class RequestContext(Asker):
     loop: Loop | None = field(default=None, kw_only=True)
 
     @property
+    def is_off_root(self) -> bool:
+        """Whether an agent makes the call that works in a git worktree."""
+        return self.tool_set is not None and self.tool_set.is_off_root
+
+    @property
     def sandbox(self) -> Sandbox:
         """The files beneath the root (every scope but mcp)."""
+        self._check_on_root()
         return _granted(self._sandbox, "access to files")
 
     async def file_search(self) -> FileSearch:
         """Searches among the files beneath the root (scope sandboxed)."""
+        self._check_on_root()
         machine = _granted(self._searching, "search among files")
         return cast("FileSearch", await first_use(machine, "file_search"))
 
@@ -175,6 +182,7 @@ class RequestContext(Asker):
     @property
     def history(self) -> CallHistory:
         """The changes of files that the session made (scope context)."""
+        self._check_on_root()
         if self._history is None:
             raise UnavailableError(
                 "Changes of files are not kept here, so that none can be undone.",
@@ -285,7 +293,10 @@ class RequestContext(Asker):
         history: CallHistory | None = None,
         call: Call | None = None,
     ) -> RequestContext:
-        """The same call with what its scope grants."""
+        """The same call with what its scope grants, but for the root to an agent in a worktree."""
+        if self.is_off_root:
+            sandbox = searching = history = None
+            machine = None if machine is None else cast("Machine", OffRoot(machine))
         return replace(
             self,
             _sandbox=sandbox,
@@ -308,6 +319,10 @@ class RequestContext(Asker):
             waiting: What it is in while somebody thinks about its question.
         """
         return replace(self, tool=tool, deadline=deadline, _waiting=waiting)
+
+    def _check_on_root(self) -> None:
+        if self.is_off_root:
+            raise off_root_error()
 
     def _within(self) -> RequestContext:
         """The same of a call that the tool makes."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import anyio.to_thread
 
 from storage.locks import made_once
-from tools.core.errors import UnavailableError
+from tools.core.errors import PermissionDeniedError, UnavailableError
 
 if TYPE_CHECKING:  # the processes of function files start without these
     from tools.functions.programs.last_programs import LastPrograms
@@ -19,7 +19,9 @@ if TYPE_CHECKING:  # the processes of function files start without these
     from tools.sandbox.web.client import WebClient
     from tools.sandbox.web.search.search import WebSearch
 
-__all__ = ["Closing", "Confining", "Machine", "first_use"]
+__all__ = ["Closing", "Confining", "Machine", "OffRoot", "first_use", "off_root_error"]
+
+_ON_ROOT = frozenset({"processes", "jobs", "data", "file_search"})
 
 
 class Closing(Protocol):
@@ -166,6 +168,30 @@ class Machine:
             for name in ("jobs", "data", "cells", "file_search", "processes", "search", "web"):
                 if name in made:
                     await made.pop(name).aclose()
+
+
+class OffRoot:
+    """A machine without the parts that work on the root.
+
+    Args:
+        machine: The whole one.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # a part of any type
+        if name in _ON_ROOT:
+            raise off_root_error()
+        return getattr(self._machine, name)
+
+
+def off_root_error() -> PermissionDeniedError:
+    """Returns why a call that is made from a git worktree is given nothing of the root."""
+    return PermissionDeniedError(
+        "An agent that works in a git worktree is given no files and programs of the root.",
+        next_actions=["Work on the files where you were started, with tools of your own."],
+    )
 
 
 async def first_use(owner: object, name: str) -> Any:  # noqa: ANN401  # a part of any type

@@ -186,7 +186,7 @@ class SandboxToolManager:
             context.carrier.may_last(spec.name)  # first of all: its client's patience has begun
         shown = ""
         if spec.prepare is not None:
-            granted = context.granted(machine=self._machine)
+            granted = context.granted(sandbox=self._sandbox, machine=self._machine)
             arguments, shown = await spec.prepare(checked, granted)
             checked = spec.validate(arguments)
         if self._permissions is not None:

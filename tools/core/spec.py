@@ -180,7 +180,8 @@ class ToolSpec(ToolOffer):
         listed: Its definition as its own server lists it.
         barred: Why it may not be called until a person has looked at it; empty where it may.
         prepare: Completes a call before it is judged, of arguments that `validate` returned and a
-            RequestContext of the scope system; None where nothing is to be completed.
+            RequestContext with files, to which no rules apply yet, and machine; None where nothing
+            is to be completed.
         check: Refuses a call that could not succeed, before `confirmation` has a person asked; of
             arguments that `validate` returned and a RequestContext with files and machine.
         canonical: Gives raw arguments the names that the schema has; what it cannot read it leaves.

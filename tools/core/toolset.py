@@ -8,10 +8,21 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Literal
 
-__all__ = ["CREATED", "GROUPS", "DefinitionFormat", "ToolOffer", "ToolSet", "folded_name"]
+__all__ = [
+    "CREATED",
+    "GROUPS",
+    "OFF_ROOT",
+    "DefinitionFormat",
+    "ToolOffer",
+    "ToolSet",
+    "folded_name",
+]
 
 CREATED = "created:"
 """What the id of a tool begins with that is one user's alone; no name of a tool has a colon."""
+
+OFF_ROOT = "files:root"
+"""Among what a set denies: calls within it are given nothing of the root, whatever tool it is."""
 
 DefinitionFormat = Literal["function-calling"]
 """The forms in which model APIs take definitions."""
@@ -68,6 +79,11 @@ class ToolOffer:
         return name if kind == "upstream" else ""
 
     @property
+    def is_free(self) -> bool:
+        """Whether code of others does the work, which may open any file of the user."""
+        return bool(self.server) or self.is_function
+
+    @property
     def is_function(self) -> bool:
         """Whether it is a function of the user's, from a function file or a package."""
         return self.source.startswith("function:")
@@ -104,11 +120,18 @@ class ToolSet:
     deny: tuple[str, ...] = ()
     within: ToolSet | None = None
 
+    @property
+    def is_off_root(self) -> bool:
+        """Whether calls within it are given nothing of the root."""
+        return OFF_ROOT in self.deny or (self.within is not None and self.within.is_off_root)
+
     def admits(self, offer: ToolOffer) -> bool:
         """Whether a tool is one of them."""
         if self.within is not None and not self.within.admits(offer):
             return False
         names = (offer.name, *offer.aliases)
+        if OFF_ROOT in self.deny and offer.is_free and not self.allow:  # else a person named it
+            return False
         if any(
             _fits(pattern, offer, (*names, offer.bare)) or offer.goes_by(pattern)
             for pattern in self.deny
@@ -126,7 +149,9 @@ class ToolSet:
             return False
         if self.within is not None and not self.within.admits_server(server):
             return False
-        return not self.allow or _names_server(self.allow, server)
+        if not self.allow:
+            return OFF_ROOT not in self.deny
+        return _names_server(self.allow, server)
 
 
 def _fits(pattern: str, offer: ToolOffer, names: tuple[str, ...]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 import math
+import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -45,6 +46,7 @@ from tools.functions.workers.output_log import OutputLog
 from tools.functions.workers.process import OwnProcess
 from tools.functions.workers.store import StoreOptions, store_of
 from tools.functions.workers.worker import Worker, WorkerEndedError
+from tools.sandbox.files.openat import HeldRoot, identity
 
 __all__ = ["FunctionFile", "WorkerOptions"]
 
@@ -78,7 +80,7 @@ class WorkerOptions:
     Attributes:
         environments: The interpreters, with what the files depend on.
         variables: The environment variables of the processes.
-        root: The directory that the functions work in.
+        held: The root, which the functions work in.
         protected: Paths closed to the sandbox that functions are given.
         read_only: Paths closed to its writes.
         memory_bytes: Memory that one process may have; 0 sets no limit.
@@ -88,7 +90,7 @@ class WorkerOptions:
 
     environments: Environments
     variables: Mapping[str, str]
-    root: Path
+    held: HeldRoot
     protected: tuple[Path, ...]
     read_only: tuple[Path, ...]
     memory_bytes: int
@@ -320,7 +322,7 @@ class FunctionFile:
         try:
             python = await options.environments.get(read_script_metadata(source), self._report)
             load = self._order(source, python)
-            start = partial(OwnProcess.start, python, load.root, options.variables)
+            start = partial(OwnProcess.start, python, options.held.way_in(), options.variables)
             async with options.starts:
                 with anyio.fail_after(LOAD_SECONDS):
                     worker: Worker = await self._group.start(
@@ -331,7 +333,7 @@ class FunctionFile:
         except TimeoutError as error:
             text = f"It was not imported within {LOAD_SECONDS:g} seconds."
             raise _NotLoadedError([Problem(text)]) from error
-        except (EnvironmentFailedError, OSError) as error:
+        except (EnvironmentFailedError, OSError, UnavailableError) as error:
             raise _NotLoadedError([Problem(str(error))], passing=True) from error
         except WorkerEndedError as error:
             raise _NotLoadedError([Problem(f"Its process {error} while it was loaded.")]) from error
@@ -347,7 +349,8 @@ class FunctionFile:
         return Load(
             path=str(self.path),
             source=source,
-            root=str(options.root),
+            root=options.held.path,
+            root_identity=identity(os.fstat(options.held.check())),
             protected=tuple(map(str, options.protected)),
             read_only=tuple(map(str, options.read_only)),
             memory_bytes=options.memory_bytes,

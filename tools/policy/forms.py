@@ -239,6 +239,8 @@ def narrowest_rule(call: Call) -> str:
     spec = call.spec
     if call.kind is None or (call.kind is SubjectKind.PATH and call.subject is None):
         return spec.name if may_be_granted_whole(spec) else ""
+    if call.kind is SubjectKind.PATH and spec.prepare is not None:  # what it holds may change
+        return f"{spec.name}(digest={digest})" if (digest := call.argument("digest")) else ""
     specifier = FORMS[call.kind].narrowest(call)
     if call.secret is not None:
         specifier = _with_secret(call, specifier)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,21 @@ def test_the_file_system_is_refused_as_root_under_any_name(tmp_path: Path) -> No
     for root in (Path("/"), Path("/tmp/.."), link):  # noqa: S108  # a name of the root
         with pytest.raises(ValidationError, match="whole file system"):
             Settings(root=root)
+
+
+def test_the_home_and_what_holds_it_is_a_root_only_where_that_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "people" / "ann"
+    (home / "notes").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    (tmp_path / "link").symlink_to(home)
+    own = Path(pwd.getpwuid(os.geteuid()).pw_dir)
+    for root in (home, home / "notes" / "..", home.parent, tmp_path / "link", own, Path("/home")):
+        with pytest.raises(ValidationError, match="--allow-broad-root"):
+            Settings(root=root)
+        assert Settings(root=root, allow_broad_root=True).root == root.resolve()
+    assert Settings(root=home / "notes").root == (home / "notes").resolve()
 
 
 def test_a_root_that_is_no_directory_is_refused(tmp_path: Path) -> None:

@@ -37,25 +37,38 @@ SIMILAR: dict[str, dict[str, Any]] = {
 }
 
 
+OWN = """
+from data_juicer.ops.base_op import OPERATORS, Mapper
+
+@OPERATORS.register_module("shout_mapper")
+class ShoutMapper(Mapper):
+    def process_single(self, sample):
+        sample[self.text_key] = sample[self.text_key].upper()
+        return sample
+"""
+
+
 def write_rows(path: Path, texts: tuple[str | None, ...] = TEXTS) -> None:
     rows = ({"id": at, "text": text, "meta": {"of": "us"}} for at, text in enumerate(texts))
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def save(
+def save(  # noqa: PLR0913  # one parameter for each part of a plan
     root: Path,
     operators: Mapping[str, Mapping[str, Any]],
     *,
     asks: bool = False,
     source: str = "raw.jsonl",
     export: str = "out.jsonl",
+    own: list[str] | None = None,
     **system: Any,
 ) -> str:
     """Saves a plan; returns its path."""
     recipe = Recipe(
         dataset=DatasetSpec(dataset_path=source, export_path=export, text_keys=["text"]),
         process=ProcessSpec(
-            operators=[Step(name=name, params=dict(each)) for name, each in operators.items()]
+            operators=[Step(name=name, params=dict(each)) for name, each in operators.items()],
+            custom_operator_paths=own,
         ),
         system=system,
     )
@@ -111,7 +124,7 @@ async def confirmed(crib: Any, plan: str) -> tuple[str, list[str]]:
     ],
 )
 async def test_nobody_is_asked_about_a_plan_that_cannot_be_run(
-    crib: Any, operators: dict[str, dict[str, Any]], places: dict[str, str], says: str
+    crib: Any, operators: dict[str, dict[str, Any]], places: dict[str, Any], says: str
 ) -> None:
     write_rows(crib.root / "raw.jsonl")
     told, asked = await confirmed(crib, save(crib.root, operators, asks=True, **places))
@@ -138,6 +151,31 @@ async def test_a_rule_about_other_plans_leaves_a_confirmed_one_its_data(
         told, asked = await confirmed(crib, save(crib.root, CLEANING, asks=True))
     assert "6 rows in, 2 out" in told
     assert len(asked) == 1
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("edited", ["plan.yaml", "own/shout.py"])
+async def test_what_is_approved_is_what_runs(workshop: Any, edited: str) -> None:
+    write_rows(workshop.root / "raw.jsonl")
+    (workshop.root / "own").mkdir(exist_ok=True)
+    (workshop.root / "own" / "shout.py").write_text(OWN, encoding="utf-8")
+    plan = save(workshop.root, {"shout_mapper": {}}, asks=True, export="bound.jsonl", own=["own"])
+    asked = list[str]()
+
+    async def agree_and_edit(context: Any, params: Any) -> ElicitResult:
+        asked.append(params.message)
+        with (workshop.root / edited).open("a", encoding="utf-8") as file:
+            file.write("# and more\n")
+        return ElicitResult(action="accept", content={"answer": "once"})
+
+    client = Client(workshop.app.server, mode="legacy", elicitation_callback=agree_and_edit)
+    async with client:
+        result = await client.call_tool("apply_recipe", {"plan_path": plan, "confirm": True})
+    assert "conflict: plan.yaml, or code that it names, has changed" in str(result.content)
+    assert not (workshop.root / "bound.jsonl").exists()
+    for said in ('reads: ["raw.jsonl"]', 'writes: "bound.jsonl"', "shout_mapper {}", '"own"'):
+        assert said in asked[0]
+    assert (await confirmed(workshop, plan))[1] != asked
 
 
 async def test_what_it_reads_is_never_replaced(crib: Any) -> None:

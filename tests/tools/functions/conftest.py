@@ -24,6 +24,7 @@ from tools.functions.environment import Environments
 from tools.functions.file import WorkerOptions
 from tools.functions.files import FunctionFiles
 from tools.functions.workers.store import StoreOptions
+from tools.sandbox.files.openat import HeldRoot
 from tools.sandbox.files.sandbox import Sandbox
 
 
@@ -100,7 +101,7 @@ def serve(tmp_path: Path) -> Serve:
         options = WorkerOptions(
             environments=Environments(tmp_path / "environments", environ=environment),
             variables=environment,
-            root=root,
+            held=HeldRoot(str(root)),
             protected=(),
             read_only=(folder,),
             memory_bytes=memory_bytes,

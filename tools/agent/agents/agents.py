@@ -13,10 +13,19 @@ import anyio.to_thread
 
 from storage.agent.delegations import Ceilings, Delegation, NewDelegation, ToolPatterns
 from storage.errors import StorageError
+from storage.locks import Presence
 from tools.agent.agents.agent import Agent
 from tools.agent.agents.programs import Errand, run_program
 from tools.agent.agents.replies import read_answer
-from tools.agent.agents.reports import Outcome, Report, WorktreeReport, event_of
+from tools.agent.agents.reports import (
+    Outcome,
+    Report,
+    WorktreeReport,
+    begin_log,
+    close_lost,
+    event_of,
+    log_of,
+)
 from tools.conversion.arguments.validation_errors import nearest
 from tools.conversion.naming import SEPARATOR
 from tools.core.audit.redact import redacted_text
@@ -28,7 +37,7 @@ from tools.core.errors import (
     UpstreamError,
 )
 from tools.core.invisible import visible_controls
-from tools.core.toolset import ToolSet
+from tools.core.toolset import OFF_ROOT, ToolSet
 
 if TYPE_CHECKING:
     from storage.library import Library
@@ -40,7 +49,7 @@ __all__ = ["Agents", "Place", "Serve"]
 
 DELEGATING = ("delegate_task", "delegate_to_agent")
 ELSEWHERE = ("tag:files", "bash", "bash_*", "execute_python_code", "run_code")
-"""What works on the root: an agent with a worktree of its own is not offered it."""
+"""What an agent in a worktree is not offered: all of it would be refused (`OFF_ROOT`)."""
 
 FAILURE_CHARACTERS = 2_000
 """Of an agent's words that a failure repeats."""
@@ -77,6 +86,7 @@ class Agents:
         processes: Makes what starts the program of a run.
         worktrees: Makes git worktrees, at the first that is wanted.
         root: The root.
+        place: The directory of all worktrees.
         installed: The presets whose programs are found here; blocks.
 
     Attributes:
@@ -93,6 +103,7 @@ class Agents:
         processes: Callable[[Place], Processes],
         worktrees: Callable[[], Worktrees],
         root: Path,
+        place: Path,
         installed: Callable[[], list[str]],
     ) -> None:
         self.agents = agents
@@ -103,6 +114,7 @@ class Agents:
         self._processes = processes
         self._worktrees = worktrees
         self._root = root
+        self._place = place
 
     def find(self, name: str) -> Agent:
         """The agent of that name.
@@ -157,7 +169,10 @@ class Agents:
         """
         agent = self.find(name)
         inner = DELEGATING if await self._is_deepest(context.session_id) else ()
-        outer = ELSEWHERE if agent.worktree else ()
+        inherited: Worktree | None = None
+        if context.is_off_root and not agent.worktree:
+            inherited = await self._inherited(context.session_id)
+        outer = (OFF_ROOT, *ELSEWHERE) if agent.worktree else ()
         deny = (*agent.deny, *inner, *outer)
         tools = ToolSet(f"agent {name}", agent.allow, deny, context.tool_set)
         new = NewDelegation(
@@ -168,12 +183,11 @@ class Agents:
             seconds=agent.seconds,
             cost=agent.cost,
         )
-        ledger = self._library.delegations
-        begun, token = await anyio.to_thread.run_sync(ledger.begin, new, self.ceilings)
+        begun, token, presence = await anyio.to_thread.run_sync(self._begin, new, task)
         outcome = Outcome()
         try:
             async with context.aside():
-                outcome = await self._outcome(agent, task, begun, token, tools, context)
+                outcome = await self._outcome(agent, task, begun, token, tools, context, inherited)
         except ToolError as error:
             outcome = Outcome(state="failed", notes=(error.message,))
             raise
@@ -182,7 +196,32 @@ class Agents:
                 await context.machine.end_session(begun.identity.user_id, begun.session_id)
                 await context.jobs.end_session(begun.session_id)
                 ended, event_id = await anyio.to_thread.run_sync(self._keep, begun, task, outcome)
+                presence.end()
         return _report(ended, outcome, event_id)
+
+    def _begin(self, new: NewDelegation, task: str) -> tuple[Delegation, str, Presence]:
+        """Begins a delegation in the record, as one of this process; blocks."""
+        close_lost(self._library, self._place)
+        begun, token = self._library.delegations.begin(new, self.ceilings)
+        presence = Presence(self._library.directory / "processes", begun.id)
+        presence.begin()
+        begin_log(self._library, begun, task)
+        return begun, token, presence
+
+    async def _inherited(self, session_id: str) -> Worktree:
+        """The worktree that an agent works in which delegates to one without its own.
+
+        Raises:
+            UnavailableError: It is gone.
+        """
+        worktrees = await anyio.to_thread.run_sync(self._worktrees)
+        ledger = self._library.delegations
+        each = await anyio.to_thread.run_sync(ledger.of_session, session_id)
+        while each is not None:
+            if OFF_ROOT in each.tools[-1][2]:
+                return await anyio.to_thread.run_sync(worktrees.existing, each.session_id)
+            each = await anyio.to_thread.run_sync(ledger.find, each.parent)
+        raise UnavailableError("The worktree of the agent that delegates is not there any more.")
 
     async def _is_deepest(self, session_id: str) -> bool:
         """Whether what is delegated in this conversation may delegate nothing."""
@@ -197,24 +236,28 @@ class Agents:
         token: str,
         tools: ToolSet,
         context: RequestContext,
+        inherited: Worktree | None,
     ) -> Outcome:
         prompt = _prompt(task)
         if agent.server:
             return await _asked(agent, prompt, begun, context)
         async with (
             self._serve(begun, token, tools) as address,
-            self._opened(agent, begun, address) as (worktree, processes),
+            self._opened(agent, begun, address, inherited) as (worktree, processes),
         ):
+            inside = worktree or inherited
             errand = Errand(
                 agent=agent,
                 prompt=prompt,
                 url=f"http://{address}/mcp",
                 token=token,
                 session=("delegation", begun.id),
-                cwd="." if worktree is None else worktree.prefix,
+                cwd="." if inside is None else inside.prefix,
                 seconds=begun.reserved_seconds,
                 cost=begun.reserved_cost,
                 watch=context.watch() if worktree is None else None,
+                log=log_of(self._library, begun),
+                place="" if inside is None else str(inside.path),
             )
             ran = await run_program(processes, errand, context.report_progress)
         answer = read_answer(ran.printed, agent.reply)
@@ -236,20 +279,21 @@ class Agents:
 
     @asynccontextmanager
     async def _opened(
-        self, agent: Agent, begun: Delegation, address: str
+        self, agent: Agent, begun: Delegation, address: str, inherited: Worktree | None
     ) -> AsyncIterator[tuple[Worktree | None, Processes]]:
         """Where an agent works, and what starts its program there."""
+
+        def make(worktree: Worktree) -> Processes:
+            return self._processes(Place(agent, worktree.path, address, (worktree.common,)))
+
         if not agent.worktree:
-            processes = self._processes(Place(agent, self._root, address))
+            at_root = Place(agent, self._root, address)
+            processes = self._processes(at_root) if inherited is None else make(inherited)
             try:
                 yield None, processes
             finally:
                 await processes.aclose()
             return
-
-        def make(worktree: Worktree) -> Processes:
-            return self._processes(Place(agent, worktree.path, address, (worktree.common,)))
-
         worktrees = await anyio.to_thread.run_sync(self._worktrees)
         # Not by the name of the delegation, which marks its words: the agent sees where it is.
         async with worktrees.opened(begun.session_id, make) as opened:
@@ -260,6 +304,7 @@ class Agents:
         ended = self._library.delegations.finish(
             begun.id, cost=outcome.cost or 0.0, outcome=outcome.state
         )
+        log_of(self._library, begun).unlink(missing_ok=True)
         try:
             kept = self._library.shelf(begun.identity).add(event_of(ended, task, outcome))
         except StorageError:

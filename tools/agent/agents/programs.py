@@ -48,6 +48,8 @@ class Errand:
         seconds: How long it may take.
         cost: US dollars that it may cost; 0 says nothing.
         watch: Sees what it does to files; None where nobody does.
+        log: Where what it writes as errors is kept until it has ended.
+        place: Its worktree; empty for none.
     """
 
     agent: Agent
@@ -59,6 +61,8 @@ class Errand:
     seconds: float
     cost: float
     watch: Watch | None
+    log: Path
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +96,21 @@ async def run_program(processes: Processes, errand: Errand, report: ProgressRepo
     command = await anyio.to_thread.run_sync(_command, errand, level)
     printed, log = Capture(PRINTED_BYTES), Capture(LOGGED_BYTES)
     running = await processes.start(command)
-    async with anyio.create_task_group() as group:
-        group.start_soon(_report, errand.agent.name, report, lambda: printed.size + log.size)
-        sinks = [processes.secrets.redaction.sink(each.feed) for each in (printed, log)]
-        done = await communicate(running, *(each.feed for each in sinks), seconds=errand.seconds)
-        group.cancel_scope.cancel()
-    for each in sinks:
-        each.flush()
+    with errand.log.open("ab", buffering=0) as file:
+
+        def feed(data: bytes) -> None:
+            log.feed(data)
+            if log.size <= PRINTED_BYTES:
+                file.write(data.replace(errand.token.encode(), b"[token]"))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(_report, errand, report, lambda: printed.size + log.size)
+            sinks = [processes.secrets.redaction.sink(each) for each in (printed.feed, feed)]
+            feeds = (each.feed for each in sinks)
+            done = await communicate(running, *feeds, seconds=errand.seconds)
+            group.cancel_scope.cancel()
+        for each in sinks:
+            each.flush()
     printed_text, written = (
         each.excerpt(limit).text.replace(errand.token, "[token]")
         for each, limit in ((printed, PRINTED_BYTES), (log, LOGGED_BYTES))
@@ -173,9 +185,11 @@ def mcp_config(url: str) -> str:
     )
 
 
-async def _report(name: str, report: ProgressReporter, size: Callable[[], int]) -> None:
+async def _report(errand: Errand, report: ProgressReporter, size: Callable[[], int]) -> None:
     began = anyio.current_time()
+    name, place = errand.agent.name, f" in {errand.place}" if errand.place else ""
     while True:
         await anyio.sleep(REPORT_SECONDS)
         seconds = round(anyio.current_time() - began)
-        await report(seconds, None, f"{name} works for {seconds} s, {size()} bytes of output")
+        said = f"{name} works for {seconds} s{place}, {size()} bytes of output, log {errand.log}"
+        await report(seconds, None, said)

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from storage.locks import Presence
 from storage.models import ContextType, NewContext
 from tools.core.result import OmitNone, ToolModel
 
 if TYPE_CHECKING:
     from storage.agent.delegations import Delegation
+    from storage.library import Library
 
-__all__ = ["Outcome", "Report", "WorktreeReport", "event_of"]
+__all__ = [
+    "Outcome",
+    "Report",
+    "WorktreeReport",
+    "begin_log",
+    "close_lost",
+    "event_of",
+    "log_of",
+]
+
+LOG_MARK = "\n--- log ---\n"
+"""Between the task and what an agent writes as errors, in the file of a delegation that runs."""
+
+GRACE_SECONDS = 5.0
+"""How young a delegation may be whose process has yet to say that it runs."""
 
 EVENT_CHARACTERS = 20_000
 """Of an answer that its event keeps."""
@@ -38,7 +57,7 @@ class Outcome:
     """What came of a delegation, whatever that is.
 
     Attributes:
-        state: "answered", "failed", "timed_out" or "cancelled".
+        state: "answered", "failed", "timed_out", "cancelled" or "lost".
         answer: The agent's words.
         log: What it wrote beside them, shortened.
         cost: US dollars; None where it did not tell.
@@ -109,6 +128,41 @@ class Report(ToolModel):
     def _marked(self, what: str, text: str) -> tuple[str, str, str]:
         mark = f"{what} of {self.agent}, {self.delegation_id[:8]}"
         return f"--- {mark} ---", text.rstrip("\n"), f"--- end of the {mark} ---"
+
+
+def log_of(library: Library, delegation: Delegation) -> Path:
+    """Where the task of a delegation, and what its agent writes as errors, is while it runs."""
+    return library.directory / "delegations" / f"{delegation.session_id}.log"
+
+
+def begin_log(library: Library, delegation: Delegation, task: str) -> None:
+    """Writes the task of a delegation where its log will be; blocks."""
+    log = log_of(library, delegation)
+    log.parent.mkdir(mode=0o700, exist_ok=True)
+    log.write_text(task + LOG_MARK, encoding="utf-8", errors="replace")
+
+
+def close_lost(library: Library, worktrees: Path) -> None:
+    """Closes the delegations whose process died, and keeps what is left of them; blocks.
+
+    Args:
+        library: Keeps them.
+        worktrees: The directory of all worktrees.
+    """
+    presence = Presence(library.directory / "processes")
+    for each in library.delegations.unfinished():
+        if time.time() - each.began < GRACE_SECONDS or presence.is_alive(each.id):
+            continue
+        log, path = log_of(library, each), worktrees / each.session_id
+        notes = ["The process that ran it ended before the agent did."]
+        task, written = "(not kept)", ""
+        with suppress(OSError):
+            task, _, written = log.read_text("utf-8", "replace").partition(LOG_MARK)
+            notes.append(f"Its log is {log}.")
+        worktree = WorktreeReport(path=str(path), base="", diff="") if path.is_dir() else None
+        outcome = Outcome(state="lost", answer=written, worktree=worktree, notes=tuple(notes))
+        closed = library.delegations.finish(each.id, cost=0.0, outcome=outcome.state)
+        library.shelf(each.identity).add(event_of(closed, task, outcome))
 
 
 def event_of(delegation: Delegation, task: str, outcome: Outcome) -> NewContext:

@@ -26,6 +26,7 @@ from tools.sandbox.processes.output import Capture
 from tools.sandbox.processes.scratch import remove_scratch
 
 if TYPE_CHECKING:
+    from tools.sandbox.files.openat import HeldRoot
     from tools.sandbox.processes.processes import Processes
 
 __all__ = ["Worktree", "Worktrees"]
@@ -84,10 +85,12 @@ class Worktrees:
         root: The root.
         place: The private directory that they are made in.
         search_path: Where git is found.
+        held: Keeps the root the directory that it was.
     """
 
-    def __init__(self, root: Path, place: Path, search_path: str) -> None:
+    def __init__(self, root: Path, place: Path, search_path: str, held: HeldRoot) -> None:
         self._root = root
+        self._held = held
         self._place = place
         self._git = find_program("git", search_path, str(root.resolve()))
         self._search_path = search_path
@@ -116,18 +119,62 @@ class Worktrees:
                 finally:
                     await runner.aclose()
                     if not worktree.is_kept:
-                        await anyio.to_thread.run_sync(self._remove, worktree)
+                        await anyio.to_thread.run_sync(self.remove, worktree)
 
-    def _make(self, name: str) -> Worktree:
+    def existing(self, name: str) -> Worktree:
+        """The worktree of that name, of which nothing is read: its agent may have written it.
+
+        Raises:
+            UnavailableError: There is none.
+        """
+        worktree = self._described(name)
+        if not worktree.path.is_dir():
+            raise UnavailableError(
+                f"The worktree {worktree.path} is not there any more.",
+                next_actions=["Do the work yourself."],
+            )
+        return worktree
+
+    async def changes(self, name: str, processes: Callable[[Worktree], Processes]) -> Worktree:
+        """Looks at a worktree that was left: its `diff` has what would be lost with it.
+
+        Its commit is what git keeps of it in the repository, where agents cannot write.
+        """
+        worktree = await anyio.to_thread.run_sync(self.existing, name)
+        worktree.git_dir = worktree.common / "worktrees" / name
+        runner = processes(worktree)
+        try:
+            worktree.base = await anyio.to_thread.run_sync(self._run, "rev-parse", "HEAD")
+            commit = (worktree.git_dir / "HEAD").read_text("utf-8", "replace").strip()
+            merged = ("merge-base", "--is-ancestor", commit, "HEAD")
+            try:
+                await anyio.to_thread.run_sync(self._run, *merged)
+                worktree.base = commit
+            except UnavailableError:
+                pass  # it has commits of its own: all that differs from the root's is told
+            await self._look(worktree, runner)
+        except OSError as error:
+            worktree.diff = f"(could not be told: {error.strerror})"
+        finally:
+            await runner.aclose()
+        return worktree
+
+    def _described(self, name: str) -> Worktree:
         if not self._git:
             raise UnavailableError("A worktree needs git, which is not installed.")
         told = self._run("rev-parse", "HEAD", "--show-prefix", "--git-common-dir")
         base, prefix, common = ([*told.split("\n"), "", ""])[:3]
+        whole = Path(self._root, common).resolve()
+        return Worktree(self._place / name, base, prefix or ".", whole, whole)
+
+    def _make(self, name: str) -> Worktree:
+        worktree = self._described(name)
         self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._place / name
-        self._run(*self._no_filters(), "worktree", "add", "--quiet", "--detach", str(path), base)
-        git_dir = Path((path / ".git").read_text(encoding="utf-8").partition(":")[2].strip())
-        return Worktree(path, base, prefix or ".", Path(self._root, common).resolve(), git_dir)
+        path, base = str(worktree.path), worktree.base
+        self._run(*self._no_filters(), "worktree", "add", "--quiet", "--detach", path, base)
+        link = (worktree.path / ".git").read_text(encoding="utf-8")
+        worktree.git_dir = Path(link.partition(":")[2].strip())
+        return worktree
 
     def _no_filters(self) -> Iterator[str]:
         """Yields options with which git runs no filter that the repository's own settings name.
@@ -174,7 +221,8 @@ class Worktrees:
         worktree.diff = out.excerpt(DIFF_BYTES).text
         worktree.is_kept = bool(out.size)
 
-    def _remove(self, worktree: Worktree) -> None:
+    def remove(self, worktree: Worktree) -> None:
+        """Removes a worktree with all that is in it; blocks."""
         remove_scratch(os.fsencode(worktree.path))
         self._run("worktree", "prune")
 
@@ -186,7 +234,7 @@ class Worktrees:
         """
         done = subprocess.run(  # noqa: S603  # found outside the root
             [self._git, *_QUIET, *arguments],
-            cwd=self._root,
+            cwd=self._held.way_in(),
             env={
                 "PATH": self._search_path,
                 "HOME": str(Path.home()),

@@ -196,7 +196,11 @@ def path_of(uri: str) -> str:
 
 
 def _is_admitted(place: Origin, tool_set: ToolSet | None) -> bool:
-    return not place.server or tool_set is None or tool_set.admits_server(place.server)
+    if tool_set is None:
+        return True
+    if place.is_project and tool_set.is_off_root:
+        return False
+    return not place.server or tool_set.admits_server(place.server)
 
 
 def _read(place: SkillPlace, directory: Path) -> LocalSkill | LeftOut:

@@ -50,13 +50,20 @@ class Jobs:
     Args:
         library: Where they are kept, for every process of the data directory.
         patience: Seconds after which a call is answered.
+        on_lost: Called in a thread when a process was found to have died, with what it worked on.
 
     Attributes:
         patience: The same.
     """
 
-    def __init__(self, library: Library, patience: float = PATIENCE) -> None:
+    def __init__(
+        self,
+        library: Library,
+        patience: float = PATIENCE,
+        on_lost: Callable[[], None] = lambda: None,
+    ) -> None:
         self.patience = patience
+        self._on_lost = on_lost
         self._library = library
         self._presence = Presence(library.directory / "processes")
         self._group: TaskGroup | None = None
@@ -277,6 +284,7 @@ class Jobs:
         found = jobs.find(identity, job_id)
         if found is not None and found.state is JobState.WORKING and self._has_died(found.process):
             jobs.lose(found.process)
+            self._on_lost()
             found = jobs.find(identity, job_id)
         if found is None:
             raise NotFoundError(

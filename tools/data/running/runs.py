@@ -38,6 +38,7 @@ async def run_recipe(
     *,
     seconds: float,
     overwrite: bool = True,
+    check: Callable[[Mapping[str, Any]], None] = lambda _config: None,
 ) -> RunReport:
     """Runs a recipe; nothing beneath the root is changed before it has succeeded.
 
@@ -46,6 +47,7 @@ async def run_recipe(
         context: Whose call it is, of the scope system.
         seconds: How long it may take.
         overwrite: Whether what is there when it has succeeded is replaced.
+        check: Raises if what was copied in, as the configuration names it, is not to be run.
 
     Raises:
         UnavailableError: Data-Juicer is not set up, or lacks what an operator needs.
@@ -62,6 +64,7 @@ async def run_recipe(
             stage = Stage(context.sandbox, directory)
             await context.report_progress(0, None, "Copying")
             config = await anyio.to_thread.run_sync(stage.config, recipe)
+            await anyio.to_thread.run_sync(check, config)
             asked = {
                 "do": "run",
                 "config": config,

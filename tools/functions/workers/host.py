@@ -210,6 +210,7 @@ def _sandbox(load: Load) -> Sandbox:
         Path(load.root),
         protected=tuple(map(Path, load.protected)),
         read_only=tuple(map(Path, load.read_only)),
+        expected=None if load.root_identity is None else (*load.root_identity,),
     )
 
 

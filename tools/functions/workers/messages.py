@@ -79,6 +79,7 @@ class Load:
         source: Its text, which may be older than the file.
         kind: Whether its functions are called, or it runs as a whole, once.
         root: The directory that the functions work in; empty for none.
+        root_identity: Its device and inode, which it has to have still.
         protected: Paths closed to the sandbox that functions are given.
         read_only: Paths closed to its writes.
         memory_bytes: Memory that the process may have.
@@ -90,6 +91,7 @@ class Load:
     source: str
     kind: Literal["functions", "program"] = "functions"
     root: str = ""
+    root_identity: tuple[int, int] | None = None
     protected: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
     memory_bytes: int = 0

@@ -13,14 +13,18 @@ import errno
 import functools
 import os
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
+
+from tools.core.errors import UnavailableError
 
 __all__ = [
     "MAX_DEPTH",
     "MAX_LINKS",
     "OPEN_DIRECTORY",
     "DirectoryOpener",
+    "HeldRoot",
     "Root",
     "identity",
     "open_beneath",
@@ -65,6 +69,78 @@ class Root(NamedTuple):
 
 DirectoryOpener = Callable[[Root, str], int]
 """Opens a directory by its path relative to a root; raises OSError, EXDEV when it lies outside."""
+
+
+class HeldRoot:
+    """A root that stays the directory it was, whatever its path leads to later.
+
+    Its descriptor stays open: no other directory is given its inode number.
+
+    Args:
+        path: Absolute path of the directory, opened now, or when it is first needed.
+        expected: Device and inode that it has to have; None takes what is there.
+    """
+
+    def __init__(self, path: str, expected: tuple[int, int] | None = None) -> None:
+        self.path = path
+        self._expected = expected
+        self._fd = -1
+        if os.path.isdir(path):  # noqa: PTH112  # the other raises where it may not look
+            self.held()
+
+    def held(self) -> int:
+        """Returns the descriptor, also where the path leads elsewhere by now.
+
+        Raises:
+            UnavailableError: It cannot be opened.
+        """
+        if self._fd < 0:
+            try:
+                fd = os.open(self.path, OPEN_DIRECTORY)
+            except OSError as error:
+                raise self._missing(error) from error
+            weakref.finalize(self, os.close, fd)
+            self._fd, self._expected = fd, self._expected or identity(os.fstat(fd))
+        return self._fd
+
+    def check(self) -> int:
+        """Returns the descriptor of the directory that the path still leads to.
+
+        Raises:
+            UnavailableError: It was removed, moved or replaced.
+        """
+        fd = self.held()
+        try:
+            found = identity(os.stat(self.path))  # noqa: PTH116  # a call on the way of every read
+        except OSError as error:
+            raise self._missing(error) from error
+        if found != self._expected:
+            raise UnavailableError(
+                f"The root {self.path!r} was replaced while the server ran; nothing was done.",
+                next_actions=[
+                    (
+                        "Ask the user to put the directory back, or to restart the server to work"
+                        " in the new one."
+                    )
+                ],
+            )
+        return fd
+
+    def way_in(self) -> str:
+        """Returns a path to start a program in, which no replacement redirects on Linux."""
+        fd = self.check()
+        return f"/proc/self/fd/{fd}" if hasattr(os, "O_PATH") else self.path
+
+    def _missing(self, error: OSError) -> UnavailableError:
+        return UnavailableError(
+            f"The root {self.path!r} cannot be opened: {error.strerror}.",
+            next_actions=[
+                (
+                    "Ask the user to put the directory back, or to configure another root and"
+                    " restart the server."
+                )
+            ],
+        )
 
 
 class _OpenHow(ctypes.Structure):

@@ -24,8 +24,8 @@ from tools.sandbox.files.kept import ChangeKeeper, Found, digest_of, kept, look_
 from tools.sandbox.files.listing import Listing, list_entries
 from tools.sandbox.files.nofollow import read_up_to
 from tools.sandbox.files.openat import (
-    OPEN_DIRECTORY,
     DirectoryOpener,
+    HeldRoot,
     Root,
     open_beneath,
     strip_root,
@@ -101,6 +101,10 @@ class Sandbox:
         protected: Paths closed to reads and writes even inside the root.
         read_only: Paths closed to writes.
         open_directory: How directories are resolved.
+        expected: Device and inode that the root has to have; None takes what is there.
+
+    Attributes:
+        held: The root itself, whatever its path leads to later.
     """
 
     def __init__(
@@ -110,9 +114,11 @@ class Sandbox:
         protected: Sequence[Path] = (),
         read_only: Sequence[Path] = (),
         open_directory: DirectoryOpener = open_beneath,
+        expected: tuple[int, int] | None = None,
     ) -> None:
         self._root = Path(os.path.abspath(root))  # noqa: PTH100  # the root's own links stay as given
         self._spelled = str(self._root)
+        self.held = HeldRoot(self._spelled, expected)
         # Both names of a root that is a link; used to compare spellings, never to open.
         self._spellings = (self._spelled, os.path.realpath(root))
         self._guard = Guard(protected, read_only)
@@ -371,26 +377,23 @@ class Sandbox:
 
     @contextlib.contextmanager
     def _resolver(self) -> Iterator[Resolver]:
-        fd = self._open_root()
-        try:
+        with self._opened_root() as fd:
             root = Root(fd, self._spellings)
             yield Resolver(root, self._guard, self._open_directory, self._rules)
-        finally:
-            os.close(fd)
 
-    def _open_root(self) -> int:
+    @contextlib.contextmanager
+    def _opened_root(self) -> Iterator[int]:
         if os.name != "posix":
             raise UnavailableError(
                 "File tools do not work on this system yet.",
                 next_actions=["Run the server on Linux or macOS, or in WSL."],
             )
-        if self._above is not None:
-            outer, path = self._above
-            return outer.open_directory(path)
+        if self._above is None:
+            yield self.held.check()
+            return
+        outer, path = self._above
+        fd = outer.open_directory(path)
         try:
-            return os.open(self._spelled, OPEN_DIRECTORY)
-        except OSError as error:
-            raise UnavailableError(
-                f"The root {self._spelled!r} cannot be opened: {error.strerror}.",
-                next_actions=["Ask the user to create it or to configure another root."],
-            ) from error
+            yield fd
+        finally:
+            os.close(fd)

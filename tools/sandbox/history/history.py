@@ -16,6 +16,7 @@ from storage.keeping.changes.contents import pack
 from storage.keeping.changes.models import Caller, Difference, FileState, RootState
 from storage.keeping.changes.own import OwnChanges
 from tools.sandbox.files.kept import Found
+from tools.sandbox.files.openat import HeldRoot
 from tools.sandbox.history.differences import differences
 from tools.sandbox.history.walk import Limits, walk
 
@@ -35,6 +36,7 @@ class History:
     Args:
         root: The root.
         changes: Opens where they are kept, when the first is made.
+        held: Keeps the root the directory that it was.
         closed: Tells device and inode of what a look passes over.
         most_bytes: Bytes of the largest file that the file tools keep.
     """
@@ -44,10 +46,12 @@ class History:
         root: str,
         changes: Callable[[], Changes],
         closed: Callable[[], frozenset[tuple[int, int]]],
+        held: HeldRoot,
         *,
         most_bytes: int,
     ) -> None:
         self.root = os.path.realpath(root)
+        self._held = held
         self.most_bytes = most_bytes
         self._open = changes
         self._closed = closed
@@ -85,17 +89,13 @@ class History:
             for _ in range(ATTEMPTS):
                 known = self.changes.root_state(self.root, self._state)
                 by = ends or self.changes.running(self.root)
-                root = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-                try:
-                    observed = walk(
-                        root,
-                        known.files,
-                        closed=self._closed(),
-                        is_after=by is not None,
-                        limits=limits,
-                    )
-                finally:
-                    os.close(root)
+                observed = walk(
+                    self._held.held() if ends else self._held.check(),
+                    known.files,
+                    closed=self._closed(),
+                    is_after=by is not None,
+                    limits=limits,
+                )
                 is_first = not known.generation
                 self._state = self.changes.advance(
                     self.root,

@@ -62,6 +62,7 @@ class Undo:
             changes: Newest first.
             force: Whether what somebody else changed since is overwritten.
         """
+        self._sandbox.held.check()
         first = {change.path: change for change in changes}
         last = {change.path: change.after for change in reversed(changes)}
         return [self._step(first[path], last[path], force=force) for path in sorted(first)]

@@ -146,6 +146,8 @@ class Prepared:
             program that is free, or that its own command line confines.
         limits: What it may use.
         scratch: A directory of its own that is removed when it has ended; empty for none.
+        root: A directory that is open at the descriptor after those files until the program runs,
+            or, where there are files, for the program to close; None for none.
         namespaces: Descriptors of namespaces that it joins, in this order; open until it runs.
     """
 
@@ -157,4 +159,5 @@ class Prepared:
     landlock: LandlockRules | None = None
     limits: Limits = Limits()
     scratch: str = ""
+    root: int | None = None
     namespaces: tuple[int, ...] = ()

@@ -29,6 +29,7 @@ from tools.sandbox.processes.confinement.plan import (
     ProtectedPathFinder,
     ProtectedPaths,
     find_visible_paths,
+    is_beneath,
 )
 from tools.sandbox.processes.confinement.probe import Probe
 from tools.sandbox.processes.confinement.sandbox_exec import SandboxExec
@@ -112,7 +113,7 @@ class Processes:
         self._sandbox = sandbox
         self._visible = find_visible_paths(readable)
         self._protected = ProtectedPathFinder(self._root, self._visible, protected, read_only)
-        self._protection = Protection(self._root, data_dir / "quarantine")
+        self._protection = Protection(self._root, data_dir / "quarantine", sandbox.held)
         self._launcher = Launcher()
         self._networks = Networks(self._launcher, network, guard)
         search_path = self._environment.get("PATH", os.defpath)
@@ -306,6 +307,7 @@ class Processes:
             write_protected=write_protected.paths,
             pinned=write_protected.pinned,
             namespaces=visit.namespaces,
+            held=self._sandbox.held.check(),
             limits=self._limits,
         )
 
@@ -340,9 +342,15 @@ class Processes:
         """Returns the path of a directory beneath the root, links resolved."""
         fd = self._sandbox.open_directory(cwd)
         try:
-            return path_of(fd)
+            path = path_of(fd)
         finally:
             os.close(fd)
+        if not is_beneath(path, self._root):
+            raise UnavailableError(
+                f"The root {self._root!r} was moved while a program was started.",
+                next_actions=["Ask the user to put it back, or to restart the server."],
+            )
+        return path
 
     def _variables(self, cwd: str) -> dict[str, str]:
         """Returns the variables of a process that are the same at all levels."""

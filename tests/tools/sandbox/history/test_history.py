@@ -14,6 +14,7 @@ from storage.keeping.changes.models import ABSENT, Caller, Change, FileState
 from storage.keeping.changes.own import ChangeFilter
 from storage.models import Identity
 from tools.sandbox.files.kept import Found
+from tools.sandbox.files.openat import HeldRoot
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.history.history import History
 from tools.sandbox.history.undo import Undo
@@ -26,7 +27,8 @@ def caller(call: str) -> Caller:
 
 
 def history_of(root: Path, changes: Changes) -> History:
-    return History(str(root), lambda: changes, frozenset, most_bytes=10_000_000)
+    held = HeldRoot(str(root))
+    return History(str(root), lambda: changes, frozenset, held, most_bytes=10_000_000)
 
 
 def found(root: Path, changes: Changes) -> list[Change]:

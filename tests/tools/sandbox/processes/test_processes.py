@@ -196,8 +196,9 @@ class World:
         """Makes everything anew."""
         self.close()
         for directory in (self.root, self.outside):
-            shutil.rmtree(directory, ignore_errors=True)
-            directory.mkdir()
+            directory.mkdir(exist_ok=True)  # the root stays the directory that is held
+            for each in directory.iterdir():
+                shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
         (self.outside / "file").write_text(f"{SECRET}\n", encoding="utf-8")
         (self.outside / "empty").mkdir()
         with (self.outside / "file").open("rb") as entry:

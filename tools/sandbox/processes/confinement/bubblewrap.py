@@ -51,8 +51,11 @@ _REFUSE_EPERM = 0x00050000 | errno.EPERM
 _TEMPORARY = "/tmp"  # noqa: S108  # private, by its namespace
 _HOME = f"{_TEMPORARY}/home"
 
-_OLDEST = (0, 5)
-"""The first version that has --clearenv."""
+_ROOT = 6
+"""The descriptor of the root; 5 where there is no inner run."""
+
+_NEEDED = ("--clearenv", "--bind-fd")
+"""Options that old versions lack: 0.5 has the first, 0.10 and updated older ones the second."""
 
 
 class Bubblewrap(Confinement):
@@ -83,13 +86,18 @@ class Bubblewrap(Confinement):
         program = find_program("bwrap", self._search_path, self._root)
         if not program:
             raise UnavailableError(NOT_INSTALLED)
-        shown = subprocess.run(  # noqa: S603  # found outside the root
-            [program, "--version"], capture_output=True, text=True, check=False, timeout=10
+        shown, offered = (
+            subprocess.run(  # noqa: S603  # found outside the root
+                [program, option], capture_output=True, text=True, check=False, timeout=10
+            ).stdout
+            for option in ("--version", "--help")
         )
-        version = re.search(r"(\d+)\.(\d+)(\.\d+)?", shown.stdout)
-        if version is None or (int(version[1]), int(version[2])) < _OLDEST:
+        version = re.search(r"(\d+)\.(\d+)(\.\d+)?", shown)
+        missing = [option for option in _NEEDED if f" {option} " not in offered]
+        if version is None or missing:
+            lacks = f", which lacks {' and '.join(missing)}" if missing else ""
             raise UnavailableError(
-                f"{program} is {shown.stdout.strip() or 'broken'}, and 0.5 is needed.",
+                f"{program} is {shown.strip() or 'broken'}{lacks}.",
                 next_actions=["Update the package bubblewrap."],
             )
         self._program = program
@@ -144,6 +152,7 @@ class Bubblewrap(Confinement):
             files=tuple(files),
             limits=plan.limits,
             scratch=plan.scratch,
+            root=plan.held,
             namespaces=plan.namespaces,
         )
 
@@ -177,7 +186,11 @@ def _view(plan: Plan, etc: EtcCopy) -> Iterator[str]:
     mounts += [(_TEMPORARY, ("--bind", plan.scratch, _TEMPORARY))]
     if plan.home and plan.root not in {_HOME, _TEMPORARY}:
         mounts += [(_HOME, ("--bind", plan.home, _HOME))]
-    mounts += [(plan.root, ("--bind" if plan.writes else "--ro-bind", plan.root, plan.root))]
+    bind = "--bind" if plan.writes else "--ro-bind"
+    root = (bind, plan.root, plan.root)
+    if plan.held is not None:  # bwrap checks that it mounted the same directory, and closes it
+        root = (f"{bind}-fd", str(_ROOT if plan.write_protected else _ROOT - 1), plan.root)
+    mounts += [(plan.root, root)]
     mounts += [(each, ("--bind", each, each)) for each in plan.protected.pinned if plan.writes]
     mounts += [(each, ("--ro-bind", each, each)) for each in plan.protected.read_only]
     mounts += [(each, tuple(_hiding(each))) for each in plan.protected.hidden]

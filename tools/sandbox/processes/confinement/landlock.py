@@ -53,7 +53,7 @@ class Landlock(Confinement):
     def prepare(self, plan: Plan) -> Prepared:
         """Makes the rules of Landlock, under which the launcher starts the program."""
         own = (plan.scratch, *((plan.home,) if plan.home else ()), *DEVICES)
-        writable = (plan.root, *own) if plan.writes else own
+        writable = (plan.way_in, *own) if plan.writes else own
         readable = ("/proc", *plan.visible.readable, *(() if plan.writes else (plan.root,)))
         rules = LandlockRules(readable=readable, writable=writable)
         return replace(plan.prepared(), landlock=rules)

@@ -48,6 +48,8 @@ _ETC = (
 )
 """What programs read of /etc: no keys, no passwords, no settings that may hold either."""
 
+_HAS_FDS = hasattr(os, "O_PATH")
+
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 """Devices that every process may open."""
 
@@ -104,6 +106,8 @@ class Plan:
             replaced them by links since they were found.
         pinned: Directories that hold some of those, which must not be moved.
         namespaces: What it joins to be in its session's network; none for a network of its own.
+        held: Descriptor of the root, which it is given whatever its path leads to by then; None
+            for what the path leads to.
         limits: What it may use.
     """
 
@@ -120,17 +124,24 @@ class Plan:
     write_protected: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
     namespaces: tuple[int, ...] = ()
+    held: int | None = None
     limits: Limits = field(default_factory=Limits)
+
+    @property
+    def way_in(self) -> str:
+        """A path of the root for the process that becomes the program, before it does."""
+        return self.root if self.held is None or not _HAS_FDS else "/proc/self/fd/3"
 
     def prepared(self) -> Prepared:
         """Returns what is started where nothing confines it from outside."""
         return Prepared(
             argv=self.argv,
-            cwd=self.cwd,
+            cwd=os.path.normpath(f"{self.way_in}/{os.path.relpath(self.cwd, self.root)}"),
             environment=self.environment,
             stdin=self.stdin,
             limits=self.limits,
             scratch=self.scratch,
+            root=self.held if _HAS_FDS else None,
             namespaces=self.namespaces,
         )
 

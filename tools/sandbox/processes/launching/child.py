@@ -25,10 +25,16 @@ from tools.sandbox.processes.launching.messages import (
     send_descriptors,
 )
 
-__all__ = ["FAILURE", "NO_ORDER", "become_program"]
+__all__ = ["BY_FD", "FAILURE", "NO_ORDER", "become_program"]
 
 FAILURE = struct.Struct("=ii")
 """The step that failed and its error number, as they are sent to the supervisor."""
+
+BY_FD = b"/proc/self/fd/"
+"""Begins a working directory that is reached by the descriptor of the root."""
+
+_STANDARD = 2
+"""The last of the descriptors that every program has."""
 
 NO_ORDER = Order((b"/",), {}, b"/", (), (), (0, 0, 0, 0), 0, b"", 0)
 """What stands for the order before the first."""
@@ -87,7 +93,7 @@ def _steps(
     """Returns all steps, in an order in which those before do not forbid those after."""
     steps: list[tuple[Step, Callable[[], object]]] = [
         (Step.NAMESPACES, lambda: join(namespaces)),
-        (Step.DESCRIPTORS, lambda: _place(standard)),
+        (Step.DESCRIPTORS, lambda: _place(standard, inherit=not order.cwd.startswith(BY_FD))),
         (Step.DIRECTORY, lambda: os.chdir(order.cwd)),
         (Step.LIMITS, lambda: process.apply_limits(*order.limits)),
     ]
@@ -115,16 +121,17 @@ def _moved(channel: socket.socket, below: int) -> socket.socket:
     return socket.socket(fileno=fcntl.fcntl(channel.detach(), fcntl.F_DUPFD_CLOEXEC, below))
 
 
-def _place(standard: Sequence[int]) -> None:
+def _place(standard: Sequence[int], *, inherit: bool) -> None:
     """Puts standard output, error, input and the files where programs expect them.
 
-    All other descriptors are closed when the program is executed.
+    All other descriptors are closed when the program is executed; so is the root where it only
+    leads there.
     """
     output, error, entry, *files = (
         fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, len(standard)) for fd in standard
     )
     for target, fd in enumerate((entry, output, error, *files)):
-        os.dup2(fd, target)
+        os.dup2(fd, target, inheritable=inherit or target <= _STANDARD)
 
 
 def _warm_up() -> None:

@@ -141,7 +141,8 @@ class Launcher:
                 order_file, *inputs = files
                 if stdin is not None:
                     inputs[0] = stdin
-                passed = (*outputs, *inputs, *prepared.namespaces)
+                root = () if prepared.root is None else (prepared.root,)
+                passed = (*outputs, *inputs, *root, *prepared.namespaces)
                 await zygote.send_order([control, order_file, *passed])
             report = await running.started()
             if report is None:
@@ -271,7 +272,8 @@ def _start_error(prepared: Prepared, step: int, code: int) -> ToolError:
     if step == Step.EXECUTE:
         return _execute_error(prepared.argv[0], code)
     if step == Step.DIRECTORY:
-        text = f"The program cannot start in {prepared.cwd}: {reason}."
+        cwd = prepared.environment.get("PWD", prepared.cwd)
+        text = f"The program cannot start in {cwd}: {reason}."
         if code in _NOT_THERE:
             return NotFoundError(text)
         return PermissionDeniedError(text) if code in _FORBIDDEN else UnavailableError(text)

@@ -39,7 +39,7 @@ __all__ = [
 _MOST_DESCRIPTORS = 253
 """Descriptors in one message (SCM_MAX_FD, unix(7))."""
 
-_MOST_FILES = _MOST_DESCRIPTORS - 7
+_MOST_FILES = _MOST_DESCRIPTORS - 8
 
 
 class Order(NamedTuple):

@@ -12,13 +12,13 @@ import select
 import signal
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from tools.sandbox.processes.kernel import process
 from tools.sandbox.processes.kernel.landlock import keep_signals_inside
 from tools.sandbox.processes.kernel.seccomp import protecting
-from tools.sandbox.processes.launching.child import FAILURE, NO_ORDER, become_program
+from tools.sandbox.processes.launching.child import BY_FD, FAILURE, NO_ORDER, become_program
 from tools.sandbox.processes.launching.messages import (
     EndReason,
     Order,
@@ -118,11 +118,12 @@ class _Supervisor:
         except ConnectionError:  # somebody ended what would have become the program
             return False
         order = Order.read(order_file)
+        # Resolved before the program runs, which could make its paths lead elsewhere.
+        tops = resolved(_here(order.writable, standard)) if listener else []
         for fd in (order_file, *standard):
             os.close(fd)
         self._last = order
-        # Made before the program runs, which could make its paths lead elsewhere.
-        changes = MetadataChanges(listener[0], resolved(order.writable)) if listener else None
+        changes = MetadataChanges(listener[0], tops) if listener else None
         if _LINUX:
             process.outlive_parent()
         with suppress(ConnectionError):  # the zygote has ended
@@ -141,6 +142,12 @@ class _Supervisor:
 
     def _is_orphan(self) -> bool:
         return os.getppid() != self._zygote
+
+
+def _here(paths: Iterable[bytes], standard: Sequence[int]) -> Iterator[bytes]:
+    """Yields the paths as they are here, where the root has another descriptor."""
+    for path in paths:
+        yield BY_FD + b"%d" % standard[3] if path == BY_FD + b"3" else path
 
 
 class _Watch:

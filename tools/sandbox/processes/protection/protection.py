@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tools.core.errors import UnavailableError
-from tools.sandbox.files.openat import OPEN_DIRECTORY
+from tools.sandbox.files.openat import HeldRoot
 from tools.sandbox.files.protected_names import REMOVABLE, folded
 from tools.sandbox.files.replace import replace_file
 from tools.sandbox.processes.models import RepositoryWork
@@ -69,12 +69,14 @@ class Protection:
     changes are undone.
 
     Args:
-        root: The root.
+        root: The root, links resolved.
         quarantine: The directory for what is moved out of it.
+        held: Keeps the root the directory that it was.
     """
 
-    def __init__(self, root: str, quarantine: Path) -> None:
+    def __init__(self, root: str, quarantine: Path, held: HeldRoot) -> None:
         self._root = root
+        self._held = held
         self._quarantine = quarantine
         self._lock = threading.Lock()
         self._running = 0
@@ -97,9 +99,11 @@ class Protection:
             removed: Absolute paths of what it removes.
 
         Raises:
-            OSError: The root cannot be opened.
+            UnavailableError: The root was removed, moved or replaced.
         """
-        with self._lock, self._opened() as root:
+        with self._lock:
+            self._held.check()
+            root = self._opened()
             if not self._running:
                 found = self._accept(root)
             if self._running or self._failed:
@@ -117,8 +121,7 @@ class Protection:
         """
         with self._lock:
             try:
-                with self._opened() as root:
-                    self._restore(root)
+                self._restore(self._opened())
             except OSError as error:
                 return (f"The protected files could not be looked at: {error}",)
             finally:
@@ -149,20 +152,19 @@ class Protection:
                 )
             yield
             if self._running:
-                with self._opened() as root, contextlib.suppress(OSError):
-                    self._entries |= accepted(root, path, content, self._entries)
+                with contextlib.suppress(OSError):
+                    self._entries |= accepted(self._opened(), path, content, self._entries)
                 self._failed.pop(path, None)
 
-    @contextlib.contextmanager
-    def _opened(self) -> Iterator[int]:
-        mode = Path(self._root).stat().st_mode
+    def _opened(self) -> int:
+        """Returns the descriptor of the root where programs worked, wherever it is by now."""
+        root = self._held.held()
+        mode = os.fstat(root).st_mode
         if self._running and mode & READABLE != READABLE:
-            Path(self._root).chmod(stat.S_IMODE(mode) | stat.S_IRWXU)
-        root = os.open(self._root, OPEN_DIRECTORY)
-        try:
-            yield root
-        finally:
-            os.close(root)
+            # An O_PATH descriptor takes no fchmod().
+            way = f"/proc/self/fd/{root}" if hasattr(os, "O_PATH") else root
+            os.chmod(way, stat.S_IMODE(mode) | stat.S_IRWXU)  # noqa: PTH101  # of a descriptor
+        return root
 
     def _places(self, found: Scan, work: RepositoryWork, removed: Iterable[str]) -> WriteProtected:
         top = f"{self._root}/" if self._root != "/" else "/"

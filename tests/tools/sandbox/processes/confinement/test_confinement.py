@@ -16,7 +16,7 @@ import pytest
 
 from tools.core.errors import ToolError, UnavailableError
 from tools.sandbox.files.sandbox import Sandbox
-from tools.sandbox.processes.models import Command, Level, Limits, SandboxMode
+from tools.sandbox.processes.models import Command, Level, Limits, Prepared, SandboxMode
 from tools.sandbox.processes.processes import Processes, inherited_variables
 from tools.sandbox.web.guard import AddressGuard
 
@@ -124,13 +124,41 @@ WORK |= {name: script for name, script in TOOLS.items() if shutil.which(name)}
 
 
 @EVERYWHERE
+async def test_a_program_works_in_the_root_that_was_held_whatever_takes_its_name(
+    root: Path, level: Level
+) -> None:
+    """The name is another's whenever the program is started after the plan was made."""
+    other = root.parent / "other"
+    other.mkdir()
+    (other / "file").write_text("private")
+    (root / "file").write_text("ours")
+    async with opened(root, level) as processes:
+        await processes.level()
+        start = processes._launcher.start
+
+        async def replace_and_start(prepared: Prepared, **more: Any) -> Any:
+            root.rename(root.with_name("old"))  # noqa: ASYNC240  # a test waits for nothing else
+            root.symlink_to(other)  # noqa: ASYNC240  # the same
+            return await start(prepared, **more)
+
+        processes._launcher.start = replace_and_start  # type: ignore[method-assign]  # at that moment
+        fds = "ls -l /proc/self/fd /proc/1/fd 2>/dev/null | grep -c /root/\\|/old"
+        code, output, _ = await run(processes, f"cat file; touch made; {fds}")
+    assert output.strip() in {"ours0", "ours\n0"}
+    assert code == 1  # of grep
+    assert (root.with_name("old") / "made").exists()
+    assert [path.name for path in other.iterdir()] == ["file"]
+
+
+EMPTIED = "find . -mindepth 1 -delete; "
+
+
+@EVERYWHERE
 async def test_ordinary_programs_work(root: Path, level: Level) -> None:
     failed = {}
     async with opened(root, level) as processes:
         for name, script in WORK.items():
-            shutil.rmtree(root)
-            root.mkdir()  # noqa: ASYNC240  # a test waits for nothing else
-            code, output, notes = await run(processes, script)
+            code, output, notes = await run(processes, f"{EMPTIED}{script}")
             if code or notes:
                 failed[name] = (code, output, notes)
     assert failed == {}

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tools.core.errors import UnavailableError
+from tools.sandbox.files.openat import HeldRoot
 from tools.sandbox.processes.protection.protection import Protection
 from tools.sandbox.processes.protection.snapshot import MOST_BYTES
 
@@ -101,7 +102,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def protection(root: Path, tmp_path: Path) -> Protection:
-    return Protection(str(root), tmp_path / "data" / "quarantine")
+    return Protection(str(root), tmp_path / "data" / "quarantine", HeldRoot(str(root)))
 
 
 def refusing(number: int) -> Callable[..., None]:
@@ -198,7 +199,7 @@ def as_owner(root: Path, script: str) -> None:
 @pytest.mark.skipif(not hasattr(os, "seteuid"), reason="Windows has other rights")
 @pytest.mark.parametrize("attack", RIGHTS.values(), ids=RIGHTS)
 def test_rights_that_a_program_takes_away_hide_and_keep_nothing(owner: Path, attack: str) -> None:
-    protection = Protection(str(owner), owner.parent / "quarantine")
+    protection = Protection(str(owner), owner.parent / "quarantine", HeldRoot(str(owner)))
     before = obeyed(owner)
     protection.begin()
     as_owner(owner, attack)
@@ -212,7 +213,7 @@ def test_rights_that_a_program_takes_away_hide_and_keep_nothing(owner: Path, att
 
 
 def test_a_directory_that_was_closed_to_its_owner_stays_so(owner: Path) -> None:
-    protection = Protection(str(owner), owner.parent / "quarantine")
+    protection = Protection(str(owner), owner.parent / "quarantine", HeldRoot(str(owner)))
     as_owner(
         owner, "mkdir -p own/a; echo mine > own/a/.mcp.json; chmod 0 own; touch -d 2001-01-01 own"
     )

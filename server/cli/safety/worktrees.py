@@ -1,0 +1,59 @@
+"""`toolcrib worktrees`: what delegated agents left in git worktrees."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import Annotated
+
+import anyio
+import typer
+
+from server.cli.opened import opened
+from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
+from server.composition.agents import changes_in, close_lost_delegations, worktrees_of
+from tools.core.errors import ToolError
+from tools.core.invisible import visible_controls
+
+__all__ = ["worktrees"]
+
+
+def worktrees(
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove those that hold no change.")
+    ] = False,
+    discard: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Remove one with its changes, after asking.")
+    ] = None,
+    root: RootOption = None,
+    data_dir: DataDirOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """List the worktrees that delegated agents left, and remove those that hold nothing."""
+    with opened(root=root, data_dir=data_dir, config_file=config) as app:
+        close_lost_delegations(app.settings, app.library)
+        place = worktrees_of(app.settings)
+        names = sorted(each.name for each in place.iterdir()) if place.is_dir() else []
+        if discard is not None and discard not in names:
+            raise typer.BadParameter(f"{discard!r} is not in {place}", param_hint="--discard")
+        for name in names if discard is None else [discard]:
+            found = app.library.delegations.of_session(name)
+            state = "unknown" if found is None else found.outcome or "running"
+            typer.echo(f"{place / name}  {'?' if found is None else found.agent}, {state}")
+            if state == "running" or not (prune or discard):
+                continue
+            try:
+                made, worktree = anyio.run(partial(changes_in, app.settings, os.environ, name))
+            except ToolError as error:
+                typer.echo(f"  kept: {error.message}")
+                continue
+            if worktree.diff and discard is None:
+                typer.echo(f"  kept: it holds changes; --discard {name} shows and removes them")
+            elif not worktree.diff or _agrees(worktree.diff):
+                made.remove(worktree)
+                typer.echo("  removed")
+
+
+def _agrees(diff: str) -> bool:
+    typer.echo(visible_controls(diff))
+    return typer.confirm("  Remove it with these changes?", default=False)
