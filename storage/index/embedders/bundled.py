@@ -11,7 +11,7 @@ from typing import Any
 
 from storage.errors import StorageUnavailableError
 
-__all__ = ["TOKENIZER_FILE", "load_session", "load_tokenizer", "run_each"]
+__all__ = ["TOKENIZER_FILE", "load_session", "load_tokenizer", "read_bundled", "run_each"]
 
 TOKENIZER_FILE = "minilm_tokenizer.json"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
@@ -34,36 +34,32 @@ def load_session(file: Path, sha256: str) -> Any:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # warnings about the machine are no business of the user's
     options.intra_op_num_threads = 1  # texts beside each other use processors better
-    model = _read(file, sha256, "model")
+    model = read_bundled(file, sha256, "model")
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def load_tokenizer(folder: Path, max_tokens: int) -> Any:
-    """The tokenizer of all of them, which cuts later tokens.
+def load_tokenizer(
+    folder: Path, max_tokens: int, file: str = TOKENIZER_FILE, sha256: str = TOKENIZER_SHA256
+) -> Any:
+    """Returns a tokenizer, which cuts later tokens; by default that of all the ONNX models.
 
     Raises:
         StorageUnavailableError: If it is missing or damaged.
     """
     from tokenizers import Tokenizer
 
-    stored = _read(folder / TOKENIZER_FILE, TOKENIZER_SHA256, "tokenizer")
-    tokenizer = Tokenizer.from_str(stored.decode())
+    tokenizer = Tokenizer.from_str(read_bundled(folder / file, sha256, "tokenizer").decode())
     tokenizer.enable_truncation(max_tokens)
     tokenizer.no_padding()
     return tokenizer
 
 
-def run_each(run: Callable[[int], None], rows: Iterable[int]) -> None:
-    """Runs a model for each of some rows, several at once, each on one processor."""
-    waiting = list(rows)
-    if len(waiting) == 1:
-        run(waiting[0])
-    elif waiting:
-        with ThreadPoolExecutor(_processors()) as pool:
-            list(pool.map(run, waiting))
+def read_bundled(file: Path, sha256: str, what: str) -> bytes:
+    """Returns a file that Toolcrib brings along.
 
-
-def _read(file: Path, sha256: str, what: str) -> bytes:
+    Raises:
+        StorageUnavailableError: If it is missing or damaged.
+    """
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -77,6 +73,16 @@ def _read(file: Path, sha256: str, what: str) -> bytes:
             suggestions=(_REINSTALL,),
         )
     return data
+
+
+def run_each(run: Callable[[int], None], rows: Iterable[int]) -> None:
+    """Runs a model for each of some rows, several at once, each on one processor."""
+    waiting = list(rows)
+    if len(waiting) == 1:
+        run(waiting[0])
+    elif waiting:
+        with ThreadPoolExecutor(_processors()) as pool:
+            list(pool.map(run, waiting))
 
 
 def _processors() -> int:
