@@ -14,7 +14,15 @@ from typing import Any
 
 from storage.errors import StorageUnavailableError
 
-__all__ = ["TOKENIZER_FILE", "InferenceThreads", "load_session", "load_tokenizer", "read_bundled", "run_each"]
+__all__ = [
+    "TOKENIZER_FILE",
+    "InferenceThreads",
+    "load_session",
+    "load_tokenizer",
+    "processors",
+    "read_bundled",
+    "run_each",
+]
 
 TOKENIZER_FILE = "minilm_tokenizer.json"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
@@ -88,7 +96,7 @@ def run_each(
         rows: In the order in which they are begun.
         in_background: Whether rows of searches go before these.
     """
-    _shared_threads().run(partial(run, row) for row in rows, in_background=in_background)
+    _shared_threads().run([partial(run, row) for row in rows], in_background=in_background)
 
 
 class InferenceThreads:
@@ -130,13 +138,13 @@ class InferenceThreads:
             done.set_result(None)
 
 
-@cache
-def _shared_threads() -> InferenceThreads:
-    return InferenceThreads(_processors())
-
-
-def _processors() -> int:
-    """How many this process may use."""
+def processors() -> int:
+    """Returns how many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):  # Linux
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@cache
+def _shared_threads() -> InferenceThreads:
+    return InferenceThreads(processors())

@@ -31,9 +31,9 @@ class MiniLMEmbedder:
     """all-MiniLM-L6-v2 as int8 ONNX: 384 dimensions, English, mean pooling, no prefixes.
 
     A text is run by itself, so that its vector does not depend on its company, and several run at
-    once, each on one processor; queries run before passages that wait. The model and its tokenizer, which `assets/make_minilm.py` makes,
-    are checked against their SHA-256 and loaded on first use, once for all embedders of the
-    process. Safe to share between threads.
+    once, each on one processor; queries go before passages that wait. The model and its tokenizer,
+    which `assets/make_minilm.py` makes, are checked against their SHA-256 and loaded on first use,
+    once for all embedders of the process. Safe to share between threads.
 
     Args:
         folder: Where the files of both lie.
