@@ -78,7 +78,7 @@ async def _measure(url: str, clients: int, seconds: float, documents: int) -> No
             document = {"text": text, "title": f"d{number}"}
             added = await client.call_tool("add_document", document)
             assert not added.is_error, added.content
-        while "embedded" in str(await client.call_tool("query", {"query": "heron"})):  # noqa: ASYNC110  # another process embeds
+        while "chunks embedded" in str(await client.call_tool("query", {"query": "heron"})):  # noqa: ASYNC110  # another process embeds
             await anyio.sleep(0.2)
         print(
             f"{documents} documents were stored and embedded in {time.perf_counter() - began:.1f} s"

@@ -84,7 +84,7 @@ def _without_future() -> Iterator[Any]:
 
 def _prepare() -> None:
     asyncio.events._set_running_loop(None)  # noqa: SLF001  # that of JavaScript runs already
-    asyncio.events.new_event_loop = _Loop  # type: ignore[assignment]  # what asyncio.run makes
+    asyncio.events.new_event_loop = _Loop
     anyio.to_thread.run_sync = _inline  # type: ignore[assignment]
     anyio.from_thread.run = anyio.from_thread.run_sync = _no_thread  # type: ignore[assignment]
     anyio.from_thread.check_cancelled = _no_thread

@@ -83,7 +83,7 @@ def test_a_search_goes_before_passages_that_wait() -> None:
         assert go.wait(PATIENCE)
 
     def queued(names: list[str], done: threading.Event) -> Iterator[Callable[[], None]]:
-        yield from (lambda name=name: order.append(name) for name in names)  # type: ignore[misc]
+        yield from (lambda name=name: order.append(name) for name in names)
         done.set()
 
     with ThreadPoolExecutor(3) as callers:
