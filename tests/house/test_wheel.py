@@ -10,6 +10,7 @@ import pytest
 
 from storage.index.embedders.bundled import TOKENIZER_FILE
 from storage.index.embedders.minilm import MODEL_FILE
+from storage.index.embedders.static import STATIC_TOKENIZER_FILE, TABLE_FILE
 
 ROOT = Path(__file__).parents[2]
 FLOORS = ("server", "tools", "storage")
@@ -37,7 +38,8 @@ def test_a_wheel_holds_the_three_packages_and_their_data_and_nothing_else(
 def test_a_wheel_holds_types_model_files_and_licences(contents: set[str]) -> None:
     assert contents >= {f"{floor}/py.typed" for floor in FLOORS}
     assert any(name.startswith("storage/migrations/") for name in contents)
-    assert contents >= {f"storage/index/embedders/{name}" for name in (MODEL_FILE, TOKENIZER_FILE)}
+    files = (MODEL_FILE, TOKENIZER_FILE, TABLE_FILE, STATIC_TOKENIZER_FILE)
+    assert contents >= {f"storage/index/embedders/{name}" for name in files}
     assert "storage/retrieval/crossencoder.onnx" in contents
     assert {name.rpartition("/")[2] for name in contents} >= {
         "LICENSE",

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from storage.errors import StorageUnavailableError
 
-__all__ = ["TOKENIZER_FILE", "load_session", "load_tokenizer", "run_each"]
+__all__ = [
+    "TOKENIZER_FILE",
+    "InferenceThreads",
+    "load_session",
+    "load_tokenizer",
+    "processors",
+    "read_bundled",
+    "run_each",
+]
 
 TOKENIZER_FILE = "minilm_tokenizer.json"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
@@ -34,36 +45,32 @@ def load_session(file: Path, sha256: str) -> Any:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # warnings about the machine are no business of the user's
     options.intra_op_num_threads = 1  # texts beside each other use processors better
-    model = _read(file, sha256, "model")
+    model = read_bundled(file, sha256, "model")
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def load_tokenizer(folder: Path, max_tokens: int) -> Any:
-    """The tokenizer of all of them, which cuts later tokens.
+def load_tokenizer(
+    folder: Path, max_tokens: int, file: str = TOKENIZER_FILE, sha256: str = TOKENIZER_SHA256
+) -> Any:
+    """Returns a tokenizer, which cuts later tokens; by default that of all the ONNX models.
 
     Raises:
         StorageUnavailableError: If it is missing or damaged.
     """
     from tokenizers import Tokenizer
 
-    stored = _read(folder / TOKENIZER_FILE, TOKENIZER_SHA256, "tokenizer")
-    tokenizer = Tokenizer.from_str(stored.decode())
+    tokenizer = Tokenizer.from_str(read_bundled(folder / file, sha256, "tokenizer").decode())
     tokenizer.enable_truncation(max_tokens)
     tokenizer.no_padding()
     return tokenizer
 
 
-def run_each(run: Callable[[int], None], rows: Iterable[int]) -> None:
-    """Runs a model for each of some rows, several at once, each on one processor."""
-    waiting = list(rows)
-    if len(waiting) == 1:
-        run(waiting[0])
-    elif waiting:
-        with ThreadPoolExecutor(_processors()) as pool:
-            list(pool.map(run, waiting))
+def read_bundled(file: Path, sha256: str, what: str) -> bytes:
+    """Returns a file that Toolcrib brings along.
 
-
-def _read(file: Path, sha256: str, what: str) -> bytes:
+    Raises:
+        StorageUnavailableError: If it is missing or damaged.
+    """
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -79,8 +86,65 @@ def _read(file: Path, sha256: str, what: str) -> bytes:
     return data
 
 
-def _processors() -> int:
-    """How many this process may use."""
+def run_each(
+    run: Callable[[int], None], rows: Iterable[int], *, in_background: bool = False
+) -> None:
+    """Runs a model for each of some rows, in the threads that all models of the process share.
+
+    Args:
+        run: Runs it for a row, on one processor.
+        rows: In the order in which they are begun.
+        in_background: Whether rows of searches go before these.
+    """
+    _shared_threads().run([partial(run, row) for row in rows], in_background=in_background)
+
+
+class InferenceThreads:
+    """Runs models in a few threads: searches before what is embedded in the background.
+
+    If every search had threads of its own, they would leave no processor to other calls.
+
+    Args:
+        count: How many threads there are.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="toolcrib-inference")
+        self._turn = threading.Lock()
+        self._awaited: deque[tuple[Future[None], Callable[[], None]]] = deque()
+        self._background: deque[tuple[Future[None], Callable[[], None]]] = deque()
+
+    def run(self, tasks: Iterable[Callable[[], None]], *, in_background: bool = False) -> None:
+        """Runs some tasks, several at once, and waits for all of them."""
+        queue = self._background if in_background else self._awaited
+        done: list[Future[None]] = []
+        for task in tasks:
+            done.append(Future())
+            queue.append((done[-1], task))
+            self._threads.submit(self._run_next)
+        wait(done)
+        for each in done:
+            each.result()
+
+    def _run_next(self) -> None:
+        """Runs one task, whichever is first by now: there is one for each call of this."""
+        with self._turn:
+            done, task = (self._awaited or self._background).popleft()
+        try:
+            task()
+        except BaseException as error:  # noqa: BLE001  # the caller gets it, whatever it is
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+
+
+def processors() -> int:
+    """Returns how many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):  # Linux
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@cache
+def _shared_threads() -> InferenceThreads:
+    return InferenceThreads(processors())

@@ -31,9 +31,9 @@ class MiniLMEmbedder:
     """all-MiniLM-L6-v2 as int8 ONNX: 384 dimensions, English, mean pooling, no prefixes.
 
     A text is run by itself, so that its vector does not depend on its company, and several run at
-    once, each on one processor. The model and its tokenizer, which `assets/make_minilm.py` makes,
-    are checked against their SHA-256 and loaded on first use, once for all embedders of the
-    process. Safe to share between threads.
+    once, each on one processor; queries go before passages that wait. The model and its tokenizer,
+    which `assets/make_minilm.py` makes, are checked against their SHA-256 and loaded on first use,
+    once for all embedders of the process. Safe to share between threads.
 
     Args:
         folder: Where the files of both lie.
@@ -52,6 +52,18 @@ class MiniLMEmbedder:
         Raises:
             StorageUnavailableError: If the model is missing or damaged.
         """
+        return self._embed(texts, in_background=True)
+
+    def embed_query(self, text: str) -> Vectors:
+        """One vector, float32, unit length.
+
+        Raises:
+            StorageUnavailableError: If the model is missing or damaged.
+        """
+        vector: Vectors = self._embed([text], in_background=False)[0]
+        return vector
+
+    def _embed(self, texts: Sequence[str], *, in_background: bool) -> Vectors:
         import numpy as np
 
         tokenizer, session = self._model()
@@ -62,17 +74,8 @@ class MiniLMEmbedder:
 
         encodings = tokenizer.encode_batch(list(texts))
         longest_first = sorted(range(len(texts)), key=lambda row: -len(encodings[row].ids))
-        run_each(embed, longest_first)
+        run_each(embed, longest_first, in_background=in_background)
         return _unit(vectors)
-
-    def embed_query(self, text: str) -> Vectors:
-        """One vector, float32, unit length.
-
-        Raises:
-            StorageUnavailableError: If the model is missing or damaged.
-        """
-        vector: Vectors = self.embed_passages([text])[0]
-        return vector
 
     def embed_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> Vectors:
         """One row for a text, then one for each of some spans of its characters, in one run.
@@ -91,7 +94,9 @@ class MiniLMEmbedder:
         count = min(len(encoding.ids), MAX_QUERY_TOKENS)
         ids = [*encoding.ids[: count - 1], encoding.ids[-1]]  # the last one ends a text
         offsets = np.array(encoding.offsets[: count - 1])
-        states = _states(session, ids)
+        found: list[Any] = []
+        run_each(lambda _: found.append(_states(session, ids)), [0])
+        states = found[0]
         rows = [states.mean(axis=0)]
         for start, end in spans:
             inside = (offsets[:, 0] >= start) & (offsets[:, 1] <= end) & (offsets[:, 1] > 0)

@@ -2,48 +2,48 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
-from functools import cache, cached_property, partial
-from importlib.util import find_spec
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from storage.errors import StorageUnavailableError
 from storage.index.embedders.base import LazyLoader, unit_rows
+from storage.index.embedders.bundled import load_tokenizer, read_bundled
 
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
-__all__ = ["StaticEmbedder"]
+__all__ = ["STATIC_TOKENIZER_FILE", "TABLE_FILE", "StaticEmbedder"]
+
+TABLE_FILE = "static_table.npy"
+TABLE_SHA256 = "e61ae8f3295d1a033863bb6eb4aa8121c76ba041b9de43daefef255eb598c89f"
+STATIC_TOKENIZER_FILE = "static_tokenizer.json"
+STATIC_TOKENIZER_SHA256 = "96b2cb654e53218d1a430561f234b78015c767875e421f2c994abd40e37169a0"
 
 MAX_TOKENS = 512
 """What is read of a text."""
 
 DIMENSIONS = 256
 
-_TABLE = Path("weights", "l2_supercat_256.safetensors")
-_TOKENIZER = Path("tokenizers", "l2_supercat_tokenizer_config.json")
-_REINSTALL = "Reinstall Toolcrib and wordllama."
-
 
 class StaticEmbedder:
     """WordLlama's table of 32,000 tokens: 256 dimensions, English, the mean of a text's tokens.
 
-    Only the files of the package are read, on first use, once for all embedders of the process:
-    importing it would load what it trains with and configure logging for everybody. Safe to share
-    between threads.
+    The table and its tokenizer, which `assets/make_static.py` makes, are checked against their
+    SHA-256 and loaded on first use, once for all embedders of the process. Safe to share between
+    threads.
+
+    Args:
+        folder: Where both files are.
     """
 
     model_id = "wordllama-l2-supercat-256"
     cjk = False
     floor = 0.25
 
-    @cached_property
-    def _model(self) -> LazyLoader[tuple[Any, Any]]:
-        package = find_spec("wordllama")
-        if package is None or not package.submodule_search_locations:
-            raise StorageUnavailableError("wordllama is not installed.", suggestions=(_REINSTALL,))
-        return _model_in(Path(package.submodule_search_locations[0]))
+    def __init__(self, folder: Path = Path(__file__).parent) -> None:
+        self._model = _model_in(folder)
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """One row a text, float32, unit length; zeros for a text without any token.
@@ -85,17 +85,8 @@ def _model_in(folder: Path) -> LazyLoader[tuple[Any, Any]]:
 
 
 def _load(folder: Path) -> tuple[Any, Any]:
-    from safetensors.numpy import load_file
-    from tokenizers import Tokenizer
+    import numpy as np
 
-    try:
-        tokenizer_json = (folder / _TOKENIZER).read_text(encoding="utf-8")
-        table = load_file(folder / _TABLE)["embedding.weight"]
-    except OSError as error:
-        raise StorageUnavailableError(
-            f"The static embedder cannot be read: {error}.", suggestions=(_REINSTALL,)
-        ) from error
-    tokenizer = Tokenizer.from_str(tokenizer_json)
-    tokenizer.enable_truncation(MAX_TOKENS)
-    tokenizer.no_padding()
-    return tokenizer, table
+    table = read_bundled(folder / TABLE_FILE, TABLE_SHA256, "table of static embeddings")
+    tokenizer = load_tokenizer(folder, MAX_TOKENS, STATIC_TOKENIZER_FILE, STATIC_TOKENIZER_SHA256)
+    return tokenizer, np.load(io.BytesIO(table))

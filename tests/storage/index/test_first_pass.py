@@ -103,7 +103,7 @@ def test_without_the_static_model_an_import_is_embedded_all_the_same(
     library: Library, world: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(self: object, texts: list[str]) -> Any:
-        raise StorageUnavailableError("wordllama is not installed.")
+        raise StorageUnavailableError("The bundled table is damaged.")
 
     monkeypatch.setattr("storage.index.embedders.static.StaticEmbedder.embed_passages", fail)
     _import(library, world)

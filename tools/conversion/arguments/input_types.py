@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import enum
-import inspect
 from collections import abc
 from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import suppress
 from types import GenericAlias
 from typing import Annotated, Any, Literal, NotRequired, get_args, get_origin
 
@@ -19,6 +19,7 @@ from tools.conversion.arguments.equivalents import ALIASES, equivalent
 from tools.conversion.callables.annotations import (
     label,
     make_readable,
+    python_signature,
     resolve_class,
     with_arguments,
 )
@@ -90,8 +91,10 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 
 def _received(annotation: Any) -> Any:  # noqa: PLR0911  # a type of any form, one line each
-    if isinstance(annotation, ALIASES) and get_origin(annotation.__value__) is Annotated:
-        annotation = annotation.__value__
+    if isinstance(annotation, ALIASES):
+        with suppress(NameError):  # pydantic says which one
+            if get_origin(annotation.__value__) is Annotated:
+                annotation = annotation.__value__
     origin = get_origin(annotation) or annotation
     if origin is Annotated:
         return _described(with_arguments(annotation, _received))
@@ -119,7 +122,7 @@ def _attrs(cls: Any) -> Any:
     hints = resolve_class(cls)
     names = {each.alias: each.name for each in cls.__attrs_attrs__}
     fields = {}
-    for alias, parameter in inspect.signature(cls).parameters.items():
+    for alias, parameter in python_signature(cls).parameters.items():
         try:
             hint = _received(hints.get(names.get(alias, alias), Any))
         except RecursionError as error:

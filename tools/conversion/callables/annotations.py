@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
+import re
 import sys
 import types
 import typing
@@ -38,6 +39,7 @@ __all__ = [
     "local_names",
     "make_readable",
     "needed",
+    "python_signature",
     "resolve",
     "resolve_class",
     "substituted",
@@ -50,6 +52,8 @@ LIBRARIES = {"abc", "builtins", "enum", "pydantic", "typing"}
 """Packages that people derive classes from, and that say nothing of these."""
 
 HOOK = "__get_pydantic_core_schema__"
+REFERENCE = re.compile(r"ForwardRef\('(\w+)")
+"""What Python 3.14 leaves of a name that cannot be found."""
 QUALIFIERS = (Required, NotRequired, typing_extensions.ReadOnly)
 
 
@@ -92,6 +96,21 @@ class _StandIn(type):
         return cls
 
 
+def python_signature(function: Any, *, follow_wrapped: bool = True) -> inspect.Signature:
+    """Returns the signature that Python reads, whatever its annotations name.
+
+    Python 3.14 looks names up when annotations are read. Those that cannot be found are left in
+    them as references, as they are left in the texts of postponed annotations.
+    """
+    if sys.version_info >= (3, 14):
+        from annotationlib import Format
+
+        return inspect.signature(
+            function, follow_wrapped=follow_wrapped, annotation_format=Format.FORWARDREF
+        )
+    return inspect.signature(function, follow_wrapped=follow_wrapped)
+
+
 def resolve(annotations: Mapping[str, Any], owner: Any) -> dict[str, Any]:
     """Returns annotations with every name in their texts found, where the owner was written.
 
@@ -106,9 +125,20 @@ def resolve(annotations: Mapping[str, Any], owner: Any) -> dict[str, Any]:
         names = dict(vars(inspect.getmodule(owner) or object))
     holder = SimpleNamespace(__annotations__=dict(annotations))
     try:
-        return _hints(holder, owner, names)
+        found = _hints(holder, owner, names)
     except UnfoundNameError:
-        return {each: _known(each, annotations[each], owner, names) for each in annotations}
+        found = {each: _known(each, annotations[each], owner, names) for each in annotations}
+    try:
+        getattr(owner, "__annotations__", None)
+    except NameError:  # Python 3.14 looks names up only here
+        return {each: _without_references(hint, owner) for each, hint in found.items()}
+    return found
+
+
+def _without_references(hint: Any, owner: Any) -> Any:
+    """The type, marked as known only in part where what `Annotated` says of it names nothing."""
+    left = REFERENCE.search(repr(hint))
+    return Annotated[hint, UnfoundNameError(owner, left[1])] if left else hint
 
 
 def _known(each: str, annotation: Any, owner: Any, names: dict[str, Any]) -> Any:

@@ -17,8 +17,8 @@ from typing import Any, get_origin
 import typing_extensions
 
 from tools.conversion.callables.annotations import (
-    UnfoundNameError,
     label,
+    python_signature,
     resolve,
     substituted,
 )
@@ -142,11 +142,9 @@ def _own_signature(function: Any) -> inspect.Signature | None:
 
 def _plain_signature(function: Any) -> inspect.Signature | None:
     try:
-        signature = inspect.signature(function, follow_wrapped=False)
+        signature = python_signature(function, follow_wrapped=False)
     except (TypeError, ValueError):
         return None
-    except NameError as error:  # Python 3.14 looks annotations up when they are asked for
-        raise UnfoundNameError(function, error.name or "") from error
     named = {name: hint for name, hint in _hints(signature).items() if hint is not NOTHING}
     return _retyped(signature, resolve(named, function)) if named else signature
 

@@ -14,7 +14,13 @@ from pydantic import AliasChoices, BaseModel, RootModel, ValidationError
 from pydantic.dataclasses import is_pydantic_dataclass
 from pydantic.fields import FieldInfo
 
-from tools.conversion.callables.annotations import label, resolve_class, substituted, type_arguments
+from tools.conversion.callables.annotations import (
+    label,
+    python_signature,
+    resolve_class,
+    substituted,
+    type_arguments,
+)
 from tools.core.errors import ToolDefinitionError
 
 __all__ = ["OMITTED", "caller_name", "class_signature", "constructor"]
@@ -139,11 +145,8 @@ def _of_dataclass(cls: Any) -> Iterator[inspect.Parameter]:
 
 
 def _hinted(hints: Mapping[str, Any], maker: Callable[..., Any]) -> Iterator[inspect.Parameter]:
-    """All parameters but the first, with their types from elsewhere.
-
-    Python 3.14 may look names up for the signature; the hints, read first, say which is missing.
-    """
-    for each in list(inspect.signature(maker).parameters.values())[1:]:
+    """All parameters but the first, with their types from elsewhere."""
+    for each in list(python_signature(maker).parameters.values())[1:]:
         yield each.replace(annotation=hints.get(each.name, each.annotation))
 
 
@@ -162,7 +165,7 @@ def _of_plain(
 
 def _of_builtin(cls: Any) -> Iterator[inspect.Parameter]:
     try:
-        return iter(inspect.signature(cls).parameters.values())
+        return iter(python_signature(cls).parameters.values())
     except (TypeError, ValueError) as error:
         raise ToolDefinitionError(
             f"{label(cls)} has no signature that Python can read; wrap it in a function with typed "

@@ -15,6 +15,7 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import AfterValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
+from tools.conversion.callables.annotations import python_signature
 from tools.core.errors import ToolDefinitionError
 
 __all__ = ["is_option", "with_option"]
@@ -71,7 +72,7 @@ def _checks(name: str, said: Any, kind: Any) -> list[Callable[[Any], Any]]:
     if kind is Path:
         checks.append(lambda path: _path(path, said))
     if said.callback is not None:
-        if len(inspect.signature(said.callback).parameters) != 1:
+        if len(python_signature(said.callback).parameters) != 1:
             raise ToolDefinitionError(
                 f"The parameter {name} has a callback that asks for typer's context; check the "
                 "value in the function itself."

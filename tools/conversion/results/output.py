@@ -19,6 +19,7 @@ from pydantic.errors import PydanticSchemaGenerationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from tools.conversion.arguments.input_types import text_of
+from tools.conversion.callables.annotations import UnfoundNameError
 from tools.conversion.results.arrays import alternatives, to_builtin
 from tools.conversion.results.attachments import lines, without_data
 from tools.conversion.results.blocks import blocks_of
@@ -202,7 +203,12 @@ class Output:
         try:
             kind = result_type(returns)
             return None if is_untyped(kind) else Serializer(kind)
-        except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation):
+        except (
+            PydanticSchemaGenerationError,
+            PydanticUndefinedAnnotation,
+            UnfoundNameError,
+            NameError,  # of a type alias or a type parameter, which are looked up late
+        ):
             return None
         except (PydanticUserError, UnsendableError) as error:
             if getattr(error, "code", "") == UNDEFINED:

@@ -1,14 +1,21 @@
 from __future__ import annotations
 
-import importlib
-import sys
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.static import DIMENSIONS, StaticEmbedder
+from storage.index.embedders import static as module
+from storage.index.embedders.static import (
+    DIMENSIONS,
+    STATIC_TOKENIZER_FILE,
+    TABLE_FILE,
+    StaticEmbedder,
+)
+
+FOLDER = Path(module.__file__).parent
 
 
 @pytest.fixture(scope="module")
@@ -38,24 +45,29 @@ def test_a_span_is_embedded_as_the_text_that_it_is(static: StaticEmbedder) -> No
     )
 
 
-def test_only_the_files_of_its_package_are_read(static: StaticEmbedder) -> None:
-    static.embed_query("heron")
-    assert "wordllama" not in sys.modules
+def test_vectors_are_those_of_the_package_that_the_files_came_from(static: StaticEmbedder) -> None:
+    vectors = static.embed_passages(["Compose and send an email", "白鹭在河边", "a  b\tÉcole"])
+    assert np.allclose(
+        vectors[:, :4],
+        [
+            [0.0403641, 0.0011274, -0.0789193, 0.0140793],
+            [-0.0409099, 0.0143727, -0.0088730, -0.0948731],
+            [-0.0749825, -0.0224698, 0.0486906, 0.0591979],
+        ],
+        atol=1e-6,
+    )
 
 
-def test_vectors_are_those_of_the_package(
-    static: StaticEmbedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("logging.basicConfig", lambda **_: None)
-    package = importlib.import_module("wordllama")
-    folder = Path(package.__file__ or "").parent
-    model = package.WordLlama.load(cache_dir=folder, disable_download=True)
-    texts = ["Compose and send an email", "a", "白鹭在河边"]
-    assert np.allclose(static.embed_passages(texts), model.embed(texts, norm=True), atol=1e-5)
-
-
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage.index.embedders.static.find_spec", lambda _: None)
-    with pytest.raises(StorageUnavailableError, match="wordllama is not installed") as error:
-        StaticEmbedder().embed_query("heron")
+@pytest.mark.parametrize("name", [TABLE_FILE, STATIC_TOKENIZER_FILE])
+def test_a_damaged_or_missing_file_is_named(tmp_path: Path, name: str) -> None:
+    for each in (TABLE_FILE, STATIC_TOKENIZER_FILE):
+        shutil.copy(FOLDER / each, tmp_path)
+    (tmp_path / name).unlink()
+    with pytest.raises(StorageUnavailableError, match=name) as error:
+        StaticEmbedder(tmp_path).embed_query("heron")
     assert "Reinstall" in error.value.suggestions[0]
+    damaged = bytearray((FOLDER / name).read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (tmp_path / name).write_bytes(damaged)
+    with pytest.raises(StorageUnavailableError, match="is damaged: its SHA-256"):
+        StaticEmbedder(tmp_path).embed_query("heron")

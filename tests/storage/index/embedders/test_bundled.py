@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar
+
+import pytest
+
+from storage.index.embedders.bundled import InferenceThreads, processors
+from storage.index.embedders.minilm import MiniLMEmbedder
+from storage.retrieval.crossencoder import CrossEncoder
+
+PATIENCE = 60.0
+"""Seconds after which a test that waits has failed."""
+
+
+class Watched:
+    """A session that counts how many of its kind run at once."""
+
+    lock = threading.Lock()
+    running = most = 0
+    runners: ClassVar[set[str]] = set()
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def run(self, *arguments: Any) -> Any:
+        with Watched.lock:
+            Watched.running += 1
+            Watched.most = max(Watched.most, Watched.running)
+            Watched.runners.add(threading.current_thread().name)
+        try:
+            return self._session.run(*arguments)
+        finally:
+            with Watched.lock:
+                Watched.running -= 1
+
+
+def _watched(model: Any) -> Callable[[], tuple[Any, Watched]]:
+    tokenizer, session = model()
+    return lambda: (tokenizer, Watched(session))
+
+
+def test_searches_imports_and_readings_share_as_many_threads_as_there_are_processors() -> None:
+    embedder, reader = MiniLMEmbedder(), CrossEncoder()
+    embedder._model = _watched(embedder._model)  # type: ignore[assignment]
+    reader._model = _watched(reader._model)  # type: ignore[assignment]
+
+    def use(number: int) -> None:
+        embedder.embed_query(f"heron {number}")
+        embedder.embed_spans(f"heron {number}", [(0, 5)])
+        embedder.embed_passages([f"heron {number} {each}" for each in range(4)])
+        reader.read("heron?", [f"heron {number} {each}" for each in range(4)])
+
+    with ThreadPoolExecutor(20) as callers:
+        list(callers.map(use, range(20)))
+    assert 0 < Watched.most <= len(Watched.runners) <= processors()
+    assert all(name.startswith("toolcrib-inference") for name in Watched.runners)
+
+
+def test_all_threads_are_used_and_no_more() -> None:
+    threads = InferenceThreads(3)
+    together = threading.Barrier(3, timeout=PATIENCE)
+    names: set[str] = set()
+
+    def run() -> None:
+        names.add(threading.current_thread().name)
+        together.wait()  # three run at once, or none ever ends
+
+    with ThreadPoolExecutor(10) as callers:
+        list(callers.map(lambda _: threads.run([run] * 3), range(10)))
+    assert len(names) == 3
+
+
+def test_a_search_goes_before_passages_that_wait() -> None:
+    threads = InferenceThreads(1)
+    begun, go, passages, search = (threading.Event() for _ in range(4))
+    order: list[str] = []
+
+    def block() -> None:
+        begun.set()
+        assert go.wait(PATIENCE)
+
+    def queued(names: list[str], done: threading.Event) -> Iterator[Callable[[], None]]:
+        yield from (lambda name=name: order.append(name) for name in names)
+        done.set()
+
+    with ThreadPoolExecutor(3) as callers:
+        calls = [callers.submit(threads.run, [block], in_background=True)]
+        assert begun.wait(PATIENCE)
+        waiting = queued(["p1", "p2", "p3"], passages)
+        calls.append(callers.submit(threads.run, waiting, in_background=True))
+        assert passages.wait(PATIENCE)
+        calls.append(callers.submit(threads.run, queued(["s1", "s2"], search)))
+        assert search.wait(PATIENCE)
+        go.set()
+        for call in calls:
+            call.result(PATIENCE)
+    assert order == ["s1", "s2", "p1", "p2", "p3"]
+
+
+def test_what_a_task_raises_reaches_its_caller_and_no_other() -> None:
+    threads = InferenceThreads(2)
+    ran: list[int] = []
+
+    def fail() -> None:
+        raise MemoryError("no room")
+
+    with pytest.raises(MemoryError, match="no room"):
+        threads.run([fail, lambda: ran.append(1)])
+    threads.run([lambda: ran.append(2)])
+    threads.run([])
+    assert ran == [1, 2]
