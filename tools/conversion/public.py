@@ -9,6 +9,7 @@ from typing import Any
 
 from tools.conversion.browsing.prompts import prompts_of
 from tools.conversion.browsing.resources import resources_of
+from tools.conversion.callables.annotations import python_signature
 from tools.conversion.callables.commands import (
     as_function,
     is_command,
@@ -164,10 +165,7 @@ def _refuse_untyped(name: str, function: Callable[..., Any]) -> None:
     """Raises if nothing but a public name says that a function is a tool."""
     if plain_function(function) is not function:  # of typer's: what it prints is its result
         return
-    try:
-        signature = inspect.signature(inspect.unwrap(function))
-    except NameError:  # Python 3.14 looks names up only here; the conversion tells which is missing
-        return
+    signature = python_signature(inspect.unwrap(function))
     empty = inspect.Parameter.empty
     bare = [
         each.name

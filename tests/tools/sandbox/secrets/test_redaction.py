@@ -6,6 +6,7 @@ import base64
 import html
 import json
 import re
+from collections.abc import Callable
 from itertools import pairwise
 from urllib.parse import quote, quote_plus
 
@@ -84,7 +85,7 @@ def reference(character: str) -> str:
     return f"&#{ord(character)};"
 
 
-ESCAPES = (
+ESCAPES: tuple[Callable[[str], str], ...] = (
     str,
     reference,
     lambda each: f"&#x{ord(each):X};",
