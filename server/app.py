@@ -188,11 +188,15 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
     functions = function_files(settings, os.environ, registry)
     recording = Recording(library.recorder) if settings.memory.record else None
     redaction = Redaction()
+    policy = CurrentPolicy(settings, partial(make_policy, settings, registry))
     machine = make_machine(
         settings,
         os.environ,
         redaction,
-        agents=lambda: make_agents(settings, agents, os.environ, library, server, redaction),
+        policy.denied_places,
+        agents=lambda: make_agents(
+            settings, agents, os.environ, library, server, redaction, policy.denied_places
+        ),
         created=lambda: make_created(registry, library, machine),
     )
     created = created_of(machine)
@@ -238,7 +242,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         sandbox=sandbox,
         history=history if settings.undo.enabled else None,
         permissions=Permissions(
-            CurrentPolicy(settings, partial(make_policy, settings, registry)),
+            policy,
             partial(make_approvals, settings, library, command),
             machine,
             partial(let_through, settings),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from storage.agent.delegations import Delegation
     from tools.agent.agents.agents import Agents, Place
     from tools.agent.agents.worktrees import Worktrees
+    from tools.policy.places import DeniedPlace
     from tools.sandbox.processes.processes import Processes
     from tools.sandbox.secrets.redaction import Redaction
     from tools.sandbox.secrets.secrets import Secrets
@@ -52,6 +53,7 @@ def make_agents(  # noqa: PLR0913, PLR0917  # the composition root hands over ev
     library: Library,
     server: Server[Any],
     redaction: Redaction,
+    denied: Callable[[], tuple[DeniedPlace, ...]],
 ) -> Agents:
     """Makes what gives work to them.
 
@@ -62,6 +64,7 @@ def make_agents(  # noqa: PLR0913, PLR0917  # the composition root hands over ev
         library: Keeps the delegations.
         server: What each of them is served.
         redaction: Takes their keys out of what is shown.
+        denied: Gives what rules deny to programs now.
     """
     from storage.agent.delegations import Ceilings
     from tools.agent.agents.agents import Agents
@@ -80,7 +83,11 @@ def make_agents(  # noqa: PLR0913, PLR0917  # the composition root hands over ev
         ceilings=Ceilings(depth=most.depth, count=most.count, seconds=most.seconds, cost=most.cost),
         serve=partial(_serve, server),
         processes=partial(
-            _processes, settings, environ, partial(make_secrets, settings, environ, redaction)
+            _processes,
+            settings,
+            environ,
+            partial(make_secrets, settings, environ, redaction),
+            denied,
         ),
         worktrees=partial(_worktrees, settings, search_path),
         root=settings.root,
@@ -161,7 +168,11 @@ def _serve(
 
 
 def _processes(
-    settings: Settings, environ: Mapping[str, str], secrets: Callable[[], Secrets], place: Place
+    settings: Settings,
+    environ: Mapping[str, str],
+    secrets: Callable[[], Secrets],
+    denied: Callable[[], tuple[DeniedPlace, ...]],
+    place: Place,
 ) -> Processes:
     """What starts the program of one run, which reaches its own hosts and Toolcrib alone."""
     agent, system = place.agent, settings.system
@@ -181,7 +192,7 @@ def _processes(
             ),
         }
     )
-    return make_processes(own, environ, secrets)
+    return make_processes(own, environ, secrets, denied)
 
 
 def _worktrees(settings: Settings, search_path: str) -> Worktrees:

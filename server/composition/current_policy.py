@@ -13,6 +13,7 @@ from server.settings.settings import DEFAULT_SOURCE
 from server.settings_error import SettingsError
 
 if TYPE_CHECKING:
+    from tools.policy.places import DeniedPlace
     from tools.policy.policy import Policy
 
 __all__ = ["CurrentPolicy", "counting_file"]
@@ -60,6 +61,10 @@ class CurrentPolicy:
             except (SettingsError, ValueError) as error:
                 _logger.warning("The policy stays as it was: %s", error)
         return self._policy
+
+    def denied_places(self) -> tuple[DeniedPlace, ...]:
+        """The places that it denies to every tool and program; blocks like the policy."""
+        return self().denied_places
 
     def _reread(self) -> PolicySettings:
         from server.settings.file import SettingsFile  # only where it has changed

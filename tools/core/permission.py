@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tools.policy.policy import Policy
     from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["Permission", "Permissions", "containment_of"]
+__all__ = ["Permission", "Permissions", "containment_of", "unheld_by"]
 
 
 @dataclass(slots=True)
@@ -41,6 +41,7 @@ class Permission:
         places: What the policy says of the files that the call opens; None where nothing.
         reach: Whether no rule denies the call another URL, to which it is redirected.
         passed_on: Whether it made another call, which is judged and written down itself.
+        accepted: Rules about paths that a person let its programs run without.
     """
 
     decision: Decision | None = None
@@ -48,6 +49,7 @@ class Permission:
     places: PlaceRules | None = None
     reach: Callable[[str], bool] | None = None
     passed_on: bool = False
+    accepted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class _Judged:
         context: Whose call it is, and the way to the person.
         containment: How far what it runs is held back.
         shown: What a question shows in the place of the arguments; empty for these.
+        unheld: Rules about paths that its programs are not kept to, and why.
     """
 
     spec: ToolSpec
@@ -71,6 +74,7 @@ class _Judged:
     context: RequestContext
     containment: Containment
     shown: str
+    unheld: Mapping[str, str]
 
 
 class Permissions:
@@ -138,7 +142,8 @@ class Permissions:
         """
         await first_use(self, "_first_policy")
         contained = await containment_of(spec, self._machine)
-        call = _Judged(spec, arguments, sent, secrets, context, contained, shown)
+        unheld = await unheld_by(spec, self._machine)
+        call = _Judged(spec, arguments, sent, secrets, context, contained, shown, unheld)
         policy, decision = await self._judge(call, permission)
         # In a program's loop one answer stands for several calls.
         is_confirmed = decision.verdict is Verdict.ASK and context.loop is None
@@ -153,6 +158,7 @@ class Permissions:
             if decision.verdict is Verdict.DENY:
                 permission.decision = decision
             self._check(spec, decision)
+            permission.accepted = frozenset(unheld)
         permission.places = policy.places(spec, arguments, is_confirmed=is_confirmed)
         if spec.subject is not None and spec.subject.kind is SubjectKind.URL:
             permission.reach = partial(_reaches, policy, spec, arguments, spec.subject.parameter)
@@ -176,6 +182,8 @@ class Permissions:
             grants = await anyio.to_thread.run_sync(self._approvals.grants, call.context.identity)
             if grants:
                 decision = judge(grants=grants)
+        if call.unheld:
+            decision = decision.asking(call.unheld)
         permission.decision = decision
         self._check(call.spec, decision)
         return policy, decision
@@ -263,7 +271,7 @@ class Permissions:
             digest = hmac.digest(self._key, digest.encode(), "sha256").hex()
         request = secrets.text(_request(spec, arguments))
         shown = secrets.text(call.shown) or _shown(secrets.shown(arguments), sent)
-        grant = grant_for(policy, spec, arguments)
+        grant = "" if call.unheld else grant_for(policy, spec, arguments)
         offers = offers_for(policy, spec, arguments, decision, call.containment)
         return Question(
             tool=spec.name,
@@ -287,13 +295,27 @@ def _reaches(
 
 async def containment_of(spec: ToolSpec, machine: Machine | None) -> Containment:
     """How far what a tool runs is held back; only tools that run something are looked at."""
-    runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
-    if machine is None or not (runs or spec.in_cell):
+    held = await _running(spec, machine)
+    if held is None:
         return Containment.NONE
-    held: Confining = await first_use(machine, "cells" if spec.in_cell else "processes")
     if await held.is_offline():
         return Containment.OFFLINE
     return Containment.CONFINED if await held.is_confined() else Containment.NONE
+
+
+async def unheld_by(spec: ToolSpec, machine: Machine | None) -> Mapping[str, str]:
+    """Returns the rules about paths that what a tool runs is not kept to, and why of each."""
+    held = await _running(spec, machine)
+    return {} if held is None else (await held.denied()).unheld
+
+
+async def _running(spec: ToolSpec, machine: Machine | None) -> Confining | None:
+    """What starts the programs of a tool; None for one that runs none."""
+    runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
+    if machine is None or not (runs or spec.in_cell):
+        return None
+    found: Confining = await first_use(machine, "cells" if spec.in_cell else "processes")
+    return found
 
 
 def _request(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:

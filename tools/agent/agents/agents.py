@@ -215,6 +215,7 @@ class Agents:
                 seconds=begun.reserved_seconds,
                 cost=begun.reserved_cost,
                 watch=context.watch() if worktree is None else None,
+                accepted=context.accepted,
             )
             ran = await run_program(processes, errand, context.report_progress)
         answer = read_answer(ran.printed, agent.reply)

@@ -48,6 +48,7 @@ class Errand:
         seconds: How long it may take.
         cost: US dollars that it may cost; 0 says nothing.
         watch: Sees what it does to files; None where nobody does.
+        accepted: Rules that a person let it run without, as nothing enforces them.
     """
 
     agent: Agent
@@ -59,6 +60,7 @@ class Errand:
     seconds: float
     cost: float
     watch: Watch | None
+    accepted: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +145,7 @@ def _command(errand: Errand, level: Level) -> Command:
         stdin=b"" if takes_argument else errand.prompt.encode(),
         session=errand.session,
         watch=errand.watch,
+        accepted=errand.accepted,
         home={**_credentials(agent), **texts},
     )
 

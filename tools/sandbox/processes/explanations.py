@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
 
 from tools.sandbox.processes.confinement.allowed_hosts import PACKAGES, is_registry
 from tools.sandbox.processes.confinement.plan import VisiblePaths, is_beneath
@@ -91,7 +92,12 @@ class Explanations:
     find_hidden: Callable[[str], str]
 
     def of(
-        self, level: Level, exit_code: int, output: str, notes: Sequence[str] = ()
+        self,
+        level: Level,
+        exit_code: int,
+        output: str,
+        notes: Sequence[str] = (),
+        denied: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[str, ...]:
         """Returns what probably made a program fail; nothing for one that did not.
 
@@ -100,17 +106,29 @@ class Explanations:
             exit_code: As a shell has it.
             output: What it wrote.
             notes: What its result says already.
+            denied: Paths that rules deny to it, and the rule of each.
         """
         closed = explain_errors(output) if level is Level.BUBBLEWRAP else ()
         if exit_code == 0:  # git goes on where it could not write settings
             return closed
         ends = (line[:_LONGEST_LINE] for line in output[-LOOKED_AT:].splitlines())
         lines = [_SHELL.sub("", line) for line in ends]
-        found = dict.fromkeys((*closed, *self._found(level, exit_code, lines)))
+        ruled = dict.fromkeys(self._ruled(lines, denied))
+        found = ruled or dict.fromkeys((*closed, *self._found(level, exit_code, lines)))
         told = ["network"] if any("network" in note for note in notes) else []
         told += [_CLOSED_SAYS] if closed else []
         wanted = (each for each in found if not any(word in each for word in told))
         return tuple(islice(wanted, _MOST))
+
+    def _ruled(self, lines: Sequence[str], denied: Mapping[str, str]) -> Iterator[str]:
+        """Yields which rules have probably closed what the lines name."""
+        failed = [
+            line for line in lines for each in (_DENIED, _MISSING, _CLOSED) if each.search(line)
+        ]
+        for path, rule in denied.items():
+            name = path.removeprefix(f"{self.root}/")
+            if any(name in line or name.rpartition("/")[2] in line for line in failed):
+                yield f"{name} is closed to programs by the rule {rule!r} (settings)."
 
     def _found(self, level: Level, exit_code: int, lines: list[str]) -> Iterator[str]:
         yield from self._of_limits(exit_code, lines)

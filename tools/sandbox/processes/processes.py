@@ -20,6 +20,7 @@ from tools.core.errors import UnavailableError
 from tools.sandbox.files.openat import path_of
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.processes.confinement.bubblewrap import Bubblewrap
+from tools.sandbox.processes.confinement.denied_paths import DeniedPathFinder, DeniedPaths
 from tools.sandbox.processes.confinement.landlock import Landlock
 from tools.sandbox.processes.confinement.levels import LevelFinding, Levels
 from tools.sandbox.processes.confinement.network import Networks, Visit
@@ -45,6 +46,7 @@ from tools.sandbox.processes.temporary import PrivateDirectory
 from tools.sandbox.secrets.secrets import Secrets
 
 if TYPE_CHECKING:
+    from tools.policy.places import DeniedPlace
     from tools.sandbox.web.guard import AddressGuard
 
 __all__ = ["Processes", "inherited_variables"]
@@ -83,6 +85,8 @@ class Processes:
         data_dir: Its `quarantine` is where write-protected paths go that they make.
         guard: Makes the guard that checks the addresses of those hosts.
         secrets: What programs may be given; by default there is nothing.
+        denied: Gives what rules deny to programs now.
+        ruled: The root that those are about, where programs work in another; None for theirs.
 
     Attributes:
         secrets: The same.
@@ -104,6 +108,8 @@ class Processes:
         data_dir: Path,
         guard: Callable[[], AddressGuard],
         secrets: Secrets | None = None,
+        denied: Callable[[], tuple[DeniedPlace, ...]] = tuple,
+        ruled: Path | None = None,
     ) -> None:
         self.secrets = secrets or Secrets()
         self._root = os.path.realpath(root)
@@ -112,7 +118,11 @@ class Processes:
         self._sandbox = sandbox
         self._visible = find_visible_paths(readable)
         self._protected = ProtectedPathFinder(self._root, self._visible, protected, read_only)
-        self._protection = Protection(self._root, data_dir / "quarantine")
+        self._quarantine = data_dir / "quarantine"
+        self._protection = Protection(self._root, self._quarantine)
+        self._denied = DeniedPathFinder(
+            os.path.realpath(ruled or root), self._visible.readable, denied, is_own=ruled is None
+        )
         self._launcher = Launcher()
         self._networks = Networks(self._launcher, network, guard)
         search_path = self._environment.get("PATH", os.defpath)
@@ -156,6 +166,16 @@ class Processes:
         """Returns which levels work, and why the others do not; the best first."""
         return await self._levels.findings()
 
+    async def denied(self) -> DeniedPaths:
+        """Returns what rules deny to a program that is started now, and which are not enforced."""
+        if not self._denied.places():
+            return DeniedPaths()
+        try:
+            level = await self.level()
+        except UnavailableError:  # none is started
+            return DeniedPaths()
+        return await anyio.to_thread.run_sync(self._denied.find, level)
+
     async def start(self, command: Command) -> Program:
         """Starts a program; it runs when this returns.
 
@@ -164,6 +184,7 @@ class Processes:
 
         Raises:
             UnavailableError: There is no such program, or it cannot be confined as required.
+            PermissionDeniedError: A rule about paths is not enforced, and no person accepted that.
             ToolError: The directory that it starts in cannot be used.
         """
         confinement = await self._levels.choose()
@@ -183,7 +204,7 @@ class Processes:
         with ExitStack() as abandoned:
             abandoned.callback(visit.leave)
             values, given = await self.secrets.variables(command.secrets, confinement.level)
-            prepared, home = await anyio.to_thread.run_sync(
+            prepared, home, denied = await anyio.to_thread.run_sync(
                 self._prepare, command, confinement, visit, values
             )
             try:
@@ -193,8 +214,9 @@ class Processes:
                     await anyio.to_thread.run_sync(self._abandon, command, prepared.scratch, home)
                 raise
             abandoned.pop_all()
-        finish = partial(self._finish, command, home, visit)
+        finish = partial(self._finish, command, home, visit, denied)
         program = Program(process, confinement.level, given + visit.notes, finish)
+        program.closed = {**denied.hidden, **denied.read_only}
         self._programs = {each for each in self._programs if not each.has_ended} | {program}
         return program
 
@@ -206,7 +228,8 @@ class Processes:
             exit_code: As a shell has it.
             output: The end of what it wrote.
         """
-        return self._explanations.of(program.level, exit_code, output, program.notes)
+        closed, notes = program.closed, program.notes
+        return self._explanations.of(program.level, exit_code, output, notes, closed)
 
     def accepting(self, path: str, content: bytes) -> AbstractContextManager[None]:
         """Returns what is held while a write-protected file is written by a person's approval."""
@@ -228,7 +251,7 @@ class Processes:
         confinement: Confinement,
         visit: Visit,
         secrets: Mapping[str, str],
-    ) -> tuple[Prepared, PrivateHome]:
+    ) -> tuple[Prepared, PrivateHome, DeniedPaths]:
         """Makes all that a program needs, and takes a snapshot; called in threads."""
         with ExitStack() as undoing:
             write_protected = WriteProtected()
@@ -243,9 +266,14 @@ class Processes:
             undoing.callback(home.remove)
             own = {"scratch": scratch, "home": home.path}
             plan = self._plan(command, confinement, write_protected, secrets, **own, visit=visit)
+            denied = DeniedPaths()
+            if self._denied.is_own and self._denied.places():
+                denied = self._denied.find(confinement.level)
+                denied.check(command.accepted)
+                plan = denied.taken_from(plan)
             prepared = confinement.prepare(plan)
             undoing.pop_all()
-        return prepared, home
+        return prepared, home, denied
 
     def _begin(self, command: Command) -> WriteProtected:
         work = command.repositories
@@ -258,11 +286,13 @@ class Processes:
     def _abandon(self, command: Command, scratch: str, home: PrivateHome) -> None:
         """Undoes `_prepare` where nothing was started."""
         shutil.rmtree(scratch, ignore_errors=True)
-        self._cleaned_up(command, home)
+        self._cleaned_up(command, home, None)
 
-    def _ended(self, command: Command) -> tuple[str, ...]:
+    def _ended(self, command: Command, denied: DeniedPaths | None = None) -> tuple[str, ...]:
         """Undoes what was done to protected files, then has the rest seen; called in threads."""
         notes = self._protection.end()
+        if denied is not None and self._denied.places():
+            notes += tuple(self._denied.undo(denied, command.accepted, self._quarantine))
         return notes if command.watch is None else (*notes, *command.watch.end())
 
     def _plan(
@@ -310,7 +340,12 @@ class Processes:
         )
 
     async def _finish(
-        self, command: Command, home: PrivateHome, visit: Visit, reason: EndReason
+        self,
+        command: Command,
+        home: PrivateHome,
+        visit: Visit,
+        denied: DeniedPaths,
+        reason: EndReason,
     ) -> tuple[str, ...]:
         notes = visit.leave()
         if reason is EndReason.MEMORY:
@@ -321,15 +356,17 @@ class Processes:
             notes += ("It was ended: the machine had hardly any memory left.",)
         try:
             with anyio.CancelScope(shield=True):
-                notes += await anyio.to_thread.run_sync(self._cleaned_up, command, home)
+                notes += await anyio.to_thread.run_sync(self._cleaned_up, command, home, denied)
         finally:
             if command.writes:
                 self._occupancy.leave()
         return notes
 
-    def _cleaned_up(self, command: Command, home: PrivateHome) -> tuple[str, ...]:
+    def _cleaned_up(
+        self, command: Command, home: PrivateHome, denied: DeniedPaths | None
+    ) -> tuple[str, ...]:
         """Ends what is left of a program that has ended; returns what there is to say of it."""
-        notes = self._ended(command) if command.writes else ()
+        notes = self._ended(command, denied) if command.writes else ()
         return notes + home.remove()
 
     def _directory(self, cwd: str) -> str:
