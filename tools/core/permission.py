@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from tools.policy.places import PlaceRules
     from tools.policy.policy import Policy
     from tools.sandbox.files.sandbox import Sandbox
+    from tools.sandbox.processes.confinement.denied_paths import DeniedPaths
 
-__all__ = ["Permission", "Permissions", "containment_of", "unheld_by"]
+__all__ = ["Permission", "Permissions", "containment_of", "denied_to"]
 
 
 @dataclass(slots=True)
@@ -142,7 +143,8 @@ class Permissions:
         """
         await first_use(self, "_first_policy")
         contained = await containment_of(spec, self._machine)
-        unheld = await unheld_by(spec, self._machine)
+        denied = await denied_to(spec, self._machine)
+        unheld = {} if denied is None else denied.unheld
         call = _Judged(spec, arguments, sent, secrets, context, contained, shown, unheld)
         policy, decision = await self._judge(call, permission)
         # In a program's loop one answer stands for several calls.
@@ -303,10 +305,10 @@ async def containment_of(spec: ToolSpec, machine: Machine | None) -> Containment
     return Containment.CONFINED if await held.is_confined() else Containment.NONE
 
 
-async def unheld_by(spec: ToolSpec, machine: Machine | None) -> Mapping[str, str]:
-    """Returns the rules about paths that what a tool runs is not kept to, and why of each."""
+async def denied_to(spec: ToolSpec, machine: Machine | None) -> DeniedPaths | None:
+    """Returns what rules deny to the programs that a tool runs; None for one that runs none."""
     held = await _running(spec, machine)
-    return {} if held is None else (await held.denied()).unheld
+    return None if held is None else await held.denied()
 
 
 async def _running(spec: ToolSpec, machine: Machine | None) -> Confining | None:

@@ -125,10 +125,13 @@ class Explanations:
         failed = [
             line for line in lines for each in (_DENIED, _MISSING, _CLOSED) if each.search(line)
         ]
-        for path, rule in denied.items():
-            name = path.removeprefix(f"{self.root}/")
-            if any(name in line or name.rpartition("/")[2] in line for line in failed):
-                yield f"{name} is closed to programs by the rule {rule!r} (settings)."
+        names = {path.removeprefix(f"{self.root}/"): rule for path, rule in denied.items()}
+        for line in failed:
+            told = [name for name in names if name in line]
+            told = told or [name for name in names if name.rpartition("/")[2] in line]
+            if told:
+                name = max(told, key=len)
+                yield f"{name} is closed to programs by the rule {names[name]!r} (settings)."
 
     def _found(self, level: Level, exit_code: int, lines: list[str]) -> Iterator[str]:
         yield from self._of_limits(exit_code, lines)
@@ -202,8 +205,8 @@ class Explanations:
             words = _IN_ROOT.findall(line.replace(f"{self.root}/", ""))
             named = next((each for each in words if "/" in each or each.startswith(".")), "It")
             yield (
-                f"{named} {_CLOSED_SAYS}, by no setting: it is, or leads to, what other"
-                " programs obey."
+                f"{named} {_CLOSED_SAYS}: it is, or leads to, what other programs obey (by no"
+                " setting) or what a rule denies."
             )
 
     def _no_network(self, line: str) -> str:
