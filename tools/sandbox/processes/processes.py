@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -168,13 +168,10 @@ class Processes:
 
     async def denied(self) -> DeniedPaths:
         """Returns what rules deny to a program that is started now, and which are not enforced."""
-        if not self._denied.places():
-            return DeniedPaths()
-        try:
-            level = await self.level()
-        except UnavailableError:  # none is started
-            return DeniedPaths()
-        return await anyio.to_thread.run_sync(self._denied.find, level)
+        with suppress(UnavailableError):  # then none is started
+            if self._denied.places():
+                return await anyio.to_thread.run_sync(self._denied.find, await self.level())
+        return DeniedPaths()
 
     async def start(self, command: Command) -> Program:
         """Starts a program; it runs when this returns.
