@@ -181,8 +181,7 @@ class Processes:
 
         Raises:
             UnavailableError: There is no such program, or it cannot be confined as required.
-            PermissionDeniedError: A rule about paths is not enforced, and no person accepted that.
-            ToolError: The directory that it starts in cannot be used.
+            ToolError: Its directory cannot be used, or a rule about paths cannot be enforced.
         """
         confinement = await self._levels.choose()
         if not command.writes:
