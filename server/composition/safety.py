@@ -63,8 +63,7 @@ __all__ = [
     "warn_of_rules",
 ]
 
-Denied = Callable[[], tuple["DeniedPlace", ...]]
-"""Gives the places that the policy denies now; blocks where the policy has to be made."""
+Denied = Callable[[], tuple["DeniedPlace", ...]]  # what the policy denies now
 
 _logger = logging.getLogger("toolcrib")
 
@@ -260,10 +259,7 @@ def make_processes(
         read_only=read_only(settings),
         mode=wanted.sandbox,
         limits=_limits(settings),
-        environment={
-            **registries.variables,
-            **inherited_variables(environ, wanted.environment),
-        },
+        environment=dict(registries.variables) | inherited_variables(environ, wanted.environment),
         readable=wanted.readable,
         network=(*wanted.network, *registries.hosts),
         sandbox=make_sandbox(settings, settings.root),
@@ -285,7 +281,7 @@ def make_cells(settings: Settings, denied: Denied = tuple) -> Cells:
 
 
 def make_data_workers(
-    settings: Settings, environ: Mapping[str, str], denied: Denied = tuple
+    settings: Settings, environ: Mapping[str, str], denied: Denied
 ) -> DataWorkers:
     """What runs recipes, in processes that see nothing of the user's."""
     from tools.data.running.workers import PROGRAM, DataWorkers
