@@ -195,13 +195,22 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
     redaction = Redaction()
     sandbox = make_sandbox(settings, settings.root)
     functions = function_files(settings, os.environ, registry, sandbox.held)
+    policy = CurrentPolicy(settings, partial(make_policy, settings, registry))
     machine = make_machine(
         settings,
         os.environ,
         redaction,
         sandbox,
+        policy.denied_places,
         agents=lambda: make_agents(
-            settings, agents, os.environ, library, server, redaction, sandbox
+            settings,
+            agents,
+            os.environ,
+            library,
+            server,
+            redaction,
+            sandbox,
+            policy.denied_places,
         ),
         created=lambda: make_created(registry, library, machine),
     )
@@ -253,7 +262,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         sandbox=sandbox,
         history=history if settings.undo.enabled else None,
         permissions=Permissions(
-            CurrentPolicy(settings, partial(make_policy, settings, registry)),
+            policy,
             partial(make_approvals, settings, library, command),
             machine,
             partial(let_through, settings),

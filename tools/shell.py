@@ -192,6 +192,7 @@ async def bash(
         environment=env or {},
         watch=context.watch(in_background=run_in_background),
         session=_session(context),
+        accepted=context.accepted,
         repositories=None if env or run_in_background else repository_work(command),
         secrets=() if env else processes.secrets.of_line(command),
     )
@@ -348,6 +349,7 @@ async def execute_python_code(
             stdin=code.encode(),
             watch=context.watch(),
             session=_session(context),
+            accepted=context.accepted,
         ),
         seconds=timeout_seconds,
         report=context.report_progress,

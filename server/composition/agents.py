@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from storage.agent.delegations import Delegation
     from tools.agent.agents.agents import Agents, Place
     from tools.agent.agents.worktrees import Worktree, Worktrees
+    from tools.policy.places import DeniedPlace
     from tools.sandbox.files.sandbox import Sandbox
     from tools.sandbox.processes.processes import Processes
     from tools.sandbox.secrets.redaction import Redaction
@@ -63,6 +64,7 @@ def make_agents(  # noqa: PLR0913, PLR0917  # the composition root hands over ev
     server: Server[Any],
     redaction: Redaction,
     sandbox: Sandbox,
+    denied: Callable[[], tuple[DeniedPlace, ...]],
 ) -> Agents:
     """Makes what gives work to them.
 
@@ -74,6 +76,7 @@ def make_agents(  # noqa: PLR0913, PLR0917  # the composition root hands over ev
         server: What each of them is served.
         redaction: Takes their keys out of what is shown.
         sandbox: The files of the root.
+        denied: Gives what rules deny to programs now.
     """
     from storage.agent.delegations import Ceilings
     from tools.agent.agents.agents import Agents
@@ -97,6 +100,7 @@ def make_agents(  # noqa: PLR0913, PLR0917  # the composition root hands over ev
             environ,
             partial(make_secrets, settings, environ, redaction),
             sandbox,
+            denied,
         ),
         worktrees=partial(_worktrees, settings, search_path, sandbox),
         root=settings.root,
@@ -182,6 +186,7 @@ def _processes(
     environ: Mapping[str, str],
     secrets: Callable[[], Secrets],
     sandbox: Sandbox,
+    denied: Callable[[], tuple[DeniedPlace, ...]],
     place: Place,
 ) -> Processes:
     """What starts the program of one run, which reaches its own hosts and Toolcrib alone."""
@@ -202,7 +207,8 @@ def _processes(
             ),
         }
     )
-    return make_processes(own, environ, secrets, sandbox if place.root == settings.root else None)
+    files = sandbox if place.root == settings.root else None
+    return make_processes(own, environ, secrets, files, denied)
 
 
 def _worktrees(settings: Settings, search_path: str, sandbox: Sandbox) -> Worktrees:

@@ -14,6 +14,7 @@ from server.settings.settings import DEFAULT_SOURCE
 from server.settings_error import SettingsError
 
 if TYPE_CHECKING:
+    from tools.policy.places import DeniedPlace
     from tools.policy.policy import Policy
 
 __all__ = ["CurrentPolicy", "counting_file"]
@@ -65,6 +66,10 @@ class CurrentPolicy:
             self._seen = self._settled()
             self._take()
         return self._policy
+
+    def denied_places(self) -> tuple[DeniedPlace, ...]:
+        """The places that it denies to every tool and program; blocks like the policy."""
+        return self().denied_places
 
     def _take(self) -> None:
         """Takes over the policy of the file, or says why not."""

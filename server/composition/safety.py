@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from server.settings.safety import PolicySettings
     from tools.data.running.workers import DataWorkers
     from tools.functions.programs.cells import Cells
+    from tools.policy.places import DeniedPlace
     from tools.policy.policy import Policy
     from tools.policy.rules import Rule
     from tools.sandbox.history.history import History
@@ -64,6 +65,7 @@ __all__ = [
 
 _DESCRIPTORS = 4_096
 """That each process of a program may have open; builds need some thousands."""
+Denied = Callable[[], tuple["DeniedPlace", ...]]  # what the policy denies now
 
 _logger = logging.getLogger("toolcrib")
 
@@ -216,17 +218,18 @@ def make_machine(
     environ: Mapping[str, str],
     redaction: Redaction,
     sandbox: Sandbox | None = None,
+    denied: Denied = tuple,
     **parts: Callable[[], object],
 ) -> Machine:
     """Processes and the web, each made when it is first used; and what else it is to have."""
     secrets = partial(make_secrets, settings, environ, redaction)
     return Machine(
         **parts,
-        processes=partial(make_processes, settings, environ, secrets, sandbox),
+        processes=partial(make_processes, settings, environ, secrets, sandbox, denied),
         web=partial(_web, settings, secrets),
         search=partial(_search, settings),
-        cells=partial(make_cells, settings),
-        data=partial(make_data_workers, settings, environ),
+        cells=partial(make_cells, settings, denied),
+        data=partial(make_data_workers, settings, environ, denied),
     )
 
 
@@ -247,6 +250,7 @@ def make_processes(
     environ: Mapping[str, str],
     secrets: Callable[[], Secrets | None] = lambda: None,
     sandbox: Sandbox | None = None,
+    denied: Denied = tuple,
 ) -> Processes:
     """What starts programs, confined as the settings require, with the secrets that there are.
 
@@ -267,10 +271,7 @@ def make_processes(
         read_only=read_only(settings),
         mode=wanted.sandbox,
         limits=_limits(settings),
-        environment={
-            **registries.variables,
-            **inherited_variables(environ, wanted.environment),
-        },
+        environment=dict(registries.variables) | inherited_variables(environ, wanted.environment),
         readable=wanted.readable,
         network=(*wanted.network, *registries.hosts),
         sandbox=sandbox or make_sandbox(settings, settings.root),
@@ -278,19 +279,22 @@ def make_processes(
         data_dir=settings.data_dir,
         guard=partial(_guard, settings),
         secrets=secrets(),
+        denied=denied,
     )
 
 
-def make_cells(settings: Settings) -> Cells:
+def make_cells(settings: Settings, denied: Denied = tuple) -> Cells:
     """What runs what agents wrote, in processes that see nothing of the user's."""
     from tools.functions.programs.cells import Cells
     from tools.functions.programs.packages import find_packages
 
-    make = partial(_make_bare_processes, settings, find_packages(), _limits(settings))
+    make = partial(_make_bare_processes, settings, denied, find_packages(), _limits(settings))
     return Cells(make, _limits(settings).memory_bytes)
 
 
-def make_data_workers(settings: Settings, environ: Mapping[str, str]) -> DataWorkers:
+def make_data_workers(
+    settings: Settings, environ: Mapping[str, str], denied: Denied
+) -> DataWorkers:
     """What runs recipes, in processes that see nothing of the user's."""
     from tools.data.running.workers import PROGRAM, DataWorkers
 
@@ -308,13 +312,15 @@ def make_data_workers(settings: Settings, environ: Mapping[str, str]) -> DataWor
         own = settings.model_copy(
             update={"system": settings.system.model_copy(update={"sandbox": mode})}
         )
-        return _make_bare_processes(own, (*environment.readable(), PROGRAM.parent), limits, root)
+        return _make_bare_processes(
+            own, denied, (*environment.readable(), PROGRAM.parent), limits, root
+        )
 
     return DataWorkers(environment, data_checkpoints(settings), make)
 
 
 def _make_bare_processes(
-    settings: Settings, readable: Sequence[Path], limits: Limits, root: Path
+    settings: Settings, denied: Denied, readable: Sequence[Path], limits: Limits, root: Path
 ) -> Processes:
     """What starts programs whose root is a directory of the product's own."""
     from tools.sandbox.processes.processes import Processes
@@ -332,6 +338,8 @@ def _make_bare_processes(
         git_config=bytes,
         data_dir=settings.data_dir,
         guard=partial(_guard, settings),
+        denied=denied,
+        ruled=settings.root,
     )
 
 

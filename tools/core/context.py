@@ -121,6 +121,7 @@ class RequestContext(Asker):
         deadline: How long the tool may still take; None before it runs.
         loop: The program that this call, and once it runs those that it makes, are calls of; None
             where there is none.
+        accepted: Rules about paths that a person let its programs run without.
     """
 
     identity: Identity = field(default_factory=Identity)
@@ -150,6 +151,7 @@ class RequestContext(Asker):
     place: str = field(default="", kw_only=True)
     deadline: PausableDeadline | None = field(default=None, kw_only=True)
     loop: Loop | None = field(default=None, kw_only=True)
+    accepted: frozenset[str] = field(default=frozenset(), kw_only=True)
 
     @property
     def is_off_root(self) -> bool:
@@ -292,6 +294,7 @@ class RequestContext(Asker):
         reach: Callable[[str], bool] | None = None,
         history: CallHistory | None = None,
         call: Call | None = None,
+        accepted: frozenset[str] = frozenset(),
     ) -> RequestContext:
         """The same call with what its scope grants, but for the root to an agent in a worktree."""
         if self.is_off_root:
@@ -308,6 +311,7 @@ class RequestContext(Asker):
             _reach=reach,
             _history=history,
             _call=call,
+            accepted=accepted,
         )
 
     def running(self, tool: str, deadline: PausableDeadline, waiting: Waiting) -> RequestContext:

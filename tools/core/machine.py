@@ -13,6 +13,7 @@ from tools.core.errors import PermissionDeniedError, UnavailableError
 
 if TYPE_CHECKING:  # the processes of function files start without these
     from tools.functions.programs.last_programs import LastPrograms
+    from tools.sandbox.processes.confinement.denied_paths import DeniedPaths
     from tools.sandbox.processes.jobs import Jobs
     from tools.sandbox.processes.processes import Processes
     from tools.sandbox.search.search import FileSearch
@@ -39,6 +40,9 @@ class Confining(Closing, Protocol):
 
     async def is_offline(self) -> bool:
         """Returns whether every program that runs is confined, and reaches no host."""
+
+    async def denied(self) -> DeniedPaths:
+        """Returns what rules deny to a program that is started now, and which are not enforced."""
 
 
 def _no_agents() -> object:

@@ -330,6 +330,7 @@ class SandboxToolManager:
                     history=history,
                     call=nested,
                     calls=calls,
+                    accepted=permission.accepted,
                 )
 
     def _files(self, permission: Permission) -> Sandbox:

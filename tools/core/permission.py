@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from tools.policy.places import PlaceRules
     from tools.policy.policy import Policy
     from tools.sandbox.files.sandbox import Sandbox
+    from tools.sandbox.processes.confinement.denied_paths import DeniedPaths
 
-__all__ = ["Permission", "Permissions", "containment_of"]
+__all__ = ["Permission", "Permissions", "containment_of", "denied_to"]
 
 
 @dataclass(slots=True)
@@ -44,6 +45,7 @@ class Permission:
         passed_on: Whether it made another call, which is judged and written down itself.
         holds: Whether the policy that judged it is still that which holds.
         renew: Has it judged again, in the context that it runs in.
+        accepted: Rules about paths that a person let its programs run without.
     """
 
     decision: Decision | None = None
@@ -53,6 +55,7 @@ class Permission:
     passed_on: bool = False
     holds: Callable[[], bool] = lambda: True
     renew: Callable[[RequestContext], Awaitable[None]] | None = None
+    accepted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,7 @@ class _Judged:
         context: Whose call it is, and the way to the person.
         containment: How far what it runs is held back.
         shown: What a question shows in the place of the arguments; empty for these.
+        unheld: Rules about paths that its programs are not kept to, and why.
     """
 
     spec: ToolSpec
@@ -76,6 +80,7 @@ class _Judged:
     context: RequestContext
     containment: Containment
     shown: str
+    unheld: Mapping[str, str]
 
 
 class Permissions:
@@ -143,7 +148,9 @@ class Permissions:
         """
         await first_use(self, "_first_policy")
         contained = await containment_of(spec, self._machine)
-        call = _Judged(spec, arguments, sent, secrets, context, contained, shown)
+        denied = await denied_to(spec, self._machine)
+        unheld = {} if denied is None else denied.unheld
+        call = _Judged(spec, arguments, sent, secrets, context, contained, shown, unheld)
         await self._settle(call, permission, files)
 
     async def _settle(
@@ -166,6 +173,7 @@ class Permissions:
             if decision.verdict is Verdict.DENY:
                 permission.decision = decision
             self._check(spec, decision)
+            permission.accepted = frozenset(call.unheld)
         permission.holds = lambda: self._current_policy() is policy
         again = partial(self._settle, permission=permission, files=files)
         permission.renew = lambda running: again(replace(call, context=running))
@@ -192,6 +200,8 @@ class Permissions:
             grants = await anyio.to_thread.run_sync(self._approvals.grants, call.context.identity)
             if grants:
                 decision = judge(grants=grants)
+        if call.unheld:
+            decision = decision.asking(call.unheld)
         permission.decision = decision
         self._check(call.spec, decision)
         return policy, decision
@@ -284,7 +294,7 @@ class Permissions:
         shown = "\n".join(filter(None, [request, shown])) or "(no arguments)"
         # First, since some clients show a line or two of a question.
         reason = " ".join(filter(None, [lookalikes(shown), secrets.text(decision.reason)]))
-        grant = grant_for(policy, spec, arguments)
+        grant = "" if call.unheld else grant_for(policy, spec, arguments)
         offers = offers_for(policy, spec, arguments, decision, call.containment)
         return Question(
             tool=spec.name,
@@ -308,13 +318,27 @@ def _reaches(
 
 async def containment_of(spec: ToolSpec, machine: Machine | None) -> Containment:
     """How far what a tool runs is held back; only tools that run something are looked at."""
-    runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
-    if machine is None or not (runs or spec.in_cell):
+    held = await _running(spec, machine)
+    if held is None:
         return Containment.NONE
-    held: Confining = await first_use(machine, "cells" if spec.in_cell else "processes")
     if await held.is_offline():
         return Containment.OFFLINE
     return Containment.CONFINED if await held.is_confined() else Containment.NONE
+
+
+async def denied_to(spec: ToolSpec, machine: Machine | None) -> DeniedPaths | None:
+    """Returns what rules deny to the programs that a tool runs; None for one that runs none."""
+    held = await _running(spec, machine)
+    return None if held is None else await held.denied()
+
+
+async def _running(spec: ToolSpec, machine: Machine | None) -> Confining | None:
+    """What starts the programs of a tool; None for one that runs none."""
+    runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
+    if machine is None or not (runs or spec.in_cell):
+        return None
+    found: Confining = await first_use(machine, "cells" if spec.in_cell else "processes")
+    return found
 
 
 def _request(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:

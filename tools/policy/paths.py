@@ -76,6 +76,40 @@ class PathPattern:
             _matches(self.folded, [*map(folded, root), *parts], beneath=True) for root in self.roots
         )
 
+    @property
+    def is_absolute(self) -> bool:
+        """Whether it is written as an absolute path."""
+        return self.roots != ((),)
+
+    def begin(self) -> frozenset[int]:
+        """Returns how far it has come before a walk goes down; see `descend`."""
+        return self._reached({0})
+
+    def descend(self, reached: frozenset[int], name: str) -> frozenset[int]:
+        """Returns how far it comes where a walk goes down to a name, compared as in `covers`.
+
+        Args:
+            reached: How far it had come; nothing where it can cover nothing there.
+            name: The name.
+        """
+        found, called = set[int](), folded(name)
+        for at in reached - {len(self.folded)}:
+            wanted = self.folded[at]
+            if wanted is None or wanted.matches(called):
+                found.add(at if wanted is None else at + 1)
+        return self._reached(found)
+
+    def is_covering(self, reached: frozenset[int]) -> bool:
+        """Whether it covers what a walk has come to."""
+        return len(self.folded) in reached
+
+    def _reached(self, places: set[int]) -> frozenset[int]:
+        found = set(places)
+        for at in range(len(self.folded)):  # `**` also stands for no component
+            if at in found and self.folded[at] is ANY_DEPTH:
+                found.add(at + 1)
+        return frozenset(found)
+
 
 def first_component(path: str) -> tuple[str, ...]:
     """The first component as forgiving file systems compare it; nothing of the root itself."""

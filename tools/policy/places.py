@@ -2,18 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from tools.core.errors import PermissionDeniedError
+from tools.core.spec import Effect, SubjectKind, ToolSpec
 from tools.policy.calls import Call, reads_files, writes_files
 from tools.policy.matching import Index
 from tools.policy.paths import PathPattern, first_component
+from tools.policy.rules import Rule
 from tools.policy.verdict import TOOL, Decision, Verdict
 from tools.sandbox.files.protected_names import Name
 
-__all__ = ["ClosedPlaces", "JudgedPlaces", "PlaceRules", "closed_index"]
+__all__ = [
+    "ClosedPlaces",
+    "DeniedPlace",
+    "JudgedPlaces",
+    "PlaceRules",
+    "closed_index",
+    "find_denied",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class DeniedPlace:
+    """What a rule denies to every tool, and to programs.
+
+    Attributes:
+        rule: The rule, as it is written.
+        pattern: The paths.
+        effects: What is denied there: `READ`, `WRITE` or both.
+    """
+
+    rule: str
+    pattern: PathPattern
+    effects: tuple[Effect, ...]
+
+
+def find_denied(
+    rules: Iterable[Rule], roots: tuple[str, ...], find: Callable[[str], ToolSpec | None]
+) -> Iterator[DeniedPlace]:
+    """Yields the places that rules deny whichever tool or program would open them.
+
+    Args:
+        rules: The rules that deny.
+        roots: The root, absolute, in each of its spellings.
+        find: Gives the tool of a name.
+    """
+    for rule in rules:
+        effects = _closed_effects(rule, find)
+        if effects:
+            with contextlib.suppress(ValueError):  # then it counts for its own tool alone
+                pattern = PathPattern.parse(rule.specifier, roots)
+                yield DeniedPlace(rule.text, pattern, effects)
+
+
+def _closed_effects(rule: Rule, find: Callable[[str], ToolSpec | None]) -> tuple[Effect, ...]:
+    """To which effects a rule that denies closes a place; none where it is about no place."""
+    if rule.arguments is not None or not rule.specifier:
+        return ()
+    selector = rule.selector
+    if selector.place_effect is not None:
+        return (selector.place_effect,)
+    if selector.name:
+        spec = find(selector.name)
+        if spec is None or spec.subject is None or spec.subject.kind is not SubjectKind.PATH:
+            return ()
+        return (Effect.WRITE if writes_files(spec) else Effect.READ,)
+    named = tuple(each for each in (Effect.READ, Effect.WRITE) if each in selector.effects)
+    return named or (Effect.READ, Effect.WRITE)
 
 
 def closed_index(rules: Sequence[tuple[str, PathPattern]]) -> Index[tuple[str, PathPattern]]:

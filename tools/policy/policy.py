@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.core.spec import Confirmation, Effect, SubjectKind, ToolScope, ToolSpec
-from tools.policy.calls import Call, writes_files
+from tools.policy.calls import Call
 from tools.policy.forms import PathForm
 from tools.policy.matching import (
     NO_COMMAND_RULES,
@@ -24,8 +23,14 @@ from tools.policy.matching import (
 )
 from tools.policy.obeyed import names_them, obeyed_names, unless_denied
 from tools.policy.opened import LineFiles
-from tools.policy.paths import PathPattern
-from tools.policy.places import ClosedPlaces, JudgedPlaces, PlaceRules, closed_index
+from tools.policy.places import (
+    ClosedPlaces,
+    DeniedPlace,
+    JudgedPlaces,
+    PlaceRules,
+    closed_index,
+    find_denied,
+)
 from tools.policy.profiles import ASKING_TO_DELETE, PROFILES, using_secret
 from tools.policy.rules import Rule
 from tools.policy.shell.command_match import Match
@@ -169,6 +174,12 @@ class Policy:
     def roots(self) -> tuple[str, ...]:
         """The root, absolute, in each of its spellings; none where there is no root."""
         return self._roots
+
+    @property
+    def denied_places(self) -> tuple[DeniedPlace, ...]:
+        """The places that rules deny, whichever tool or program would open them."""
+        rules = self.rules[Verdict.DENY]
+        return tuple(find_denied(rules, self._roots, self._find)) if rules else ()
 
     def allowing(self, rules: Sequence[str]) -> Policy:
         """The same policy with more rules of the settings that allow.
@@ -330,35 +341,14 @@ class Policy:
         """The places that are denied to every tool."""
         if spec.scope is ToolScope.MCP:
             return None
-        found: dict[Effect, list[tuple[str, PathPattern]]] = {Effect.READ: [], Effect.WRITE: []}
-        for rule in self.rules[Verdict.DENY]:
-            for effect in self._closes(rule):
-                with contextlib.suppress(ValueError):  # then it counts for its own tool alone
-                    pattern = PathPattern.parse(rule.specifier, self._roots)
-                    found[effect].append((rule.text, pattern))
-        if not any(found.values()):
+        denied = self.denied_places
+        if not denied:
             return None
-        return ClosedPlaces(
-            closed_index(found[Effect.READ]),
-            closed_index(found[Effect.WRITE]),
-            spec.name,
-            reads=Effect.READ in spec.effects,
+        to_reads, to_writes = (
+            closed_index([(each.rule, each.pattern) for each in denied if effect in each.effects])
+            for effect in (Effect.READ, Effect.WRITE)
         )
-
-    def _closes(self, rule: Rule) -> tuple[Effect, ...]:
-        """To which effects a rule that denies closes a place; none where it is about no place."""
-        if rule.arguments is not None or not rule.specifier:
-            return ()
-        selector = rule.selector
-        if selector.place_effect is not None:
-            return (selector.place_effect,)
-        if selector.name:
-            spec = self._find(selector.name)
-            if spec is None or spec.subject is None or spec.subject.kind is not SubjectKind.PATH:
-                return ()
-            return (Effect.WRITE if writes_files(spec) else Effect.READ,)
-        named = tuple(each for each in (Effect.READ, Effect.WRITE) if each in selector.effects)
-        return named or (Effect.READ, Effect.WRITE)
+        return ClosedPlaces(to_reads, to_writes, spec.name, reads=Effect.READ in spec.effects)
 
 
 def _allowed(rules: Sequence[Fitted], call: Call, source: str) -> Decision | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING
@@ -51,3 +52,18 @@ class Decision:
     reason: str
     parts: tuple[str, ...] = ()
     uncovered: tuple[tuple[Word, ...], ...] = ()
+
+    def asking(self, unheld: Mapping[str, str]) -> Decision:
+        """Returns this of a call whose programs are not kept to rules, of which a person is asked.
+
+        Args:
+            unheld: Those rules, and why they are not enforced.
+        """
+        if not unheld or self.verdict is Verdict.DENY:
+            return self
+        said = (
+            f"The rule {rule!r} is not enforced for programs, as {why}."
+            for rule, why in unheld.items()
+        )
+        reason = " ".join((*said, *([self.reason] if self.verdict is Verdict.ASK else [])))
+        return Decision(Verdict.ASK, next(iter(unheld)), "settings", reason, self.parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from server.cli.checks.findings import Finding
 if TYPE_CHECKING:
     from server.settings import Settings
     from server.settings.index import EmbedderSettings
+    from tools.policy.policy import Policy
     from tools.sandbox.processes.confinement.levels import LevelFinding
 
 __all__ = ["chroma", "confinement", "cross_encoder", "data_juicer", "embedder", "functions"]
@@ -42,7 +44,22 @@ def functions(settings: Settings) -> str:
 
 
 def confinement(settings: Settings) -> Finding:
-    """Tries every level of confinement."""
+    """Tries every level of confinement, and finds the rules about paths that none enforces."""
+    found = _level(settings)
+    if not settings.policy.deny:
+        return found
+    import anyio
+
+    from server.cli.opened import tools_of
+    from server.composition.safety import make_policy
+
+    policy = make_policy(settings, tools_of(settings), settings.policy)
+    unheld = anyio.run(_unheld, settings, policy)
+    said = (f"not enforced for programs: the rule {rule!r}, as {unheld[rule]}" for rule in unheld)
+    return replace(found, detail="; ".join((found.detail, *said)))
+
+
+def _level(settings: Settings) -> Finding:
     import anyio
 
     from tools.sandbox.processes.models import SandboxMode
@@ -144,6 +161,16 @@ async def _findings(settings: Settings) -> list[LevelFinding]:
     processes = make_processes(settings, os.environ)
     try:
         return await processes.findings()
+    finally:
+        await processes.aclose()
+
+
+async def _unheld(settings: Settings, policy: Policy) -> dict[str, str]:
+    from server.composition.safety import make_processes
+
+    processes = make_processes(settings, os.environ, denied=lambda: policy.denied_places)
+    try:
+        return (await processes.denied()).unheld
     finally:
         await processes.aclose()
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tools.core.registry import ToolRegistry
     from tools.core.spec import ToolSpec
     from tools.policy.policy import Policy
+    from tools.sandbox.processes.confinement.denied_paths import DeniedPaths
 
 __all__ = ["policy"]
 
@@ -88,9 +89,11 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
     for warning in _warnings(made, registry):
         echo(f"Warning: {warning}", err=True)
     if action is Action.TEST:
-        shown = _tested(made, registry, tool, arguments, partial(_containment, settings, confined))
+        look = partial(_look, settings, made, confined)
+        shown = _tested(made, registry, tool, arguments, look)
     else:
-        shown = _rules(made, settings)
+        _, denied = _look(settings, made, None, registry.find("bash"))
+        shown = {**_rules(made, settings), **_denied(denied)}
     if as_json:
         print_json(shown)
     else:
@@ -102,7 +105,7 @@ def _tested(
     registry: ToolRegistry,
     tool: str | None,
     arguments: str,
-    find_containment: Callable[[ToolSpec], Containment],
+    look: Callable[[ToolSpec], tuple[Containment, DeniedPaths | None]],
 ) -> dict[str, Any]:
     """What the policy says of a call."""
     if tool is None:
@@ -120,8 +123,9 @@ def _tested(
         )
     spec = registry.find(tool)
     checked = spec.validate(given)
-    containment = find_containment(spec)
+    containment, denied = look(spec)
     decision = made.judge(spec, checked, containment=containment)
+    decision = decision.asking({} if denied is None else denied.unheld)
     return {
         "tool": spec.name,
         "verdict": decision.verdict,
@@ -131,30 +135,48 @@ def _tested(
         "parts": list(decision.parts),
         **(
             _answers(made, spec, checked, decision, containment)
-            if decision.verdict is Verdict.ASK
+            if decision.verdict is Verdict.ASK and not (denied and denied.unheld)
             else {}
         ),
+        **_denied(denied),
     }
 
 
-def _containment(settings: Settings, confined: bool | None, spec: ToolSpec) -> Containment:
-    """How far what a tool runs is held back: as somebody supposes, or as a real one is."""
+def _look(
+    settings: Settings, made: Policy, confined: bool | None, spec: ToolSpec
+) -> tuple[Containment, DeniedPaths | None]:
+    """How far what a tool runs is held back, and what rules deny to it: supposed, or real."""
     if confined is None:
-        return anyio.run(_real_containment, settings, spec)
+        return anyio.run(_look_for_real, settings, made, spec)
     if not confined:
-        return Containment.NONE
+        return Containment.NONE, None
     reaches = settings.system.network and not spec.in_cell
-    return Containment.CONFINED if reaches else Containment.OFFLINE
+    return Containment.CONFINED if reaches else Containment.OFFLINE, None
 
 
-async def _real_containment(settings: Settings, spec: ToolSpec) -> Containment:
+async def _look_for_real(
+    settings: Settings, made: Policy, spec: ToolSpec
+) -> tuple[Containment, DeniedPaths | None]:
     from server.composition.safety import make_machine
-    from tools.core.permission import containment_of
+    from tools.core.permission import containment_of, denied_to
     from tools.sandbox.secrets.redaction import Redaction
 
-    machine = make_machine(settings, os.environ, Redaction())
+    machine = make_machine(settings, os.environ, Redaction(), denied=lambda: made.denied_places)
     async with machine.running():
-        return await containment_of(spec, machine)
+        return await containment_of(spec, machine), await denied_to(spec, machine)
+
+
+def _denied(denied: DeniedPaths | None) -> dict[str, Any]:
+    """What rules deny to programs on this machine, and which of them are not enforced."""
+    if denied is None:
+        return {}
+    return {
+        "programs": {
+            "hidden": denied.hidden,
+            "read_only": denied.read_only,
+            "not_enforced": denied.unheld,
+        }
+    }
 
 
 def _answers(
@@ -221,9 +243,19 @@ def _lines(shown: Mapping[str, Any]) -> Iterator[str]:
             yield f"an approval may be remembered as: {shown['grant']}"
         for offer in shown.get("offers", ()):
             yield f"it would be allowed by: {', '.join(offer)}"
+        yield from _program_lines(shown)
         return
     yield f"Profile {shown['profile']}, root {shown['root']}. Deny beats ask beats allow; a rule"
     yield "of the settings beats the profile, of which the first rule that fits decides."
     for each in shown["rules"]:
         reason = f"  {each['reason']}" if "reason" in each else ""
         yield f"{each['verdict']:<6} {each['rule']}  ({each['source']}){reason}"
+    yield from _program_lines(shown)
+
+
+def _program_lines(shown: Mapping[str, Any]) -> Iterator[str]:
+    programs = shown.get("programs", {})
+    for kind, said in (("hidden", "hidden from programs"), ("read_only", "read-only to programs")):
+        yield from (f"{said}: {path} ({rule})" for path, rule in programs.get(kind, {}).items())
+    for rule, why in programs.get("not_enforced", {}).items():
+        yield f"not enforced for programs: {rule}, as {why}; they ask each time"

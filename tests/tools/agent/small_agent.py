@@ -55,6 +55,13 @@ def write(path: str) -> str:
     return "written"
 
 
+def read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        return f"failed: {error.strerror}"
+
+
 def linger(mark: str) -> str:
     closed = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     subprocess.Popen([*SLEEP, mark], start_new_session=True, **closed)  # type: ignore[call-overload]  # of the very same kind
@@ -102,6 +109,7 @@ VERBS: dict[str, Callable[[str], str]] = {
     "list": lambda _rest: asyncio.run(call("")),
     "forge": forge,
     "write": write,
+    "read": read,
     "linger": linger,
     "hang": hang,
     "flood": flood,

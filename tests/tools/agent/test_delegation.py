@@ -388,6 +388,33 @@ async def test_an_agent_works_in_a_worktree_which_stays_where_it_changed_somethi
     assert "write_file" not in names.split()  # which would write to the root
 
 
+@pytest.mark.boundary
+async def test_a_denied_path_is_hidden_from_agents_in_the_root_and_in_worktrees(
+    open_crib: Open, repository: Path
+) -> None:
+    (repository / "secrets").mkdir()
+    (repository / "secrets" / "key").write_text("the key\n")
+    (repository / ".env").write_text("the key\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "second")
+    agents = {"small": small(), "apart": small(worktree=True), "free": small(sandbox="off")}
+    deny = ("read(secrets/**)", f"read({repository}/.env)")
+    async with open_crib(agents=agents, policy__deny=deny, **ALLOWED) as crib:
+        for name in ("small", "apart"):
+            for path in ("secrets/key", ".env"):
+                assert await answer(crib, f"read {path}", name) == "failed: Permission denied"
+            report = await delegated(crib, "read kept.txt", name)
+            assert (report["answer"], report.get("worktree")) == ("kept\n", None)
+        done = await crib.app.manager.execute(
+            "delegate_to_agent",
+            {"target_agent": "free", "subtask": "read secrets/key"},
+            crib.app.context,
+        )
+    assert done.is_error
+    assert f"the rule 'read({repository}/.env)' (settings) is not enforced" in done.text
+    assert "the key" not in done.text
+
+
 async def test_a_repository_that_an_agent_makes_runs_nothing_outside_of_its_confinement(
     open_crib: Open, repository: Path, tmp_path: Path
 ) -> None:

@@ -258,6 +258,7 @@ class Agents:
                 watch=context.watch() if worktree is None else None,
                 log=log_of(self._library, begun),
                 place="" if inside is None else str(inside.path),
+                accepted=context.accepted,
             )
             ran = await run_program(processes, errand, context.report_progress)
         answer = read_answer(ran.printed, agent.reply)

@@ -50,6 +50,7 @@ class Errand:
         watch: Sees what it does to files; None where nobody does.
         log: Where what it writes as errors is kept until it has ended.
         place: Its worktree; empty for none.
+        accepted: Rules that a person let it run without, as nothing enforces them.
     """
 
     agent: Agent
@@ -62,6 +63,7 @@ class Errand:
     cost: float
     watch: Watch | None
     log: Path
+    accepted: frozenset[str]
     place: str = ""
 
 
@@ -155,6 +157,7 @@ def _command(errand: Errand, level: Level) -> Command:
         stdin=b"" if takes_argument else errand.prompt.encode(),
         session=errand.session,
         watch=errand.watch,
+        accepted=errand.accepted,
         home={**_credentials(agent), **texts},
     )
 

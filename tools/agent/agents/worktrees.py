@@ -48,11 +48,13 @@ set -e
 export GIT_INDEX_FILE="$TMPDIR/index" GIT_OBJECT_DIRECTORY="$TMPDIR/objects"
 mkdir -p "$GIT_OBJECT_DIRECTORY"
 git read-tree "$BASE"
+find . -type c -exec git update-index --skip-worktree -- {} \\; 2>/dev/null
 git add --all
 git diff --cached --no-ext-diff --no-textconv --no-color "$BASE"
 git ls-files --others --ignored --exclude-standard --directory | sed 's/^/# ignored: /' | head -n 20
 """
-"""Every difference to the base, new files too, without writing to the repository."""
+"""Every difference to the base, new files too, without writing to the repository. Devices are what
+a rule hides: as the base has them."""
 
 
 @dataclass(slots=True)

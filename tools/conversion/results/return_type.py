@@ -24,7 +24,7 @@ from pydantic_core import CoreSchema, PydanticSerializationError, core_schema
 from tools.conversion.callables.annotations import bare, is_library, with_arguments
 from tools.conversion.callables.signature import NOTHING
 from tools.conversion.results.arrays import is_foreign, schema_of
-from tools.conversion.results.attachments import NOTE, is_attachment, protocol_result
+from tools.conversion.results.attachments import NOTE, is_attachment
 from tools.conversion.results.jsonable import is_mute, to_jsonable
 from tools.conversion.schemas.generator import SchemaGenerator
 from tools.conversion.schemas.simple import simple_schema

@@ -216,6 +216,8 @@ class DataWorkers:
         if free not in self._processes:
             root = Path(cast("PrivateDirectory", self._root).path)
             self._processes[free] = self._make(root, free)
+        if free:  # it reaches what rules deny to programs, and runs for this call alone
+            (await self._processes[free].denied()).check()
         python = str(self.environment.python())
         command = Command(
             argv=(python, "-s", "-E", "-c", _START.format(free), str(PROGRAM.parent)),

@@ -25,6 +25,7 @@ from tools.functions.workers.background import Background
 from tools.functions.workers.messages import Load
 from tools.functions.workers.output_log import OutputLog
 from tools.functions.workers.worker import Sink, Worker, WorkerEndedError
+from tools.sandbox.processes.confinement.denied_paths import DeniedPaths
 from tools.sandbox.processes.models import Command
 from tools.sandbox.processes.processes import Processes
 from tools.sandbox.processes.temporary import PrivateDirectory
@@ -68,6 +69,10 @@ class Cells:
     async def is_offline(self) -> bool:
         """Returns whether every one that runs is confined, and reaches no host."""
         return await self._processes.is_offline()
+
+    async def denied(self) -> DeniedPaths:
+        """Returns which rules about paths are not enforced for them."""
+        return await self._processes.denied()
 
     async def take(self, load: Load, output: Sink | None = None) -> Worker:
         """Returns a worker that has loaded a program or functions; close it with `aclose`.

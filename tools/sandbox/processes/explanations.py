@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
 
 from tools.sandbox.processes.confinement.allowed_hosts import PACKAGES, is_registry
 from tools.sandbox.processes.confinement.plan import VisiblePaths, is_beneath
@@ -91,7 +92,12 @@ class Explanations:
     find_hidden: Callable[[str], str]
 
     def of(
-        self, level: Level, exit_code: int, output: str, notes: Sequence[str] = ()
+        self,
+        level: Level,
+        exit_code: int,
+        output: str,
+        notes: Sequence[str] = (),
+        denied: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[str, ...]:
         """Returns what probably made a program fail; nothing for one that did not.
 
@@ -100,17 +106,32 @@ class Explanations:
             exit_code: As a shell has it.
             output: What it wrote.
             notes: What its result says already.
+            denied: Paths that rules deny to it, and the rule of each.
         """
         closed = explain_errors(output) if level is Level.BUBBLEWRAP else ()
         if exit_code == 0:  # git goes on where it could not write settings
             return closed
         ends = (line[:_LONGEST_LINE] for line in output[-LOOKED_AT:].splitlines())
         lines = [_SHELL.sub("", line) for line in ends]
-        found = dict.fromkeys((*closed, *self._found(level, exit_code, lines)))
+        ruled = dict.fromkeys(self._ruled(lines, denied))
+        found = ruled or dict.fromkeys((*closed, *self._found(level, exit_code, lines)))
         told = ["network"] if any("network" in note for note in notes) else []
         told += [_CLOSED_SAYS] if closed else []
         wanted = (each for each in found if not any(word in each for word in told))
         return tuple(islice(wanted, _MOST))
+
+    def _ruled(self, lines: Sequence[str], denied: Mapping[str, str]) -> Iterator[str]:
+        """Yields which rules have probably closed what the lines name."""
+        failed = [
+            line for line in lines for each in (_DENIED, _MISSING, _CLOSED) if each.search(line)
+        ]
+        names = {path.removeprefix(f"{self.root}/"): rule for path, rule in denied.items()}
+        for line in failed:
+            told = [name for name in names if name in line]
+            told = told or [name for name in names if name.rpartition("/")[2] in line]
+            if told:
+                name = max(told, key=len)
+                yield f"{name} is closed to programs by the rule {names[name]!r} (settings)."
 
     def _found(self, level: Level, exit_code: int, lines: list[str]) -> Iterator[str]:
         yield from self._of_limits(exit_code, lines)
@@ -184,8 +205,8 @@ class Explanations:
             words = _IN_ROOT.findall(line.replace(f"{self.root}/", ""))
             named = next((each for each in words if "/" in each or each.startswith(".")), "It")
             yield (
-                f"{named} {_CLOSED_SAYS}, by no setting: it is, or leads to, what other"
-                " programs obey."
+                f"{named} {_CLOSED_SAYS}: it is, or leads to, what other programs obey (by no"
+                " setting) or what a rule denies."
             )
 
     def _no_network(self, line: str) -> str:

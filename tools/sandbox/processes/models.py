@@ -104,6 +104,7 @@ class Command:
         repositories: What it does to repositories, for which it runs alone; None where it may run
             anything.
         home: Files that its private home has from the start, by their paths in it.
+        accepted: Rules that a person let it run without, as nothing here enforces them.
     """
 
     argv: tuple[str, ...]
@@ -117,6 +118,7 @@ class Command:
     secrets: tuple[Secret, ...] = ()
     repositories: RepositoryWork | None = None
     home: Mapping[str, bytes] = field(default_factory=dict)
+    accepted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

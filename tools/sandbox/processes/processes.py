@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from tools.core.errors import UnavailableError
 from tools.sandbox.files.openat import path_of
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.processes.confinement.bubblewrap import Bubblewrap
+from tools.sandbox.processes.confinement.denied_paths import DeniedPathFinder, DeniedPaths
 from tools.sandbox.processes.confinement.landlock import Landlock
 from tools.sandbox.processes.confinement.levels import LevelFinding, Levels
 from tools.sandbox.processes.confinement.network import Networks, Visit
@@ -46,6 +47,7 @@ from tools.sandbox.processes.temporary import PrivateDirectory
 from tools.sandbox.secrets.secrets import Secrets
 
 if TYPE_CHECKING:
+    from tools.policy.places import DeniedPlace
     from tools.sandbox.web.guard import AddressGuard
 
 __all__ = ["Processes", "inherited_variables"]
@@ -84,6 +86,8 @@ class Processes:
         data_dir: Its `quarantine` is where write-protected paths go that they make.
         guard: Makes the guard that checks the addresses of those hosts.
         secrets: What programs may be given; by default there is nothing.
+        denied: Gives what rules deny to programs now.
+        ruled: The root that those are about, where programs work in another; None for theirs.
 
     Attributes:
         secrets: The same.
@@ -105,6 +109,8 @@ class Processes:
         data_dir: Path,
         guard: Callable[[], AddressGuard],
         secrets: Secrets | None = None,
+        denied: Callable[[], tuple[DeniedPlace, ...]] = tuple,
+        ruled: Path | None = None,
     ) -> None:
         self.secrets = secrets or Secrets()
         self._root = os.path.realpath(root)
@@ -113,7 +119,11 @@ class Processes:
         self._sandbox = sandbox
         self._visible = find_visible_paths(readable)
         self._protected = ProtectedPathFinder(self._root, self._visible, protected, read_only)
-        self._protection = Protection(self._root, data_dir / "quarantine", sandbox.held)
+        self._quarantine = data_dir / "quarantine"
+        self._protection = Protection(self._root, self._quarantine, sandbox.held)
+        self._denied = DeniedPathFinder(
+            os.path.realpath(ruled or root), self._visible.readable, denied, is_own=ruled is None
+        )
         self._launcher = Launcher()
         self._networks = Networks(self._launcher, network, guard)
         search_path = self._environment.get("PATH", os.defpath)
@@ -157,6 +167,13 @@ class Processes:
         """Returns which levels work, and why the others do not; the best first."""
         return await self._levels.findings()
 
+    async def denied(self) -> DeniedPaths:
+        """Returns what rules deny to a program that is started now, and which are not enforced."""
+        with suppress(UnavailableError):  # then none is started
+            if self._denied.places():
+                return await anyio.to_thread.run_sync(self._denied.find, await self.level())
+        return DeniedPaths()
+
     async def start(self, command: Command) -> Program:
         """Starts a program; it runs when this returns.
 
@@ -165,7 +182,7 @@ class Processes:
 
         Raises:
             UnavailableError: There is no such program, or it cannot be confined as required.
-            ToolError: The directory that it starts in cannot be used.
+            ToolError: Its directory cannot be used, or a rule about paths cannot be enforced.
         """
         confinement = await self._levels.choose()
         if not command.writes:
@@ -184,7 +201,7 @@ class Processes:
         with ExitStack() as abandoned:
             abandoned.callback(visit.leave)
             values, given = await self.secrets.variables(command.secrets, confinement.level)
-            prepared, home = await anyio.to_thread.run_sync(
+            prepared, home, denied = await anyio.to_thread.run_sync(
                 self._prepare, command, confinement, visit, values
             )
             try:
@@ -194,8 +211,9 @@ class Processes:
                     await anyio.to_thread.run_sync(self._abandon, command, prepared.scratch, home)
                 raise
             abandoned.pop_all()
-        finish = partial(self._finish, command, home, visit)
+        finish = partial(self._finish, command, home, visit, denied)
         program = Program(process, confinement.level, given + visit.notes, finish)
+        program.closed = {**denied.hidden, **denied.read_only}
         self._programs = {each for each in self._programs if not each.has_ended} | {program}
         return program
 
@@ -207,7 +225,8 @@ class Processes:
             exit_code: As a shell has it.
             output: The end of what it wrote.
         """
-        return self._explanations.of(program.level, exit_code, output, program.notes)
+        closed, notes = program.closed, program.notes
+        return self._explanations.of(program.level, exit_code, output, notes, closed)
 
     def accepting(self, path: str, content: bytes) -> AbstractContextManager[None]:
         """Returns what is held while a write-protected file is written by a person's approval."""
@@ -229,7 +248,7 @@ class Processes:
         confinement: Confinement,
         visit: Visit,
         secrets: Mapping[str, str],
-    ) -> tuple[Prepared, PrivateHome]:
+    ) -> tuple[Prepared, PrivateHome, DeniedPaths]:
         """Makes all that a program needs, and takes a snapshot; called in threads."""
         with ExitStack() as undoing:
             write_protected = WriteProtected()
@@ -244,9 +263,14 @@ class Processes:
             undoing.callback(home.remove)
             own = {"scratch": scratch, "home": home.path}
             plan = self._plan(command, confinement, write_protected, secrets, **own, visit=visit)
+            denied = DeniedPaths()
+            if self._denied.is_own and self._denied.places():
+                denied = self._denied.find(confinement.level)
+                denied.check(command.accepted)
+                plan = denied.taken_from(plan)
             prepared = confinement.prepare(plan)
             undoing.pop_all()
-        return prepared, home
+        return prepared, home, denied
 
     def _begin(self, command: Command) -> WriteProtected:
         work = command.repositories
@@ -259,11 +283,13 @@ class Processes:
     def _abandon(self, command: Command, scratch: str, home: PrivateHome) -> None:
         """Undoes `_prepare` where nothing was started."""
         shutil.rmtree(scratch, ignore_errors=True)
-        self._cleaned_up(command, home)
+        self._cleaned_up(command, home, None)
 
-    def _ended(self, command: Command) -> tuple[str, ...]:
+    def _ended(self, command: Command, denied: DeniedPaths | None = None) -> tuple[str, ...]:
         """Undoes what was done to protected files, then has the rest seen; called in threads."""
         notes = self._protection.end()
+        if denied is not None and self._denied.places():
+            notes += tuple(self._denied.undo(denied, command.accepted, self._quarantine))
         return notes if command.watch is None else (*notes, *command.watch.end())
 
     def _plan(
@@ -312,7 +338,12 @@ class Processes:
         )
 
     async def _finish(
-        self, command: Command, home: PrivateHome, visit: Visit, reason: EndReason
+        self,
+        command: Command,
+        home: PrivateHome,
+        visit: Visit,
+        denied: DeniedPaths,
+        reason: EndReason,
     ) -> tuple[str, ...]:
         notes = visit.leave()
         if reason is EndReason.MEMORY:
@@ -327,15 +358,17 @@ class Processes:
             notes += ("It was ended: the machine had hardly any memory left.",)
         try:
             with anyio.CancelScope(shield=True):
-                notes += await anyio.to_thread.run_sync(self._cleaned_up, command, home)
+                notes += await anyio.to_thread.run_sync(self._cleaned_up, command, home, denied)
         finally:
             if command.writes:
                 self._occupancy.leave()
         return notes
 
-    def _cleaned_up(self, command: Command, home: PrivateHome) -> tuple[str, ...]:
+    def _cleaned_up(
+        self, command: Command, home: PrivateHome, denied: DeniedPaths | None
+    ) -> tuple[str, ...]:
         """Ends what is left of a program that has ended; returns what there is to say of it."""
-        notes = self._ended(command) if command.writes else ()
+        notes = self._ended(command, denied) if command.writes else ()
         return notes + home.remove()
 
     def _directory(self, cwd: str) -> str:

@@ -134,13 +134,13 @@ class Bubblewrap(Confinement):
         view = list(_view(plan, self._etc))
         argv = list(plan.argv)
         files = [_filter()]
-        if plan.write_protected:
+        if plan.write_protected or plan.hidden:
             # To map itself once more, root needs one capability (user_namespaces(7)).
             view += ["--cap-drop", "ALL"]
             view += ["--cap-add", "CAP_SETFCAP"] if os.geteuid() == 0 else []
             view += ["--clearenv", "--setenv", "PATH", os.defpath]
             argv = [*self._run(_INNER), *argv]
-            files += [_packed(view), _packed([*_write_protecting(plan), *innermost])]
+            files += [_packed(view), _packed([*_write_protecting(plan, self._etc), *innermost])]
         else:
             files += [_packed([*view, *innermost])]
         return Prepared(
@@ -213,13 +213,20 @@ def _hiding(path: str) -> Iterator[str]:
         yield from ("--ro-bind", "/dev/null", path)
 
 
-def _write_protecting(plan: Plan) -> Iterator[str]:
-    """Yields the options that write-protect paths in the root, as far as they still exist."""
+def _write_protecting(plan: Plan, etc: EtcCopy) -> Iterator[str]:
+    """Yields the options that take paths away that were found by a walk, as far as they exist."""
     yield from ("--unshare-user", "--die-with-parent", "--dev-bind", "/", "/")
     mounts = [(path, "--bind-try") for path in plan.pinned]
     mounts += [(path, "--ro-bind-try") for path in plan.write_protected]
     for path, option in sorted(mounts):
-        yield from (option, path, path)
+        if not any(is_beneath(path, each) for each in plan.hidden):
+            yield from (option, path, path)
+    for path in plan.hidden:
+        if is_beneath(path, plan.root) or etc.has(path):
+            # Can be listed, and what was in it cannot be looked up: to git, it was not deleted.
+            is_folder = Path(path).is_dir()
+            yield from ("--perms", "0444") if is_folder else ()
+            yield from _hiding(path)
 
 
 def _environment(plan: Plan) -> Iterator[str]:
@@ -260,8 +267,16 @@ class EtcCopy:
         """Removes it."""
         self._directory.close()
 
+    def has(self, path: str) -> bool:
+        """Returns whether there is something at a path, as programs see the system."""
+        is_copied = is_beneath(path, "/etc") and path != "/etc"
+        return os.path.lexists(self._path_of(path) if is_copied else path)
+
+    def _path_of(self, path: str) -> Path:
+        return Path(self.path, os.path.relpath(path, "/etc"))
+
     def _located(self, path: str) -> Path:
-        copy = Path(self.path, os.path.relpath(path, "/etc"))
+        copy = self._path_of(path)
         copy.parent.mkdir(parents=True, exist_ok=True)
         return copy
 

@@ -27,9 +27,11 @@ __all__ = [
     "ProtectedPathFinder",
     "ProtectedPaths",
     "VisiblePaths",
+    "directories_between",
     "find_program",
     "find_visible_paths",
     "is_beneath",
+    "outermost",
 ]
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt")
@@ -105,6 +107,7 @@ class Plan:
         write_protected: Paths in the root that it may not write besides; a process may have
             replaced them by links since they were found.
         pinned: Directories that hold some of those, which must not be moved.
+        hidden: Paths that it may neither read nor write, by rules; found like `write_protected`.
         namespaces: What it joins to be in its session's network; none for a network of its own.
         held: Descriptor of the root, which it is given whatever its path leads to by then; None
             for what the path leads to.
@@ -123,6 +126,7 @@ class Plan:
     protected: ProtectedPaths = field(default_factory=ProtectedPaths)
     write_protected: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
     namespaces: tuple[int, ...] = ()
     held: int | None = None
     limits: Limits = field(default_factory=Limits)
@@ -213,7 +217,7 @@ def find_visible_paths(readable: Iterable[Path]) -> VisiblePaths:
         found.append(actual)
         if actual != path:
             links.append((path, actual))
-    tops = _outermost(found)
+    tops = outermost(found)
     inner = [link for link in links if not any(is_beneath(link[0], each) for each in tops)]
     return VisiblePaths(tops, tuple(inner))
 
@@ -244,11 +248,11 @@ class ProtectedPathFinder:
             UnavailableError: One is reached through a link that processes could replace, or a
                 directory is no longer the one that it was.
         """
-        hidden = _outermost(self._existing(self._protected))
+        hidden = outermost(self._existing(self._protected))
         read_only = [path for path in self._existing(self._read_only) if path != self._root]
         locked = [each for each in read_only if not any(is_beneath(each, top) for top in hidden)]
         inside = [path for path in (*hidden, *locked) if is_beneath(path, self._root)]
-        pinned = {each for path in inside for each in self._between(path)}
+        pinned = {each for path in inside for each in directories_between(self._root, path)}
         for path in (*inside, *pinned):
             self._check(path)
         return ProtectedPaths(hidden, tuple(locked), tuple(sorted(pinned - {*hidden, *locked})))
@@ -258,13 +262,6 @@ class ProtectedPathFinder:
             is_seen = any(is_beneath(path, each) for each in self._visible)
             if is_seen and os.path.lexists(path):
                 yield path
-
-    def _between(self, path: str) -> Iterator[str]:
-        """Yields the directories between the root and a path in it."""
-        for above in map(str, Path(path).parents):
-            if above == self._root or not is_beneath(above, self._root):
-                return
-            yield above
 
     def _check(self, path: str) -> None:
         status = os.lstat(path)
@@ -296,12 +293,20 @@ def find_program(name: str, search_path: str, root: str) -> str:
     return ""
 
 
+def directories_between(root: str, path: str) -> Iterator[str]:
+    """Yields the directories between a root and a path in it."""
+    for above in map(str, Path(path).parents):
+        if above == root or not is_beneath(above, root):
+            return
+        yield above
+
+
 def is_beneath(path: str, top: str) -> bool:
     """Returns whether an absolute path is another or lies beneath it, as both are spelled."""
     return path == top or path.startswith(top.rstrip("/") + "/")
 
 
-def _outermost(paths: Iterable[str]) -> tuple[str, ...]:
+def outermost(paths: Iterable[str]) -> tuple[str, ...]:
     """Returns the paths without those that lie beneath others."""
     top: list[str] = []
     for path in sorted(set(paths), key=lambda path: path.split("/")):

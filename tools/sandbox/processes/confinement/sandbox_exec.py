@@ -71,7 +71,7 @@ def _rules(plan: Plan) -> Iterator[str]:
         yield f"(deny file-write-unlink (literal {_quoted(path)}))"
     for path in (*plan.write_protected, *plan.protected.read_only):
         yield f"(deny file-write* {_tree(path)})"
-    for path in plan.protected.hidden:
+    for path in (*plan.protected.hidden, *plan.hidden):
         yield f"(deny file-read* file-write* {_tree(path)})"
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import anyio
 import anyio.to_thread
@@ -151,7 +152,10 @@ class Program:
     Attributes:
         level: What confines it.
         notes: What the reader of its results has to know, a sentence each.
+        closed: Paths that rules deny to it, and the rule of each.
     """
+
+    closed: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
         self,

@@ -1,0 +1,333 @@
+"""Finds what the policy's rules about paths deny to programs, when a program starts.
+
+Each path is taken away by a mount. What no mount can express is not enforced, and a person is asked
+about it. What a program makes under a name that it may not write is moved away when it has ended.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tools.core.errors import PermissionDeniedError
+from tools.core.spec import Effect
+from tools.policy.paths import PathPattern
+from tools.policy.places import DeniedPlace
+from tools.sandbox.files.openat import OPEN_DIRECTORY, identity
+from tools.sandbox.processes.confinement.plan import (
+    Plan,
+    directories_between,
+    is_beneath,
+    outermost,
+)
+from tools.sandbox.processes.models import Level
+from tools.sandbox.processes.protection.quarantine import Quarantine
+from tools.sandbox.processes.protection.scan import is_settled, open_folder
+
+__all__ = ["DeniedPathFinder", "DeniedPaths"]
+
+MOST_FOLDERS = 100_000
+"""Directories that are searched for what rules name."""
+
+MOST_PATHS = 300
+"""Paths that are taken away from one program: each is a mount."""
+
+_Reached = tuple[frozenset[int], ...]
+"""How far each rule's pattern has come, as of `PathPattern.descend`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeniedPaths:
+    """What rules deny to a program: absolute paths without links, and the rule of each.
+
+    Attributes:
+        hidden: What it may neither read nor write.
+        read_only: What it may not write.
+        written: All that exists and that it may not write, whatever keeps it from that.
+        unheld: Rules that are not enforced, and why.
+    """
+
+    hidden: dict[str, str] = field(default_factory=dict)
+    read_only: dict[str, str] = field(default_factory=dict)
+    written: dict[str, str] = field(default_factory=dict)
+    unheld: dict[str, str] = field(default_factory=dict)
+
+    def check(self, accepted: Collection[str] = ()) -> None:
+        """Raises PermissionDeniedError if a rule is not enforced that no person accepted."""
+        for rule, why in self.unheld.items():
+            if rule not in accepted:
+                raise PermissionDeniedError(
+                    f"No program was run: the rule {rule!r} (settings) is not enforced, as {why}.",
+                    next_actions=["Use the file tools, or ask the user to change the rule."],
+                )
+
+    def taken_from(self, plan: Plan) -> Plan:
+        """Returns a plan whose program does not have them.
+
+        Raises:
+            PermissionDeniedError: It starts in one of them.
+        """
+        closed = self.hidden | self.read_only
+
+        def is_left(path: str, tops: Collection[str]) -> bool:
+            return not any(is_beneath(path, each) for each in tops)
+
+        for path, rule in self.hidden.items():
+            if is_beneath(plan.cwd, path):
+                raise PermissionDeniedError(
+                    f"No program was run in {plan.cwd}: the rule {rule!r} (settings) denies it.",
+                    next_actions=["Run it in another directory."],
+                )
+        own = [path for path in closed if is_left(path, plan.protected.hidden)]
+        ways = {each for path in own for each in directories_between(plan.root, path)}
+        return replace(
+            plan,
+            pinned=tuple(each for each in (*plan.pinned, *ways) if is_left(each, closed)),
+            write_protected=(
+                *plan.write_protected,
+                *(each for each in own if each in self.read_only),
+            ),
+            hidden=tuple(each for each in own if each in self.hidden),
+        )
+
+
+class DeniedPathFinder:
+    """Finds them; a directory that has not changed since the last time is not read again.
+
+    Args:
+        root: The root that rules are about.
+        visible: What programs see beside it.
+        places: Gives what rules deny now.
+        is_own: Whether it is the programs' own root; else they reach it only if unconfined.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        visible: Sequence[str],
+        places: Callable[[], tuple[DeniedPlace, ...]],
+        *,
+        is_own: bool,
+    ) -> None:
+        self.places = places
+        self.is_own = is_own
+        self._root = root
+        self._visible = visible
+        self._lock = threading.Lock()
+        self._last: tuple[DeniedPlace, ...] = ()
+        self._known: dict[str, _Folder] = {}
+
+    def find(self, level: Level) -> DeniedPaths:
+        """Finds what exists now, and what a level can do about it; blocks while it walks."""
+        places, is_free = self.places(), level is Level.NONE
+        if not places or not (self.is_own or is_free):
+            return DeniedPaths()
+        walk = self._walk(places, ("/",) if is_free else self._visible)
+        unheld = {places[each].rule: _TOO_MANY for each in walk.given_up}
+
+        def having(effect: Effect) -> dict[str, str]:
+            found = {}
+            for path, numbers in walk.found.items():
+                rules = [places[each].rule for each in numbers if effect in places[each].effects]
+                if rules and effect is Effect.READ:
+                    found[walk.links.get(path, path)] = rules[0]  # nothing where it leads out
+                elif rules and (is_free or is_beneath(path, self._root)):
+                    found[path] = rules[0]
+                    if path in walk.links:
+                        unheld[rules[0]] = f"{path} is a link, which programs can replace"
+            return found
+
+        read, written = having(Effect.READ), having(Effect.WRITE)
+        hidden = {path: read[path] for path in outermost(read.keys() - {""})}
+        read_only = {
+            path: written[path]
+            for path in outermost(written)
+            if not any(is_beneath(path, each) for each in hidden)
+        }
+        if level in {Level.NONE, Level.LANDLOCK}:
+            why = "nothing confines programs here" if is_free else "Landlock hides nothing"
+            for path, rule in (hidden | read_only).items():
+                unheld[rule] = f"{why}, so that they reach {path}"
+            return DeniedPaths(written=written, unheld=unheld)
+        for rule in [*hidden.values(), *read_only.values()][MOST_PATHS:]:
+            unheld[rule] = f"there are more than {MOST_PATHS} paths to take away"
+        return DeniedPaths(hidden, read_only, written, unheld)
+
+    def undo(
+        self, before: DeniedPaths, accepted: Collection[str], quarantine: Path
+    ) -> Iterator[str]:
+        """Moves away what was made under names that may not be written; yields notes.
+
+        Args:
+            before: What was found before.
+            accepted: Rules that a person let the program run without.
+            quarantine: The directory for what is moved away.
+        """
+        places = self.places() if self.is_own else ()
+        held = {
+            at: each.rule
+            for at, each in enumerate(places)
+            if Effect.WRITE in each.effects and each.rule not in accepted
+        }
+        if not held:
+            return
+        walk = self._walk(places, ())
+        new = {
+            path: held[number]
+            for path, numbers in walk.found.items()
+            for number in numbers
+            if number in held and not any(is_beneath(path, each) for each in before.written)
+        }
+        to, root = Quarantine(quarantine), os.open(self._root, OPEN_DIRECTORY)
+        try:
+            for path in outermost(new):
+                yield _take(to, root, os.path.relpath(path, self._root), new[path])
+        finally:
+            os.close(root)
+        for each in walk.given_up & held.keys():
+            yield f"not searched for what the rule {held[each]!r} denies: {_TOO_MANY}"
+
+    def _walk(self, places: tuple[DeniedPlace, ...], tops: Sequence[str]) -> _Walk:
+        with self._lock:
+            if places != self._last or len(self._known) > 2 * MOST_FOLDERS:
+                self._last, self._known = places, {}
+            walk = _Walk(places, self._root, tops, self._known)
+            walk.run()
+            self._known |= walk.seen
+            return walk
+
+
+_TOO_MANY = f"there are more than {MOST_FOLDERS} directories to search"
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A directory as it was read.
+
+    Attributes:
+        signature: Numbers that change when it does; none while they might not.
+        reached: How far the patterns had come there.
+        entries: Name, whether it is a link, and how far the patterns come, of what matters.
+    """
+
+    signature: tuple[int, ...]
+    reached: _Reached
+    entries: tuple[tuple[str, bool, _Reached], ...]
+
+
+class _Walk:
+    """One search.
+
+    Attributes:
+        found: The outermost paths, each with the places that name it.
+        links: Links among them, and where they lead.
+        given_up: Places that were not searched for everywhere.
+        seen: The directories that were searched.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[DeniedPlace],
+        root: str,
+        tops: Sequence[str],
+        known: Mapping[str, _Folder],
+    ) -> None:
+        self.found: dict[str, list[int]] = {}
+        self.links: dict[str, str] = {}
+        self.given_up: set[int] = set()
+        self.seen: dict[str, _Folder] = {}
+        self._patterns = [each.pattern for each in places]
+        self._root = root
+        self._tops = (root, *tops)
+        self._known = known
+        self._pending: list[tuple[str, _Reached]] = []
+
+    def run(self) -> None:
+        """Searches the root, and then all else that may be seen."""
+        self._come_to(self._root, tuple(map(_at_root, self._patterns)))
+        self._search()
+        if len(self._tops) > 1 and any(each.is_absolute for each in self._patterns):
+            self._come_to(
+                "/",
+                tuple(each.begin() if each.is_absolute else frozenset() for each in self._patterns),
+            )
+            self._search()
+
+    def _search(self) -> None:
+        while self._pending:
+            path, reached = self._pending.pop()
+            if len(self.seen) >= MOST_FOLDERS:
+                self.given_up.update(at for at, each in enumerate(reached) if each)
+                continue
+            try:
+                self.seen[path] = folder = self._read(path, reached)
+            except OSError as error:  # removed meanwhile, or closed to the server too
+                if error.errno == errno.ENAMETOOLONG:
+                    self.given_up.update(at for at, each in enumerate(reached) if each)
+                continue
+            for name, is_link, further in folder.entries:
+                self._come_to(f"{path.rstrip('/')}/{name}", further, is_link=is_link)
+
+    def _come_to(self, path: str, reached: _Reached, *, is_link: bool = False) -> None:
+        covered = [at for at, each in enumerate(self._patterns) if each.is_covering(reached[at])]
+        is_seen = any(is_beneath(path, each) for each in self._tops)
+        if covered and is_link:
+            target = os.path.realpath(path)
+            self.links[path] = (
+                target if any(is_beneath(target, each) for each in self._tops) else ""
+            )
+        for each in [path] if is_seen else self._tops:
+            if covered and is_beneath(each, path):
+                self.found.setdefault(each, []).extend(covered)
+        rest = tuple(frozenset() if at in covered else each for at, each in enumerate(reached))
+        leads_on = is_seen or any(is_beneath(each, path) for each in self._tops)
+        if any(rest) and not is_link and leads_on and path not in self.seen:
+            self._pending.append((path, rest))
+
+    def _read(self, path: str, reached: _Reached) -> _Folder:
+        status = os.lstat(path)
+        signature = (*identity(status), status.st_ctime_ns) if is_settled(status) else ()
+        known = self._known.get(path)
+        if known is not None and known.reached == reached and signature == known.signature != ():
+            return known
+        found = []
+        with os.scandir(path) as entries:
+            for entry in entries:
+                further = tuple(
+                    each and pattern.descend(each, entry.name)
+                    for each, pattern in zip(reached, self._patterns, strict=True)
+                )
+                is_leaf = not entry.is_dir(follow_symlinks=False)
+                if any(
+                    each and (not is_leaf or pattern.is_covering(each))
+                    for each, pattern in zip(further, self._patterns, strict=True)
+                ):
+                    found.append((entry.name, entry.is_symlink(), further))
+        return _Folder(signature, reached, tuple(found))
+
+
+def _at_root(pattern: PathPattern) -> frozenset[int]:
+    """Returns how far a pattern has come at the root, in any of its spellings."""
+    found = set[int]()
+    for names in pattern.roots:
+        reached = pattern.begin()
+        for name in names:
+            if not pattern.is_covering(reached):
+                reached = pattern.descend(reached, name)
+        found |= reached
+    return frozenset(found)
+
+
+def _take(quarantine: Quarantine, root: int, path: str, rule: str) -> str:
+    above, _, name = path.rpartition("/")
+    try:
+        with open_folder(root, above, rights=stat.S_IRWXU) as directory:
+            place = quarantine.take(directory, name, path)
+    except OSError as error:
+        return f"could not be taken away, though the rule {rule!r} denies it: {path} ({error})"
+    return f"taken away, as the rule {rule!r} denies it: {path} (moved to {place})"
