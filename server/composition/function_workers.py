@@ -10,6 +10,7 @@ import anyio
 
 from server.composition.safety import protected, read_only
 from server.settings import Settings
+from storage.telemetry import OPT_OUT
 
 if TYPE_CHECKING:
     from tools.functions.file import WorkerOptions
@@ -30,6 +31,7 @@ def make_worker_options(settings: Settings, environ: Mapping[str, str]) -> Worke
 
     may_store = [path.resolve() for path in settings.functions.context]
     seen = {name: value for name, value in environ.items() if not name.startswith("TOOLCRIB")}
+    seen |= OPT_OUT
     return WorkerOptions(
         environments=Environments(settings.data_dir / "environments", environ=seen),
         variables=seen,
