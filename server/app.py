@@ -57,7 +57,7 @@ from storage.database import RECORD
 from storage.index.embedders.making import find_embedder, make_embedder
 from storage.library import Library
 from storage.models import Identity
-from storage.telemetry import opt_out, remove_telemetry_files
+from storage.outbound import opt_out, remove_telemetry_files
 from tools.core.audit.recording import Recording
 from tools.core.client import Sampler
 from tools.core.context import RequestContext

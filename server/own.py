@@ -16,7 +16,7 @@ from mcp import Client
 from server.own_server import Offer, OwnServer
 from server.settings_error import SettingsError
 from server.transport.stdio import serve_stdio
-from storage.telemetry import opt_out
+from storage.outbound import opt_out
 
 __all__ = ["client_of", "serve"]
 

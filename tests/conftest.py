@@ -24,6 +24,9 @@ settings.register_profile("brief", settings(max_examples=50, deadline=None))
 settings.register_profile("long", settings(max_examples=1000, deadline=None))
 settings.load_profile("brief")
 
+# What uv has fetched is shared between test runs; a server of its own keeps it with its data.
+os.environ.setdefault("UV_CACHE_DIR", str(Path.home() / ".cache" / "uv"))
+
 HELLO = {
     "protocolVersion": "2025-11-25",
     "capabilities": {},

@@ -11,7 +11,7 @@ from server.opening.command_line import ServeArguments, read_command_line
 from server.opening.opening import Opening, begin
 from server.opening.uncollected import uncollected
 from server.transport.signals import killed_by_interrupts
-from storage.telemetry import opt_out
+from storage.outbound import opt_out
 
 __all__ = ["main"]
 

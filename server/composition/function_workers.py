@@ -10,7 +10,7 @@ import anyio
 
 from server.composition.safety import protected, read_only
 from server.settings import Settings
-from storage.telemetry import OPT_OUT
+from storage.outbound import OPT_OUT
 
 if TYPE_CHECKING:
     from tools.functions.file import WorkerOptions

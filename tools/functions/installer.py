@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from uv import find_uv_bin
 
-from storage.telemetry import OPT_OUT
+from storage.outbound import OPT_OUT
 from tools.functions import guard
 
 __all__ = [

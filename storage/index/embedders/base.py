@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from storage.errors import StorageError, StorageUnavailableError
-from storage.telemetry import opt_out
+from storage.outbound import opt_out
 from storage.tokenize import is_spaceless
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from storage.errors import StorageUnavailableError
-from storage.telemetry import opt_out
+from storage.outbound import opt_out
 
 __all__ = ["TOKENIZER_FILE", "load_session", "load_tokenizer", "run_each"]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
-from storage.telemetry import OPT_OUT
+from storage.outbound import OPT_OUT
 from tools.core.errors import UnavailableError
 from tools.sandbox.files.openat import path_of
 from tools.sandbox.files.sandbox import Sandbox
