@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -116,14 +117,14 @@ class Watched:
         near: Addresses that count as this machine.
     """
 
-    def __init__(self, place: Path, strace: str) -> None:
+    def __init__(self, place: Path, temporary: str, strace: str) -> None:
         self._strace = strace
         self._place = place
+        self._temporary = temporary
         self.home = place / "home"
         self.data = self.home / OURS[0]
         self.near = is_loopback
-        for each in (self.home, place / "temporary"):
-            each.mkdir()
+        self.home.mkdir()
 
     def run(self, *command: str | Path, quiet: bool = True, **variables: str) -> str:
         """Runs a command, and returns what it wrote to stdout.
@@ -134,7 +135,7 @@ class Watched:
             variables: What else is in its environment.
         """
         trace = self._place / "trace"
-        own = {"HOME": str(self.home), "TMPDIR": str(self._place / "temporary")}
+        own = {"HOME": str(self.home), "TMPDIR": self._temporary}
         options = ("-f", "-qq", "-s", "128", "-e", f"trace={CALLS}", "-o", trace)
         ended = subprocess.run(
             [self._strace, *options, *command],
@@ -193,10 +194,11 @@ def calls_out(trace: str, near: Any = is_loopback) -> list[str]:
 
 
 @pytest.fixture
-def watched(tmp_path: Path) -> Watched:
+def watched(tmp_path: Path) -> Iterator[Watched]:
     strace = shutil.which("strace")
     assert strace, "Install strace: nothing else shows what our processes connect to."
-    return Watched(tmp_path, strace)
+    with TemporaryDirectory() as temporary:  # a short path, as the sockets of programs need
+        yield Watched(tmp_path, temporary, strace)
 
 
 @pytest.fixture
@@ -269,15 +271,16 @@ def test_commands_reach_nothing_and_keep_to_their_directories(
 def test_a_client_of_a_server_reaches_nothing_else(watched: Watched, site: Any) -> None:
     site.serve("/page", "<html><body><h1>Herons</h1><p>They wait.</p></body></html>", "text/html")
     results = [{"url": "https://example.org/", "title": "Heron", "content": "A bird."}]
-    engine = site.serve("/search", json.dumps({"results": results}), "application/json")
+    found = json.dumps({"results": results})
+    site.serve("/search?q=heron&format=json&pageno=1", found, "application/json")
     settings = {
         "TOOLCRIB_REQUESTS__PRIVATE": site.address,
         "TOOLCRIB_POLICY__ALLOW": "read_web_page,web_search",
         "TOOLCRIB_WEB_SEARCH__PROVIDER": "searxng",
         "TOOLCRIB_WEB_SEARCH__URL": f"http://{site.address}",
     }
-    address = engine.removesuffix("/search")
-    watched.run(sys.executable, "-c", CLIENT, command_path(), address, **settings)
+    client = (sys.executable, "-c", CLIENT, command_path(), f"http://{site.address}")
+    watched.run(*client, **settings)
     assert len(site.asked) == 2
 
 
