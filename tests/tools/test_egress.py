@@ -114,6 +114,7 @@ class Watched:
     Attributes:
         home: The home.
         data: The data directory, where Toolcrib has it by default.
+        root: The root of its tools.
         near: Addresses that count as this machine.
     """
 
@@ -124,7 +125,9 @@ class Watched:
         self.home = place / "home"
         self.data = self.home / OURS[0]
         self.near = is_loopback
-        self.home.mkdir()
+        self.root = place / "root"
+        for each in (self.home, self.root):
+            each.mkdir()
 
     def run(self, *command: str | Path, quiet: bool = True, **variables: str) -> str:
         """Runs a command, and returns what it wrote to stdout.
@@ -135,7 +138,7 @@ class Watched:
             variables: What else is in its environment.
         """
         trace = self._place / "trace"
-        own = {"HOME": str(self.home), "TMPDIR": self._temporary}
+        own = {"HOME": str(self.home), "TMPDIR": self._temporary, "TOOLCRIB_ROOT": str(self.root)}
         options = ("-f", "-qq", "-s", "128", "-e", f"trace={CALLS}", "-o", trace)
         ended = subprocess.run(
             [self._strace, *options, *command],
@@ -326,16 +329,16 @@ def test_libraries_reach_nothing_in_their_own_tests(watched: Watched, tests: str
 @pytest.fixture
 def data(watched: Watched, data_juicer: DataEnvironment) -> Watched:
     """A home with Data-Juicer and a data set in its root."""
-    (watched.data / "files").mkdir(parents=True)
+    watched.data.mkdir(parents=True)
     (watched.data / "data-juicer").symlink_to(data_juicer.path)
     rows = [{"text": "The bowline holds."}, {"text": "no"}]
     lines = "".join(json.dumps(row) + "\n" for row in rows)
-    (watched.data / "files" / "raw.jsonl").write_text(lines)
+    (watched.root / "raw.jsonl").write_text(lines)
     return watched
 
 
 def apply(data: Watched, name: str, more: str = "", **variables: str) -> str:
-    plan = data.data / "files" / f"{name}.yaml"
+    plan = data.root / f"{name}.yaml"
     plan.write_text(RECIPE.format(name=name, more=more))
     return data.toolcrib(
         "call", "apply_recipe", f"plan_path={name}.yaml", "confirm=true", **variables
