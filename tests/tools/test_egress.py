@@ -337,12 +337,11 @@ def data(watched: Watched, data_juicer: DataEnvironment) -> Watched:
     return watched
 
 
-def apply(data: Watched, name: str, more: str = "", **variables: str) -> str:
+def apply(data: Watched, name: str, more: str = "") -> str:
     plan = data.root / f"{name}.yaml"
     plan.write_text(RECIPE.format(name=name, more=more))
-    return data.toolcrib(
-        "call", "apply_recipe", f"plan_path={name}.yaml", "confirm=true", **variables
-    )
+    given = ("apply_recipe", f"plan_path={plan.name}", "confirm=true")
+    return data.toolcrib("call", *given, TOOLCRIB_POLICY__ALLOW="apply_recipe")
 
 
 @pytest.mark.data
@@ -362,7 +361,7 @@ def address(data_juicer: DataEnvironment) -> Iterator[str]:
 def test_a_recipe_on_a_cluster_reaches_this_machine_only(data: Watched, address: str) -> None:
     data.near = is_own  # Ray's nodes call each other by them
     more = f"executor_type: ray\nray_address: {address}"
-    assert "1 out" in apply(data, "spread", more, TOOLCRIB_POLICY__ALLOW="apply_recipe")
+    assert "1 out" in apply(data, "spread", more)
 
 
 @pytest.fixture
