@@ -63,6 +63,7 @@ from storage.database import RECORD
 from storage.index.embedders.making import find_embedder, make_embedder
 from storage.library import Library
 from storage.models import Identity
+from storage.outbound import opt_out, remove_telemetry_files
 from tools.core.audit.recording import Recording
 from tools.core.client import Sampler
 from tools.core.context import RequestContext
@@ -357,10 +358,11 @@ def _whose(settings: Settings, delegation: Delegation | None) -> tuple[Identity,
 
 
 def _open_library(settings: Settings) -> Library:
+    opt_out()
     settings.create_directories()
     client = partial(endpoint_client, settings)
     embedder = settings.embedder.options
-    return Library(
+    library = Library(
         settings.data_dir,
         make_embedder(embedder, client=client),
         make=partial(find_embedder, embedder, client=client),
@@ -372,6 +374,8 @@ def _open_library(settings: Settings) -> Library:
         change_mb=settings.undo.keep_mb,
         change_days=settings.undo.keep_days,
     )
+    remove_telemetry_files(library.database)
+    return library
 
 
 def _sampler(settings: Settings) -> Sampler | None:

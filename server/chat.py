@@ -12,9 +12,9 @@ from functools import partial
 
 import anyio.to_thread
 
-from storage.clients import ClientFactory, plain_client
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.endpoint import Endpoint
+from storage.outbound import ClientFactory, plain_client
 from tools.core.client import Prompt, Refusal, Reply
 
 __all__ = ["ChatSampler"]

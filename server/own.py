@@ -16,6 +16,7 @@ from mcp import Client
 from server.own_server import Offer, OwnServer
 from server.settings_error import SettingsError
 from server.transport.stdio import serve_stdio
+from storage.outbound import opt_out
 
 __all__ = ["client_of", "serve"]
 
@@ -48,6 +49,7 @@ def serve(
         ValueError: If two tools have one name.
         SystemExit: If the transport cannot be had.
     """
+    opt_out()
     said = _command_line(transport, port)
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("toolcrib").setLevel(logging.INFO)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storage.clients import ClientFactory, plain_client
 from storage.database import Database
 from storage.index.chroma import chroma_home
 from storage.index.embedders.base import Embedder
@@ -16,6 +15,7 @@ from storage.locks import made_once
 from storage.memory.consolidation import Consolidation
 from storage.memory.entries import Entries
 from storage.memory.recorder import Recorder
+from storage.outbound import ClientFactory, plain_client
 from storage.reading.formats import MAX_BYTES
 
 if TYPE_CHECKING:  # loaded on first use

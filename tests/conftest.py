@@ -17,12 +17,17 @@ import pytest
 from hypothesis import settings
 
 from server.clients.locations import command_path
+from storage.outbound import opt_out
 from tools.data.running.environment import DataEnvironment, Extent
 
 # Each inherits what is set already: that of CI, where there is one. No test goes by the clock.
 settings.register_profile("brief", settings(max_examples=50, deadline=None))
 settings.register_profile("long", settings(max_examples=1000, deadline=None))
 settings.load_profile("brief")
+
+opt_out()  # tests import libraries themselves
+# What uv has fetched is shared between test runs; a server of its own keeps it with its data.
+os.environ.setdefault("UV_CACHE_DIR", str(Path.home() / ".cache" / "uv"))
 
 HELLO = {
     "protocolVersion": "2025-11-25",

@@ -11,12 +11,14 @@ from server.opening.command_line import ServeArguments, read_command_line
 from server.opening.opening import Opening, begin
 from server.opening.uncollected import uncollected
 from server.transport.signals import killed_by_interrupts
+from storage.outbound import opt_out
 
 __all__ = ["main"]
 
 
 def main() -> None:
     """Runs the command line; exits with 1 on a failure and with 2 on a wrong usage."""
+    opt_out()
     with uncollected(), killed_by_interrupts():
         served = read_command_line(sys.argv[1:])
         # The client is answered before anything that takes long is imported.

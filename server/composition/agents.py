@@ -181,7 +181,7 @@ def _serve(
     return serve_one(server, caller, token)
 
 
-def _processes(
+def _processes(  # noqa: PLR0913, PLR0917  # what all programs have, and one run's place
     settings: Settings,
     environ: Mapping[str, str],
     secrets: Callable[[], Secrets],

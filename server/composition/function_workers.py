@@ -10,6 +10,7 @@ import anyio
 
 from server.composition.safety import protected, read_only
 from server.settings import Settings
+from storage.outbound import OPT_OUT
 from tools.sandbox.files.openat import HeldRoot
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def make_worker_options(
 
     may_store = [path.resolve() for path in settings.functions.context]
     seen = {name: value for name, value in environ.items() if not name.startswith("TOOLCRIB")}
+    seen |= OPT_OUT
     return WorkerOptions(
         environments=Environments(settings.data_dir / "environments", environ=seen),
         variables=seen,

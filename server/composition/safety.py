@@ -259,6 +259,7 @@ def make_processes(
         environ: The environment of this process.
         secrets: Gives the secrets.
         sandbox: The files of the root, which it works in; None takes what is there now.
+        denied: Gives what rules deny to programs now.
     """
     from tools.sandbox.processes.home import git_identity
     from tools.sandbox.processes.processes import Processes, inherited_variables

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from storage.clients import ClientFactory, plain_client
 from storage.errors import VectorIndexError
 from storage.keeping.atomic import free_name
+from storage.outbound import ClientFactory, plain_client
 
 __all__ = ["ChromaDirectory", "ChromaHome", "ChromaServer", "chroma_home"]
 

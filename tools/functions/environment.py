@@ -29,6 +29,7 @@ from tools.functions.installer import (
     install,
     python_of,
     server_satisfies,
+    uv_variables,
 )
 from tools.functions.making import make_whole
 from tools.functions.script import ScriptMetadata
@@ -37,9 +38,6 @@ __all__ = ["EnvironmentFailedError", "Environments"]
 
 _WORKER_NEEDS = frozenset({"anyio", "pydantic", "typing-extensions"})
 """Our own dependencies that the worker imports."""
-
-_OF_THE_SERVER = frozenset({"PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"})
-"""Variables that would have uv and its builds use the server's packages."""
 
 _FIND_PACKAGES = "import sys, importlib.util as u; sys.exit(not u.find_spec('anyio'))"
 """Fails where the interpreter has another minor version than the packages were installed for."""
@@ -50,17 +48,12 @@ class Environments:
 
     Args:
         directory: What they are kept in; made where it is missing.
-        environ: The server's environment variables. uv gets them, for its index and proxy, without
-            Toolcrib's own and those that mean the server's interpreter.
+        environ: The server's environment variables, for uv's index and proxy.
     """
 
     def __init__(self, directory: Path, *, environ: Mapping[str, str]) -> None:
         self._directory = directory.absolute()
-        self._environ = {
-            name: value
-            for name, value in environ.items()
-            if not name.startswith("TOOLCRIB_") and name not in _OF_THE_SERVER
-        }
+        self._environ = uv_variables(environ, self._directory.parent)
 
     async def get(self, script: ScriptMetadata, report: Report) -> Path:
         """Finds the environment that a file asks for, or makes it, and returns its interpreter.

@@ -22,6 +22,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from uv import find_uv_bin
 
+from storage.outbound import OPT_OUT
 from tools.functions import guard
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "run_command",
     "server_satisfies",
     "uv_beside",
+    "uv_variables",
 ]
 
 Report = Callable[[str], Awaitable[None]]
@@ -43,6 +45,9 @@ Report = Callable[[str], Awaitable[None]]
 
 RunUv = Callable[[Sequence[str | Path]], Awaitable[None]]
 """Runs a command of uv to its end."""
+
+_OF_THE_SERVER = frozenset({"PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"})
+"""Variables that would have uv and its builds use the server's packages."""
 
 OUTPUT_LINES = 200
 """Lines from the end of uv's output that are kept for an error."""
@@ -130,6 +135,22 @@ async def install(
         await run((*add, *packages))
     except CommandFailedError as error:
         raise EnvironmentFailedError(_not_installed(needed, error.args)) from error
+
+
+def uv_variables(environ: Mapping[str, str], data_dir: Path) -> dict[str, str]:
+    """Returns the environment of uv and of what it builds.
+
+    It keeps the server's index and proxy, but not Toolcrib's own variables nor those that mean the
+    server's interpreter. What uv fetches stays in the data directory unless the user chose a place.
+    """
+    kept = data_dir.absolute() / "uv"
+    places = {"UV_CACHE_DIR": str(kept / "cache"), "UV_PYTHON_INSTALL_DIR": str(kept / "python")}
+    inherited = {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith("TOOLCRIB_") and name not in _OF_THE_SERVER
+    }
+    return {**places, **inherited, **OPT_OUT}
 
 
 def uv_beside(directory: Path, environ: Mapping[str, str], report: Report) -> RunUv:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from storage.errors import StorageError, StorageUnavailableError
+from storage.outbound import opt_out
 from storage.tokenize import is_spaceless
 
 if TYPE_CHECKING:
@@ -211,6 +212,7 @@ def import_extra(module: str, extra: str) -> Any:
     Raises:
         StorageUnavailableError: If it is not installed; the advice is the command that installs it.
     """
+    opt_out()
     try:
         return importlib.import_module(module)
     except ImportError as error:

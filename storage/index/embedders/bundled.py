@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from storage.errors import StorageUnavailableError
+from storage.outbound import opt_out
 
 __all__ = [
     "TOKENIZER_FILE",
@@ -40,8 +41,10 @@ def load_session(file: Path, sha256: str) -> Any:
     Raises:
         StorageUnavailableError: If it is missing or damaged.
     """
+    opt_out()
     import onnxruntime
 
+    onnxruntime.disable_telemetry_events()  # of a program that had imported it before
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # warnings about the machine are no business of the user's
     options.intra_op_num_threads = 1  # texts beside each other use processors better

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
-from storage.clients import ClientFactory, plain_client
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.base import LazyLoader
+from storage.outbound import ClientFactory, plain_client
 
 if TYPE_CHECKING:
     import httpx2

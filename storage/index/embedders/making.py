@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from storage.clients import ClientFactory, plain_client
 from storage.index.embedders.base import DEFAULT_FLOOR, Embedder, Prefixes
+from storage.outbound import ClientFactory, plain_client
 
 __all__ = ["EmbedderKind", "EmbedderOptions", "find_embedder", "make_embedder"]
 

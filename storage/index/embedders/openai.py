@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from storage.clients import ClientFactory, plain_client
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.base import DEFAULT_FLOOR, Prefixes, PrefixingEmbedder, TextKind
 from storage.index.embedders.endpoint import Endpoint
+from storage.outbound import ClientFactory, plain_client
 
 __all__ = ["OpenAIEmbedder"]
 

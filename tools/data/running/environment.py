@@ -25,6 +25,7 @@ from tools.functions.installer import (
     python_of,
     run_command,
     uv_beside,
+    uv_variables,
 )
 from tools.functions.making import alone, make_whole
 
@@ -34,9 +35,6 @@ SET_UP = "Ask the user to run `toolcrib data setup`."
 
 PINNED = Path(__file__).with_name("minimal.txt")
 """What operators on text need, with all that needs in turn."""
-
-_OF_THE_SERVER = frozenset({"PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"})
-"""Variables that would have uv and its builds use the server's packages."""
 
 _FFMPEG = "lib/python*/site-packages/imageio_ffmpeg/binaries/ffmpeg-*"
 """A program that comes with a package, for operators that look for it by its name."""
@@ -75,8 +73,7 @@ class DataEnvironment:
 
     Args:
         data_dir: The data directory; made where it is missing.
-        environ: The server's environment variables. uv gets them, for its index and proxy, without
-            Toolcrib's own and those that mean the server's interpreter.
+        environ: The server's environment variables, for uv's index and proxy.
 
     Attributes:
         path: The directory.
@@ -84,11 +81,7 @@ class DataEnvironment:
 
     def __init__(self, data_dir: Path, *, environ: Mapping[str, str]) -> None:
         self.path = data_dir.resolve() / "data-juicer"
-        self._environ = {
-            name: value
-            for name, value in environ.items()
-            if not name.startswith("TOOLCRIB_") and name not in _OF_THE_SERVER
-        }
+        self._environ = uv_variables(environ, self.path.parent)
 
     def installed(self) -> Installed | None:
         """Returns what is there; None where nothing whole is."""

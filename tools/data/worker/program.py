@@ -62,11 +62,14 @@ def switch_off_on_cluster() -> None:
     """Has each worker of a Ray cluster that this process uses install nothing either."""
     import ray
     from ray import cloudpickle
+    from ray._private import services
 
     from . import failures, preparing
 
     for module in (failures, preparing):  # they are not installed there
         cloudpickle.register_pickle_by_value(module)
+    # Ray would ask the system for the way to 8.8.8.8 to learn what else 127.0.0.1 is called.
+    services.node_ip_address_from_perspective = _name_loopback
     init = ray.init
 
     def init_switched_off(
@@ -134,6 +137,10 @@ def run_program(
     _without_statistics(Path(config["export_path"]))
     report = told.report()
     return report if executor == "default" else {**report, **_rows_on_cluster(directory / "work")}
+
+
+def _name_loopback(_address: str | None = None) -> str:
+    return "127.0.0.1"
 
 
 class _Told:

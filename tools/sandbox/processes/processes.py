@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
+from storage.outbound import OPT_OUT
 from tools.core.errors import UnavailableError
 from tools.sandbox.files.openat import path_of
 from tools.sandbox.files.sandbox import Sandbox
@@ -53,13 +54,6 @@ if TYPE_CHECKING:
 __all__ = ["Processes", "inherited_variables"]
 
 _INHERITED = frozenset({"PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME"})
-
-_ASKING_NOBODY = {
-    "NO_UPDATE_NOTIFIER": "1",
-    "npm_config_update_notifier": "false",
-    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-}
-"""Keeps npm and pip from asking for newer versions of themselves at every run."""
 
 _WITHOUT_HOOKS = {
     "GIT_CONFIG_COUNT": "1",
@@ -389,7 +383,7 @@ class Processes:
         """Returns the variables of a process that are the same at all levels."""
         return {
             "LANG": "C.UTF-8",
-            **_ASKING_NOBODY,
+            **OPT_OUT,
             **self._environment,
             "PWD": cwd,
             "SHELL": "/bin/bash",
