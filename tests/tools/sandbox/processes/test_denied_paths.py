@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from mcp_types import ElicitResult
+from mcp_types import ElicitResult, ErrorData
 
 from tools.sandbox.processes.models import Level
 
@@ -92,8 +92,8 @@ async def opened(open_crib: Any, level: Level, **flags: Any) -> AsyncIterator[An
             levels._confinements = {level: levels._confinements[level]}
         crib.asked, crib.answer = [], "decline"
 
-        async def say(_context: Any, question: Any) -> ElicitResult:
-            crib.asked.append(question.message)
+        async def say(context: Any, params: Any) -> ElicitResult | ErrorData:  # the protocol has it
+            crib.asked.append(params.message)
             return ElicitResult(action=crib.answer, content={"answer": "once"})
 
         async with Client(crib.app.server, elicitation_callback=say) as crib.client:
