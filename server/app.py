@@ -85,8 +85,6 @@ if TYPE_CHECKING:
     from tools.openapi.apis import Apis
     from tools.sandbox.history.history import History
 
-__all__ = ["App", "build"]
-
 
 @dataclass(frozen=True, slots=True)
 class App:

@@ -17,8 +17,6 @@ from storage.index.embedders.endpoint import Endpoint
 from storage.outbound import ClientFactory, plain_client
 from tools.core.client import Prompt, Refusal, Reply
 
-__all__ = ["ChatSampler"]
-
 logger = logging.getLogger("toolcrib.chat")
 
 

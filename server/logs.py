@@ -12,8 +12,6 @@ from typing import cast
 from server.settings import Settings
 from tools.core.invisible import log_line
 
-__all__ = ["configure", "show"]
-
 _FORMAT = "%(asctime)s %(levelname)s %(name)s[%(process)d]: %(message)s"
 
 

@@ -28,8 +28,6 @@ from tools.core.calling.direct import DirectCalls
 from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 
-__all__ = ["Offer", "OwnServer"]
-
 Offer = Callable[..., Any] | ModuleType | ToolSpec
 """A function, a module with functions, or a tool that `FunctionToMCP.convert` made."""
 

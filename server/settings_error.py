@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["SettingsError"]
-
 
 class SettingsError(Exception):
     """A setting that cannot be used; the message names it, its source and what is allowed.

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import platformdirs
 
-__all__ = ["CONFIG_VARIABLE", "settings_path", "usual_path"]
-
 CONFIG_VARIABLE = "TOOLCRIB_CONFIG"
 
 

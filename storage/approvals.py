@@ -13,8 +13,6 @@ from enum import StrEnum
 from storage.database import Database
 from storage.models import Identity
 
-__all__ = ["Approval", "ApprovalState", "ApprovalStore", "Asked", "Grant", "ProgramOffer"]
-
 WATCHED = 3.0
 """Seconds after which a watcher that was not seen again is gone."""
 

@@ -22,8 +22,6 @@ from storage.keeping.readonly import connect_readonly
 from storage.locks import locked
 from storage.models import Identity
 
-__all__ = ["RECORD", "Database", "Where", "exactly", "identity_clause", "newest_schema"]
-
 RECORD = "toolcrib.db"
 """The name of the record in a data directory."""
 

@@ -21,24 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = [
-    "AmbiguousNameError",
-    "BackupError",
-    "CeilingReachedError",
-    "ContextNotFoundError",
-    "DocumentNotFoundError",
-    "EntityNotFoundError",
-    "InvalidSourceError",
-    "PlanConflictError",
-    "PlanNotFoundError",
-    "RelationshipNotFoundError",
-    "SchemaTooNewError",
-    "StorageError",
-    "StorageUnavailableError",
-    "UnreadableDocumentError",
-    "VectorIndexError",
-]
-
 
 class StorageError(Exception):
     """A failure of storage whose message a person can act on.

@@ -35,8 +35,6 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.retrieval.routing import UnifiedQuery
     from storage.retrieval.unified import UnifiedResult
 
-__all__ = ["Library", "Shelf"]
-
 FORGET_BATCH = 200
 """Contexts deleted in one transaction: less than a second, for which other writers wait."""
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Presence", "locked", "made_once"]
-
 T = TypeVar("T")
 
 

@@ -7,22 +7,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
-__all__ = [
-    "Chunk",
-    "Context",
-    "ContextType",
-    "Identity",
-    "IndexStatus",
-    "NewContext",
-    "SearchFilter",
-    "SearchHit",
-    "SearchResult",
-    "Stored",
-    "TimeRange",
-    "TimeType",
-    "Turn",
-]
-
 
 class ContextType(StrEnum):
     """The kinds of context."""

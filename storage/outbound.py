@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from storage.database import Database
 
-__all__ = ["OPT_OUT", "ClientFactory", "opt_out", "plain_client", "remove_telemetry_files"]
-
 ClientFactory = Callable[[str], "httpx2.Client"]
 """Makes a client that asks the host and port of a URL; it follows no redirects."""
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.retrieval.search import SearchEngine
     from storage.retrieval.unified import UnifiedSearch
 
-__all__ = ["Stores"]
-
 
 def _makes_none(_model_id: str) -> Embedder | None:
     return None

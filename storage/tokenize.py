@@ -12,8 +12,6 @@ import unicodedata
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-__all__ = ["MAX_TERM_CHARS", "STOP_WORDS", "fold_accents", "is_spaceless", "terms_of", "tokenize"]
-
 MAX_TERM_CHARS = 64
 """Characters that a term has at most; a longer run is cut into several terms."""
 

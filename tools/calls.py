@@ -18,8 +18,6 @@ from tools.core.registry import ToolRegistry
 from tools.core.result import ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 
-__all__ = ["query_events"]
-
 EXCERPT_CHARACTERS = 160
 """Of an answer in a line of text; the structured result has all that is kept."""
 

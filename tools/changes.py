@@ -19,8 +19,6 @@ from tools.core.spec import Effect, ToolScope, tool
 from tools.sandbox.files.text_files import FilePath, unicode_name, visible
 from tools.sandbox.history.undo import Action, Step, Undo
 
-__all__ = ["list_changes", "undo_change"]
-
 MAX_DIFF_CHARACTERS = 12_000
 """How much of the differences a result shows."""
 

@@ -22,16 +22,6 @@ from tools.core.spec import Effect, ToolScope, ToolSpec, tool
 if TYPE_CHECKING:
     from storage.directory.directories import Directories
 
-__all__ = [
-    "department_filter",
-    "directory_filter",
-    "directory_items",
-    "directory_search",
-    "program_filter",
-    "publication_search",
-    "researcher_search",
-]
-
 LIST = "list"
 """The value that asks for the groups themselves."""
 

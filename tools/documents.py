@@ -27,13 +27,6 @@ from tools.core.spec import Confirmation, Effect, Subject, SubjectKind, ToolScop
 if TYPE_CHECKING:  # loaded on first use
     from storage.reading.parse import ParsedDocument
 
-__all__ = [
-    "add_document",
-    "delete_document",
-    "get_document",
-    "retrieve_document_context",
-]
-
 PROGRESS_EVERY = 50
 
 BROKEN = "broken_lines"

@@ -35,8 +35,6 @@ from tools.sandbox.files.text_files import (
     visible,
 )
 
-__all__ = ["FileEdited", "edit_file", "insert_text_file"]
-
 MAX_TEXT_CHARACTERS = 1_000_000
 """How long a passage may be."""
 

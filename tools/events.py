@@ -31,8 +31,6 @@ from tools.core.spec import Effect, ToolScope, tool
 if TYPE_CHECKING:  # loaded on first use
     from storage.events.drilldown import EventHit, EventResult
 
-__all__ = ["add_event", "build_event_summaries", "retrieve_event_context"]
-
 
 class AddedEvent(ToolModel):
     """What adding did."""

@@ -42,15 +42,6 @@ from tools.sandbox.files.text_files import (
     visible,
 )
 
-__all__ = [
-    "DirectoryListing",
-    "FileText",
-    "FileWritten",
-    "list_directory",
-    "read_file",
-    "write_file",
-]
-
 MAX_READ_BYTES = 10_000_000
 """How large a file is held as a whole."""
 

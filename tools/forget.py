@@ -20,8 +20,6 @@ from tools.core.spec import Confirmation, Effect, ToolScope, tool
 if TYPE_CHECKING:  # loaded on first use
     from tools.sandbox.history.history import CallHistory
 
-__all__ = ["forget"]
-
 SHOWN = 20
 TITLE_CHARACTERS = 80
 

@@ -27,8 +27,6 @@ from tools.core.context import IdentityArguments, RequestContext
 from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 
-__all__ = ["add_knowledge", "retrieve_knowledge_context"]
-
 MOST_HITS = 100
 """How many chunks are found before those of one context become one hit."""
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.memory.browsing import Memory
     from storage.memory.memories import Memories
 
-__all__ = ["browse_memory", "remember"]
-
 LINE_CHARACTERS = 120
 
 _SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"))

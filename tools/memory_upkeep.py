@@ -23,8 +23,6 @@ from tools.core.spec import Confirmation, Effect, ToolScope, tool
 if TYPE_CHECKING:  # loaded on first use
     from storage.memory.memories import Doomed, Memories
 
-__all__ = ["manage_memory"]
-
 DAY_SECONDS = 86_400.0
 
 TAKEN: dict[Action, set[str]] = {

@@ -30,16 +30,6 @@ from tools.core.spec import Confirmation, Effect, ToolScope, tool
 if TYPE_CHECKING:  # loaded on first use
     from storage.people.people import People
 
-__all__ = [
-    "delete_entity",
-    "profile_entity_tool",
-    "relate_entities",
-    "retrieve_profile_context",
-    "save_entity",
-    "save_profile",
-    "unrelate_entities",
-]
-
 MAX_RELATIONSHIPS = 500
 """Relationships, and paths, that one answer shows."""
 

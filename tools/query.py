@@ -19,8 +19,6 @@ from tools.core.spec import Effect, ToolScope, tool
 from tools.retrieval.models import SearchQuery
 from tools.retrieval.skill_records import TAG
 
-__all__ = ["query"]
-
 MOST_SKILLS = 2
 DESCRIPTION_CHARACTERS = 160
 PLAINLY = 0.4

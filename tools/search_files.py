@@ -20,8 +20,6 @@ from tools.sandbox.files.text_files import unicode_name
 if TYPE_CHECKING:
     from tools.sandbox.search.search import Found, Scope
 
-__all__ = ["FileMatches", "FilePaths", "RankedFiles", "glob", "grep", "search_files"]
-
 Pattern = Annotated[str, Field(min_length=1, max_length=1000)]
 SearchPath = Annotated[
     str,

@@ -25,16 +25,6 @@ from tools.sandbox.processes.output import (
     run_to_completion,
 )
 
-__all__ = [
-    "JobEnded",
-    "JobOutput",
-    "ShellTranscript",
-    "bash",
-    "bash_kill",
-    "bash_output",
-    "execute_python_code",
-]
-
 OUTPUT_BYTES = 20_000
 """Bytes of a job's output in one result at most."""
 

@@ -14,8 +14,6 @@ from tools.core.context import RequestContext
 from tools.core.result import ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 
-__all__ = ["read_todos", "todo"]
-
 MOST = 200
 """To-dos of one list."""
 

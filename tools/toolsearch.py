@@ -23,8 +23,6 @@ from tools.core.spec import Effect, ToolScope, ToolSpec, tool
 from tools.core.toolset import ToolOffer
 from tools.retrieval.models import Match, SearchQuery, ToolRecord
 
-__all__ = ["call_tool", "call_tools", "describe_tool", "search_tools"]
-
 DESCRIBED_CHARACTERS = 250
 """What the description of the search says of the tools that there are."""
 

@@ -28,8 +28,6 @@ from tools.sandbox.web.response import WebResponse
 if TYPE_CHECKING:
     from tools.sandbox.web.page import Page
 
-__all__ = ["HttpAnswer", "WebPage", "http_request", "read_web_page", "web_search"]
-
 MAX_BODY = 2_000_000
 """Characters that one request sends."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from server.app import App
     from tools.core.result import ToolResult
 
-__all__ = ["call"]
-
 STOPPED = "So are programs that the call had started. What was done by then stays."
 """What is told after a Ctrl-C."""
 

@@ -12,8 +12,6 @@ from typer.core import TyperGroup
 
 from server.cli.terminal.screen import echo
 
-__all__ = ["COMMANDS", "app"]
-
 COMMANDS = {
     "serve": "serve.serve",
     "demo": "demo.demo",

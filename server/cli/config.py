@@ -11,8 +11,6 @@ from server.mcp.visible import visible
 from server.settings.settings import DEFAULT_SOURCE
 from server.settings.sources import SettingRow, explain, load
 
-__all__ = ["config"]
-
 
 def config(
     as_json: JsonOption = False,

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tools.core.registry import ToolRegistry
     from tools.core.spec import ToolSpec
 
-__all__ = ["Form", "convert"]
-
 
 class Form(StrEnum):
     """Who the definition is for."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult
     from rich.progress import Progress
 
-__all__ = ["demo"]
-
 SAMPLE = Path(__file__).parents[1] / "samples" / "demo"
 """A made-up family's notes, letters, tables and chat."""
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from server.settings import Settings
 
-__all__ = ["invocation", "invocation_elsewhere"]
-
 NAME = "toolcrib"
 
 

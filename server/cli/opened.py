@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from tools.functions.files import FunctionFiles
     from tools.openapi.apis import Apis
 
-__all__ = ["load_own", "opened", "record", "tell_unlisted", "tools_of"]
-
 
 @contextmanager
 def opened(

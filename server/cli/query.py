@@ -11,8 +11,6 @@ import typer
 from server.cli.terminal.options import ConfigOption, DataDirOption, JsonOption, RootOption
 from server.cli.terminal.screen import echo, print_json
 
-__all__ = ["query"]
-
 
 def query(  # noqa: PLR0913, PLR0917  # one parameter an option
     text: Annotated[str, typer.Argument(help="What to look for.")],

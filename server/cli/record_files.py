@@ -15,8 +15,6 @@ from pydantic import ValidationError
 from storage.catalog.records import Record
 from tools.retrieval import ToolRecord
 
-__all__ = ["Found", "Skipped", "read_records"]
-
 MOST_BYTES = 16_000_000
 """Size of a file from which it is no description of tools."""
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from tools.retrieval import SearchQuery, ToolIndex
     from tools.retrieval.catalogue import Catalogue, Found, Kind
 
-__all__ = ["index", "search"]
-
 SHOWN_EVERY = 0.2
 """Seconds between two updates of the progress bar."""
 

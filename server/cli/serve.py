@@ -12,8 +12,6 @@ from server.cli.serving import Transport
 from server.cli.terminal.options import ConfigOption, DataDirOption, FunctionsOption, RootOption
 from server.opening.command_line import flags_of
 
-__all__ = ["serve"]
-
 
 def serve(  # noqa: PLR0913, PLR0917  # one parameter an option
     transport: Annotated[

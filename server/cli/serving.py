@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from server.opening.opening import Opening
     from server.settings import Settings
 
-__all__ = ["Transport", "serve"]
-
 
 class Transport(StrEnum):
     """How clients reach the server."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from tools.agent.skillfiles.skill import Skill
     from tools.agent.skillfiles.skills import LeftOut
 
-__all__ = ["skills"]
-
 DESCRIPTION_CHARACTERS = 300
 """Of what a skill is for, in the list; of one that is named all is told."""
 

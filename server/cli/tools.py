@@ -24,8 +24,6 @@ from tools.core.spec import ToolSpec
 if TYPE_CHECKING:
     from storage.database import Database
 
-__all__ = ["tools"]
-
 DESCRIPTION_CHARACTERS = 300
 """Of what a tool does, in the list; of one that is named all is told."""
 

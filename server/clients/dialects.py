@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ANY", "DIALECTS", "ClientFile", "Dialect", "dialect_of", "files_of"]
-
 COMMON = (("mcpServers",),)
 """The table that many clients have: it tells none of them apart."""
 

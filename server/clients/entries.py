@@ -10,8 +10,6 @@ from typing import Any
 from server.clients.files import Named
 from server.clients.placeholders import Placeholders
 
-__all__ = ["InvalidEntryError", "Translation", "translated"]
-
 LONGEST_TIMEOUT = 3_600.0
 """Seconds that the settings take for one call."""
 

@@ -14,8 +14,6 @@ from typing import Any
 from server.clients.dialects import ClientFile, Dialect
 from server.settings import SettingsError
 
-__all__ = ["Named", "fitted", "named_servers", "parse"]
-
 _STRING = r'"(?:\\.|[^"\\\n])*+"?'  # what never ends is one too, so that no file is read for ever
 _COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])")

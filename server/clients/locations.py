@@ -14,8 +14,6 @@ from pathlib import Path
 
 import tomlkit
 
-__all__ = ["CLIENTS", "Client", "claude_code_command", "command_path", "servers_json"]
-
 _SUPPORT = "~/Library/Application Support" if sys.platform == "darwin" else "~/.config"
 
 

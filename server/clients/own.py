@@ -9,8 +9,6 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import urlsplit
 
-__all__ = ["OwnAddress", "is_toolcrib"]
-
 _LOOPBACK = {"127.0.0.1", "localhost", "::1", "0.0.0.0"}  # noqa: S104  # compared, not bound
 _PACKAGE = re.compile(r"toolcrib(\.exe|@\S*|\[\S*|[=<>~!]=\S*)?", re.IGNORECASE)
 _RUNNERS = re.compile(

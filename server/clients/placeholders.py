@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-__all__ = ["Placeholders"]
-
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 _BARE = re.compile(r"\$([A-Za-z_]\w*)")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_]\w*)(?::-(.*))?", re.DOTALL)

@@ -32,16 +32,6 @@ if TYPE_CHECKING:
     from tools.sandbox.secrets.redaction import Redaction
     from tools.sandbox.secrets.secrets import Secrets
 
-__all__ = [
-    "agents_of",
-    "changes_in",
-    "close_lost_delegations",
-    "make_agents",
-    "own_delegation",
-    "tools_of",
-    "worktrees_of",
-]
-
 _SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
 """What the name of a variable has whose value is shown to nobody."""
 

@@ -18,8 +18,6 @@ from tools.openapi.api import ApiOptions
 from tools.openapi.apis import Apis, Descriptions
 from tools.openapi.operations import Selection
 
-__all__ = ["make_apis", "make_descriptions", "options_of"]
-
 SUCCESS = 200
 
 

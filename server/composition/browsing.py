@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from server.mcp.browsing.browsing import Browsing
     from server.upstream.gateway import Gateway
 
-__all__ = ["make_browsing"]
-
 
 def make_browsing(  # noqa: PLR0913  # the composition root hands over every part by name
     settings: Settings,

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tools.openapi.apis import Apis
     from tools.retrieval.learning import Learning
 
-__all__ = ["make_catalogue"]
-
 
 def make_catalogue(  # noqa: PLR0913  # the composition root hands over every part
     settings: Settings,

@@ -15,8 +15,6 @@ if TYPE_CHECKING:  # loaded where there are some
     from storage.catalog.created_tools import CreatedToolStore
     from tools.functions.programs.warm import WarmTools
 
-__all__ = ["list_created", "make_created"]
-
 
 def make_created(registry: ToolRegistry, library: Library, machine: Machine) -> CreatedTools:
     """Makes what keeps created tools and has them run.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tools.policy.places import DeniedPlace
     from tools.policy.policy import Policy
 
-__all__ = ["CurrentPolicy", "counting_file"]
-
 SETTLE_SECONDS = 0.05
 """How old a change must be: editors empty a file, and write it in pieces."""
 

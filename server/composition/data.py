@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from tools.data.running.checkpoints import Checkpoints
     from tools.data.running.environment import DataEnvironment
 
-__all__ = ["data_checkpoints", "data_environment"]
-
 
 def data_checkpoints(settings: Settings) -> Checkpoints:
     """What runs of recipes had done that did not succeed."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tools.functions.file import WorkerOptions
     from tools.functions.workers.store import StoreOptions
 
-__all__ = ["make_worker_options"]
-
 
 def make_worker_options(
     settings: Settings, environ: Mapping[str, str], held: HeldRoot | None = None

@@ -17,8 +17,6 @@ from tools.core.registry import ToolRegistry
 if TYPE_CHECKING:
     from server.upstream.gateway import Gateway
 
-__all__ = ["make_gateway"]
-
 
 def make_gateway(  # noqa: PLR0913  # the composition root hands over every part by name
     settings: Settings,

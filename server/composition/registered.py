@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from tools.openapi.apis import Apis
     from tools.sandbox.files.openat import HeldRoot
 
-__all__ = ["apis_of", "check_surface", "discover_tools", "function_files"]
-
 
 def check_surface(
     settings: Settings,

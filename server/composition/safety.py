@@ -43,26 +43,6 @@ if TYPE_CHECKING:
     from tools.sandbox.web.guard import AddressGuard
     from tools.sandbox.web.search.search import WebSearch
 
-__all__ = [
-    "allow_always",
-    "endpoint_client",
-    "let_through",
-    "make_approvals",
-    "make_audit",
-    "make_cells",
-    "make_data_workers",
-    "make_history",
-    "make_machine",
-    "make_policy",
-    "make_processes",
-    "make_sandbox",
-    "make_secrets",
-    "open_ended_rules",
-    "protected",
-    "read_only",
-    "warn_of_rules",
-]
-
 _DESCRIPTORS = 4_096
 """That each process of a program may have open; builds need some thousands."""
 Denied = Callable[[], tuple["DeniedPlace", ...]]  # what the policy denies now

@@ -20,8 +20,6 @@ from tools.core.toolset import ToolSet
 from tools.retrieval.catalogue import LOADER, Catalogue
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["make_skills", "view_skills"]
-
 
 def make_skills(
     settings: Settings,

@@ -8,8 +8,6 @@ from urllib.parse import parse_qsl, quote, unquote
 
 from tools.core.errors import NotFoundError
 
-__all__ = ["Address", "context_uri", "document_uri", "entity_uri", "plan_uri"]
-
 SCHEME = "context://"
 
 

@@ -19,8 +19,6 @@ from storage.models import Identity
 from tools.core.client import Approval, Approver, Consent, Offer, Question, RefusedError
 from tools.core.errors import ApprovalRequiredError
 
-__all__ = ["CLIENT", "COMMAND_LINE", "StoredApprovals", "answered"]
-
 CLIENT = "client"
 COMMAND_LINE = "command line"
 

@@ -11,17 +11,6 @@ from storage.people.models import Entity, Profile, Relationship
 from storage.reading.formats import MARKDOWN, MARKDOWN_MEDIA_TYPES
 from tools.answers.dates import utc
 
-__all__ = [
-    "context_line",
-    "context_text",
-    "entity_line",
-    "entity_text",
-    "media_type_of",
-    "profile_text",
-    "title_of",
-    "truncated",
-]
-
 SUMMARY_CHARACTERS = 200
 """Of a summary in a line."""
 

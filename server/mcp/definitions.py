@@ -11,8 +11,6 @@ import mcp_types as types
 from tools.conversion.schemas.reading import resolve
 from tools.core.spec import ToolSpec
 
-__all__ = ["RARELY_GIVEN", "describe", "lean"]
-
 RARELY_GIVEN = frozenset(
     {
         *("agent_id", "confidence", "device_id", "encoding", "expected_sha256"),

@@ -9,18 +9,6 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-__all__ = [
-    "MOST_AT_ONCE",
-    "SERVER_KEY",
-    "asks_for_progress",
-    "forwarded",
-    "is_logged",
-    "named",
-    "opted_level",
-    "wants_log",
-    "with_forwarded_meta",
-]
-
 SERVER_KEY = "toolcrib/server"
 """The key in `_meta` of what is listed that names the server it is from."""
 

@@ -13,8 +13,6 @@ from mcp.shared.exceptions import MCPError
 
 from tools.core.invisible import encodable
 
-__all__ = ["DOCUMENTS", "Section", "cursor_at", "offset_of", "page", "place_of"]
-
 DOCUMENTS = "documents"
 """The part of the list of resources that is stored here; no server has this name with a slash."""
 

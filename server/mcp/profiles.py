@@ -17,8 +17,6 @@ if TYPE_CHECKING:  # servers of one's own have no settings
     from server.settings import Settings
     from server.settings.gateway import ProfileSettings, Results
 
-__all__ = ["Profile", "Profiles", "check_profiles"]
-
 
 @dataclass(frozen=True, slots=True)
 class Profile:

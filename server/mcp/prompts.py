@@ -31,8 +31,6 @@ from tools.core.errors import NotFoundError
 from tools.core.invisible import encodable, revealed
 from tools.core.registry import ToolRegistry
 
-__all__ = ["PROMPTS", "Prompts"]
-
 LOOKED_THROUGH = 1_000
 """Entities among which names are looked for."""
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:  # servers of one's own have none of these
     from server.settings.gateway import Results
     from tools.answers.task_reports import TaskReport
 
-__all__ = ["build_server"]
-
 LIST_TTL_MS = 3_600_000
 """How long a client may keep a list that is fixed while the server runs."""
 

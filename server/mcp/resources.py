@@ -29,8 +29,6 @@ from tools.answers.plans import PlanView
 from tools.core.errors import InvalidArgumentsError, NotFoundError, as_tool_error
 from tools.core.invisible import encodable
 
-__all__ = ["PAGE_SIZE", "TEMPLATES", "ContextResources", "answered"]
-
 INDEX_URI = "context://index"
 
 PAGE_SIZE = 100

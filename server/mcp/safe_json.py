@@ -10,8 +10,6 @@ from pydantic import BaseModel
 from tools.core.errors import InternalError
 from tools.core.invisible import encodable
 
-__all__ = ["MAX_LEVELS", "utf8_json", "wire_form"]
-
 TEXTLESS = frozenset({NoneType, bool, int, float})
 """Types of values with nothing in them to make safe; results can have a million of them."""
 MAX_LEVELS = 128

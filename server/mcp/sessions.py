@@ -24,8 +24,6 @@ from server.transport.middleware import Caller
 from storage.memory.models import IDLE_SECONDS
 from storage.models import Identity
 
-__all__ = ["Conversation", "Principal", "Sessions", "caller_of", "client_of", "principal_of"]
-
 MOST = 1_000
 """Conversations that are remembered; those that were silent longest give way."""
 

@@ -24,8 +24,6 @@ from tools.core.toolset import ToolOffer, ToolSet
 if TYPE_CHECKING:  # servers of one's own have no settings
     from server.settings.gateway import Results, ServerSettings
 
-__all__ = ["EVERYDAY", "FULL", "LEAN", "Surface", "ToolLists"]
-
 LEAN = "lean"
 FULL = "full"
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # servers of one's own have no settings
     from server.settings.gateway import Results
 
-__all__ = ["Variant", "is_one_of", "variant_of"]
-
 READ_JSON = (
     "claude-code",  # github.com/anthropics/claude-code/issues/79944, with a schema or without
     "codex-mcp-client",  # openai/codex: codex-rs/protocol/src/models.rs, From<&CallToolResult>

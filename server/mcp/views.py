@@ -30,8 +30,6 @@ from tools.answers.hits import Answer
 from tools.answers.plans import PlanLine
 from tools.core.errors import NotFoundError
 
-__all__ = ["PAGE", "VIEW_CHARACTERS", "Relevant", "happenings", "relevant", "view"]
-
 PAGE = 100
 """Items on one page of a view."""
 

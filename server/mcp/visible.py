@@ -9,8 +9,6 @@ from typing import Any
 
 from tools.core.invisible import EMOJI_SELECTOR, INVISIBLE
 
-__all__ = ["visible", "visible_form", "visible_lines"]
-
 SHOWN_KEYS = frozenset({"title", "description"})
 """Texts of a form that only tell; its other texts are part of the answer."""
 

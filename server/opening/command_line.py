@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["ServeArguments", "flags_of", "read_command_line"]
-
 
 class ServeArguments(NamedTuple):
     """What `toolcrib serve` was started with.

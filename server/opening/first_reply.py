@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 from server.settings_path import settings_path
 
-__all__ = ["INSTRUCTIONS", "NAME", "FirstReply", "changing_lists", "reply_to"]
-
 NAME = "toolcrib"
 INSTRUCTIONS = (
     "Toolcrib keeps this user's context and gives you tools on their machine. Before you say that"

@@ -15,8 +15,6 @@ from typing import NamedTuple
 from server.opening.command_line import ServeArguments
 from server.opening.first_reply import NAME, FirstReply, changing_lists, reply_to
 
-__all__ = ["Opening", "ReadAhead", "begin"]
-
 PIECE = 65_536
 """Bytes that are read at once, and the most that a first line may have."""
 

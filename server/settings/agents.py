@@ -13,8 +13,6 @@ from server.settings.group import Names, SettingsGroup, expand
 from server.settings.safety import HostsPort
 from tools.sandbox.processes.models import SandboxMode
 
-__all__ = ["AgentSettings", "DelegationSettings", "check_agents"]
-
 
 def _check_home(path: Path) -> Path:
     found = expand(path)

@@ -20,14 +20,6 @@ from storage.retrieval.routing import MEMORY, ORIGINS, Source
 from tools.answers.filters import STANDARD_FILTERS
 from tools.core.collections import Collections
 
-__all__ = [
-    "DirectorySettings",
-    "SourceSettings",
-    "check_directories",
-    "check_sources",
-    "collections_of",
-]
-
 OWN_NAMES = frozenset({MEMORY, *ORIGINS.values()})
 """What an answer says of findings that are in no source."""
 

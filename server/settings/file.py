@@ -17,8 +17,6 @@ from tomlkit.items import Array, Comment, Table, Whitespace
 
 from server.settings_error import SettingsError
 
-__all__ = ["ListEntries", "NamedTable", "SettingsFile", "add_entries"]
-
 _BYTE_ORDER_MARK = "\ufeff"
 _PRIVATE = 0o600
 _INDENT = "  "

@@ -10,8 +10,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_va
 
 from server.settings.group import SettingsGroup, expand
 
-__all__ = ["Patterns", "ProfileSettings", "Results", "ServerSettings", "ToolSearchSettings"]
-
 Results = Literal["auto", "both", "structured", "text"]
 """What calls answer with."""
 

@@ -9,17 +9,6 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-__all__ = [
-    "GivenName",
-    "Names",
-    "ServerName",
-    "SettingsGroup",
-    "expand",
-    "parse_object",
-    "split_commas",
-]
-
-
 _ARRAY = re.compile(r"\s*\[\s*(?:[\"\[\]{]|$)")  # and no address such as [::1]:443
 _COMMA = re.compile(r",(?![^()]*\))")
 

@@ -17,8 +17,6 @@ from pydantic import (
 
 from server.settings.group import GivenName, Names, SettingsGroup, parse_object
 
-__all__ = ["HttpSettings", "TokenSettings"]
-
 
 def _check_token(token: SecretStr) -> SecretStr:
     # RFC 6750, section 2.1: anything else cannot stand in the header.

@@ -13,8 +13,6 @@ from server.settings.group import SettingsGroup, expand
 from storage.index.embedders.base import DEFAULT_FLOOR
 from storage.index.embedders.making import EmbedderKind, EmbedderOptions
 
-__all__ = ["ChromaSettings", "EmbedderSettings", "SearchSettings"]
-
 
 def _check_url(url: str) -> str:
     try:

@@ -8,8 +8,6 @@ from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
 from server.settings.group import SettingsGroup
 
-__all__ = ["MemorySettings", "SummarySettings"]
-
 
 class MemorySettings(SettingsGroup):
     """What is remembered by itself."""

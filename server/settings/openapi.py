@@ -12,8 +12,6 @@ from pydantic import BeforeValidator, Field, field_validator
 from server.settings.group import SettingsGroup, expand
 from server.settings.secrets import SecretSettings
 
-__all__ = ["OpenApiSettings", "check_apis"]
-
 _ADDRESS = ("http://", "https://")
 
 

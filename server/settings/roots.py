@@ -8,8 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-__all__ = ["check_root", "default_root", "is_broad"]
-
 
 def check_root(path: Path) -> Path:
     """Returns a root with its links resolved.

@@ -10,17 +10,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_va
 from server.settings.group import Names, SettingsGroup, split_commas
 from tools.sandbox.processes.models import SandboxMode
 
-__all__ = [
-    "ApprovalSettings",
-    "AuditSettings",
-    "HostsPort",
-    "PolicySettings",
-    "RequestSettings",
-    "SystemSettings",
-    "UndoSettings",
-    "WebSearchSettings",
-]
-
 
 def _check_rule(text: str) -> str:
     from tools.policy.rules import Rule  # only where rules are written

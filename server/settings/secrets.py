@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from tools.sandbox.secrets.origin import Origin
     from tools.sandbox.secrets.secret import Secret
 
-__all__ = ["SecretSettings", "secret_hosts"]
-
 AUTHORIZATION = "Authorization"
 PLAIN_FORM = "{secret}"
 

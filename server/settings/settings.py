@@ -53,15 +53,6 @@ from server.settings.secrets import SecretSettings
 from server.settings.skills import SkillSettings
 from server.settings_error import SettingsError
 
-__all__ = [
-    "DEFAULT_SOURCE",
-    "FunctionSettings",
-    "IdentitySettings",
-    "LimitSettings",
-    "LogSettings",
-    "Settings",
-]
-
 DEFAULT_SOURCE = "default"
 
 

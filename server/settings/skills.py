@@ -9,8 +9,6 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from server.settings.group import SettingsGroup, expand, split_commas
 
-__all__ = ["SkillSettings"]
-
 
 def _check(path: Path) -> Path:
     if not path.is_dir():

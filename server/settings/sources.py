@@ -17,8 +17,6 @@ from server.settings.settings import DEFAULT_SOURCE, Settings
 from server.settings_error import SettingsError
 from server.settings_path import CONFIG_VARIABLE, settings_path
 
-__all__ = ["SettingRow", "explain", "load", "reread_policy"]
-
 _PREFIX = "TOOLCRIB_"
 _FIELDS = dict(Settings.fields())
 _TABLES: dict[str, type[BaseModel]] = {

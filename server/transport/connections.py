@@ -15,8 +15,6 @@ import h11
 from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["ACCEPTED_AT_ONCE", "GuardedConnection", "quieten"]
-
 HEAD_SECONDS = 10.0
 """How long a connection may wait for a whole request head."""
 

@@ -26,8 +26,6 @@ from server.transport.middleware import BearerTokens, Caller, Drain, SoundAuthor
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["serve_one"]
-
 START_SECONDS = 20.0
 
 

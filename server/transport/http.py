@@ -30,17 +30,6 @@ from server.transport.signals import stopped_by_signals
 if TYPE_CHECKING:
     from server.settings.http import HttpSettings
 
-__all__ = [
-    "DrainingServer",
-    "address_of",
-    "allowed_callers",
-    "listen",
-    "serve_http",
-    "serve_sse",
-    "streamable_http_app",
-    "uvicorn_config",
-]
-
 HTTP_PATH = "/mcp"
 SSE_PATH = "/sse"
 MESSAGES_PATH = "/messages/"

@@ -12,8 +12,6 @@ import mcp_types as types
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-__all__ = ["Incoming", "Outgoing", "encoded", "messages"]
-
 DRAIN_SECONDS = 10.0
 """How long requests in flight may take once the client has closed its side."""
 

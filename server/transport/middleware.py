@@ -22,8 +22,6 @@ from tools.core.toolset import ToolSet
 if TYPE_CHECKING:
     from server.settings.http import HttpSettings
 
-__all__ = ["BearerTokens", "Caller", "Drain", "SoundAuthority", "callers_of"]
-
 OWNER = "http.token"
 """Name of the caller with the server's own token; no name of the settings' table has a dot."""
 

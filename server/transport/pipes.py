@@ -14,8 +14,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import anyio
 import anyio.lowlevel
 
-__all__ = ["PipeWriter", "lines_of"]
-
 PIECE = 65_536
 """Bytes that are read or written at once, as many as a pipe holds."""
 

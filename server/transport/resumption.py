@@ -13,8 +13,6 @@ import mcp_types as types
 from mcp.server.streamable_http import EventCallback, EventMessage, EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-__all__ = ["RETRY_MS", "RecentEvents", "ResumableSessions"]
-
 RETRY_MS = 1_000
 """After which a client that lost its stream comes back."""
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["killed_by_interrupts", "stopped_by_signals"]
-
 
 @contextmanager
 def killed_by_interrupts() -> Iterator[None]:

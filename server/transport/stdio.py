@@ -19,8 +19,6 @@ from server.transport.jsonrpc import messages
 from server.transport.pipes import PipeWriter, lines_of
 from server.transport.signals import stopped_by_signals
 
-__all__ = ["serve_stdio"]
-
 _logger = logging.getLogger("toolcrib")
 
 

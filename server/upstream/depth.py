@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 from server.settings.gateway import ServerSettings
 
-__all__ = ["VARIABLE", "allowed_servers", "depth_of"]
-
 VARIABLE = "_TOOLCRIB_DEPTH"
 """Tells a program that another server runs as how deep it is; no setting, as nobody sets it."""
 

@@ -31,8 +31,6 @@ from tools.core.errors import UnavailableError
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 
-__all__ = ["Gateway", "OnChange"]
-
 FIRST_WAIT = 10.0
 """Seconds that a list of tools waits for servers that never listed theirs before."""
 

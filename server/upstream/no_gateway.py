@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from server.upstream.upstream import Upstream
     from tools.agent.skillfiles.skill import Skill
 
-__all__ = ["NoGateway"]
-
 
 class NoGateway:
     """A gateway to no server: a start without any loads nothing of what it takes to reach one.

@@ -24,8 +24,6 @@ from server.upstream.connections.listing import Listing, list_all
 from server.upstream.connections.opening import Opener
 from tools.core.errors import ToolError, UnavailableError
 
-__all__ = ["Upstream"]
-
 MOST_CONNECTIONS = 50
 """Connections to one server; those that were silent longest give way."""
 

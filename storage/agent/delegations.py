@@ -19,8 +19,6 @@ from storage.database import Database
 from storage.errors import CeilingReachedError
 from storage.models import Identity
 
-__all__ = ["Ceilings", "Delegation", "Delegations", "NewDelegation", "ToolPatterns"]
-
 KEPT = 30 * 86_400.0
 """Seconds that a delegation is kept after its root's end."""
 

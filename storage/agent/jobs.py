@@ -11,8 +11,6 @@ from enum import StrEnum
 from storage.database import Database, exactly
 from storage.models import Identity
 
-__all__ = ["KEPT_SECONDS", "JobRecord", "JobState", "JobStore", "Progress"]
-
 KEPT_SECONDS = 86_400.0
 """How long a job can be asked about after its end."""
 

@@ -17,8 +17,6 @@ from storage.database import Database, Where, exactly
 from storage.errors import PlanConflictError, PlanNotFoundError
 from storage.models import Identity, NewContext
 
-__all__ = ["ListedPlan", "Plan", "PlanStatus", "Plans", "planned_of", "progress_of"]
-
 PlanStatus = Literal["open", "completed", "abandoned"]
 
 GOAL_CHARACTERS = 80

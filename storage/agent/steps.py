@@ -11,23 +11,6 @@ from typing_extensions import ReadOnly, TypedDict
 
 from storage.errors import InvalidSourceError, PlanConflictError
 
-__all__ = [
-    "MOST_STEPS",
-    "MOVES",
-    "NAMED",
-    "OVER",
-    "Draft",
-    "Step",
-    "StepState",
-    "StepStatus",
-    "checked",
-    "moved",
-    "named_step",
-    "replanned",
-    "states_of",
-    "waits_for",
-]
-
 StepStatus = Literal["pending", "in_progress", "completed", "failed", "skipped"]
 """What is stored of a step."""
 

@@ -11,8 +11,6 @@ from typing import Literal
 from storage.database import Database, Where, exactly
 from storage.models import Identity
 
-__all__ = ["Todo", "TodoStatus", "Todos"]
-
 TodoStatus = Literal["pending", "in_progress", "completed"]
 
 

@@ -10,8 +10,6 @@ from storage.catalog.portions import in_portions
 from storage.database import Database
 from storage.errors import StorageUnavailableError
 
-__all__ = ["Analyses"]
-
 KEPT_DAYS = 60
 """Days after which an analysis that nobody needed is dropped."""
 

@@ -10,8 +10,6 @@ from storage.catalog.records import Records
 from storage.catalog.uses import Uses
 from storage.database import Database
 
-__all__ = ["Catalog"]
-
 
 class Catalog:
     """What is kept about tools.

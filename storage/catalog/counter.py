@@ -6,8 +6,6 @@ import sqlite3
 
 from storage.database import Database
 
-__all__ = ["Counter"]
-
 
 class Counter:
     """A number that only grows: whoever finds another than before has something old.

@@ -15,8 +15,6 @@ from storage.database import Database
 from storage.errors import StorageError
 from storage.models import Identity
 
-__all__ = ["CreatedTool", "CreatedToolStore"]
-
 MOST_TOOLS = 200
 """Tools that one user may have."""
 

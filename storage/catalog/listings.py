@@ -10,8 +10,6 @@ from typing import Any
 
 from storage.database import Database
 
-__all__ = ["Listing", "Listings"]
-
 
 @dataclass(frozen=True, slots=True)
 class Listing:

@@ -12,8 +12,6 @@ from storage.catalog.counter import Counter
 from storage.catalog.portions import in_portions
 from storage.database import Database
 
-__all__ = ["Pin", "Pins"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pin:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-__all__ = ["in_portions"]
-
 AT_ONCE = 2_000
 """Rows of one transaction, or keys of one statement: other writers wait some 20 to 50 ms."""
 

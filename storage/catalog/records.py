@@ -12,8 +12,6 @@ from typing import Any
 from storage.catalog.counter import Counter
 from storage.database import Database
 
-__all__ = ["Record", "Records"]
-
 
 @dataclass(frozen=True, slots=True)
 class Record:

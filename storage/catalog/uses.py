@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from storage.database import Database, exactly, identity_clause
 from storage.models import Identity
 
-__all__ = ["Use", "Uses"]
-
 MOST_KEPT = 500
 """Uses of one identity that are kept; the oldest go first."""
 

@@ -20,16 +20,6 @@ from storage.errors import ContextNotFoundError, DocumentNotFoundError
 from storage.memory.entries import keep_told, told_of
 from storage.models import Chunk, Context, ContextType, Identity, NewContext, SearchFilter
 
-__all__ = [
-    "ContextRepository",
-    "chunks_of",
-    "insert_whole",
-    "load_chunks",
-    "newest_chunks",
-    "read_context",
-    "update_context",
-]
-
 _CHUNK_COLUMNS = ("position", "start", "heading", "content")
 _COLUMNS = (
     "x.*, (SELECT p.id FROM contexts p WHERE p.seq = x.parent_seq) AS parent_id,"

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     Seqs: TypeAlias = NDArray[np.int64]
 
-__all__ = ["Selection", "compile_filter"]
-
 SAMPLE = 500
 """Candidates that are asked about first."""
 

@@ -18,19 +18,6 @@ from storage.people.names import fold
 from storage.reading.chunk import TextChunk, chunk
 from storage.tokenize import tokenize
 
-__all__ = [
-    "OnProgress",
-    "PreparedChunk",
-    "as_json",
-    "chunk_terms",
-    "insert_chunks",
-    "insert_context",
-    "insert_mentions",
-    "is_same",
-    "normalized",
-    "prepare",
-]
-
 OnProgress = Callable[[int, int], None]
 """Told (done, total) chunks; may raise to give up before anything is written."""
 

@@ -36,8 +36,6 @@ from storage.models import Context, ContextType, Identity, NewContext, Stored
 from storage.retrieval.sameness import can_say_the_same
 from storage.retrieval.search import SearchEngine
 
-__all__ = ["MERGE_SIMILARITY", "KnowledgeBase"]
-
 MERGE_SIMILARITY = 0.85
 """Cosine, by the bundled model, from which two pieces of knowledge say nearly the same."""
 

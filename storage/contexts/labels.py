@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["LONGEST_LABEL", "is_labelled", "label_of"]
-
 LONGEST_LABEL = 256
 """Characters of a value that can be filtered by; longer ones are texts."""
 

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from storage.people.names import fold
 from storage.retrieval.query_text import numbers_and_negations
 
-__all__ = ["Statement", "statement_of"]
-
 # The patterns are strings, which `re` compiles and keeps on first use: a start needs none of them.
 
 LONGEST = 200

@@ -22,8 +22,6 @@ from storage.people.former import FORMERLY, MOST_FORMER
 from storage.people.names import fold
 from storage.tokenize import is_spaceless, tokenize
 
-__all__ = ["Superseded", "contents_of", "find_superseded", "former_chunks"]
-
 MOST_COMPARED = 200
 """Passages with the words of subject and attribute that are read, the newest."""
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from storage.models import Chunk
 
-__all__ = ["places_in_whole", "whole_text"]
-
 
 def whole_text(chunks: Sequence[Chunk]) -> str:
     """The text that chunks were cut from: what one repeats of those before is left out again.

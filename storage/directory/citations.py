@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 
 from storage.directory.models import Item
 
-__all__ = ["item_of", "year_in"]
-
 _CITED = ("authors", "author", "title", "name", "journal", "venue", "publisher", "agency", "funder")
 """Values of an object that its citation consists of, in this order; the year comes last."""
 

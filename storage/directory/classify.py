@@ -16,8 +16,6 @@ from storage.people.nameindex import NameIndex
 from storage.people.names import fold
 from storage.people.questions import kernel_of, name_in
 
-__all__ = ["Verdict", "classify"]
-
 _SURE = ("exact", "alias", "folded")
 _LONGEST_NAME = 6
 """Words that a name has at most, without those around it."""

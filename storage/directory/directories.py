@@ -22,8 +22,6 @@ from storage.models import Identity
 from storage.people.questions import kernel_of, name_in
 from storage.retrieval.search import SearchEngine
 
-__all__ = ["Directories"]
-
 _T = TypeVar("_T")
 
 BATCH = 200

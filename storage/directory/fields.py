@@ -11,8 +11,6 @@ from storage.directory.models import Directory, Record, field_name
 from storage.directory.values import MAX_NAME, RecordValues
 from storage.people.names import fold
 
-__all__ = ["Fields", "united"]
-
 MAX_KEY = 200
 """Characters of a key: a label, by which a record's items are found, has up to 256."""
 

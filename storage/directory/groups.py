@@ -11,8 +11,6 @@ from storage.directory.results import GroupSize, Match
 from storage.people.names import fold
 from storage.tokenize import tokenize
 
-__all__ = ["Groups"]
-
 _GENERIC = (
     "department dept division program programme school faculty institute center centre section"
     " group unit office"

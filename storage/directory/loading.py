@@ -13,8 +13,6 @@ from storage.directory.results import Entry, FoundItem, Owner
 from storage.directory.shelving import OWNER, TITLE, YEAR, values_of
 from storage.models import Chunk, Context, SearchHit
 
-__all__ = ["item_of_hit", "load_citations", "load_entries", "year_of"]
-
 
 def load_entries(
     connection: sqlite3.Connection, directory: Directory, seqs: Sequence[int]

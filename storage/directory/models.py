@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["RESEARCHERS", "Directory", "Item", "Record", "field_name"]
-
 _NAME_SIGNS = re.compile(r"[\s_-]+")
 
 

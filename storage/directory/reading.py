@@ -21,8 +21,6 @@ from storage.directory.models import Directory, Record, field_name
 from storage.errors import InvalidSourceError, UnreadableDocumentError
 from storage.reading.decode import decode
 
-__all__ = ["MAX_FILE_BYTES", "Skipped", "read_records"]
-
 MAX_FILE_BYTES = 500_000_000
 """Size of the largest file that is read: it is held in memory several times over."""
 

@@ -9,22 +9,6 @@ from typing import Literal
 from storage.models import IndexStatus
 from storage.people.models import How
 
-__all__ = [
-    "Added",
-    "Entry",
-    "Found",
-    "FoundItem",
-    "FoundItems",
-    "FoundRecord",
-    "GroupSize",
-    "Kind",
-    "Match",
-    "Member",
-    "Members",
-    "Owner",
-    "Snippet",
-]
-
 Kind = Literal["name", "topic"]
 """What a query asks for."""
 

@@ -22,8 +22,6 @@ from storage.people.likeness import nearest
 from storage.people.nameindex import NameIndex
 from storage.people.names import fold
 
-__all__ = ["Listed", "Roster", "Rosters"]
-
 NEAREST = 3
 """Names that are told where nobody has the one that was asked for."""
 

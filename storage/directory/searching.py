@@ -17,8 +17,6 @@ from storage.people.nameindex import IndexedName
 from storage.retrieval.search import SearchEngine
 from storage.tokenize import is_spaceless, tokenize
 
-__all__ = ["NAME_ALPHA", "TOPIC_ALPHA", "Searches"]
-
 NAME_ALPHA = 0.3
 """Weight of meaning in a search for a name."""
 

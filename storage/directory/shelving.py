@@ -21,20 +21,6 @@ from storage.models import NewContext
 from storage.reading.chunk import chunk
 from storage.tokenize import fold_accents
 
-__all__ = [
-    "OWNER",
-    "TITLE",
-    "YEAR",
-    "item_chunks",
-    "item_context",
-    "item_digest",
-    "item_id",
-    "record_chunks",
-    "record_context",
-    "record_digest",
-    "values_of",
-]
-
 OWNER = "owner"
 """Where an item's metadata has the keys of its records."""
 

@@ -12,8 +12,6 @@ from storage.directory.models import Item
 from storage.errors import InvalidSourceError
 from storage.people.names import fold
 
-__all__ = ["MAX_FACT", "MAX_NAME", "RecordValues"]
-
 MAX_NAME = 300
 """Characters of a name, or of a group's."""
 

@@ -28,8 +28,6 @@ from storage.directory.shelving import (
 )
 from storage.models import ContextType, Identity
 
-__all__ = ["Batch", "remove_records", "stored_keys"]
-
 ItemKey = tuple[str, str]
 """The raw_type and the raw_id of an item."""
 

@@ -14,8 +14,6 @@ from datetime import UTC, date, datetime, timedelta
 
 from storage.models import TimeRange
 
-__all__ = ["DAY", "MONTH", "SECOND", "WEEK", "Bucket"]
-
 SECOND, DAY, WEEK, MONTH = range(4)
 """The levels: an event itself, and the three kinds of summaries above it."""
 

@@ -40,8 +40,6 @@ from storage.retrieval.hits import Matched, hits_of
 from storage.retrieval.ranking import CANDIDATES, fuse
 from storage.retrieval.search import Question, SearchEngine
 
-__all__ = ["EventHit", "EventResult", "Step", "search_events"]
-
 OWN = 0.5
 """Share of what something says itself in its blended score; the rest is what leads to it."""
 

@@ -29,8 +29,6 @@ from storage.index.indexer import Indexer
 from storage.models import Context, ContextType, Identity, NewContext, TimeRange
 from storage.retrieval.search import SearchEngine
 
-__all__ = ["Due", "Events", "Review"]
-
 SUMMARY_TYPE = "summary"
 """The raw_type of summaries."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
-__all__ = ["EXTRACTIVE", "EXTRACT_CHARACTERS", "extract"]
-
 EXTRACTIVE = "extractive"
 """The summarizer where no model wrote."""
 

@@ -17,17 +17,6 @@ from storage.database import Where, exactly, identity_clause
 from storage.events.buckets import DAY, SECOND, WEEK, Bucket
 from storage.models import ContextType, Identity
 
-__all__ = [
-    "FROM_SUMMARIES",
-    "Gathered",
-    "Part",
-    "find_summary",
-    "gather",
-    "parts_of",
-    "summaries_of",
-    "wanted_buckets",
-]
-
 MOST_CHUNKS = 3
 """How many chunks of a long event a summary reads: some 4,000 characters."""
 

@@ -17,8 +17,6 @@ from storage.errors import VectorIndexError
 from storage.keeping.atomic import free_name
 from storage.outbound import ClientFactory, plain_client
 
-__all__ = ["ChromaDirectory", "ChromaHome", "ChromaServer", "chroma_home"]
-
 log = logging.getLogger("toolcrib.indexer")
 
 SERVER_SECONDS = 15.0

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 
-__all__ = ["Pace", "Priority", "await_vectors", "take", "take_rough"]
-
 RUN_SECONDS = 0.2
 """How long a run should take: what has just been added waits for the one under way."""
 

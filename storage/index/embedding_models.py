@@ -26,24 +26,6 @@ if TYPE_CHECKING:
     from storage.contexts.filters import Seqs
     from storage.index.embedders.base import Vectors
 
-__all__ = [
-    "Embedding",
-    "MakeEmbedder",
-    "Model",
-    "Models",
-    "check_dimensions",
-    "keep_vector",
-    "live_models",
-    "nearest_first",
-    "old_models",
-    "passage",
-    "scan",
-    "similarities",
-    "store_vector",
-    "take_over",
-    "undelivered",
-]
-
 SLICE = 250
 """Vectors in memory at once: megabytes of them take several times longer, all in page faults."""
 

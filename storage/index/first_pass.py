@@ -18,8 +18,6 @@ from storage.index.embedders.static import StaticEmbedder
 from storage.index.embedding_models import Embedding, passage
 from storage.index.rough import Rough, as_bytes
 
-__all__ = ["FirstPass"]
-
 log = logging.getLogger("toolcrib.indexer")
 
 

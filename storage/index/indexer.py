@@ -39,8 +39,6 @@ from storage.keeping import erasure
 from storage.locks import locked
 from storage.models import Identity, IndexStatus
 
-__all__ = ["Backlog", "Chore", "Indexer", "read_backlog"]
-
 log = logging.getLogger("toolcrib.indexer")
 
 REMOVED_BATCH = 1000

@@ -25,14 +25,6 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-__all__ = [
-    "MAX_QUERY_TERMS",
-    "UserIndex",
-    "add_terms",
-    "count_chunks",
-    "idf",
-]
-
 TITLE_WEIGHT = 2
 K1 = 1.2
 B = 0.75

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Ints: TypeAlias = NDArray[np.int64]
 
-__all__ = ["has_work", "reset", "work"]
-
 FOLD_CHUNKS = 1000
 """Fresh chunks that become a segment: every search reads all of those that did not yet."""
 

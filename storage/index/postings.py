@@ -24,20 +24,6 @@ if TYPE_CHECKING:
 
     Ints: TypeAlias = NDArray[np.int64]
 
-__all__ = [
-    "Chunks",
-    "Postings",
-    "add_fresh",
-    "create_segment",
-    "find_postings",
-    "hash_term",
-    "read_dead",
-    "read_fresh",
-    "read_segment",
-    "read_segments",
-    "write_postings",
-]
-
 BLOCK_POSTINGS = 512
 """Postings after which a block takes no further term: about a page of the record."""
 

@@ -18,8 +18,6 @@ from storage.index.embedders.base import scaled_cosine
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
-__all__ = ["Rough", "as_bytes"]
-
 SLICE = 1000
 """Vectors in memory at once."""
 

@@ -18,8 +18,6 @@ from storage.errors import VectorIndexError
 from storage.index.embedding_models import Model, live_models
 from storage.index.vectors import VectorIndex
 
-__all__ = ["VectorSync", "generation"]
-
 log = logging.getLogger("toolcrib.indexer")
 
 OUTBOX_BATCH = 1000

@@ -20,8 +20,6 @@ from storage.index.chroma import ChromaHome
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
-__all__ = ["VectorIndex"]
-
 MAX_BATCH = 1000
 """Rows a call; Chroma refuses more than 5,461."""
 

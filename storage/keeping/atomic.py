@@ -17,16 +17,6 @@ from pathlib import Path
 
 from storage.errors import BackupError
 
-__all__ = [
-    "atomic_file",
-    "atomic_folder",
-    "free_name",
-    "is_temporary",
-    "reason",
-    "remove_stale",
-    "write_errors",
-]
-
 STALE_SECONDS = 3600
 """Age from which a temporary file was left by a writer that was killed: none works so long."""
 

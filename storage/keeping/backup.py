@@ -30,8 +30,6 @@ from storage.keeping.atomic import (
 from storage.keeping.lost import note_backup
 from storage.keeping.readonly import connect_readonly
 
-__all__ = ["Backup", "OnCopied", "back_up", "restore"]
-
 OnCopied = Callable[[int, int], None]
 """Told (done, total) pages; may raise to give up, and nothing is left behind."""
 

@@ -13,8 +13,6 @@ import time
 
 from storage.database import Database
 
-__all__ = ["ERASE_SECONDS", "LARGEST_BYTES", "erase", "is_due"]
-
 ERASE_SECONDS = 3600
 """How long after the last time the file may be written anew."""
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-__all__ = ["damage", "unindexed"]
-
 
 def damage(connection: sqlite3.Connection) -> str:
     """What is wrong with the record's pages or with the ties between its rows; empty if nothing."""

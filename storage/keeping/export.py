@@ -26,8 +26,6 @@ from storage.keeping.atomic import atomic_file, atomic_folder, write_errors
 from storage.keeping.notes import write_note
 from storage.models import Chunk, Identity
 
-__all__ = ["FORMAT", "OnExported", "export_jsonl", "export_markdown"]
-
 FORMAT = 1
 """The version of the records' form."""
 

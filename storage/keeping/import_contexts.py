@@ -24,8 +24,6 @@ from storage.memory.derived import find_made
 from storage.models import ContextType, Identity, NewContext, Turn
 from storage.reading.formats import MARKDOWN_MEDIA_TYPES
 
-__all__ = ["ContextImporter"]
-
 _NAMESPACE = uuid.UUID("8d7a26d6-2f5c-4f0b-9b0e-5a0f6c1f3f57")
 
 _COLUMNS = {

@@ -12,8 +12,6 @@ from storage.keeping.records import EntryRecord, SessionRecord
 from storage.keeping.rows import Outcome, insert_row, update_row
 from storage.models import Identity
 
-__all__ = ["EntryImporter"]
-
 Moment = tuple[float, str, str]
 """When an entry was, its kind and its action: what makes it the same in its session."""
 

@@ -16,8 +16,6 @@ from storage.people.former import restore_former
 from storage.people.models import MAX_VALUES, FormerFact
 from storage.people.names import fold
 
-__all__ = ["PeopleImporter"]
-
 Values = dict[str, Any]
 
 _JSON = {"facts", "metadata", "aliases"}

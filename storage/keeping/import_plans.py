@@ -12,8 +12,6 @@ from storage.keeping.records import PlanRecord
 from storage.keeping.rows import Outcome, insert_row
 from storage.models import Identity
 
-__all__ = ["add_plan"]
-
 
 def add_plan(
     identity: Identity | None, connection: sqlite3.Connection, record: PlanRecord

@@ -38,8 +38,6 @@ from storage.keeping.records import (
 from storage.keeping.rows import Outcome
 from storage.models import Identity
 
-__all__ = ["ImportResult", "OnStored", "import_jsonl"]
-
 BATCH = 200
 """Records of one transaction: less than a second, for which other writers wait."""
 

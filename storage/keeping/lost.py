@@ -15,8 +15,6 @@ from pathlib import Path
 from storage.errors import StorageUnavailableError
 from storage.keeping.readonly import connect_readonly
 
-__all__ = ["check_record", "note_backup", "restorable"]
-
 NOTES = "backups.jsonl"
 
 MOST_NAMED = 5

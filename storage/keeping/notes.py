@@ -14,8 +14,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-__all__ = ["write_note"]
-
 MAX_NAME_BYTES = 100
 """Of a title in a file's name; file systems allow 255 bytes for the whole."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-__all__ = ["connect_readonly"]
-
 
 def connect_readonly(path: Path) -> sqlite3.Connection:
     """A connection to an SQLite file that makes no file beside it.

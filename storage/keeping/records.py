@@ -33,21 +33,6 @@ from storage.models import ContextType, Identity
 from storage.people.entities import bare_name
 from storage.people.models import EntityType
 
-__all__ = [
-    "ContextRecord",
-    "EntityRecord",
-    "EntryRecord",
-    "PlanRecord",
-    "ProfileRecord",
-    "Record",
-    "RelationshipRecord",
-    "SessionRecord",
-    "Summary",
-    "check_export",
-    "is_export",
-    "read_records",
-]
-
 _HEAD_BYTES = 1000
 _MOST_PROBLEMS = 3
 _MOST_SEQ = 2**53  # larger ones would use up those that SQLite has left for later rows

@@ -6,8 +6,6 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Literal
 
-__all__ = ["Outcome", "insert_row", "update_row"]
-
 Outcome = Literal["added", "replaced", "unchanged"]
 """What became of a record that result."""
 

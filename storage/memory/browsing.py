@@ -15,18 +15,6 @@ from storage.memory.layers import LAST_TOUCHED, weight
 from storage.memory.models import MemoryLayer
 from storage.models import Context
 
-__all__ = [
-    "Memory",
-    "by_ids",
-    "by_numbers",
-    "find",
-    "made_from",
-    "of_layer",
-    "of_session",
-    "text_of",
-    "unused",
-]
-
 _OPENING_CHARACTERS = 200
 
 

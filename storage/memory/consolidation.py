@@ -19,8 +19,6 @@ from storage.models import Identity
 if TYPE_CHECKING:  # loaded on first use
     from storage.memory.summaries import SessionSummaries
 
-__all__ = ["Consolidation"]
-
 PROMOTED_AT_ONCE = 20
 
 FIRST_SECONDS = 5.0

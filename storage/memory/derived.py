@@ -11,8 +11,6 @@ from storage.contexts.ingestion import PreparedChunk, insert_chunks
 from storage.database import Where, exactly
 from storage.models import Identity, NewContext
 
-__all__ = ["TELLING", "find_made", "place"]
-
 TELLING = Where(
     "e.outcome = 'ok' AND (e.target <> '' OR e.arguments <> '{}' OR e.said <> '')"
     " AND NOT EXISTS (SELECT 1 FROM entry_contexts l"

@@ -12,8 +12,6 @@ from storage.database import Database, Where, exactly, identity_clause
 from storage.memory.models import Entry, NewEntry, Session
 from storage.models import Identity
 
-__all__ = ["Entries", "OwnEntries", "keep_told", "told_of"]
-
 LINKS = 100
 """Contexts that one entry is linked to at most."""
 

@@ -8,16 +8,6 @@ import time
 from storage.database import Where
 from storage.memory.models import MemoryLayer
 
-__all__ = [
-    "LAST_TOUCHED",
-    "MUCH_USED",
-    "UNUSED_SECONDS",
-    "persist",
-    "persistable",
-    "raise_layer",
-    "weight",
-]
-
 UNUSED_SECONDS = 30 * 86_400.0
 """How long what nobody uses stays in layer 2; also the half-life of freshness in its weight."""
 

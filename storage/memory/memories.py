@@ -22,8 +22,6 @@ from storage.memory.statistics import MemoryStats, statistics
 from storage.memory.summaries import DueSession, SessionSummaries
 from storage.models import Context, ContextType, Identity, NewContext, Stored
 
-__all__ = ["Doomed", "Memories"]
-
 MOST_PROMOTED = 200
 """Entries promoted in one call."""
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal
 
-__all__ = ["IDLE_SECONDS", "IMPORTANT", "Entry", "EntryKind", "MemoryLayer", "NewEntry", "Session"]
-
 IMPORTANT = 6.0
 """Importance, of 10, from which something belongs to layer 2."""
 

@@ -13,8 +13,6 @@ from storage.memory.derived import TELLING, place
 from storage.memory.models import IMPORTANT, Entry, MemoryLayer
 from storage.models import Context, ContextType, Identity, NewContext
 
-__all__ = ["PROMOTED", "promotable", "promote"]
-
 PROMOTED = "entry"
 """The raw_type of what was promoted."""
 

@@ -12,8 +12,6 @@ from storage.memory.models import Entry
 from storage.models import Identity
 from storage.tokenize import tokenize
 
-__all__ = ["REMEMBERED", "Recent"]
-
 REMEMBERED = 200
 """Entries of a session that are found; older ones are in the record all the same."""
 

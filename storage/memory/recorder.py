@@ -13,8 +13,6 @@ from storage.memory.entries import Entries
 from storage.memory.models import NewEntry
 from storage.models import Identity
 
-__all__ = ["Recorder"]
-
 MOST_WAITING = 1_000
 """Entries that wait to be written at most, while the record is locked; further ones are lost."""
 

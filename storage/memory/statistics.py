@@ -13,8 +13,6 @@ from storage.memory.promotion import promotable
 from storage.memory.summaries import unsettled
 from storage.models import Identity
 
-__all__ = ["LayerStats", "MemoryStats", "statistics"]
-
 
 @dataclass(frozen=True, slots=True)
 class LayerStats:

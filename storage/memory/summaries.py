@@ -21,8 +21,6 @@ from storage.memory.entries import Entries
 from storage.memory.models import IDLE_SECONDS, Entry, MemoryLayer
 from storage.models import Context, ContextType, Identity, NewContext
 
-__all__ = ["SUMMED_UP", "DueSession", "SessionSummaries", "unsettled"]
-
 SUMMED_UP = "session"
 """The raw_type of a summary; its raw_id is the session's."""
 

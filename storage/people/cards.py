@@ -34,8 +34,6 @@ from storage.people.profiles import own_profile
 from storage.people.relationships import newest_relationships
 from storage.reading.chunk import chunk
 
-__all__ = ["AT_ONCE", "has_work", "refresh", "work"]
-
 AT_ONCE = 20
 """Stale cards that are made in one transaction: less than 50 ms."""
 

@@ -17,20 +17,6 @@ from storage.people.models import Entity, EntityMatch, EntityType, How, NewEntit
 from storage.people.names import fold
 from storage.tokenize import tokenize
 
-__all__ = [
-    "MAX_ALIASES",
-    "ambiguous",
-    "bare_name",
-    "delete_entities",
-    "entity_of",
-    "folded_names",
-    "index_entity",
-    "matches_of",
-    "save_entity",
-    "sure_matches",
-    "visible",
-]
-
 MAX_ALIASES = 100
 """Aliases that an entity may have."""
 

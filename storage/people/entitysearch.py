@@ -20,8 +20,6 @@ from storage.people.models import Entity, EntityMatch
 from storage.people.names import fold
 from storage.tokenize import tokenize
 
-__all__ = ["find_entities", "near_entities", "search_entities"]
-
 _K1 = 1.2
 _SURE_WAYS = ("exact", "alias", "folded")
 

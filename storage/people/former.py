@@ -14,17 +14,6 @@ from storage.models import ContextType, Identity, SearchHit
 from storage.people.models import FormerFact
 from storage.people.names import fold
 
-__all__ = [
-    "FORMERLY",
-    "MOST_FORMER",
-    "asks_for_past",
-    "former_facts",
-    "is_former",
-    "keep_former",
-    "respelled",
-    "restore_former",
-]
-
 FORMERLY = "Formerly"
 """The heading under which cards and knowledge tell what holds no longer."""
 

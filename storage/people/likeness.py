@@ -8,17 +8,6 @@ from typing import Literal
 
 from storage.tokenize import is_spaceless
 
-__all__ = [
-    "FUZZY_FLOOR",
-    "NEAR_FLOOR",
-    "Likeness",
-    "abbreviates",
-    "letters",
-    "likely",
-    "nearest",
-    "plain_name",
-]
-
 FUZZY_FLOOR = 0.82
 """Similarity under which two spellings are two names: one typo in six letters, two in twelve."""
 

@@ -7,8 +7,6 @@ import sqlite3
 from storage.database import identity_clause
 from storage.models import Identity
 
-__all__ = ["is_mentioned", "mentioned_names"]
-
 
 def is_mentioned(connection: sqlite3.Connection, identity: Identity, folded: str) -> bool:
     """Whether a context that the identity may see mentions a folded name; a card is none."""

@@ -11,21 +11,6 @@ from typing import Any, Literal
 from storage.errors import InvalidSourceError
 from storage.models import Identity
 
-__all__ = [
-    "MAX_VALUES",
-    "Entity",
-    "EntityMatch",
-    "EntityPath",
-    "EntityType",
-    "FormerFact",
-    "How",
-    "NewEntity",
-    "NewRelationship",
-    "Profile",
-    "Relationship",
-    "merged_values",
-]
-
 MAX_VALUES = 65_536
 """Characters of JSON that named values may grow to."""
 

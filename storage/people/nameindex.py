@@ -19,8 +19,6 @@ from storage.people.models import How
 from storage.people.names import fold
 from storage.tokenize import is_spaceless
 
-__all__ = ["IndexedName", "NameIndex"]
-
 _PARTICLES = frozenset(
     """
     al bin da dal de degli del della den der des di dos du el ibn la las le los mac mc o saint san

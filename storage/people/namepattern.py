@@ -14,8 +14,6 @@ from itertools import pairwise
 from storage.people.names import fold
 from storage.tokenize import STOP_WORDS, fold_accents, is_spaceless
 
-__all__ = ["NamePattern"]
-
 _WORDS_TOO = frozenset(
     """
     access act aids amazon amber angel apple april arch arm art ash atom august aurora autumn

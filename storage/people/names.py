@@ -10,8 +10,6 @@ from storage.people.likeness import likely
 from storage.people.models import How
 from storage.tokenize import fold_accents
 
-__all__ = ["NameMatch", "fold", "resolve"]
-
 _APOSTROPHES = re.compile("['`\u2018\u2019\u02bc]")
 _SEPARATORS = re.compile(r"[\s\0.,;:_/\\()\"\u00b7\u30fb\u2010-\u2015-]+")
 

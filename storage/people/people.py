@@ -27,8 +27,6 @@ from storage.people.models import (
 )
 from storage.people.names import fold
 
-__all__ = ["MAX_SPELLINGS", "People"]
-
 MAX_SPELLINGS = 100
 """Names that one name may stand for in a filter."""
 

@@ -13,8 +13,6 @@ from storage.models import Identity
 from storage.people.former import keep_former, respelled
 from storage.people.models import Profile, merged_values
 
-__all__ = ["find_profile", "own_profile", "save_profile"]
-
 
 def find_profile(connection: sqlite3.Connection, identity: Identity) -> Profile | None:
     """The profile under this very identity, else the one saved last of those that it may see."""

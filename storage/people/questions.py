@@ -6,8 +6,6 @@ import re
 
 from storage.tokenize import STOP_WORDS
 
-__all__ = ["kernel_of", "name_in"]
-
 _ASKING = STOP_WORDS | frozenset(
     """
     anybody anyone bio called contact department details doctor does dr email find get give got

@@ -21,16 +21,6 @@ from storage.people.models import (
 )
 from storage.people.names import fold
 
-__all__ = [
-    "SINGLE",
-    "delete_relationships",
-    "end_others",
-    "find_paths",
-    "find_relationships",
-    "newest_relationships",
-    "save_relationship",
-]
-
 SINGLE = frozenset(
     fold(relation)
     for relation in (

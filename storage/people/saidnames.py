@@ -28,8 +28,6 @@ from storage.tokenize import is_spaceless, tokenize
 if TYPE_CHECKING:
     from storage.index.lexical import UserIndex
 
-__all__ = ["SaidNames"]
-
 REMEMBERED = 1_000
 """Names of which it is remembered where they are said, those asked for last."""
 

@@ -14,8 +14,6 @@ from itertools import pairwise
 
 from storage.reading.outline import Block, Section, sections_of
 
-__all__ = ["TextChunk", "chunk", "sentences", "weigh"]
-
 _WIDE = re.compile(
     "[\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff"  # Thai, Lao, Myanmar, Khmer
     "\u2e80-\ud7ff\uf900-\ufaff\uff01-\uffee\U00020000-\U0003ffff]+"  # Han, Kana, Hangul

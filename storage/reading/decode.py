@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from storage.errors import UnreadableDocumentError
 
-__all__ = ["REPLACEMENT", "Decoded", "byte_order_mark", "decode", "decode_marking"]
-
 REPLACEMENT = "\ufffd"
 """What stands in the place of bytes that could not be read."""
 

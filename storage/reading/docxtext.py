@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from docx.table import Table
     from docx.text.paragraph import Paragraph
 
-__all__ = ["MAX_UNPACKED_BYTES", "read"]
-
 MAX_UNPACKED_BYTES = 300_000_000
 """Bytes that an archive's files may have together. A file never unpacks to more than it declares,
 because zipfile stops there."""

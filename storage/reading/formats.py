@@ -11,15 +11,6 @@ from typing import TypeAlias
 
 from storage.errors import UnreadableDocumentError
 
-__all__ = [
-    "FORMATS",
-    "MARKDOWN",
-    "MARKDOWN_MEDIA_TYPES",
-    "MAX_BYTES",
-    "DocumentFormat",
-    "format_of",
-]
-
 MAX_BYTES = 50_000_000
 """Bytes that a file has at most."""
 

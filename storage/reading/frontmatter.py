@@ -16,8 +16,6 @@ from datetime import UTC, date, datetime
 from itertools import islice
 from typing import Any
 
-__all__ = ["MOST_NAMES", "Note", "read_note"]
-
 MOST_NAMES = 100
 """Entities and keywords that one note gives at most: a table of contents links to everything."""
 

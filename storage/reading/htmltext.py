@@ -8,8 +8,6 @@ from html.parser import HTMLParser
 from storage.errors import UnreadableDocumentError
 from storage.reading.decode import decode
 
-__all__ = ["read"]
-
 _DECLARED_ENCODING = re.compile(
     rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w-]{1,40})", re.IGNORECASE
 )

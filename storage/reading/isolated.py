@@ -12,8 +12,6 @@ from anyio import BrokenWorkerProcess, to_process
 
 from storage.errors import UnreadableDocumentError
 
-__all__ = ["run_isolated"]
-
 MEMORY_BYTES = 1 << 30
 """Memory that a worker process may use, where the system can limit it."""
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from itertools import takewhile
 
-__all__ = ["Block", "Section", "first_heading", "sections_of"]
-
 MAX_HEADING_CHARS = 200
 """Characters of one heading in a path; the text itself keeps it whole."""
 

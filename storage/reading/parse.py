@@ -25,8 +25,6 @@ from storage.reading.isolated import run_isolated
 from storage.reading.outline import first_heading
 from storage.reading.titles import own_title
 
-__all__ = ["ParsedDocument", "parse", "parse_isolated"]
-
 _SURROGATES_AND_NUL = re.compile("[\x00\ud800-\udfff]")
 
 

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pypdf import PageObject
 
-__all__ = ["page_text"]
-
 MOST_CELL_LINES = 4
 """Lines that a cell may have above the end of the one before it: more is another column."""
 

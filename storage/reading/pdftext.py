@@ -8,8 +8,6 @@ from io import BytesIO
 from storage.errors import UnreadableDocumentError
 from storage.reading.pdfrows import page_text
 
-__all__ = ["read"]
-
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_])")
 
 

@@ -17,16 +17,6 @@ from pathlib import PurePath
 from storage.reading.formats import FORMATS
 from storage.tokenize import is_spaceless
 
-__all__ = [
-    "Piece",
-    "is_markdown",
-    "is_prose",
-    "is_unspaced",
-    "pieces_of",
-    "plain_line",
-    "sentence_spans",
-]
-
 WRAPPED = 50
 """Characters from which a line without an end goes on in the next one; a shorter one is a line."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["own_title"]
-
 _PRODUCERS = re.compile(
     r"(?:microsoft (?:office )?(?:word|powerpoint|excel)|powerpoint presentation|openoffice|"
     r"libreoffice(?: writer)?|pages|google docs)\s*[-\u2013\u2014:]\s*",

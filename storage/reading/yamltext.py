@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import yaml  # type: ignore[import-untyped]  # PyYAML has no types
 
-__all__ = ["read_yaml"]
-
 _NUMBER = r"[-+]?(?:0|[1-9][0-9]*)"
 
 

@@ -11,8 +11,6 @@ from typing import Generic, TypeVar
 
 from storage.retrieval.query_text import wording
 
-__all__ = ["LIFE_SECONDS", "MOST_ANSWERS", "AnswerCache"]
-
 MOST_ANSWERS = 256
 
 LIFE_SECONDS = 300.0

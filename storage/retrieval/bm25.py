@@ -12,8 +12,6 @@ from rank_bm25 import BM25Okapi
 
 from storage.index.lexical import B, idf
 
-__all__ = ["SmallCorpus"]
-
 
 class SmallCorpus(BM25Okapi):  # type: ignore[misc]  # the library has no types
     """A few texts, scored with the idf of the lexical index.

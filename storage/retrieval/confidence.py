@@ -37,19 +37,6 @@ from storage.retrieval.ranking import UnifiedHit
 from storage.retrieval.snippets import Passage, snippets
 from storage.tokenize import fold_accents, terms_of
 
-__all__ = [
-    "FLOOR",
-    "MULTILINGUAL",
-    "READ",
-    "WEIGHTS",
-    "Confidence",
-    "Evidence",
-    "Known",
-    "Weights",
-    "in_order",
-    "least_shown",
-]
-
 Hit = TypeVar("Hit", SearchHit, UnifiedHit)
 
 FLOOR = 0.25

@@ -12,8 +12,6 @@ from storage.index.embedders.base import LazyLoader
 from storage.index.embedders.bundled import load_session, load_tokenizer, run_each
 from storage.tokenize import is_spaceless
 
-__all__ = ["CrossEncoder", "Reading"]
-
 MODEL_FILE = "crossencoder.onnx"
 MODEL_SHA256 = "e3aaea591afa84aaed291434989dc818a99208e74d56e4c25f744fd1d53af52a"
 

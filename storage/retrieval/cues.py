@@ -16,8 +16,6 @@ from storage.retrieval.dates import (
 )
 from storage.tokenize import is_spaceless, terms_of
 
-__all__ = ["Cues", "cues_of", "names_in", "squeezed", "tells_time"]
-
 _QUOTED = r'"([^"]+)"|“([^”]+)”|„([^“”"]+)[“”"]|«([^»]+)»|「([^」]+)」|『([^』]+)』|《([^》]+)》'
 _WHEN = (
     r"(?i)^\W*(?:when|since when|until when|how long ago|(?:(?:on|in|during)\s)?(?:what|which)\s"

@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-__all__ = ["Distance", "NamedDate", "Span", "distances", "named_dates", "spans_named"]
-
 # The patterns are strings, which `re` compiles and keeps on first use: a start needs none of them.
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -15,8 +15,6 @@ from storage.retrieval.follow_ups.words import FUNCTION_CHARACTERS, FUNCTION_WOR
 from storage.retrieval.ranking import Around
 from storage.tokenize import fold_accents
 
-__all__ = ["Matched", "hits_of"]
-
 PART = 0.6
 """Of a word, the share of its letters that stand for it, the first ones: the rest may be an ending,
 or another part of a compound."""

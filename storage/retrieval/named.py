@@ -29,8 +29,6 @@ from storage.tokenize import STOP_WORDS, is_spaceless, terms_of
 if TYPE_CHECKING:
     from storage.contexts.filters import Seqs
 
-__all__ = ["NOBODY", "Named", "find_named"]
-
 WEIGHT = 0.5
 """How much it counts that a card is of what the query names; its own score has the weight 1."""
 

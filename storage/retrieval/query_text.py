@@ -6,8 +6,6 @@ import re
 import unicodedata
 from collections.abc import Hashable
 
-__all__ = ["numbers_and_negations", "wording"]
-
 # The patterns are strings, which `re` compiles and keeps on first use: a start needs none of them.
 
 _DECISIVE = (

@@ -24,20 +24,6 @@ from storage.retrieval.routing import MEMORY
 from storage.retrieval.sameness import can_say_the_same
 from storage.tokenize import terms_of
 
-__all__ = [
-    "ALPHA",
-    "CANDIDATES",
-    "ENOUGH",
-    "Around",
-    "Candidate",
-    "balance",
-    "candidates_of",
-    "distinct",
-    "fuse",
-    "rerank",
-    "with_entries",
-]
-
 ALPHA = 0.5
 """Weight of the dense score against words, 0 to 1, where nothing else is set."""
 

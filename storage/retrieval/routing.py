@@ -21,19 +21,6 @@ from storage.retrieval.routing_cues import (
     tells_of_failures,
 )
 
-__all__ = [
-    "AS_ASKED",
-    "MEMORY",
-    "ORIGINS",
-    "UNSAID",
-    "Route",
-    "Scope",
-    "Source",
-    "UnifiedQuery",
-    "origin_of",
-    "route",
-]
-
 AS_ASKED = "as asked"
 UNSAID = "nothing in the question says where"
 """Reasons for a route that are not worth showing."""

@@ -10,8 +10,6 @@ import re
 
 from storage.tokenize import is_spaceless, tokenize
 
-__all__ = ["asks_what_was_last", "knowledge_cue", "memory_cue", "tells_of_failures"]
-
 _TALK = r"(?:session|conversation|chat)"
 _THIS = r"(?:this|our|my last|our last|the (?:current|last|previous))"
 _DID = (

@@ -15,8 +15,6 @@ from functools import lru_cache
 from storage.retrieval.query_text import numbers_and_negations
 from storage.tokenize import STOP_WORDS, is_spaceless
 
-__all__ = ["can_say_the_same"]
-
 REMEMBERED = 32
 """Texts: one is compared with several others in turn."""
 

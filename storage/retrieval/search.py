@@ -48,8 +48,6 @@ from storage.tokenize import terms_of, tokenize
 if TYPE_CHECKING:
     from storage.contexts.filters import Seqs
 
-__all__ = ["Question", "SearchEngine"]
-
 EXACT_LIMIT = 2000
 """Up to this many vectors are compared one by one: exact, and faster than asking the index."""
 

@@ -30,8 +30,6 @@ from storage.tokenize import is_spaceless, terms_of, tokenize
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
-__all__ = ["LEFT_OUT", "Passage", "snippets"]
-
 AROUND = 0.4
 """What a word counts that only the heading, or the line before the list, has."""
 

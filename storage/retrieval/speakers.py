@@ -11,8 +11,6 @@ from collections.abc import Iterable
 
 from storage.tokenize import STOP_WORDS, fold_accents, is_spaceless
 
-__all__ = ["named_speakers", "speaker_of"]
-
 MOST_WORDS = 4
 """A heading whose first part has more words is no name."""
 

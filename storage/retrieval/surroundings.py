@@ -42,8 +42,6 @@ from storage.retrieval.ranking import Around
 from storage.retrieval.speakers import named_speakers, speaker_of
 from storage.tokenize import tokenize
 
-__all__ = ["Surroundings"]
-
 NEIGHBOUR = 0.4
 SESSION = 0.5
 DATE = 0.4

@@ -29,8 +29,6 @@ from storage.retrieval.ranking import (
 from storage.retrieval.routing import MEMORY, Route, Scope, UnifiedQuery, origin_of, route
 from storage.retrieval.search import SearchEngine
 
-__all__ = ["Resolve", "UnifiedResult", "UnifiedSearch"]
-
 SPARE = 3
 """Candidates for each hit that is wanted: some say the same."""
 

@@ -18,8 +18,6 @@ from tools.core.result import ToolModel
 from tools.core.spec import Alias, Confirmation, Effect, Prepared, ToolScope, tool
 from tools.functions.programs.created import created_of
 
-__all__ = ["create_tool", "remove_tool"]
-
 MOST_TEXT = 2_000
 """Characters of a description, and of why a tool is wanted."""
 

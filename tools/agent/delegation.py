@@ -25,8 +25,6 @@ if TYPE_CHECKING:  # loaded where work is given
     from tools.agent.agents.agent import Agent
     from tools.agent.agents.agents import Agents
 
-__all__ = ["available_agents", "delegate_task", "delegate_to_agent"]
-
 MOST_SECONDS = 3_600
 MOST_AGENTS = 8
 """To which one task is given at once."""

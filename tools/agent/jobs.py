@@ -10,8 +10,6 @@ from tools.answers.task_reports import LONGEST_WAIT, TaskReport
 from tools.core.context import RequestContext
 from tools.core.spec import Alias, Effect, ToolScope, tool
 
-__all__ = ["cancel_task", "get_task"]
-
 TaskId = Annotated[
     str, Field(pattern="^[!-~]{1,64}$", description="As the call was answered"), Alias("id")
 ]

@@ -23,8 +23,6 @@ from tools.core.spec import Alias, Effect, ToolScope, tool
 if TYPE_CHECKING:  # loaded on first use
     from storage.agent.plans import Plan
 
-__all__ = ["create_plan", "done", "get_plan", "update_plan"]
-
 OTHERS = 10
 """Open plans that are listed where the session has none."""
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:  # loaded with the first program
     from tools.functions.programs.calls import ProgramCalls
     from tools.functions.programs.run import Outcome
 
-__all__ = ["CalledTool", "ProgramResult", "run_code"]
-
 MOST_CALLS = 1_000
 
 BESIDES = 500

@@ -21,8 +21,6 @@ from tools.retrieval.skill_records import TAG
 from tools.sandbox.files.lines import count_lines, excerpt, line_span
 from tools.sandbox.files.text_files import unicode_name
 
-__all__ = ["list_skills", "load_skill"]
-
 LEAST_SHOWN = 500
 """Characters of a text that are shown however long what is said above it."""
 

@@ -10,8 +10,6 @@ from tools.core.calling.nested import ToolCall
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolFailure, ToolResult
 
-__all__ = ["advised"]
-
 
 def advised(result: ToolResult, registry: ToolRegistry, call: ToolCall) -> ToolResult:
     """The result as it is; a complaint about arguments also says what they should be.

@@ -11,8 +11,6 @@ from typing_extensions import TypedDict
 from tools.core.calling.nested import ToolCall
 from tools.core.result import ToolModel, ToolResult
 
-__all__ = ["Answer", "Answers"]
-
 
 class Answer(TypedDict):
     """What one call answered.

@@ -10,8 +10,6 @@ from pydantic import Field
 
 from tools.core.errors import InvalidArgumentsError
 
-__all__ = ["ItemId", "check_distinct", "checklist_line", "shortened"]
-
 ItemId = Annotated[str, Field(pattern=r"^[!-~]{1,64}$", coerce_numbers_to_str=True)]
 """What tells one from the others of its list; many agents send numbers."""
 

@@ -14,8 +14,6 @@ from tools.conversion.schemas.reading import resolve
 from tools.core.collections import Collections
 from tools.core.spec import ToolSpec
 
-__all__ = ["LONGEST_DESCRIPTION", "customized", "with_enum", "without"]
-
 LONGEST_DESCRIPTION = 1_200
 """Characters that a description listing sources may have; describe_tool tells what is cut."""
 

@@ -10,8 +10,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tools.core.errors import InvalidArgumentsError
 
-__all__ = ["FIRST_SECOND", "LAST_SECOND", "PHRASES", "Period", "utc", "zone_of"]
-
 FIRST_SECOND = datetime.min.replace(tzinfo=UTC).timestamp()
 LAST_SECOND = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
 

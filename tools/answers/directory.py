@@ -13,15 +13,6 @@ from tools.core.result import OmitNone, ToolModel
 if TYPE_CHECKING:  # loaded on first use
     from storage.directory.results import Entry, Found, FoundRecord
 
-__all__ = [
-    "DirectoryEntry",
-    "FoundEntry",
-    "SearchedDirectory",
-    "Snippet",
-    "counted",
-    "in_words",
-]
-
 SNIPPETS = 3
 """Snippets of one record that are shown to the model; the structured result has all."""
 

@@ -14,16 +14,6 @@ from tools.core.result import OmitNone, ToolModel
 if TYPE_CHECKING:  # loaded on first use
     from storage.directory.results import FoundItem, FoundItems, GroupSize, Members
 
-__all__ = [
-    "Asked",
-    "FilteredDirectory",
-    "GroupMember",
-    "ItemOwner",
-    "ListedGroup",
-    "ListedItem",
-    "ListedItems",
-]
-
 
 class ListedGroup(ToolModel):
     """A group, such as a department, and how many are in it.

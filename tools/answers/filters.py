@@ -16,9 +16,6 @@ from tools.conversion.arguments.validation_errors import nearest, unknown_name
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 
-__all__ = ["STANDARD_FILTERS", "FilterArguments", "read_filters", "supported_filters"]
-
-
 MOST_KEYS = 100
 """Of metadata that one call may filter by: each is a condition of the search."""
 

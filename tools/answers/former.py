@@ -8,8 +8,6 @@ from storage.people.models import FormerFact
 from tools.answers.dates import utc
 from tools.core.result import AnyJson, ToolModel
 
-__all__ = ["FormerValue", "former_values"]
-
 
 class FormerValue(ToolModel):
     """What was known before something else took its place.

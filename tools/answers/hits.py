@@ -20,8 +20,6 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.retrieval.ranking import UnifiedHit
     from storage.retrieval.unified import UnifiedResult
 
-__all__ = ["Answer", "Coverage", "Hit", "Retrieved"]
-
 NOTHING = "Nothing stored fits."
 
 SHOWN = 600

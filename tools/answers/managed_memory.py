@@ -15,8 +15,6 @@ from tools.core.result import OmitNone, ToolModel
 if TYPE_CHECKING:  # loaded on first use
     from storage.memory.statistics import LayerStats, MemoryStats
 
-__all__ = ["Action", "Counts", "LayerCount", "ManagedMemory", "SessionSummary", "Touched"]
-
 SHOWN = 20
 """Memories of an answer; the others are counted."""
 

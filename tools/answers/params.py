@@ -15,24 +15,6 @@ from tools.answers.dates import FIRST_SECOND, LAST_SECOND, zone_of
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 
-__all__ = [
-    "Content",
-    "Grade",
-    "Instant",
-    "Layer",
-    "Metadata",
-    "Names",
-    "Numbers",
-    "Passable",
-    "RawId",
-    "RawType",
-    "SessionId",
-    "TimeWindow",
-    "TopK",
-    "instant",
-    "layer_of",
-]
-
 MAX_METADATA = 65_536
 """Characters of JSON that a document's metadata may have."""
 

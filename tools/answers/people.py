@@ -19,22 +19,6 @@ from tools.answers.dates import utc
 from tools.answers.former import FormerValue, former_values
 from tools.core.result import OmitNone, ToolModel
 
-__all__ = [
-    "DeletedEntity",
-    "DeletedRelationship",
-    "EntityAnswer",
-    "EntityPage",
-    "FoundEntity",
-    "FoundPath",
-    "FoundRelationship",
-    "Outcome",
-    "ProfileContext",
-    "SavedEntity",
-    "SavedProfile",
-    "SavedRelationship",
-    "UserProfile",
-]
-
 Outcome = Literal["created", "updated"]
 
 

@@ -13,8 +13,6 @@ from tools.answers.dates import utc
 from tools.core.invisible import revealed, visible_controls
 from tools.core.result import OmitNone, ToolModel
 
-__all__ = ["PlanLine", "PlanView", "ShownStep"]
-
 WHOLE = 20
 """Steps of a plan whose titles are all shown."""
 

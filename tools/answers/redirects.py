@@ -10,8 +10,6 @@ from tools.core.context import RequestContext
 if TYPE_CHECKING:
     from tools.sandbox.web.url import Url
 
-__all__ = ["stays_within"]
-
 
 def stays_within(context: RequestContext) -> Callable[[Url, Url], bool]:
     """Which redirects a call follows: those within its site that no rule of the policy denies.

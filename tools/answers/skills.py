@@ -12,8 +12,6 @@ from tools.core.result import OmitNone, ToolModel
 from tools.core.toolset import folded_name
 from tools.sandbox.files.text_files import visible
 
-__all__ = ["ListedSkill", "LoadedFile", "LoadedSkill", "NeededTool", "SkillList"]
-
 LINE_CHARACTERS = 160
 """What a list says of a skill."""
 

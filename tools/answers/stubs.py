@@ -13,8 +13,6 @@ from tools.core.spec import ToolSpec
 from tools.functions.programs.from_runs import TYPES
 from tools.functions.programs.namespace import ALONE
 
-__all__ = ["stub"]
-
 MOST_DEPTH = 5
 """Levels of a type that are told."""
 

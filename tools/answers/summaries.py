@@ -23,17 +23,6 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.memory.memories import Memories
     from storage.memory.summaries import DueSession
 
-__all__ = [
-    "MOST_WRITTEN",
-    "PROMPT_CHARACTERS",
-    "BuiltSummaries",
-    "EarlierRounds",
-    "SessionBuild",
-    "SummaryBuild",
-    "WrittenSummary",
-    "summary_prompt",
-]
-
 MOST_WRITTEN = 150
 """Summaries of one call: in protocol 2026-07-28 at most nine rounds of questions; clients give up
 after ten."""

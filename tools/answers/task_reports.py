@@ -13,8 +13,6 @@ from tools.core.content import EmbeddedResource, Media
 from tools.core.jobs.job import result_in
 from tools.core.result import OmitNone, ToolModel
 
-__all__ = ["LONGEST_WAIT", "TaskReport"]
-
 LONGEST_WAIT = 45
 """Seconds that `get_task` waits at most."""
 

@@ -16,19 +16,6 @@ from tools.core.toolset import ToolOffer
 from tools.retrieval.catalogue import Found
 from tools.retrieval.skill_records import OF_PROJECT
 
-__all__ = [
-    "CARDS_CHARACTERS",
-    "Card",
-    "FoundTools",
-    "ToolCard",
-    "card",
-    "clipped_line",
-    "groups",
-    "parameters",
-    "resolved",
-    "summary",
-]
-
 MOST_TAGS = 6
 """Tags of one group that are named."""
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from tools.conversion.callables.signature import NOTHING, OMITTED, Parameter
 
-__all__ = ["Binding"]
-
 POSITIONAL = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
 
 

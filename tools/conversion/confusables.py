@@ -6,8 +6,6 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-__all__ = ["is_mixed", "lookalikes", "skeleton"]
-
 _TAKEN_FOR = {
     "a": "\u0430\u03b1\u0251",
     "b": "\u042c\u0184",

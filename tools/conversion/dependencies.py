@@ -24,8 +24,6 @@ from tools.conversion.binding import Binding
 from tools.conversion.callables.signature import Parameter, Provider, underlying
 from tools.core.context import RequestContext
 
-__all__ = ["Dependencies", "OffTheLoop"]
-
 AnsweredT = TypeVar("AnsweredT")
 OffTheLoop = Callable[..., Awaitable[Any]]
 """Runs a function, with its arguments, in a thread."""

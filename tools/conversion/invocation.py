@@ -37,8 +37,6 @@ from tools.core.errors import (
     only_cause,
 )
 
-__all__ = ["AnswerT", "Answering", "Invocation"]
-
 OURS = str(Path(__file__).parent)
 """Where the code lies that stands between a call and its function."""
 

@@ -6,8 +6,6 @@ import re
 import unicodedata
 from hashlib import sha256
 
-__all__ = ["LONGEST", "SEPARATOR", "exposed_name"]
-
 SEPARATOR = "__"
 """Stands once at least in each name; what is before the first one is the server's name."""
 

@@ -25,8 +25,6 @@ from tools.core.browsing.resource import RESOURCE_MARK
 from tools.core.errors import ToolDefinitionError
 from tools.core.spec import MARK, ToolSpec, settle
 
-__all__ = ["common_options", "offered_by", "options_of", "public_functions", "to_call"]
-
 
 def public_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
     """Yields the functions that a module offers: those in `__all__`, else marked, else public ones.

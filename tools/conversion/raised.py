@@ -15,8 +15,6 @@ from tools.conversion.results.jsonable import error_text
 from tools.core.errors import InvalidArgumentsError, ToolError, ToolFailedError
 from tools.core.invisible import encodable, visible_controls
 
-__all__ = ["DEFECTS", "failure_of"]
-
 DEFECTS = (PydanticSerializationError, ValidationError)
 """Errors that are ValueErrors, but tell of the function's own values and not of the caller's."""
 

@@ -18,23 +18,6 @@ from tools.core.errors import PermissionDeniedError, UnavailableError
 if TYPE_CHECKING:  # the processes of function files start without the record
     from storage.approvals import ProgramOffer
 
-__all__ = [
-    "AnswersAwaitedError",
-    "Approval",
-    "Approvals",
-    "Approver",
-    "Consent",
-    "Offer",
-    "ProgressReporter",
-    "Prompt",
-    "Question",
-    "Refusal",
-    "RefusedError",
-    "Reply",
-    "Sampler",
-    "digest_of",
-]
-
 ProgressReporter = Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]
 """Reports (done, total, message) to the caller."""
 

@@ -13,8 +13,6 @@ from tools.conversion.arguments.descriptions import show
 from tools.conversion.arguments.validation_errors import nearest
 from tools.core.errors import InvalidArgumentsError
 
-__all__ = ["Collections"]
-
 NamedT = TypeVar("NamedT", Source, Directory)
 
 

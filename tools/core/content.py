@@ -8,16 +8,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self
 
-__all__ = [
-    "Attachment",
-    "Block",
-    "EmbeddedResource",
-    "Media",
-    "ResourceLink",
-    "decode_block",
-    "encode_block",
-]
-
 MAGIC = (
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
     (0, b"\xff\xd8\xff", "image/jpeg"),

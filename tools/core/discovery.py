@@ -17,8 +17,6 @@ from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.registry import DeferredTool, ToolRegistry
 from tools.core.spec import MARK, ToolOptions, ToolSpec
 
-__all__ = ["ENTRY_POINT_GROUP", "discover", "discover_installed"]
-
 logger = logging.getLogger("toolcrib")
 
 ENTRY_POINT_GROUP = "toolcrib.tools"

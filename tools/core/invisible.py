@@ -5,18 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = [
-    "EMOJI_SELECTOR",
-    "INVISIBLE",
-    "LONGEST_LINE",
-    "codes",
-    "encodable",
-    "hidden",
-    "log_line",
-    "revealed",
-    "visible_controls",
-]
-
 INVISIBLE = (
     "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0e\uffa0\ufff0-\ufff8"
     "\U000e0000-\U000e0fff"

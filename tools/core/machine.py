@@ -20,8 +20,6 @@ if TYPE_CHECKING:  # the processes of function files start without these
     from tools.sandbox.web.client import WebClient
     from tools.sandbox.web.search.search import WebSearch
 
-__all__ = ["Closing", "Confining", "Machine", "OffRoot", "first_use", "off_root_error"]
-
 _ON_ROOT = frozenset({"processes", "jobs", "data", "file_search"})
 
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:  # loaded on first use
     from tools.core.jobs.jobs import Jobs
     from tools.sandbox.history.history import CallHistory, History
 
-__all__ = ["SandboxToolManager"]
-
 
 class SandboxToolManager:
     """Executes calls: each is judged, given what its scope grants, audited and always answered.

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from tools.sandbox.files.sandbox import Sandbox
     from tools.sandbox.processes.confinement.denied_paths import DeniedPaths
 
-__all__ = ["Permission", "Permissions", "containment_of", "denied_to"]
-
 
 @dataclass(slots=True)
 class Permission:

@@ -20,8 +20,6 @@ from tools.core.toolset import (
     folded_name,
 )
 
-__all__ = ["DeferredTool", "ToolRegistry"]
-
 logger = logging.getLogger("toolcrib")
 
 SUGGESTIONS = 3

@@ -12,16 +12,6 @@ from tools.core.calling.words import Words
 from tools.core.content import Attachment, Block, decode_block, encode_block
 from tools.core.errors import ErrorType, ToolError
 
-__all__ = [
-    "AnyJson",
-    "OmitNone",
-    "ToolFailure",
-    "ToolModel",
-    "ToolResult",
-    "decode_result",
-    "encode_result",
-]
-
 NARROWING = (
     *("ranges", "top_k", "limit", "offset", "max_results", "depth", "return_chunks", "cursor"),
     "fields",

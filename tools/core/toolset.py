@@ -8,16 +8,6 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Literal
 
-__all__ = [
-    "CREATED",
-    "GROUPS",
-    "OFF_ROOT",
-    "DefinitionFormat",
-    "ToolOffer",
-    "ToolSet",
-    "folded_name",
-]
-
 CREATED = "created:"
 """What the id of a tool begins with that is one user's alone; no name of a tool has a colon."""
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:  # a start runs none
 
     from tools.data.running.readiness import ReadyRecipe
 
-__all__ = ["MOST_SECONDS", "DryRun", "Seconds", "apply_recipe"]
-
 MOST_SECONDS = 21_600
 """How long a run may take."""
 

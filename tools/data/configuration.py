@@ -17,8 +17,6 @@ from tools.data.answers.configuration import (
 from tools.data.catalogue.bundle import bundled
 from tools.data.recipe import Executor
 
-__all__ = ["list_dataset_formatters", "list_dataset_load_strategies", "list_system_config"]
-
 
 @tool(
     scope=ToolScope.SANDBOXED,

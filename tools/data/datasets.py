@@ -14,8 +14,6 @@ from tools.data.answers.datasets import DatasetFields, DatasetInspection, fields
 from tools.data.answers.runs import CleanedDataset
 from tools.data.applying import MOST_SECONDS, DryRun, Seconds
 
-__all__ = ["clean_dataset", "inspect_dataset", "list_dataset_fields"]
-
 SHOWN_ROWS = 3
 SHOWN_BROKEN = 5
 

@@ -21,8 +21,6 @@ from tools.sandbox.files.text_files import FilePath
 if TYPE_CHECKING:  # a start writes none
     from tools.data.scaffold.scaffold import Scaffold
 
-__all__ = ["DevelopedOperator", "develop_operator"]
-
 TRIAL_SECONDS = 240.0
 
 

@@ -27,13 +27,6 @@ from tools.data.catalogue.kinds import Kind
 if TYPE_CHECKING:  # a start needs no catalogue
     from tools.data.catalogue.operator import Operator
 
-__all__ = [
-    "get_operator_info",
-    "list_operator_catalog",
-    "retrieve_operators",
-    "retrieve_operators_api",
-]
-
 CANDIDATES = 40
 """Operators that are found by words before a model chooses among them."""
 

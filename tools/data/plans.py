@@ -18,8 +18,6 @@ from tools.sandbox.files.text_files import FilePath
 if TYPE_CHECKING:  # a start checks nothing
     from tools.data.checks.findings import Findings
 
-__all__ = ["assemble_plan", "plan_save", "plan_validate"]
-
 _Plan = Annotated[
     Plan, Field(description="As assemble_plan answers it"), Alias("plan_payload", "plan_data")
 ]

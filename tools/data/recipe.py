@@ -15,22 +15,6 @@ from pydantic import ConfigDict, Field, FiniteFloat, ValidationError
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 
-__all__ = [
-    "DatasetMixture",
-    "DatasetSource",
-    "DatasetSpec",
-    "Executor",
-    "FileOrDirectory",
-    "Key",
-    "Plan",
-    "ProcessSpec",
-    "Recipe",
-    "Step",
-    "SystemSpec",
-    "as_yaml",
-    "faults_of",
-]
-
 Executor = Literal["default", "ray", "ray_partitioned"]
 FileOrDirectory = Annotated[str, Field(max_length=4_096)]
 Key = Annotated[str, Field(min_length=1, max_length=256)]

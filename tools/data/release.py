@@ -1,6 +1,4 @@
 """The release of Data-Juicer that the catalogue describes and that recipes run on."""
 
-__all__ = ["VERSION"]
-
 VERSION = "1.6.1"
 """Of `py-data-juicer`; `assets/make_operators.py` reads the catalogue from it."""

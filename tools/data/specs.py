@@ -28,15 +28,6 @@ from tools.data.recipe import (
     faults_of,
 )
 
-__all__ = [
-    "build_dataset_spec",
-    "build_process_spec",
-    "build_system_spec",
-    "validate_dataset_spec",
-    "validate_process_spec",
-    "validate_system_spec",
-]
-
 _Executor = Annotated[Executor, Field(description="What is to run the recipe")]
 
 

@@ -13,8 +13,6 @@ from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.data.recipe import Key, as_yaml
 
-__all__ = ["ROWS", "SplitRecipe"]
-
 BEGINS = "# Run it again with `toolcrib data split --recipe` and the name of this file.\n"
 
 ROWS = ".rows"

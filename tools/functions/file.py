@@ -48,8 +48,6 @@ from tools.functions.workers.store import StoreOptions, store_of
 from tools.functions.workers.worker import Worker, WorkerEndedError
 from tools.sandbox.files.openat import HeldRoot, identity
 
-__all__ = ["FunctionFile", "WorkerOptions"]
-
 logger = logging.getLogger("toolcrib")
 
 LOAD_SECONDS = 120.0

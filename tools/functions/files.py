@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tools.functions.workers.messages import Message, Problem
     from tools.functions.workers.offers import Offer
 
-__all__ = ["LISTS", "FunctionFiles", "function_files"]
-
 logger = logging.getLogger("toolcrib")
 
 WATCH_SECONDS = 1.0

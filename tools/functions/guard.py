@@ -12,8 +12,6 @@ import subprocess
 import sys
 import threading
 
-__all__ = ["main"]
-
 
 def main(command: list[str]) -> int:
     """Runs the command to its end.

@@ -25,21 +25,6 @@ from uv import find_uv_bin
 from storage.outbound import OPT_OUT
 from tools.functions import guard
 
-__all__ = [
-    "CommandFailedError",
-    "EnvironmentFailedError",
-    "Report",
-    "Requirements",
-    "RunUv",
-    "failure_of",
-    "install",
-    "python_of",
-    "run_command",
-    "server_satisfies",
-    "uv_beside",
-    "uv_variables",
-]
-
 Report = Callable[[str], Awaitable[None]]
 """Shows a person one short line; must not raise."""
 

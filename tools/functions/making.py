@@ -15,8 +15,6 @@ import anyio
 from storage.locks import locked
 from tools.functions.installer import Report
 
-__all__ = ["alone", "make_whole"]
-
 POLL_INTERVAL = 0.1
 """Seconds between two looks at a lock that another server holds; waiting in a thread for it could
 not be cancelled."""

@@ -19,8 +19,6 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from tools.conversion.arguments.descriptions import show
 from tools.conversion.arguments.validation_errors import nearest
 
-__all__ = ["ScriptMetadata", "ScriptMetadataError", "read_script_metadata"]
-
 _OPENING = re.compile(r"# /// ([a-zA-Z0-9-]+)")
 _CLOSING = "# ///"
 _FIELDS = ("dependencies", "requires-python", "tool")

@@ -23,8 +23,6 @@ from tools.openapi.selection import selected
 from tools.sandbox.web.reading import read_body
 from tools.sandbox.web.response import WebResponse
 
-__all__ = ["result_of"]
-
 MOST_CHARACTERS = 200_000
 """Characters of a body that are handed on."""
 

@@ -17,8 +17,6 @@ from tools.openapi.security import Scheme, is_open, schemes_of
 from tools.openapi.tool import operation_tool
 from tools.sandbox.web.url import Url
 
-__all__ = ["Api", "ApiOptions"]
-
 MOST_OPERATIONS = 10_000
 """Operations of a description; those that become tools are searched together."""
 

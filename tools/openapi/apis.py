@@ -21,8 +21,6 @@ from tools.openapi.api import Api, ApiOptions
 from tools.openapi.description import Description
 from tools.openapi.tool import SOURCE
 
-__all__ = ["Apis", "Descriptions"]
-
 LONGEST_WAIT = 10.0
 """Seconds that a list of tools, a search or an unknown name waits for descriptions."""
 

@@ -14,8 +14,6 @@ from tools.openapi.operations import PLACE, Operation
 from tools.openapi.parameters import Parameter
 from tools.openapi.schemas import LONGEST_TEXT, Schemas, plain
 
-__all__ = ["Arguments", "arguments_of"]
-
 LONGEST_NAME = 64
 """Characters of an argument's name; model APIs take no more, and none but those below."""
 

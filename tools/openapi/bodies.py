@@ -16,8 +16,6 @@ from tools.openapi.description import Description, items, pairs, text_of
 from tools.openapi.parameters import Parameter, scalar_text, written_pairs
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["Body", "Shape", "object_shape"]
-
 MOST_FILE_BYTES = 50_000_000
 """Bytes of one file that is sent."""
 

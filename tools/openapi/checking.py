@@ -14,8 +14,6 @@ from tools.core.errors import InvalidArgumentsError
 if TYPE_CHECKING:
     from jsonschema import ValidationError  # type: ignore[import-untyped]  # ships no types
 
-__all__ = ["Checker"]
-
 MOST_ERRORS = 5
 
 _UNCHECKED = ("pattern", "patternProperties", "uniqueItems")

@@ -12,8 +12,6 @@ from urllib.parse import unquote, urljoin
 from storage.reading.yamltext import read_yaml
 from tools.core.errors import InvalidArgumentsError
 
-__all__ = ["NO_HOST", "Description", "UnusableError", "items", "pairs", "text_of"]
-
 MOST_VALUES = 5_000_000
 """Values of a description, those counted again to which an alias of YAML leads again."""
 

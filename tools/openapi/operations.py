@@ -12,8 +12,6 @@ from typing import Any
 from tools.conversion.naming import exposed_name
 from tools.openapi.description import Description, items, pairs, text_of
 
-__all__ = ["METHODS", "PLACE", "Operation", "Selection", "names_of", "operations_of"]
-
 METHODS = ("get", "head", "options", "post", "put", "patch", "delete")
 """Those that the web client knows."""
 

@@ -11,8 +11,6 @@ from urllib.parse import quote
 from tools.core.errors import InvalidArgumentsError
 from tools.openapi.description import UnusableError, pairs, text_of
 
-__all__ = ["Parameter", "scalar_text", "written_pairs"]
-
 _STYLES = {"path": "simple", "query": "form", "header": "simple", "cookie": "form"}
 """The style that a parameter has which names none, by where it stands."""
 

@@ -13,8 +13,6 @@ from tools.openapi.parameters import Parameter, written_pairs
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.web.url import Url
 
-__all__ = ["RequestMaker"]
-
 ACCEPTED = "application/json, */*;q=0.5"
 
 _LITERAL = "/!$&'()*+,;=:@%?"

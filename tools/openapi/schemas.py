@@ -12,8 +12,6 @@ from typing import Any
 
 from tools.openapi.description import Description, UnusableError, pairs, text_of
 
-__all__ = ["Schemas", "plain"]
-
 DEEPEST = 64
 """Schemas within each other; what is deeper may be anything."""
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from tools.openapi.description import Description, pairs, text_of
 from tools.openapi.operations import Operation
 
-__all__ = ["Scheme", "is_open", "schemes_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Scheme:

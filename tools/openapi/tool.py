@@ -19,8 +19,6 @@ from tools.openapi.operations import Operation
 from tools.openapi.requests import RequestMaker
 from tools.openapi.schemas import plain
 
-__all__ = ["SOURCE", "operation_tool"]
-
 SOURCE = "openapi:"
 """What the source of such a tool begins with, before the name of its API."""
 

@@ -11,8 +11,6 @@ from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
 from tools.policy.paths import first_component, relative_path
 from tools.policy.urls import Address
 
-__all__ = ["Call", "reads_files", "writes_files"]
-
 
 @dataclass(frozen=True)
 class Call:

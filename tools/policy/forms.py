@@ -20,19 +20,6 @@ from tools.policy.shell.words import LinePattern, line_rule
 from tools.policy.specifiers import Arguments
 from tools.policy.urls import UrlPattern, url_rule
 
-__all__ = [
-    "EVERY_CALL",
-    "FORMS",
-    "ArgumentsForm",
-    "Form",
-    "LineForm",
-    "PathForm",
-    "SubjectForm",
-    "may_be_granted_whole",
-    "narrowest_rule",
-    "runs_anything",
-]
-
 
 class Form(Protocol):
     """What a specifier says of the calls of a tool.

@@ -14,17 +14,6 @@ from tools.policy.rules import Rule
 from tools.policy.shell.command_match import Match
 from tools.policy.shell.words import CommandPattern, LinePattern
 
-__all__ = [
-    "NO_COMMAND_RULES",
-    "NO_RULES",
-    "CommandRules",
-    "Fitted",
-    "FittedRules",
-    "Index",
-    "fitted",
-    "fitted_grants",
-]
-
 T = TypeVar("T")
 
 

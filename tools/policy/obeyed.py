@@ -10,8 +10,6 @@ from tools.policy.matching import Fitted
 from tools.policy.verdict import Decision, Verdict
 from tools.sandbox.files.protected_names import OBEYED, Name, closed_names
 
-__all__ = ["names_them", "obeyed_names", "unless_denied"]
-
 
 def obeyed_names(call: Call) -> frozenset[Name]:
     """What of the path that a call writes other programs obey.

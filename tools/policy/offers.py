@@ -18,8 +18,6 @@ from tools.policy.shell.words import Word, base_name, line_rule
 from tools.policy.shell.wrappers import INTERPRETERS, inner_commands
 from tools.policy.verdict import Containment, Decision, Verdict
 
-__all__ = ["grant_for", "grant_in_loop", "offers_for", "permits", "whole_grant_for"]
-
 MOST_RULES = 4
 """Rules of one offer: more are not read before they are accepted."""
 

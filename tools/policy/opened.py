@@ -13,8 +13,6 @@ from tools.policy.shell.plain_line import Opened, Run
 from tools.policy.verdict import Decision, Verdict
 from tools.sandbox.files.protect import Guard, ProtectedPathError
 
-__all__ = ["LineFiles"]
-
 
 @dataclass(frozen=True, slots=True)
 class LineFiles:

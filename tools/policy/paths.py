@@ -11,8 +11,6 @@ from functools import lru_cache
 from tools.policy.wildcards import Wildcard
 from tools.sandbox.files.protected_names import folded
 
-__all__ = ["PathPattern", "first_component", "path_rule", "relative_path"]
-
 ANY_DEPTH = None
 """`**`: any number of components."""
 

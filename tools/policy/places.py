@@ -16,15 +16,6 @@ from tools.policy.rules import Rule
 from tools.policy.verdict import TOOL, Decision, Verdict
 from tools.sandbox.files.protected_names import Name
 
-__all__ = [
-    "ClosedPlaces",
-    "DeniedPlace",
-    "JudgedPlaces",
-    "PlaceRules",
-    "closed_index",
-    "find_denied",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class DeniedPlace:

@@ -40,8 +40,6 @@ from tools.policy.shell.shell_command import ShellCommand
 from tools.policy.specifiers import Arguments
 from tools.policy.verdict import TOOL, Containment, Decision, Verdict
 
-__all__ = ["Policy"]
-
 SETTINGS = "settings"
 GRANT = "grant"
 

@@ -8,8 +8,6 @@ from tools.policy.calls import Call
 from tools.policy.rules import Rule
 from tools.policy.verdict import TOOL, Containment, Decision, Verdict
 
-__all__ = ["ASKING_TO_DELETE", "PROFILES", "ProfileRule", "using_secret"]
-
 
 @dataclass(frozen=True, slots=True)
 class ProfileRule:

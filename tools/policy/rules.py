@@ -11,8 +11,6 @@ from tools.policy.selectors import Selector
 from tools.policy.shell.open_ended import open_ended
 from tools.policy.specifiers import Arguments
 
-__all__ = ["Rule"]
-
 RULE = re.compile(r"([^()]+?)\s*(?:\((.*)\))?", re.DOTALL)
 EXAMPLES = "Rules look like bash, bash(git status *), write_file(src/**) or scope:system."
 

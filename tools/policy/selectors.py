@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from tools.core.spec import Effect, ToolScope, ToolSpec
 from tools.policy.wildcards import Wildcard
 
-__all__ = ["Selector"]
-
 NAME = re.compile(r"[A-Za-z0-9_.*-]+")
 KINDS = ("scope", "effect", "only", "tag", "source")
 PLACES = {"read": Effect.READ, "write": Effect.WRITE}

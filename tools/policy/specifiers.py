@@ -10,8 +10,6 @@ from typing import Any
 
 from tools.policy.wildcards import Wildcard
 
-__all__ = ["Arguments"]
-
 NAMED = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)=")
 NEXT = re.compile(r",\s*(?=[A-Za-z_][A-Za-z0-9_]*=)")
 

@@ -9,8 +9,6 @@ from tools.core.errors import InvalidArgumentsError
 from tools.policy.paths import PathPattern
 from tools.sandbox.web.url import Url
 
-__all__ = ["Address", "UrlPattern", "url_rule"]
-
 ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
 ODD = re.compile(r"(?i)%(2f|5c|00|25)|(^|/)(\.|%2e)+;|%(?![0-9a-f]{2})")

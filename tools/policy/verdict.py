@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tools.policy.shell.words import Word
 
-__all__ = ["TOOL", "Containment", "Decision", "Verdict"]
-
 TOOL = "tool"
 """The source of what a tool says of itself."""
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:  # loaded at the first search
     from tools.retrieval.learning import Learning
     from tools.retrieval.models import SearchQuery, SearchResult, ToolRecord
 
-__all__ = ["LOADER", "Catalogue", "Found", "Kind", "check_admitted"]
-
 LOADER = "load_skill"
 """The tool that a skill is reached through."""
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from storage.tokenize import tokenize
 
-__all__ = ["MAX_CLAUSES", "clauses_of"]
-
 MAX_CLAUSES = 8
 """Clauses that are looked at; a longer query is a story, whose further parts add little."""
 

@@ -11,16 +11,6 @@ from storage.tokenize import tokenize
 from tools.core.invisible import encodable
 from tools.retrieval.models import ToolRecord
 
-__all__ = [
-    "ANALYSIS",
-    "FIELD_WEIGHTS",
-    "brief_text",
-    "fields_of",
-    "full_text",
-    "spaced",
-    "terms_of",
-]
-
 ANALYSIS = "terms-1"
 """The version of the analysis: kept ones of another are made again."""
 

@@ -15,8 +15,6 @@ from tools.retrieval.vectors import DensePart
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
-__all__ = ["AnalysisCache", "Filler", "SafeCache", "key_of"]
-
 LOOK_UPS = 2_000
 """Vectors that the cache is asked for at once."""
 

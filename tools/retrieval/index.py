@@ -25,8 +25,6 @@ from tools.retrieval.vectors import DensePart, bundled_parts
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
-__all__ = ["ToolIndex"]
-
 MAX_QUERY_CHARS = 4_000
 """Characters of a query that are read."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:  # loaded at the first search
     from tools.retrieval.index import ToolIndex
     from tools.retrieval.models import ToolRecord
 
-__all__ = ["FileRecords", "IndexUpdater", "Records", "admits_record"]
-
 WAIT_SECONDS = 2.0
 """Seconds that a search waits for tools that are just coming in; then it goes without them."""
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from storage.index.embedders.base import Embedder, Vectors
     from storage.models import Identity
 
-__all__ = ["Learning", "Shown"]
-
 MOST = 0.1
 """The largest boost, of a score from 0 to 1; the best tool for a question mostly has 0.2 to 0.5."""
 

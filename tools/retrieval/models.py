@@ -10,8 +10,6 @@ from pydantic_core import PydanticCustomError, to_json
 from tools.core.result import ToolModel
 from tools.core.toolset import CREATED
 
-__all__ = ["FROM_FILE", "SKILL", "Match", "SearchQuery", "SearchResult", "ToolRecord"]
-
 FROM_FILE = "file:"
 """What the id of a tool that only a file describes begins with; no name of a tool has a colon."""
 

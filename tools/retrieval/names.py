@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from storage.tokenize import STOP_WORDS, fold_accents
 from tools.retrieval.models import FROM_FILE, ToolRecord
 
-__all__ = ["Mentions", "Names"]
-
 MAX_WORDS = 6
 """Words of a query that are tried as one name, written with spaces."""
 

@@ -15,8 +15,6 @@ from tools.retrieval.ranking import best_first
 if TYPE_CHECKING:
     from tools.retrieval.vectors import Floats
 
-__all__ = ["Duplicates", "placed"]
-
 BEGUN = 0.9
 """Score of a tool whose name the query begins, at least; one that it names has 1."""
 

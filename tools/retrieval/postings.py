@@ -20,8 +20,6 @@ from storage.index.lexical import K1, B, idf
 if TYPE_CHECKING:
     from tools.retrieval.vectors import Floats, Ints
 
-__all__ = ["Postings"]
-
 
 class Postings:
     """Which tools hold which terms, each tool known by its slot, a small number."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
     from tools.retrieval.vectors import Bools, Floats, Ints
 
-__all__ = ["Inquiry", "best_first", "score"]
-
 SIDE = 0.5
 """Share of the embedder's floor that the other tools must reach, where the nearest is above it."""
 

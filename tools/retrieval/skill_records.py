@@ -12,8 +12,6 @@ if TYPE_CHECKING:  # a start needs none
     from tools.agent.skillfiles.skill import Skill
     from tools.agent.skillfiles.skills import Skills
 
-__all__ = ["OF_PROJECT", "TAG", "SkillRecords"]
-
 TAG = "skill"
 OF_PROJECT = "project"
 """Tag of a skill that is in the root: whoever writes there wrote it."""

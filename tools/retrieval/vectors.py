@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ints = NDArray[np.int64]
 
-__all__ = ["Bools", "DensePart", "Floats", "Ints", "SpanEmbedder", "bundled_parts"]
-
 READY_SHARE = 0.5
 """Share of the tools that must have a vector before it counts how near the query is to them."""
 

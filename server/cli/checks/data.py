@@ -8,8 +8,6 @@ from pathlib import Path
 from server.cli.checks.findings import Finding, judged
 from server.cli.invocation import invocation
 
-__all__ = ["RECORD_CHECK", "VECTORS_CHECK", "WORDS_CHECK", "check_data", "data_directory"]
-
 LEAST_FREE_BYTES = 20_000_000
 
 RECORD_CHECK = "SQLite"

@@ -18,8 +18,6 @@ from server.cli.terminal.screen import print_json
 if TYPE_CHECKING:
     from server.settings import Settings
 
-__all__ = ["doctor"]
-
 
 def doctor(
     repair: Annotated[

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from server.mcp.visible import visible
 
-__all__ = ["Finding", "judged", "show"]
-
 SUBJECT_COLUMNS = 17
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tools.policy.policy import Policy
     from tools.sandbox.processes.confinement.levels import LevelFinding
 
-__all__ = ["chroma", "confinement", "cross_encoder", "data_juicer", "embedder", "functions"]
-
 PROBE = "Is anybody there?"
 
 

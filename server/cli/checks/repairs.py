@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from server.app import App
     from server.settings import Settings
 
-__all__ = ["repair"]
-
 SUBJECT = "Repair"
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from tools.sandbox.secrets.secret import Secret
     from tools.sandbox.secrets.secrets import Secrets
 
-__all__ = ["check_secrets"]
-
 
 def check_secrets(settings: Settings) -> Iterator[Finding]:
     """Looks whether each secret could be used.

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from server.settings import Settings
     from server.settings.gateway import ServerSettings
 
-__all__ = ["check_servers"]
-
 EVERYBODYS_PATH = ("/usr/bin", "/bin", "/usr/sbin", "/sbin")
 """Where programs are found that were started from a window."""
 

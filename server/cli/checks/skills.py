@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from server.settings import Settings
     from tools.agent.skillfiles.skills import Skills
 
-__all__ = ["skills"]
-
 MOST_TOLD = 10
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from storage.library import Shelf
     from storage.models import Context
 
-__all__ = ["delete"]
-
 MOST_COMPARED = 10_000
 """Stored documents whose names are compared with one that is not stored."""
 

@@ -21,8 +21,6 @@ from storage.library import Shelf
 from tools.answers.directory import counted
 from tools.core.errors import InvalidArgumentsError, NotFoundError
 
-__all__ = ["SAMPLE", "DirectoryImporter", "RecordTally"]
-
 SAMPLE = Path(__file__).parents[2] / "samples" / "made_up_researchers.json"
 """Made-up researchers, to try the directory with."""
 

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from server.app import App
 
-__all__ = ["embed_in_background"]
-
 NICENESS = 10
 """How far it stands back behind whatever else the machine does."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from server.app import App
 
-__all__ = ["is_export", "take_export"]
-
 
 def is_export(file: Path) -> bool:
     """Whether it is a file that `toolcrib export` wrote."""

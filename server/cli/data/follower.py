@@ -20,8 +20,6 @@ from server.cli.data.walk import Folder, beside
 from storage.errors import StorageUnavailableError
 from tools.core.errors import UnavailableError
 
-__all__ = ["Follower"]
-
 QUIET_MS = 300
 """How long nothing may happen before a change counts as complete: a save is several events."""
 

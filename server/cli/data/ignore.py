@@ -10,8 +10,6 @@ from pathlib import Path
 
 from tools.sandbox.search.gitignore import MAX_FILE_BYTES, Rule, byte_text, read_rules
 
-__all__ = ["IgnoreRules"]
-
 RULE_FILES = (".gitignore", ".toolcribignore")
 """In the order of their weight; of two rules in them that match, the later one holds."""
 

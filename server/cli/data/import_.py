@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from server.cli.data.walk import Folder
     from storage.directory.models import Directory
 
-__all__ = ["import_"]
-
 HINT = "'PATH...'"
 RESEARCHERS = "researchers"
 """The directory that has a sample."""

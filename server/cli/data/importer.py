@@ -27,8 +27,6 @@ from storage.reading.chats.export import SUFFIXES, read_export
 from tools.core.errors import InvalidArgumentsError, NotFoundError, UnavailableError
 from tools.documents import broken_note
 
-__all__ = ["ORIGIN", "Importer"]
-
 ORIGIN = "imported_from"
 """The metadata of a document that says which file an import made it from."""
 

@@ -12,8 +12,6 @@ from server.cli.terminal.options import ConfigOption, DataDirOption
 from server.cli.terminal.screen import echo
 from server.mcp.visible import visible
 
-__all__ = ["backup", "export", "rebuild", "restore"]
-
 
 class Form(StrEnum):
     """What an export looks like."""

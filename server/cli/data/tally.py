@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["Outcome", "Result", "Tally"]
-
 Result = Literal["added", "replaced", "unchanged", "deleted", "skipped"]
 
 RESULTS: tuple[Result, ...] = ("added", "replaced", "unchanged", "deleted", "skipped")

@@ -12,8 +12,6 @@ from pathlib import Path
 from server.cli.data.ignore import IgnoreRules
 from tools.core.errors import InvalidArgumentsError
 
-__all__ = ["Folder", "beside", "check_name"]
-
 GENERATED = frozenset({"node_modules", "__pycache__"})
 """Directories that tools fill; nobody wrote what is in them."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from server.app import App
     from server.cli.data.tally import Outcome
 
-__all__ = ["watch"]
-
 
 def watch(
     paths: Annotated[

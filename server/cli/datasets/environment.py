@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from server.settings import Settings
     from tools.data.running.environment import DataEnvironment, Extent
 
-__all__ = ["remove", "setup"]
-
 SIZES = {"minimal": "67 packages, about 650 MB", "full": "about 530 packages and 16 GB"}
 """On the disk, on Linux; a few packages differ between machines."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tools.data.answers.splits import SplitReport
     from tools.data.split_recipe import SplitRecipe
 
-__all__ = ["split"]
-
 PARTS = "train=0.9,test=0.1"
 
 TYPED = {"list_directory": "`ls`", "overwrite=true": "--overwrite"}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["relative"]
-
 
 def relative(paths: list[Path], here: Path) -> list[str] | None:
     """Returns paths relative to a directory, for recipes and reports that are moved with it.

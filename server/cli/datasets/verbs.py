@@ -20,8 +20,6 @@ from server.cli.terminal.screen import echo
 if TYPE_CHECKING:
     from server.app import App
 
-__all__ = ["Form", "Overwrite", "TextKey", "clean", "dedupe", "export", "inspect"]
-
 Files = Annotated[
     list[Path],
     typer.Argument(metavar="FILE...", help="JSONL, JSON, CSV or Parquet, or a folder of texts."),

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from tools.openapi.api import ApiOptions
     from tools.openapi.apis import Descriptions
 
-__all__ = ["WantedApi", "import_openapi"]
-
 GROUP = "openapi"
 HINT = "'PATH...'"
 NAME = r"[a-z0-9]([-_]?[a-z0-9])*"

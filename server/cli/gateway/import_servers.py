@@ -27,8 +27,6 @@ from server.settings.gateway import ServerSettings
 from server.settings.sources import load
 from tools.answers.directory import counted
 
-__all__ = ["Wanted", "import_servers", "importable"]
-
 KEPT = ("allow", "deny", "lazy", "timeout", "start_timeout")
 """What a person may have set of a server that is replaced; `trusted` was said of another."""
 

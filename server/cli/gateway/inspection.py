@@ -29,8 +29,6 @@ from storage.catalog.pins import Pins
 from storage.database import RECORD, Database
 from tools.conversion.naming import exposed_name
 
-__all__ = ["Inspected", "Inspection", "Quarantined", "inspection"]
-
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:

@@ -17,8 +17,6 @@ from server.upstream.safety.pins import difference, lines
 from storage.approvals import ApprovalStore
 from storage.catalog.pins import Pins
 
-__all__ = ["approve", "check_person", "review"]
-
 
 def check_person() -> None:
     """An agent's shell has no terminal; what is accepted is accepted by a person at one."""

@@ -10,8 +10,6 @@ from tools.core.audit.redact import redacted_text
 if TYPE_CHECKING:
     from server.settings.gateway import ServerSettings
 
-__all__ = ["address_of", "reached_by"]
-
 LONGEST = 100
 """Characters that are shown of what starts a server, or where it is."""
 

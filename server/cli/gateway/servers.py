@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from server.settings import Settings
     from server.settings.gateway import ServerSettings
 
-__all__ = ["Action", "servers"]
-
 EXAMPLE = """\
     [servers.everything]
     command = "npx"

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from server.settings import Settings
     from storage.approvals import Approval, ApprovalStore, ProgramOffer
 
-__all__ = ["Action", "approvals"]
-
 POLL_SECONDS = 0.5
 LETTERS = {
     "y": "[y]es once",

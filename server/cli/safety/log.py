@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-__all__ = ["log", "seconds_since"]
-
 POLL_INTERVAL = 0.2
 """Seconds between two looks at the log."""
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from tools.policy.policy import Policy
     from tools.sandbox.processes.confinement.denied_paths import DeniedPaths
 
-__all__ = ["policy"]
-
 
 class Action(StrEnum):
     """What to do."""

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Project", "look_at"]
-
 _MOST_BYTES = 1_000_000
 _MOST_NAMES = 50
 """Scripts, or targets, that are looked at."""

@@ -26,8 +26,6 @@ from tools.sandbox.processes.models import SandboxMode
 if TYPE_CHECKING:
     from server.settings import Settings
 
-__all__ = ["suggest"]
-
 
 def suggest(settings: Settings, *, write: bool, yes: bool, as_json: bool) -> None:
     """Shows the rules for the project at the root, or writes those that are missing.

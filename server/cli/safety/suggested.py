@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from server.cli.safety.project import Project
 from server.settings.file import ListEntries
 
-__all__ = ["suggested"]
-
 _PACKAGES = "packages"
 """The registries of packages, as `system.network` calls them."""
 

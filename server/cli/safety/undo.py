@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from tools.sandbox.history.history import CallHistory
     from tools.sandbox.history.undo import Step, Undo
 
-__all__ = ["undo"]
-
 TOOL = "toolcrib undo"
 """As what an undo is listed itself."""
 

@@ -15,8 +15,6 @@ from server.composition.agents import changes_in, close_lost_delegations, worktr
 from tools.core.errors import ToolError
 from tools.core.invisible import visible_controls
 
-__all__ = ["worktrees"]
-
 
 def worktrees(
     prune: Annotated[

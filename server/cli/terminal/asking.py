@@ -11,8 +11,6 @@ from server.cli.terminal.screen import echo, forget_typed, wrapped
 from server.mcp.asking.elicitation import asking_text, choices_of
 from tools.core.client import Consent, Question
 
-__all__ = ["TerminalApprover"]
-
 YES = {"y", "yes"}
 
 

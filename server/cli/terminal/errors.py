@@ -13,8 +13,6 @@ from storage.errors import StorageError
 from tools.core.calling.words import Words
 from tools.core.errors import ToolError, only_cause
 
-__all__ = ["reported"]
-
 _KNOWN = (SettingsError, StorageError, ToolError)
 
 

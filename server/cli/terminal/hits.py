@@ -16,8 +16,6 @@ from storage.retrieval.snippets import Passage, snippets
 from storage.tokenize import is_spaceless, tokenize
 from tools.answers.hits import Coverage
 
-__all__ = ["print_hits", "source_of"]
-
 EXCERPT = 240
 """Characters of a passage that are shown: three or four lines of 80 columns."""
 

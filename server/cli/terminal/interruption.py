@@ -12,8 +12,6 @@ from typing import TypeVar
 
 import anyio
 
-__all__ = ["run", "stoppable"]
-
 Result = TypeVar("Result")
 
 

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["ConfigOption", "DataDirOption", "FunctionsOption", "JsonOption", "RootOption"]
-
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Settings file (TOML).")
 ]

@@ -14,8 +14,6 @@ from storage.errors import VectorIndexError
 from storage.index.indexer import Backlog, read_backlog
 from storage.library import Library
 
-__all__ = ["bars", "counter", "drain", "work"]
-
 WAIT_SECONDS = 0.2
 """How often to look when another process does the embedding."""
 

@@ -14,8 +14,6 @@ from server.mcp.visible import visible, visible_lines
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "echo", "forget_typed", "print_json", "print_line", "say", "wrapped"]
-
 USUAL_COLUMNS = 80
 CONTINUED = " " * 6
 """Before the rest of a long line: deeper than any line of its own."""

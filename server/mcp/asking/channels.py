@@ -14,17 +14,6 @@ from pydantic import ValidationError
 
 from tools.core.asking.deadline import PausableDeadline
 
-__all__ = [
-    "ANSWER_SECONDS",
-    "BackChannel",
-    "Channel",
-    "answer_type",
-    "can_ask",
-    "fits",
-    "offers_forms",
-    "sent",
-]
-
 ANSWER_SECONDS = 600.0
 """How long a person may think."""
 

@@ -18,8 +18,6 @@ from tools.core.asking.peer import Capability, Filled, Form, LogLevel, Peer, Roo
 from tools.core.errors import UnavailableError
 from tools.core.invisible import encodable
 
-__all__ = ["ClientPeer"]
-
 TITLES_SINCE = "2025-11-25"
 """The protocol in which a form's choices have titles of their own (SEP-1330)."""
 

@@ -29,8 +29,6 @@ from tools.core.calling.nested import Repetition
 from tools.core.client import AnswersAwaitedError, ProgressReporter, digest_of
 from tools.core.invisible import encodable
 
-__all__ = ["GONE", "ClientRequest", "ClientRequests", "RootsListener"]
-
 FIRST_MESSAGES = frozenset({"notifications/initialized", "server/discover"})
 """With which a client says what it can be asked, before it calls anything."""
 

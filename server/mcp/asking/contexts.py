@@ -22,8 +22,6 @@ from tools.core.invisible import encodable
 from tools.core.result import ToolResult
 from tools.core.toolset import ToolSet
 
-__all__ = ["ClientCarrier", "carried", "context_of"]
-
 MadeT = TypeVar("MadeT")
 
 

@@ -17,8 +17,6 @@ from server.mcp.visible import visible, visible_lines
 from tools.core.client import AnswersAwaitedError, Consent, Question
 from tools.core.invisible import encodable
 
-__all__ = ["ClientApprover", "asking_text", "choices_of"]
-
 SHOWN_CHARACTERS = 6_000
 """Of what a call would do; of a longer one its beginning and its end, unless all has to be read."""
 

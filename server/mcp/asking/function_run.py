@@ -16,8 +16,6 @@ from server.mcp.asking.suspended import SuspendedCall
 from tools.core.asking.deadline import PausableDeadline
 from tools.core.asking.peer import Capability
 
-__all__ = ["FunctionRun", "round_of"]
-
 
 class FunctionRun:
     """The run of a function, as what it asks and calls sees it.

@@ -12,8 +12,6 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-__all__ = ["Abilities", "KnownClient", "KnownClients"]
-
 MOST = 1_000
 """Conversations that are kept in mind, as `server.mcp.sessions` does."""
 

@@ -18,8 +18,6 @@ from typing import Any
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
-__all__ = ["Round"]
-
 _OURS = re.compile("[0-9a-f]{32}")
 """Keys that our own questions have: those of other servers never look so."""
 

@@ -15,8 +15,6 @@ from server.mcp.asking.function_run import FunctionRun, round_of
 from tools.core.client import Prompt, Refusal, Reply
 from tools.core.invisible import encodable
 
-__all__ = ["ClientSampler"]
-
 ANSWER_SECONDS = 120.0
 """How long a client may take for one answer; a person may have to agree to it first."""
 

@@ -28,8 +28,6 @@ from tools.core.client import ProgressReporter
 from tools.core.errors import UnavailableError
 from tools.core.result import ToolResult
 
-__all__ = ["SuspendedCall", "SuspendedRequest", "SuspendedRequests"]
-
 MOST = 16
 """Calls of one person that may wait at once; the one that waits longest gives way."""
 

@@ -12,8 +12,6 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from tools.core.invisible import encodable
 
-__all__ = ["COMPLETIONS", "RESOURCE_NOT_FOUND", "completion_of", "no_resource_at"]
-
 COMPLETIONS = 100
 """Values that a client is offered at most, by the protocol."""
 

@@ -9,8 +9,6 @@ import mcp_types as types
 from tools.core.content import Block, EmbeddedResource, Media, ResourceLink
 from tools.core.invisible import encodable
 
-__all__ = ["content_block", "resource_contents"]
-
 
 def content_block(block: Block) -> types.ContentBlock:
     """One part of a result or a message."""

@@ -20,8 +20,6 @@ from tools.core.browsing.offered import Offered
 if TYPE_CHECKING:  # a server of functions alone has no skills
     from server.mcp.browsing.skill_changes import SkillChanges
 
-__all__ = ["Browsing", "OwnBrowsing", "browse_functions"]
-
 Context = ServerRequestContext[Any, Any]
 
 

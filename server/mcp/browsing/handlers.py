@@ -11,8 +11,6 @@ from mcp.shared.exceptions import MCPError
 from server.mcp.browsing.answers import completion_of, no_resource_at
 from tools.core.invisible import encodable
 
-__all__ = ["Nothing", "PromptHandlers", "ResourceHandlers"]
-
 Context = ServerRequestContext[Any, Any]
 
 

@@ -9,8 +9,6 @@ from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 from tools.core.browsing.offered import Spec
 from tools.core.browsing.resource import ResourceSpec
 
-__all__ = ["RESERVED", "objection_to"]
-
 RESERVED = ("context://", "toolcrib://")
 """What addresses of ours begin with, and no others."""
 

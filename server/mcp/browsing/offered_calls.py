@@ -22,8 +22,6 @@ from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError, as_tool_error, only_cause
 from tools.core.invisible import encodable
 
-__all__ = ["OfferedCalls"]
-
 Context = ServerRequestContext[Any, Any]
 MadeT = TypeVar("MadeT")
 Work = Callable[[RequestContext], Awaitable[MadeT]]

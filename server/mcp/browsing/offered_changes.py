@@ -11,8 +11,6 @@ from mcp.server.context import ServerRequestContext
 from server.mcp.browsing.offered_resources import OfferedResources
 from server.mcp.browsing.subscriptions import Hear, Unwatch
 
-__all__ = ["OfferedChanges"]
-
 Context = ServerRequestContext[Any, Any]
 
 

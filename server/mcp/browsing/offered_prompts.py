@@ -21,8 +21,6 @@ from tools.core.context import RequestContext
 from tools.core.errors import NotFoundError
 from tools.core.invisible import encodable
 
-__all__ = ["OfferedPrompts", "listed_prompt"]
-
 Context = ServerRequestContext[Any, Any]
 Reference = types.PromptReference | types.ResourceTemplateReference
 

@@ -20,8 +20,6 @@ from tools.core.content import EmbeddedResource
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError, NotFoundError
 
-__all__ = ["OfferedResources", "listed_resource", "listed_template"]
-
 Context = ServerRequestContext[Any, Any]
 Found = tuple[ResourceSpec, dict[str, str | list[str]]]
 

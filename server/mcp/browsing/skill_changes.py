@@ -17,8 +17,6 @@ from server.mcp.browsing.subscriptions import Hear, Subscriptions, Unwatch
 from tools.agent.skillfiles.skill import MAIN, SCHEME, Skill
 from tools.core.errors import ToolError
 
-__all__ = ["SkillChanges"]
-
 WATCH_SECONDS = 2.0
 """How often changes are looked for while somebody hears of them."""
 

@@ -32,8 +32,6 @@ from tools.agent.skillfiles.skills import path_of
 from tools.core.errors import NotFoundError, ToolError
 from tools.core.invisible import encodable
 
-__all__ = ["SkillMethods"]
-
 SKILLS_PAGE = 50
 """Skills on one page; each has up to 512 files."""
 

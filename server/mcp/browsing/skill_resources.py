@@ -22,8 +22,6 @@ from tools.core.errors import (
     PermissionDeniedError,
 )
 
-__all__ = ["SkillResources"]
-
 Context = ServerRequestContext[Any, Any]
 
 TEMPLATE = types.ResourceTemplate(

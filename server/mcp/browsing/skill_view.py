@@ -14,8 +14,6 @@ from tools.agent.skillfiles.skills import Skills
 from tools.core.errors import NotFoundError
 from tools.core.toolset import ToolSet
 
-__all__ = ["SkillView"]
-
 Context = ServerRequestContext[Any, Any]
 
 

@@ -17,19 +17,6 @@ from tools.agent.skillfiles.skill import Skill
 from tools.core.errors import NotFoundError
 from tools.core.invisible import encodable
 
-__all__ = [
-    "DIRECTORY",
-    "EXTENSION",
-    "ReadParams",
-    "SkillParams",
-    "directory_at",
-    "entry_of",
-    "file_of",
-    "main_of",
-    "media_type",
-    "servers_of",
-]
-
 EXTENSION = "io.modelcontextprotocol/skills"
 DIRECTORY = "inode/directory"
 

@@ -34,8 +34,6 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from server.mcp.browsing.answers import no_resource_at
 from server.mcp.tasks.extension import MISSING, declares_tasks
 
-__all__ = ["Hear", "Subscriptions", "Unwatch", "Watcher"]
-
 MOST_STREAMS = 1_000
 """Streams of changes that clients may have open."""
 

@@ -14,16 +14,6 @@ from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
-__all__ = [
-    "EXTENSION",
-    "MISSING",
-    "CancelParams",
-    "TaskParams",
-    "UpdateParams",
-    "check_header",
-    "declares_tasks",
-]
-
 EXTENSION = "io.modelcontextprotocol/tasks"
 
 MISSING = MCPError(

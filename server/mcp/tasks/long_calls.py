@@ -23,8 +23,6 @@ from tools.core.jobs.jobs import Jobs
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 
-__all__ = ["Answer", "Finished", "LongCalls", "ParkedQuestions"]
-
 TASK_PATIENCE = 0.5
 """Seconds after which a client that knows tasks is answered with one."""
 

@@ -28,8 +28,6 @@ from server.mcp.tasks.wire import detailed
 from tools.core.errors import NotFoundError
 from tools.core.invisible import encodable
 
-__all__ = ["Tasks"]
-
 Context = ServerRequestContext[Any, Any]
 
 

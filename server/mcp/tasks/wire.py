@@ -17,8 +17,6 @@ from storage.agent.jobs import KEPT_SECONDS, JobRecord, JobState
 from tools.core.invisible import encodable
 from tools.core.jobs.job import answer_in
 
-__all__ = ["created", "detailed"]
-
 POLL_MS = 1_000
 """How often a client should look."""
 

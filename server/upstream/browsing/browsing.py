@@ -18,8 +18,6 @@ from server.upstream.browsing.watcher import GatewayWatcher
 from server.upstream.browsing.watches import Watches
 from server.upstream.gateway import Gateway
 
-__all__ = ["browse"]
-
 
 def browse(  # noqa: PLR0913  # the composition root hands over every part by name
     gateway: Gateway,

@@ -14,8 +14,6 @@ from server.upstream.browsing.uris import is_ours, namespaced
 from server.upstream.connections.listing import Listing
 from server.upstream.upstream import Upstream
 
-__all__ = ["Directory", "Shelf", "address_for", "meta_of"]
-
 
 class Shelf:
     """The addresses that one server has listed.

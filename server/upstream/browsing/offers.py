@@ -27,8 +27,6 @@ from tools.core.client import AnswersAwaitedError, ProgressReporter
 from tools.core.context import RequestContext
 from tools.core.errors import ToolError
 
-__all__ = ["Admits", "Asked", "Offers", "admits_every"]
-
 FIRST_WAIT = 10.0
 """Seconds that lists wait, all in all, for servers that never listed theirs before."""
 

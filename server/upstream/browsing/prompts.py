@@ -19,8 +19,6 @@ from server.upstream.browsing.resources import GatewayResources
 from server.upstream.upstream import Upstream
 from tools.conversion.naming import exposed_name
 
-__all__ = ["GatewayPrompts"]
-
 Context = ServerRequestContext[Any, Any]
 Reference = types.PromptReference | types.ResourceTemplateReference
 

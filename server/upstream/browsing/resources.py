@@ -22,8 +22,6 @@ from server.upstream.connections.skill_entries import roots_of
 from server.upstream.upstream import Upstream
 from tools.agent.skillfiles.skill import SCHEME
 
-__all__ = ["GatewayResources"]
-
 Context = ServerRequestContext[Any, Any]
 
 _READ: TypeAdapter[types.ReadResourceResult | types.InputRequiredResult] = TypeAdapter(

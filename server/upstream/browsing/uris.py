@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["is_ours", "namespaced", "split"]
-
 SCHEME = "toolcrib://"
 _OURS = ("context://", "skill://", SCHEME)
 

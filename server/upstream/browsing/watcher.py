@@ -13,8 +13,6 @@ from server.upstream.browsing.offers import Offers
 from server.upstream.browsing.resources import GatewayResources
 from server.upstream.browsing.watches import Watched, Watches
 
-__all__ = ["GatewayWatcher"]
-
 Context = ServerRequestContext[Any, Any]
 
 

@@ -22,8 +22,6 @@ from server.upstream.connections.connection import Connection, Listener
 from server.upstream.connections.failures import as_mcp_error
 from server.upstream.upstream import Upstream
 
-__all__ = ["Watched", "Watches"]
-
 FIRST_DELAY = 1.0
 """Seconds until a lost watch is tried again; each further try waits twice as long."""
 

@@ -26,8 +26,6 @@ from tools.core.content import Media
 from tools.core.context import RequestContext
 from tools.core.result import ToolFailure, ToolResult
 
-__all__ = ["call"]
-
 
 async def call(
     upstream: Upstream, own_name: str, arguments: dict[str, Any], context: RequestContext

@@ -22,8 +22,6 @@ from tools.core.client import AnswersAwaitedError, ProgressReporter
 from tools.core.context import RequestContext
 from tools.core.errors import DeadlineError, UpstreamError
 
-__all__ = ["Exchange", "Request"]
-
 MOST_ROUNDS = 10
 """Times that a server may end one call to be called again, as the SDK's clients have it."""
 

@@ -12,8 +12,6 @@ import mcp_types as types
 
 from server.mcp.visible import visible, visible_form, visible_lines
 
-__all__ = ["UnshowableError", "completed_id", "presented", "presented_page"]
-
 _WEB = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 """Addresses whose every character can be seen: RFC 3986 has no others."""
 

@@ -18,8 +18,6 @@ from server.mcp.forwarding import MOST_AT_ONCE, is_logged, named, wants_log
 from server.upstream.calling.question_text import UnshowableError, completed_id, presented
 from server.upstream.connections.connection import Callbacks
 
-__all__ = ["Questions", "questions_of"]
-
 ROOTS_SECONDS = 10.0
 """How long a client may take to say which directories it works in, outside of a call."""
 

@@ -13,8 +13,6 @@ from server.upstream.calling.question_text import UnshowableError, presented_pag
 from tools.core.errors import InvalidArgumentsError, ToolError, UpstreamError
 from tools.core.invisible import encodable
 
-__all__ = ["for_client", "no_result", "refusal"]
-
 LONGEST = 2_000
 """Characters of what a server says of its refusal."""
 

@@ -17,8 +17,6 @@ from server.upstream.calling.upstream_tasks import Ask, CreatedTask, Follower, i
 from server.upstream.connections.connection import Connection
 from tools.core.client import ProgressReporter
 
-__all__ = ["Answer", "Outgoing"]
-
 MOST_PAGES = 100
 """Of a list of tools that is asked for anew."""
 

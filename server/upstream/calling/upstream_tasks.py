@@ -20,8 +20,6 @@ from server.mcp.tasks.extension import EXTENSION, CancelParams, TaskParams, Upda
 from tools.core.client import ProgressReporter
 from tools.core.errors import UpstreamError
 
-__all__ = ["Ask", "CreatedTask", "Follower", "KnowsTasks", "is_task"]
-
 FIRST_POLL = 1.0
 LONGEST_POLL = 10.0
 SHORTEST_POLL = 0.05

@@ -15,8 +15,6 @@ from server.settings.gateway import ServerSettings
 from server.upstream.connections.listing import Listing
 from storage.errors import StorageError
 
-__all__ = ["Cached", "Kept", "Stored", "fingerprint"]
-
 _logger = logging.getLogger("toolcrib")
 
 

@@ -14,8 +14,6 @@ from mcp.shared.exceptions import MCPError
 
 from server.upstream.connections.connection import Connection
 
-__all__ = ["Changes"]
-
 SETTLE_SECONDS = 0.2
 """How long is waited for more changes after the first, which often come in rows."""
 

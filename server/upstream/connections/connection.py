@@ -28,8 +28,6 @@ from server.upstream.connections.failures import problem_of
 from server.upstream.connections.link import Link
 from tools.core.errors import UpstreamError
 
-__all__ = ["Callbacks", "Connection", "Listener", "MakeCallbacks", "Mode"]
-
 LEAVE_SECONDS = 1.0
 """How long taking leave of a server may take."""
 

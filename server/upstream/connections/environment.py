@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 from tools.core.errors import UnavailableError
 
-__all__ = ["expand", "inherited"]
-
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _NAMES = {
     "LANG",

@@ -12,8 +12,6 @@ from tools.core.audit.redact import redacted_text
 from tools.core.errors import ToolError, UpstreamError
 from tools.core.invisible import encodable
 
-__all__ = ["as_mcp_error", "problem_of"]
-
 LONGEST = 1_000
 """Characters of a reason that somebody else gives."""
 

@@ -11,8 +11,6 @@ import anyio
 from server.mcp.visible import visible
 from tools.core.audit.redact import redacted_text
 
-__all__ = ["Flow", "Tail"]
-
 _logger = logging.getLogger("toolcrib.servers")
 
 

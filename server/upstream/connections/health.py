@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable
 from enum import StrEnum
 
-__all__ = ["Backoff", "Health", "State"]
-
 FIRST_DELAY = 1.0
 """Seconds until the second try."""
 

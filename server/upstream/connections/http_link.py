@@ -17,8 +17,6 @@ from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 
 from server.upstream.connections.link import MOST_BYTES, Link
 
-__all__ = ["Endpoint", "HttpLink"]
-
 CONNECT_SECONDS = 15.0
 WRITE_SECONDS = 60.0
 

@@ -11,8 +11,6 @@ import anyio
 from mcp.client._transport import ReadStream, TransportStreams  # of public signatures
 from mcp.shared.message import SessionMessage
 
-__all__ = ["MOST_BYTES", "Link", "said_last"]
-
 MOST_BYTES = 32 * 2**20
 """Bytes of one message; more is no answer but an attack, or a defect."""
 

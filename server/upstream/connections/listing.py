@@ -22,8 +22,6 @@ from server.upstream.connections.skill_entries import (
 )
 from tools.agent.skillfiles.skill import SCHEME
 
-__all__ = ["KINDS", "Kind", "Listing", "list_all"]
-
 MOST_PAGES = 1_000
 MOST_ITEMS = 30_000
 """Tools, or resources, or templates, or prompts that are taken of one server."""

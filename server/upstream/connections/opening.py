@@ -16,8 +16,6 @@ from server.upstream.connections.link import Link, said_last
 from server.upstream.connections.transport import Transports
 from tools.core.errors import UnavailableError
 
-__all__ = ["Opener"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Way:

@@ -13,16 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from server.mcp.browsing.skill_wire import SkillParams
 from tools.agent.skillfiles.skill import MAIN, MOST_FILES, SCHEME
 
-__all__ = [
-    "SkillEntry",
-    "SkillResource",
-    "SkillsPage",
-    "entries_in",
-    "get_skill",
-    "list_skills",
-    "roots_of",
-]
-
 MOST_CHARACTERS = 65_536
 """Of front matter as JSON."""
 

@@ -27,8 +27,6 @@ from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.launching.program import SupervisedProcess
 from tools.sandbox.processes.models import Prepared
 
-__all__ = ["Program", "StdioLink"]
-
 FLUSH_SECONDS = 0.3
 """How long messages that were accepted may take to reach a program that is to end."""
 

@@ -25,8 +25,6 @@ from tools.core.errors import UnavailableError
 if TYPE_CHECKING:
     from tools.sandbox.processes.launching.launcher import Launcher
 
-__all__ = ["Transports"]
-
 _HEADER = re.compile(r"[\t\x20-\x7e]*")
 """What the value of a header is made of (RFC 9110, section 5.5)."""
 

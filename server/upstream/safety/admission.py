@@ -23,8 +23,6 @@ from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolSet
 from tools.retrieval.catalogue import check_admitted
 
-__all__ = ["Admission"]
-
 POLL_SECONDS = 0.5
 """How soon an approval of another process counts here."""
 

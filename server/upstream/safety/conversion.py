@@ -15,8 +15,6 @@ from tools.core.context import RequestContext
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec
 
-__all__ = ["Invoke", "readable", "to_barred", "to_spec"]
-
 Invoke = Callable[[dict[str, Any], RequestContext], Awaitable[ToolResult]]
 
 _ANYTHING = frozenset({Effect.READ, Effect.WRITE, Effect.EXECUTE, Effect.EXTERNAL})

@@ -11,8 +11,6 @@ import mcp_types as types
 from tools.conversion.confusables import is_mixed
 from tools.core.invisible import codes, hidden
 
-__all__ = ["LONGEST_DEFINITION", "Finding", "findings", "invisible", "mentions", "texts_in"]
-
 LONGEST_DEFINITION = 100_000
 """Characters of a definition as JSON; the longest of 15,000 public ones has 15,000."""
 

@@ -12,8 +12,6 @@ from server.upstream.safety.pins import Definition
 from storage.catalog.pins import Pin, Pins
 from storage.errors import StorageError
 
-__all__ = ["CHANGED", "UNKNOWN", "UNPINNED", "Judged", "judge"]
-
 CHANGED = "its definition changed after it was accepted"
 UNKNOWN = "what was accepted of it cannot be read now"
 UNPINNED = "its definition cannot be pinned now"

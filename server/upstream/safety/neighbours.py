@@ -9,8 +9,6 @@ from server.upstream.safety.deception import Finding
 from tools.conversion.confusables import skeleton
 from tools.conversion.naming import SEPARATOR, exposed_name
 
-__all__ = ["OURS", "Neighbours"]
-
 OURS = ""
 """Stands for this server among the others."""
 

@@ -11,8 +11,6 @@ from typing import Any
 
 import mcp_types as types
 
-__all__ = ["Definition", "difference", "lines"]
-
 _PINNED = {"name", "title", "description", "input_schema", "output_schema", "annotations"}
 
 _SETS = frozenset({"enum", "required", "type"})

@@ -9,8 +9,6 @@ from typing import Any
 
 from tools.core.audit.secret_schema import bears_secret
 
-__all__ = ["DEEPEST", "rooted", "sound"]
-
 DEEPEST = 64
 """Objects and lists within each other; serializers of both sides give up at some 200."""
 

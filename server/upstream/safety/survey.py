@@ -20,8 +20,6 @@ from server.upstream.connections.opening import Opener
 from server.upstream.connections.transport import Transports
 from tools.core.errors import ToolError
 
-__all__ = ["Surveyed", "survey"]
-
 LEAVE_SECONDS = 2.5
 """How long taking leave of all servers may take."""
 

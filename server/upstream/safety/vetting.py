@@ -15,8 +15,6 @@ from server.upstream.safety.neighbours import OURS, Neighbours
 from server.upstream.safety.pins import Definition
 from storage.catalog.pins import Pins
 
-__all__ = ["Vetting"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Vetted:

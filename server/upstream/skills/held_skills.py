@@ -31,8 +31,6 @@ from tools.agent.skillfiles.places import Origin
 from tools.core.errors import ToolError, UpstreamError
 from tools.core.invisible import revealed
 
-__all__ = ["HeldSkills", "usable"]
-
 MOST_TOLD = 10
 """Skills of a server of which the log says why they are left out."""
 

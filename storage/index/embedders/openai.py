@@ -13,8 +13,6 @@ from storage.index.embedders.base import DEFAULT_FLOOR, Prefixes, PrefixingEmbed
 from storage.index.embedders.endpoint import Endpoint
 from storage.outbound import ClientFactory, plain_client
 
-__all__ = ["OpenAIEmbedder"]
-
 DEFAULT_URL = "https://api.openai.com/v1"
 DEFAULT_MODEL = "text-embedding-3-small"
 

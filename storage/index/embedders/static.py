@@ -14,8 +14,6 @@ from storage.index.embedders.bundled import load_tokenizer, read_bundled
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
-__all__ = ["STATIC_TOKENIZER_FILE", "TABLE_FILE", "StaticEmbedder"]
-
 TABLE_FILE = "static_table.npy"
 TABLE_SHA256 = "e61ae8f3295d1a033863bb6eb4aa8121c76ba041b9de43daefef255eb598c89f"
 STATIC_TOKENIZER_FILE = "static_tokenizer.json"

@@ -31,8 +31,6 @@ from storage.keeping.changes.rows import (
 )
 from storage.models import Identity
 
-__all__ = ["CHANGES", "Changes", "open_changes"]
-
 CHANGES = "changes.db"
 """The name of the file in a data directory."""
 

@@ -6,8 +6,6 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Mapping
 
-__all__ = ["add", "pack", "read", "remove_unused", "total"]
-
 _UNUSED = (
     "NOT EXISTS (SELECT 1 FROM changes WHERE before = digest)"
     " AND NOT EXISTS (SELECT 1 FROM files WHERE state = digest)"

@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from storage.models import Identity
 
-__all__ = ["ABSENT", "Caller", "Change", "Difference", "FileState", "Observed", "RootState"]
-
 
 class FileState(NamedTuple):
     """What is at a path.

@@ -12,8 +12,6 @@ from storage.keeping.changes.models import Change
 from storage.keeping.changes.rows import change_of
 from storage.models import Identity
 
-__all__ = ["ChangeFilter", "OwnChanges"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFilter:

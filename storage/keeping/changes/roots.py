@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from storage.keeping.changes.models import Caller, FileState
 from storage.keeping.changes.rows import caller_values
 
-__all__ = ["begin_and_end", "generation", "set_files", "turn"]
-
 
 def generation(connection: sqlite3.Connection, root: bytes) -> int:
     """Differs whenever the files do; 0 where the root was never looked at."""

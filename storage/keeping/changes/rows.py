@@ -9,8 +9,6 @@ from typing import Any
 from storage.keeping.changes.models import Caller, Change, Difference, FileState
 from storage.models import Identity
 
-__all__ = ["INSERT_CHANGE", "caller_of", "caller_values", "change_of", "change_values", "file_of"]
-
 CALLER = "user_id, device_id, agent_id, session_id, tool"
 
 INSERT_CHANGE = (

@@ -28,8 +28,6 @@ from storage.reading.chats.conversation import (
     title_of,
 )
 
-__all__ = ["read_chatgpt"]
-
 _SPEAKERS = {"user": "User", "assistant": "ChatGPT"}
 _INSTRUCTIONS = {"user_editable_context", "model_editable_context"}
 _HIDDEN_MARK = "is_visually_hidden_from_conversation"

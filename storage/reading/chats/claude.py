@@ -28,8 +28,6 @@ from storage.reading.chats.conversation import (
     title_of,
 )
 
-__all__ = ["read_claude"]
-
 _SPEAKERS = {"human": "User", "assistant": "Claude"}
 _BLOCKS = {
     "thinking": REASONING,

@@ -13,24 +13,6 @@ from typing import Any, TypeVar
 
 from storage.models import ContextType, NewContext, Turn
 
-__all__ = [
-    "BRANCHES",
-    "FILES",
-    "HIDDEN",
-    "OTHER",
-    "REASONING",
-    "TOOLS",
-    "Conversation",
-    "Utterance",
-    "branch",
-    "get",
-    "identifier",
-    "read_plain",
-    "seconds",
-    "text_of",
-    "title_of",
-]
-
 BRANCHES = "messages of other branches"
 FILES = "images and files"
 HIDDEN = "hidden messages"

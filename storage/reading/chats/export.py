@@ -20,8 +20,6 @@ from storage.reading.chats.chatgpt import read_chatgpt
 from storage.reading.chats.claude import read_claude
 from storage.reading.chats.conversation import Conversation, read_plain
 
-__all__ = ["MAX_CONVERSATION_CHARS", "MAX_UNPACKED_BYTES", "SUFFIXES", "read_export"]
-
 MAX_CONVERSATION_CHARS = 64_000_000
 """Characters of JSON that one conversation has at most."""
 

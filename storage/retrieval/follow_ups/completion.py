@@ -11,8 +11,6 @@ from storage.retrieval.confidence import Confidence
 from storage.retrieval.follow_ups.form import leaning
 from storage.retrieval.search import SearchEngine
 
-__all__ = ["Completion", "may_lean"]
-
 WEIGHT = 6.0
 """What the difference of both probabilities counts beside the form."""
 

@@ -29,8 +29,6 @@ from storage.retrieval.follow_ups.words import (
 )
 from storage.tokenize import is_spaceless, tokenize
 
-__all__ = ["completed", "features", "is_follow_up", "leaning"]
-
 # The patterns are strings, which `re` compiles and keeps on first use: a start needs none of them.
 
 WEIGHTS_FILE = "weights.json"

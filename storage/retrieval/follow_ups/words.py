@@ -7,8 +7,6 @@ breakfast included?" need to be told of what; "Do penguins have knees?" does not
 
 from __future__ import annotations
 
-__all__ = ["FUNCTION_CHARACTERS", "FUNCTION_WORDS", "GENERAL_CHARACTERS", "GENERAL_WORDS"]
-
 FUNCTION_WORDS = frozenset(
     """
     a an the this that these those it its he his him she her hers they them their theirs i me my

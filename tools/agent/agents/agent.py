@@ -9,8 +9,6 @@ from pathlib import Path
 
 from tools.sandbox.processes.models import SandboxMode
 
-__all__ = ["TOKEN_VARIABLE", "URL_VARIABLE", "Agent", "Reply", "filled"]
-
 TOKEN_VARIABLE = "_TOOLCRIB_DELEGATION"  # noqa: S105  # the name of a variable
 """Holds an agent's token; no setting, as nobody sets it."""
 

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from tools.core.context import RequestContext
     from tools.sandbox.processes.processes import Processes
 
-__all__ = ["Agents", "Place", "Serve"]
-
 DELEGATING = ("delegate_task", "delegate_to_agent")
 ELSEWHERE = ("tag:files", "bash", "bash_*", "execute_python_code", "run_code")
 """What an agent in a worktree is not offered: all of it would be refused (`OFF_ROOT`)."""
@@ -238,9 +236,8 @@ class Agents:
         context: RequestContext,
         inherited: Worktree | None,
     ) -> Outcome:
-        prompt = _prompt(task)
         if agent.server:
-            return await _asked(agent, prompt, begun, context)
+            return await _asked(agent, _prompt(task), begun, context)
         async with (
             self._serve(begun, token, tools) as address,
             self._opened(agent, begun, address, inherited) as (worktree, processes),
@@ -248,7 +245,7 @@ class Agents:
             inside = worktree or inherited
             errand = Errand(
                 agent=agent,
-                prompt=prompt,
+                prompt=_prompt(task),
                 url=f"http://{address}/mcp",
                 token=token,
                 session=("delegation", begun.id),
@@ -262,10 +259,8 @@ class Agents:
             )
             ran = await run_program(processes, errand, context.report_progress)
         answer = read_answer(ran.printed, agent.reply)
-        notes = ran.notes
-        if not (answer.is_found or ran.exit_code):
-            where = f"at {agent.reply.answer!r}"
-            notes += (f"No answer was found {where} in what it printed, which is all here.",)
+        missing = f"No answer was found at {agent.reply.answer!r} in what it printed; all is here."
+        notes = ran.notes if answer.is_found or ran.exit_code else (*ran.notes, missing)
         return Outcome(
             state=_state(ran.exit_code, timed_out=ran.timed_out),
             answer=visible_controls(answer.text),

@@ -15,8 +15,6 @@ from typing import Any
 
 from tools.agent.agents.agent import TOKEN_VARIABLE, Agent, Reply
 
-__all__ = ["PRESETS", "installed"]
-
 
 def _json(**value: Any) -> str:  # noqa: ANN401  # any JSON value
     return json.dumps(value)

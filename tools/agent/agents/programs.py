@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tools.core.client import ProgressReporter
     from tools.sandbox.processes.processes import Processes
 
-__all__ = ["Errand", "Ran", "mcp_config", "run_program"]
-
 PRINTED_BYTES = 4_000_000
 """Of what an agent prints: what it does is in it, beside its answer."""
 

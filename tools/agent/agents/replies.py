@@ -10,8 +10,6 @@ from typing import Any
 from tools.agent.agents.agent import Reply
 from tools.core.invisible import encodable
 
-__all__ = ["Answer", "read_answer"]
-
 MOST_COST = 1e6
 """US dollars above which nothing is a cost."""
 

@@ -16,16 +16,6 @@ if TYPE_CHECKING:
     from storage.agent.delegations import Delegation
     from storage.library import Library
 
-__all__ = [
-    "Outcome",
-    "Report",
-    "WorktreeReport",
-    "begin_log",
-    "close_lost",
-    "event_of",
-    "log_of",
-]
-
 LOG_MARK = "\n--- log ---\n"
 """Between the task and what an agent writes as errors, in the file of a delegation that runs."""
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from tools.sandbox.files.openat import HeldRoot
     from tools.sandbox.processes.processes import Processes
 
-__all__ = ["Worktree", "Worktrees"]
-
 GIT_SECONDS = 120.0
 DIFF_BYTES = 12_000
 """Of a diff that is told; the worktree itself has all of it."""

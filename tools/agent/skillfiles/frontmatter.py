@@ -14,8 +14,6 @@ from typing import Any
 
 from storage.reading.yamltext import read_yaml
 
-__all__ = ["FrontMatter", "names_of"]
-
 MOST_CHARACTERS = 65_536
 """Of front matter; what has no end by then is none."""
 

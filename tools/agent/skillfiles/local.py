@@ -29,8 +29,6 @@ from tools.sandbox.files.listing import list_entries
 from tools.sandbox.files.openat import identity
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["LocalSkill", "is_name"]
-
 MOST_MAIN_BYTES = 262_144
 """What a SKILL.md may have: more fits into no model."""
 

@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["Origin", "SkillPlace", "SkillPlaces", "slug"]
-
 OWN = Path(__file__).with_name("own")
 """The skills that come with the product."""
 

@@ -14,8 +14,6 @@ from tools.agent.skillfiles.skill import MAIN
 from tools.core.errors import ToolError
 from tools.sandbox.files.nofollow import open_below
 
-__all__ = ["Sighting", "sightings", "signature_of"]
-
 MOST_LEVELS = 3
 """Directories that only sort skills, one in another."""
 

@@ -16,17 +16,6 @@ from tools.agent.skillfiles.frontmatter import names_of
 from tools.agent.skillfiles.places import Origin
 from tools.core.errors import InvalidArgumentsError
 
-__all__ = [
-    "MAIN",
-    "MOST_BYTES",
-    "MOST_FILES",
-    "SCHEME",
-    "ManifestFile",
-    "Skill",
-    "SkillFile",
-    "text_of",
-]
-
 MAIN = "SKILL.md"
 SCHEME = "skill://"
 MOST_FILES = 512

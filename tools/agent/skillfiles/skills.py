@@ -18,8 +18,6 @@ from tools.conversion.arguments.validation_errors import nearest
 from tools.core.errors import NotFoundError, ToolError
 from tools.core.toolset import ToolSet
 
-__all__ = ["LeftOut", "Skills", "path_of"]
-
 MOST_SKILLS = 1_000
 TOO_MANY = "There are too many before it; what comes after it is left out too."
 LONGEST_SHOWN = 200

@@ -23,8 +23,6 @@ from tools.core.audit.secret_schema import bears_secret
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
 from tools.core.spec import Alias
 
-__all__ = ["Arguments"]
-
 REPORTED = 5
 """Unknown names that are listed: thousands can be sent."""
 

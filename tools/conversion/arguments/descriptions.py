@@ -8,8 +8,6 @@ from typing import Any
 
 from tools.conversion.schemas.reading import branches
 
-__all__ = ["FORMATS", "LONGEST", "describe_schema", "enumerate_some", "show"]
-
 FORMATS = {
     "date": "a date such as '2026-03-31'",
     "date-time": "a date and time such as '2026-03-31T12:00:00Z'",

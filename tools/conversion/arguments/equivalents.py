@@ -15,8 +15,6 @@ import typing_extensions
 from pydantic import AfterValidator, WithJsonSchema
 from typing_extensions import Buffer, is_typeddict
 
-__all__ = ["ALIASES", "equivalent"]
-
 ALIASES: Any = tuple(
     {
         getattr(each, "TypeAliasType", typing_extensions.TypeAliasType)

@@ -26,8 +26,6 @@ from tools.conversion.callables.annotations import (
 from tools.core.errors import ToolDefinitionError
 from tools.core.spec import Alias
 
-__all__ = ["JSON_SCALARS", "aliases_of", "field_of", "field_texts", "input_type", "text_of"]
-
 LISTS = {abc.Iterable, abc.Collection, abc.Container, abc.Reversible}
 """Types of which pydantic makes something lazy, or nothing; a list is one of each."""
 JSON_SCALARS = (str, int, float, bool, type(None))

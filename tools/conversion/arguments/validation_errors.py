@@ -19,8 +19,6 @@ from tools.conversion.arguments.descriptions import (
 from tools.conversion.schemas.reading import branches, child, resolve, types, union
 from tools.core.audit.secret_schema import bears_secret, subschemas
 
-__all__ = ["describe_errors", "is_of_types", "nearest", "schema_errors", "unknown_name"]
-
 REPORTED = 5
 """Wrong values that are listed of one argument: thousands can be sent."""
 SCANNED = 200

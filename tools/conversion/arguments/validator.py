@@ -28,8 +28,6 @@ from tools.conversion.schemas.generator import SchemaGenerator
 from tools.conversion.schemas.simple import arguments_schema
 from tools.core.errors import ToolDefinitionError
 
-__all__ = ["ArgumentSchemaGenerator", "Compiled", "compiled"]
-
 SCALARS: Mapping[Any, CoreSchema] = {
     bool: core_schema.bool_schema(),
     float: core_schema.float_schema(),

@@ -11,8 +11,6 @@ from tools.core.context import RequestContext
 from tools.core.errors import InternalError, ToolDefinitionError
 from tools.core.spec import ToolSpec
 
-__all__ = ["Completion", "fitting"]
-
 TYPED = "value"
 """The parameter of a completing function that is given what has been typed so far."""
 

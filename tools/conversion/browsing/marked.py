@@ -16,8 +16,6 @@ from tools.core.browsing.prompt import PromptOptions
 from tools.core.browsing.resource import ResourceOptions
 from tools.core.errors import ToolDefinitionError
 
-__all__ = ["Marked"]
-
 
 class Marked:
     """A function that its author marked as a resource or a prompt.

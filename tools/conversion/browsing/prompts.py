@@ -18,8 +18,6 @@ from tools.core.browsing.prompt import (
     Role,
 )
 
-__all__ = ["prompts_of"]
-
 
 def prompts_of(function: Callable[..., Any], *, source: str = "builtin") -> list[PromptSpec]:
     """Returns the prompts that `@prompt` makes a function write.

@@ -17,8 +17,6 @@ from tools.core.browsing.resource import (
 from tools.core.content import Block, EmbeddedResource, Media, ResourceLink
 from tools.core.errors import InternalError, ToolDefinitionError
 
-__all__ = ["resources_of"]
-
 ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:.")
 
 

@@ -30,24 +30,6 @@ from pydantic_core import CoreSchema
 
 from tools.core.errors import ToolDefinitionError
 
-__all__ = [
-    "UnfoundNameError",
-    "bare",
-    "is_known",
-    "is_library",
-    "label",
-    "local_names",
-    "make_readable",
-    "needed",
-    "python_signature",
-    "resolve",
-    "resolve_class",
-    "substituted",
-    "type_arguments",
-    "typed_dict_fields",
-    "with_arguments",
-]
-
 LIBRARIES = {"abc", "builtins", "enum", "pydantic", "typing"}
 """Packages that people derive classes from, and that say nothing of these."""
 

@@ -25,8 +25,6 @@ from tools.conversion.callables.annotations import (
 from tools.conversion.callables.constructors import class_signature
 from tools.core.errors import ToolDefinitionError
 
-__all__ = ["NOTHING", "callable_signature", "title_of", "tool_name", "underlying"]
-
 NOTHING = inspect.Parameter.empty
 """The default of a parameter without one, and the return type of a function without one."""
 UNCALLABLE = {

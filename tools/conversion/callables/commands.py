@@ -24,8 +24,6 @@ from tools.conversion.callables.printing import captured, printing
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError, ToolFailedError
 from tools.core.spec import MARK
 
-__all__ = ["as_function", "is_command", "leaves", "plain_function", "printed", "registered"]
-
 TYPES: Mapping[str, Any] = {
     "Bool": bool,
     "File": Annotated[str, Field(pattern="^([^-]|-.)")],  # `-` is stdin, which is not the caller's

@@ -23,8 +23,6 @@ from tools.conversion.callables.annotations import (
 )
 from tools.core.errors import ToolDefinitionError
 
-__all__ = ["OMITTED", "caller_name", "class_signature", "constructor"]
-
 OMITTED: Any = type("Omitted", (), {"__repr__": lambda _: "<omitted>"})()
 """The default of a parameter that makes its own where it is left out, such as by a factory."""
 MODEL_INITS: tuple[Any, ...] = (BaseModel.__init__, RootModel.__init__)

@@ -12,8 +12,6 @@ from tools.conversion.callables.annotations import bare
 from tools.conversion.callables.callables import callable_signature, underlying
 from tools.core.errors import ToolDefinitionError
 
-__all__ = ["Declared", "declared", "depended_on"]
-
 CLASSES = {"Dependant", "Depends", "Dependency"}
 """What the classes are called: FastAPI's and fast_depends', ours and FastMCP's."""
 MANAGERS = {"asynccontextmanager.<locals>.helper", "contextmanager.<locals>.helper"}

@@ -15,8 +15,6 @@ from typing import Any, get_origin
 from tools.conversion.callables.annotations import is_library
 from tools.conversion.callables.callables import underlying
 
-__all__ = ["Documentation", "description", "documentation", "read_docstring"]
-
 PARAMETERS = {
     "args",
     "arguments",

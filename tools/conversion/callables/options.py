@@ -18,8 +18,6 @@ from pydantic.json_schema import SkipJsonSchema
 from tools.conversion.callables.annotations import python_signature
 from tools.core.errors import ToolDefinitionError
 
-__all__ = ["is_option", "with_option"]
-
 
 def is_option(said: Any) -> bool:
     """Returns whether it is one of typer's words for an option or an argument."""

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TextIO
 
-__all__ = ["captured", "printing"]
-
 CAPTURE: ContextVar[TextIO | None] = ContextVar("capture", default=None)
 """Where what is printed in this call goes; None where it goes where it always did."""
 

@@ -12,14 +12,6 @@ from typing import Any
 
 from tools.core.errors import UnsendableError
 
-__all__ = [
-    "alternatives",
-    "is_foreign",
-    "json_form",
-    "schema_of",
-    "to_builtin",
-]
-
 PACKAGES = frozenset({"numpy", "pandas", "polars", "pyarrow"})
 TEXT = {"type": "string"}
 TEXT_OR_NULL = {"type": ["string", "null"]}

@@ -12,15 +12,6 @@ from pydantic import BaseModel
 from tools.conversion.results.replacement import replaced
 from tools.core.content import Attachment, EmbeddedResource, Media
 
-__all__ = [
-    "NOTE",
-    "is_attachment",
-    "lines",
-    "media_of",
-    "note",
-    "without_data",
-]
-
 NOTE: dict[str, Any] = {
     "type": "object",
     "description": "An image, a sound or a resource, which stands beside this result.",

@@ -11,8 +11,6 @@ from pydantic import BaseModel
 from tools.conversion.results.attachments import BLOCKS, NOTE
 from tools.core.content import Attachment, Block, EmbeddedResource, ResourceLink
 
-__all__ = ["blocks_of"]
-
 
 def blocks_of(value: Any, clean: Any, media: Sequence[Attachment]) -> tuple[Block, ...]:
     """Returns the parts of a value that is nothing but content; none of any other.

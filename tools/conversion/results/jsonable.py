@@ -29,17 +29,6 @@ from tools.core.content import Attachment, EmbeddedResource
 from tools.core.errors import UnsendableError
 from tools.core.invisible import encodable
 
-__all__ = [
-    "MOST_ITEMS",
-    "error_text",
-    "is_mute",
-    "ordered",
-    "protocol_result",
-    "sayable",
-    "to_jsonable",
-    "to_noted",
-]
-
 MOST_ITEMS = 1_000_000
 """Items that are taken of something that may never end."""
 UNSAYABLE = re.compile(rb"NaN|Infinity")

@@ -45,8 +45,6 @@ from tools.core.errors import (
 )
 from tools.core.result import ToolResult
 
-__all__ = ["Collected", "Output"]
-
 RESULT = "result"
 """The property that holds a result which is not an object itself."""
 

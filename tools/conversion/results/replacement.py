@@ -11,8 +11,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-__all__ = ["replaced"]
-
 LEAVES = frozenset({NoneType, bool, int, float, str, bytes})
 """Types that nothing is inside of, and that are never replaced themselves."""
 

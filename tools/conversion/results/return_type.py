@@ -31,16 +31,6 @@ from tools.conversion.schemas.simple import simple_schema
 from tools.core.errors import UnsendableError
 from tools.core.result import ToolResult
 
-__all__ = [
-    "ResultSchemaGenerator",
-    "core_types",
-    "has_return_value",
-    "is_untyped",
-    "result_adapter",
-    "result_schema",
-    "result_type",
-]
-
 UNTYPED = (
     NOTHING,
     Any,

@@ -17,8 +17,6 @@ from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_p
 
 from tools.conversion.arguments.input_types import field_texts
 
-__all__ = ["SchemaGenerator"]
-
 
 class SchemaGenerator(GenerateJsonSchema):
     """Pydantic's generator without its titles, its sorting and much of its cost.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["CONDITIONS", "UNIONS", "changed"]
-
 CONDITIONS = {"if", "not"}
 """Words under which a schema that accepts less lets the whole accept more."""
 ONE_SCHEMA = {

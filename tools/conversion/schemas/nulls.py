@@ -7,8 +7,6 @@ from typing import Any
 
 from tools.conversion.schemas.keywords import CONDITIONS, UNIONS, changed
 
-__all__ = ["without_null", "without_null_unions"]
-
 ANNOTATIONS = {"default", "deprecated", "description", "examples", "title"}
 """Words of which the outer one holds where a type of a union has them as well."""
 

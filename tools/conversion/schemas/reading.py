@@ -7,8 +7,6 @@ from typing import Any
 
 from tools.conversion.schemas.keywords import UNIONS
 
-__all__ = ["branches", "child", "resolve", "types", "union"]
-
 
 def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns the schema itself, or the one in the root's `$defs` that it refers to."""

@@ -13,8 +13,6 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-__all__ = ["arguments_schema", "simple_schema"]
-
 NUMBERS = {
     "ge": "minimum",
     "gt": "exclusiveMinimum",

@@ -13,8 +13,6 @@ from tools.conversion.schemas.nulls import without_null
 from tools.conversion.schemas.reading import union
 from tools.core.audit.secret_schema import is_secret
 
-__all__ = ["tidy"]
-
 ENCODINGS = {"base64", "base64url"}
 """What pydantic calls formats, and JSON Schema (section 8.3) encodings of the content."""
 NOISE = {"discriminator", "title"}

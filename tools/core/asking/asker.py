@@ -10,8 +10,6 @@ from tools.core.asking.peer import Filled, Form, LogLevel, Peer, Root
 from tools.core.client import Prompt, Refusal, Reply, Sampler
 from tools.core.errors import DeclinedError, UnavailableError
 
-__all__ = ["Asker", "Waiting"]
-
 ValueT = TypeVar("ValueT")
 
 Waiting = Callable[[], AbstractAsyncContextManager[None]]

@@ -8,8 +8,6 @@ from contextlib import ExitStack, contextmanager
 
 import anyio
 
-__all__ = ["PausableDeadline"]
-
 
 class PausableDeadline:
     """How long a call may be worked on, without the time in which a person thinks.

@@ -23,8 +23,6 @@ from typing_extensions import TypedDict
 from tools.core.audit.secret_schema import is_secret
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
 
-__all__ = ["FormOf"]
-
 ValueT = TypeVar("ValueT")
 
 ALONE = "answer"

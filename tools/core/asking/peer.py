@@ -12,8 +12,6 @@ import anyio
 from tools.core.errors import UnavailableError
 from tools.core.invisible import log_line
 
-__all__ = ["Capability", "Filled", "Form", "LogLevel", "Peer", "Root"]
-
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """From the least to the most severe (RFC 5424)."""
 

@@ -28,8 +28,6 @@ from tools.sandbox.processes.models import Level
 if TYPE_CHECKING:
     from tools.core.permission import Permission
 
-__all__ = ["AWAITING", "Audit", "AuditFile", "opened", "rotated", "unrotated"]
-
 AWAITING = "awaiting"
 """The outcome of a call that its client makes again, with answers to what it was asked."""
 

@@ -32,8 +32,6 @@ from tools.core.errors import DeadlineError, PermissionDeniedError
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec
 
-__all__ = ["CANCELLED", "BegunCall", "FinishedCall", "Recording"]
-
 CANCELLED = "cancelled"
 """The outcome of a call that was given up before it was answered."""
 

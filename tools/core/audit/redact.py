@@ -8,8 +8,6 @@ from collections.abc import Collection, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
-__all__ = ["REDACTED", "clipped", "redacted", "redacted_text"]
-
 REDACTED = "[redacted]"
 """What stands in a secret's place."""
 

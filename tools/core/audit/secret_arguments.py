@@ -30,8 +30,6 @@ from tools.core.result import ToolFailure, ToolResult
 from tools.core.spec import ToolSpec
 from tools.sandbox.secrets.redaction import forms_of
 
-__all__ = ["SecretArguments", "SecretTools"]
-
 SHORTEST = 4
 """Characters of a value that is looked for anywhere; a shorter one is in too many words."""
 

@@ -5,16 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = [
-    "bears_secret",
-    "is_secret",
-    "of_item",
-    "of_name",
-    "of_property",
-    "of_same_place",
-    "subschemas",
-]
-
 Schema = Mapping[str, Any]
 
 DATA = frozenset({"const", "default", "enum", "examples"})

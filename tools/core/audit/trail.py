@@ -12,8 +12,6 @@ from typing import Any, BinaryIO
 
 from tools.core.audit.audit import opened, rotated, unrotated
 
-__all__ = ["AuditTrail"]
-
 Entry = dict[str, Any]
 Wanted = Callable[[Entry], bool]
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from tools.core.browsing.prompt import PromptSpec
 from tools.core.browsing.resource import ResourceSpec
 
-__all__ = ["Offered", "Spec"]
-
 Spec = ResourceSpec | PromptSpec
 """What functions offer besides tools."""
 

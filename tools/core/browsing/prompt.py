@@ -14,8 +14,6 @@ from tools.core.content import Block
 from tools.core.spec import DEFAULT_TIMEOUT, checked_options, marking
 from tools.core.toolset import ToolOffer
 
-__all__ = ["Message", "PromptArgument", "PromptSpec", "Role", "prompt"]
-
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 PROMPT_MARK = "__prompt_options__"
 """The attribute of a function that holds the options of each prompt that it makes."""

@@ -15,8 +15,6 @@ from tools.core.errors import ToolDefinitionError
 from tools.core.spec import DEFAULT_TIMEOUT, checked_options
 from tools.core.toolset import ToolOffer
 
-__all__ = ["Complete", "ResourceSpec", "Variable", "complete_nothing", "resource", "variables_of"]
-
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 RESOURCE_MARK = "__resource_options__"
 """The attribute of a function with the address and the options of each resource that it reads."""

@@ -14,8 +14,6 @@ from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec
 
-__all__ = ["DirectCalls"]
-
 
 class DirectCalls:
     """Executes calls: each is checked, run until its deadline, and always answered.

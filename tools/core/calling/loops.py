@@ -18,8 +18,6 @@ import anyio
 from tools.core.client import Approval, Approvals, Approver, Consent, Question, RefusedError
 from tools.core.errors import ApprovalRequiredError, PermissionDeniedError
 
-__all__ = ["Loop", "Needed"]
-
 MOST_RULES = 3
 """Of one tool that are told: the user sees from them what others would look like."""
 

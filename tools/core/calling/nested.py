@@ -19,8 +19,6 @@ from tools.core.client import digest_of
 from tools.core.errors import UnavailableError
 from tools.core.result import ToolResult
 
-__all__ = ["Made", "Repetition", "ToolCall", "run_batch", "side_by_side"]
-
 MadeT = TypeVar("MadeT")
 
 Made = tuple[ToolResult, bool]

@@ -12,8 +12,6 @@ from tools.core.context import RequestContext
 from tools.core.errors import DeadlineError, InvalidArgumentsError
 from tools.core.spec import ToolSpec
 
-__all__ = ["check_depth", "in_time", "may_last"]
-
 MOST_DEPTH = 8
 """Calls within calls within calls: a function may call itself."""
 

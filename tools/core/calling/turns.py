@@ -11,8 +11,6 @@ import anyio
 
 from tools.core.spec import Effect, ToolScope, ToolSpec
 
-__all__ = ["Turn", "Turns"]
-
 PARALLEL_READS = 16
 """Reads of one scope and source that run at the same time."""
 

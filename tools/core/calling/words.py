@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-__all__ = ["Action", "Words"]
-
 _ASK = "Ask the user to "
 
 

@@ -16,8 +16,6 @@ from storage.models import Identity
 from tools.core.client import ProgressReporter
 from tools.core.result import ToolResult, decode_result, encode_result
 
-__all__ = ["Asking", "Job", "Outcome", "answer_in", "result_in"]
-
 MESSAGE_CHARACTERS = 500
 """Of what a job says about how far it is, that are kept."""
 

@@ -22,8 +22,6 @@ from tools.core.jobs.job import Job, Outcome
 if TYPE_CHECKING:
     from storage.library import Library
 
-__all__ = ["PATIENCE", "Jobs"]
-
 PATIENCE = 45.0
 """Seconds after which a call is answered: most clients give up after 60, some after 50."""
 

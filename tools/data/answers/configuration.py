@@ -12,8 +12,6 @@ if TYPE_CHECKING:  # a start needs no catalogue
     from tools.data.catalogue.loading import Formatter, Strategy
     from tools.data.catalogue.operator import Parameter
 
-__all__ = ["Formatters", "Options", "ReadOrMade", "Strategies", "WayToLoad"]
-
 
 class Options(ToolModel):
     """Keys of a system spec.

@@ -8,8 +8,6 @@ from typing import Any, Literal, Self
 from tools.core.invisible import visible_controls
 from tools.core.result import OmitNone, ToolModel
 
-__all__ = ["DatasetFields", "DatasetInspection", "FieldReport", "Form", "fields_of", "shown"]
-
 Form = Literal["jsonl", "json", "csv", "tsv", "parquet", "text"]
 
 EXAMPLE_CHARACTERS = 80

@@ -16,16 +16,6 @@ if TYPE_CHECKING:  # a start needs no catalogue
     from tools.data.catalogue.operator import Operator, Parameter
     from tools.data.catalogue.search import Score
 
-__all__ = [
-    "FoundOperators",
-    "ListedOperator",
-    "OperatorHit",
-    "OperatorInfo",
-    "OperatorPage",
-    "ParameterInfo",
-    "SearchStep",
-]
-
 SUMMARY_CHARACTERS = 160
 """Of what an operator does, in a list."""
 

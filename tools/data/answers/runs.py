@@ -7,8 +7,6 @@ from typing import Literal
 from tools.core.invisible import visible_controls
 from tools.core.result import OmitNone, ToolModel
 
-__all__ = ["CleanedDataset", "RunReport", "ShownRow", "StepReport", "WrittenFile"]
-
 SHOWN_FILES = 10
 """Files that the text names."""
 

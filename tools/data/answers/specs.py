@@ -10,15 +10,6 @@ from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, SystemSpec
 if TYPE_CHECKING:  # a start checks nothing
     from tools.data.checks.findings import Findings
 
-__all__ = [
-    "AssembledPlan",
-    "BuiltDatasetSpec",
-    "BuiltProcessSpec",
-    "BuiltSystemSpec",
-    "Checked",
-    "SavedPlan",
-]
-
 
 class Checked(ToolModel):
     """Whether something is valid.

@@ -8,8 +8,6 @@ from tools.core.invisible import visible_controls
 from tools.core.result import ToolModel
 from tools.data.answers.runs import WrittenFile
 
-__all__ = ["PartReport", "SplitReport"]
-
 
 class PartReport(ToolModel):
     """One part.

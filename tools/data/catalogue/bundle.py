@@ -11,8 +11,6 @@ if TYPE_CHECKING:  # a start needs neither
     from tools.data.catalogue.catalogue import Catalogue
     from tools.data.catalogue.search import Index
 
-__all__ = ["bundled", "bundled_index"]
-
 
 @cache
 def bundled() -> Catalogue:

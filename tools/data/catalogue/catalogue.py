@@ -15,8 +15,6 @@ from tools.data.catalogue.loading import Formatter, Strategy
 from tools.data.catalogue.operator import Operator, Parameter
 from tools.data.recipe import DatasetSpec, Executor, ProcessSpec
 
-__all__ = ["Catalogue", "Resolved"]
-
 CERTAIN = 88.0
 """Likeness, of 100, from which a name can only be a mistyped one."""
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from storage.tokenize import tokenize
 
-__all__ = ["FIELD_WEIGHTS", "terms_of"]
-
 FIELD_WEIGHTS = {"name": 4.0, "summary": 1.0, "description": 0.25, "tags": 0.5, "parameters": 0.25}
 """What one occurrence of a term in a field counts; quarters, so that sums of them are exact."""
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-__all__ = ["translated"]
-
 
 def translated(intent: str) -> str:
     """An intent with the release's words for each of its phrases, the longest of them first."""

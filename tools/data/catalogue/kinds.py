@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-__all__ = ["How", "Kind", "OwnKind"]
-
 Kind = Literal["mapper", "filter", "deduplicator", "selector", "grouper", "aggregator", "pipeline"]
 """What an operator does to a data set."""
 

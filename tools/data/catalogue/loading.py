@@ -8,8 +8,6 @@ from typing import Any
 
 from tools.data.catalogue.operator import Parameter
 
-__all__ = ["ANY", "Formatter", "Strategy"]
-
 ANY = "*"
 """The source of a strategy that goes for all."""
 

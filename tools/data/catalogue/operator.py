@@ -8,8 +8,6 @@ from typing import Any
 
 from tools.data.catalogue.kinds import Kind
 
-__all__ = ["Operator", "Parameter"]
-
 
 @dataclass(frozen=True, slots=True)
 class Parameter:

@@ -11,8 +11,6 @@ import anyio
 
 from tools.core.errors import DeadlineError, InvalidArgumentsError
 
-__all__ = ["matching"]
-
 SECONDS = 5.0
 
 _MATCH = """

@@ -18,8 +18,6 @@ from tools.data.catalogue.patterns import matching
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
-__all__ = ["Index", "Score", "by_pattern", "question", "ratings"]
-
 ALPHA = 0.4
 """Weight of meaning against words, where the embedder reads the language."""
 

@@ -19,8 +19,6 @@ from tools.data.recipe import DatasetSource, DatasetSpec, Executor
 from tools.data.worker.entries import SEPARATORS, SKIPS_ROWS, way_out
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["check_dataset", "with_text_keys"]
-
 TEXT_KEY = "text"
 """Where a sample has its text unless `text_keys` says otherwise."""
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from tools.core.errors import InvalidArgumentsError
 
-__all__ = ["Findings"]
-
 MOST = 20
 """Errors that one refusal names."""
 

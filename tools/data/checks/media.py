@@ -9,8 +9,6 @@ from tools.data.catalogue.catalogue import Catalogue
 from tools.data.recipe import Recipe, Step
 from tools.data.worker.agreed import media_folder
 
-__all__ = ["media_limits", "media_steps", "media_warnings"]
-
 _TAGS = {"image", "audio", "video"}
 
 _BY_PROGRAM = {"aggregator", "grouper"}

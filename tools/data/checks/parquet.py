@@ -8,8 +8,6 @@ from tools.core.errors import InvalidArgumentsError
 from tools.data.worker.agreed import AGAIN
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["check_parquet"]
-
 _MARK = b"PAR1"
 _ENDS = {_MARK, b"PARE"}
 """The latter where what describes the file is encrypted."""

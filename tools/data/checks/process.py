@@ -15,8 +15,6 @@ from tools.data.checks.values import faults
 from tools.data.recipe import Executor, ProcessSpec, Step
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["check_executor", "check_process", "resolved"]
-
 _BOUND = re.compile(r"(?:^|_)min(?=_|$)")
 
 

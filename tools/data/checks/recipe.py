@@ -13,8 +13,6 @@ from tools.data.checks.system import check_system
 from tools.data.recipe import Recipe
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["check_recipe"]
-
 _REFUSED_TYPE = "ClosedUnitInterval"
 """For which the release's own preflight takes no number, not even its operators' defaults."""
 

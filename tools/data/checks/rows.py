@@ -14,8 +14,6 @@ from tools.core.errors import InvalidArgumentsError
 from tools.data.worker.entries import NEVER_CLOSED, SEPARATORS, Entry, entries_of
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["Rows", "first_rows", "is_directory"]
-
 READ_BYTES = 2_000_000
 """How much of a file is read."""
 

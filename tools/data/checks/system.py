@@ -10,8 +10,6 @@ from tools.data.checks.findings import Findings
 from tools.data.checks.values import faults
 from tools.data.recipe import DatasetSpec, ProcessSpec, SystemSpec
 
-__all__ = ["check_system", "nested"]
-
 FUSION = ("greedy", "probe")
 """The values of `fusion_strategy`, which the release's parser leaves open."""
 

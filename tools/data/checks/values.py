@@ -9,8 +9,6 @@ from tools.conversion.arguments.descriptions import describe_schema, show
 from tools.conversion.arguments.validation_errors import unknown_name
 from tools.data.catalogue.operator import Parameter
 
-__all__ = ["faults"]
-
 
 def faults(where: str, values: Mapping[str, Any], known: Mapping[str, Parameter]) -> Iterator[str]:
     """What is wrong with values, a sentence each.

@@ -22,8 +22,6 @@ from tools.core.errors import ToolError
 from tools.data.worker.agreed import ROWS, TOLD
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["Checkpoints", "Resuming", "keys_of"]
-
 AFTER_SECONDS = 10.0
 """Seconds of work that are worth a checkpoint: shorter runs begin anew."""
 

@@ -26,8 +26,6 @@ from tools.data.running.staging import files_of
 from tools.data.worker.entries import SKIPS_ROWS
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["WORK", "Work", "check_free", "clean", "digest_of", "renew_report"]
-
 Work = Literal["clean", "dedupe", "dedupe_near"]
 """What is done: mending texts and dropping rows without any, and dropping repeated rows."""
 

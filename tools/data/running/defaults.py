@@ -8,8 +8,6 @@ from typing import Any
 
 from tools.data.recipe import Step
 
-__all__ = ["KEEP_ALL", "cleaning_steps", "deduplicating_steps"]
-
 KEEP_ALL = Step(name="text_length_filter", params={"min_len": 0})
 """A step that keeps every row, where a recipe is to change nothing."""
 

@@ -29,8 +29,6 @@ from tools.functions.installer import (
 )
 from tools.functions.making import alone, make_whole
 
-__all__ = ["SET_UP", "DataEnvironment", "Extent", "Installed"]
-
 SET_UP = "Ask the user to run `toolcrib data setup`."
 
 PINNED = Path(__file__).with_name("minimal.txt")

@@ -17,8 +17,6 @@ from tools.data.running.staging import Stage, files_of
 from tools.data.worker.entries import Entry
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["TEXTS", "Seen", "look_at"]
-
 TEXTS = (".txt", ".md", ".rst", ".tex", ".html", ".markdown")
 """Endings of files that are one text each."""
 

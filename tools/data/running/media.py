@@ -11,8 +11,6 @@ from tools.data.checks.rows import is_directory
 from tools.data.running.staging import Stage
 from tools.data.worker.agreed import MADE
 
-__all__ = ["MOST_FILES", "place_folders", "place_media"]
-
 MOST_FILES = 20_000
 """That the rows of one data set name."""
 

@@ -12,8 +12,6 @@ from tools.data.checks.rows import is_directory
 from tools.data.recipe import Recipe
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["ReadyRecipe", "check_ready"]
-
 
 @dataclass(frozen=True, slots=True)
 class ReadyRecipe:

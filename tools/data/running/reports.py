@@ -10,8 +10,6 @@ from tools.core.invisible import visible_controls
 from tools.data.answers.runs import RunReport, WrittenFile
 from tools.data.release import VERSION
 
-__all__ = ["reconciled", "to_json", "to_markdown", "to_svg"]
-
 _ROW, _BAR, _LEFT, _WIDTH = 26, 420, 260, 780
 """Pixels: height of a row, of the longest bar, left of the bars, and of the whole."""
 

@@ -23,8 +23,6 @@ from tools.data.running.readiness import ReadyRecipe
 from tools.data.running.staging import Stage
 from tools.data.running.workers import DataWorkers, workers_of
 
-__all__ = ["TRIED_ROWS", "run_recipe"]
-
 TRIED_ROWS = 1_000
 """Rows that a dry run reads."""
 

@@ -17,8 +17,6 @@ from tools.data.split_recipe import ROWS, SplitRecipe
 from tools.data.worker.entries import lines_of
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["split"]
-
 SHOWN_LINES = 5
 """Numbers of lines that hold no row."""
 

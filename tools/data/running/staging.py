@@ -22,8 +22,6 @@ from tools.sandbox.files.editing import ABSENT
 from tools.sandbox.files.listing import Entry
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["Stage", "files_of"]
-
 MOST_FILES = 20_000
 """Of a directory."""
 

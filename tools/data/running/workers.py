@@ -35,8 +35,6 @@ from tools.sandbox.processes.models import Command
 from tools.sandbox.processes.processes import Processes
 from tools.sandbox.processes.temporary import PrivateDirectory
 
-__all__ = ["PROGRAM", "DataWorkers", "workers_of"]
-
 _logger = logging.getLogger("toolcrib")
 
 PROGRAM = Path(__file__).parents[1] / "worker"

@@ -15,8 +15,6 @@ from tools.data.catalogue.kinds import OwnKind
 from tools.data.recipe import DatasetSpec, ProcessSpec, Recipe, Step, SystemSpec
 from tools.data.scaffold.templates import OPERATORS, README, SAMPLES, TESTS
 
-__all__ = ["Scaffold"]
-
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from tools.data.catalogue.kinds import OwnKind
 
-__all__ = ["OPERATORS", "README", "SAMPLES", "TESTS"]
-
 _MAPPER = '''"""$intent"""
 
 from data_juicer.ops.base_op import OPERATORS, Mapper

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-__all__ = ["AGAIN", "MADE", "ROWS", "TOLD", "media_folder"]
-
 AGAIN = "Write or fetch the file again."
 """What to do about a Parquet file that is broken."""
 

@@ -8,8 +8,6 @@ import socket
 import threading
 from typing import Any
 
-__all__ = ["Call", "CancelledError", "Channel"]
-
 _PIECE = 65_536
 LONGEST_TOLD = 10_000
 """Characters of what a call tells."""

@@ -12,8 +12,6 @@ from .reading import NO_TEXT, UNREADABLE, Columns, Read, chosen, rows_of
 from .steps import NUMBER, Outcome, as_step
 from .writing import write
 
-__all__ = ["Course", "broken_step", "text_keys"]
-
 _CHARACTERS = 160
 """Of a text that is shown."""
 

@@ -14,17 +14,6 @@ from io import BytesIO
 from itertools import chain
 from typing import Any, BinaryIO
 
-__all__ = [
-    "NEVER_CLOSED",
-    "SEPARATORS",
-    "SKIPS_ROWS",
-    "Entry",
-    "entries_of",
-    "lines_of",
-    "records_of",
-    "way_out",
-]
-
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 """By the ending of a file's name, what is between two fields."""
 

@@ -5,17 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-__all__ = [
-    "MISSING",
-    "AllRowsError",
-    "MissingPackageError",
-    "NotHereError",
-    "OperatorError",
-    "RecipeError",
-    "UnreadableError",
-    "failure_of",
-]
-
 LONGEST = 2_000
 """Characters of an error's text."""
 

@@ -8,8 +8,6 @@ from .agreed import AGAIN
 from .channel import Call
 from .failures import UnreadableError
 
-__all__ = ["look"]
-
 
 def look(message: dict[str, Any], call: Call) -> dict[str, Any]:
     """Reads the first rows of a Parquet file.

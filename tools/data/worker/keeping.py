@@ -21,8 +21,6 @@ from typing import Any
 from .agreed import ROWS, TOLD
 from .reading import Columns, rows_of
 
-__all__ = ["Keeper", "Kept", "columns_of", "kept_in"]
-
 _BATCH = 1_000
 """Rows of a line."""
 

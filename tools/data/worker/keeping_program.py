@@ -13,8 +13,6 @@ from typing import Any
 
 from .keeping import Keeper
 
-__all__ = ["GOES_ON", "can_keep", "keep_between", "kept_by"]
-
 GOES_ON = "toolcrib goes on from what was kept"
 """What it says when it does."""
 

@@ -8,8 +8,6 @@ from typing import Any
 from .channel import Call, Channel
 from .failures import failure_of
 
-__all__ = ["main"]
-
 _OFFERS: dict[str, Any] = {"offers": [], "problems": [], "files": []}
 """What a worker that has loaded answers; see `tools.functions.workers.messages`."""
 

@@ -11,8 +11,6 @@ from typing import Any
 from .agreed import MADE, media_folder
 from .reading import Columns
 
-__all__ = ["Media", "files_in"]
-
 KEYS = {"image_key": "images", "audio_key": "audios", "video_key": "videos"}
 """The keys of a configuration that say where rows name files, with what they are else."""
 

@@ -8,8 +8,6 @@ from typing import Any, NoReturn
 
 from .failures import MissingPackageError
 
-__all__ = ["prepare", "read_in_order", "switch_off", "write_json_whole"]
-
 
 def prepare() -> None:
     """Loads what recipes need, so that the first is as fast as the next."""

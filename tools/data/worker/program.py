@@ -19,8 +19,6 @@ from .preparing import read_in_order, switch_off, write_json_whole
 from .reading import NO_TEXT, UNREADABLE
 from .steps import as_step
 
-__all__ = ["main", "run_program", "switch_off_on_cluster"]
-
 _START = (
     "import json, sys; sys.path.append(sys.argv.pop(1)); from worker.program import main;"
     " main(**json.loads(sys.argv.pop(1)))"

@@ -10,19 +10,6 @@ from .agreed import AGAIN
 from .entries import SEPARATORS, Entry, entries_of, lines_of, records_of, way_out
 from .failures import RecipeError, UnreadableError
 
-__all__ = [
-    "JSONL",
-    "NO_TEXT",
-    "UNREADABLE",
-    "Columns",
-    "Read",
-    "chosen",
-    "fitting_rows",
-    "named",
-    "read",
-    "rows_of",
-]
-
 Columns = dict[str, list[Any]]
 
 JSONL = ".jsonl"

@@ -15,8 +15,6 @@ from .program import run_program
 from .reading import JSONL, Read, fitting_rows, named, read, rows_of
 from .steps import can_run, make_operators, run_operator
 
-__all__ = ["name_files", "run"]
-
 _DIRECT = {
     *("dataset_path", "export_path", "export_type", "suffixes", "process", "np", "project_name"),
     *("text_keys", "image_key", "image_bytes_key", "audio_key", "video_key", "executor_type"),

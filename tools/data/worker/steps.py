@@ -14,8 +14,6 @@ from .channel import Call, CancelledError
 from .failures import MISSING, AllRowsError, MissingPackageError, OperatorError, RecipeError
 from .reading import Columns, chosen, rows_of
 
-__all__ = ["NUMBER", "Outcome", "as_step", "can_run", "make_operators", "run_operator"]
-
 NUMBER = "__toolcrib_row__"
 """The column with the number of each row."""
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from .reading import Columns
 
-__all__ = ["write"]
-
 
 def write(columns: Columns, features: Any, config: dict[str, Any]) -> None:
     """Writes the rows to the recipe's `export_path`, without what was computed on the way.

@@ -17,8 +17,6 @@ from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec
 from tools.functions.programs.namespace import POSITIONAL
 
-__all__ = ["MadeCalls", "ProgramCalls"]
-
 LONGEST_NAME = 64
 """Characters of a name that is told; no tool has a longer one."""
 

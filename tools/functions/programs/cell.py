@@ -6,8 +6,6 @@ from tools.functions.programs.program import serve as serve_program
 from tools.functions.workers.channel import Channel
 from tools.functions.workers.memory import limit_memory
 
-__all__ = ["main"]
-
 
 def main(channel: Channel) -> None:
     """Runs what the server sends first, and ends with it."""

@@ -20,8 +20,6 @@ from tools.sandbox.processes.launching.program import Program, read_output, read
 from tools.sandbox.processes.models import Command
 from tools.sandbox.processes.processes import Processes
 
-__all__ = ["CellProcess"]
-
 MOST_A_SECOND = 16_000_000
 """Bytes that are taken of one cell within a second."""
 LEAST = 3_200

@@ -30,8 +30,6 @@ from tools.sandbox.processes.models import Command
 from tools.sandbox.processes.processes import Processes
 from tools.sandbox.processes.temporary import PrivateDirectory
 
-__all__ = ["Cells", "cells_of"]
-
 _logger = logging.getLogger("toolcrib")
 
 IDLE_SECONDS = 300.0

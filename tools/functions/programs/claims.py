@@ -11,8 +11,6 @@ from typing_extensions import TypedDict
 from tools.core.errors import ErrorType
 from tools.functions.workers.messages import LONGEST_TOLD, Message
 
-__all__ = ["checked"]
-
 _EXACTLY = with_config(ConfigDict(strict=True, extra="forbid"))
 
 Told = Annotated[str, Field(max_length=LONGEST_TOLD)]

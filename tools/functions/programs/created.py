@@ -28,8 +28,6 @@ if TYPE_CHECKING:  # loaded where a tool was created
     from tools.functions.programs.drafts import Draft
     from tools.functions.programs.warm import WarmTools
 
-__all__ = ["CreatedTools", "created_of"]
-
 MOST_CLIENT = 60
 """Characters of what a client calls itself."""
 

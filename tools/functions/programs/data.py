@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-__all__ = ["Data", "data_of"]
-
 SHOWN_KEYS = 20
 """Keys that are named where another was asked for."""
 

@@ -18,8 +18,6 @@ from tools.core.audit.secret_schema import subschemas
 from tools.core.errors import InvalidArgumentsError
 from tools.functions.programs.drafts import Draft, check_text
 
-__all__ = ["definition_of"]
-
 OWN = "#/$defs/"
 """What references within a schema begin with."""
 

@@ -13,8 +13,6 @@ from tools.conversion.callables.docstrings import Documentation, read_docstring
 from tools.core.errors import InvalidArgumentsError
 from tools.core.invisible import codes, hidden
 
-__all__ = ["LONGEST", "Draft", "check_text", "read_draft"]
-
 LONGEST = 50_000
 """Characters of source: a person reads all of it."""
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from tools.core.errors import InvalidArgumentsError
 
-__all__ = ["TYPES", "function_of"]
-
 TYPES = {
     "string": "str",
     "integer": "int",

@@ -13,8 +13,6 @@ from tools.functions.workers.host import serve as serve_file
 from tools.functions.workers.messages import Load
 from tools.functions.workers.peer import current_peer
 
-__all__ = ["serve"]
-
 
 def serve(channel: Channel, load: Load) -> None:
     """Loads functions that know the tools as programs do, and runs what is called."""

@@ -6,8 +6,6 @@ from collections import OrderedDict
 
 from storage.models import Identity
 
-__all__ = ["LastPrograms"]
-
 MOST = 1_000
 """Sessions of which it is kept; those that ran nothing for the longest give way."""
 

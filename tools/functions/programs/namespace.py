@@ -12,8 +12,6 @@ from tools.core.errors import ToolError as Failure
 from tools.functions.programs.data import data_of
 from tools.functions.workers.messages import encode_error
 
-__all__ = ["NAME", "POSITIONAL", "Ask", "Namespace", "PendingCall", "ToolError"]
-
 NAME = "tools"
 
 POSITIONAL = "*"

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from tools.functions.workers.bootstrap import OUR_PACKAGES, OURS
 
-__all__ = ["find_packages"]
-
 
 def find_packages() -> tuple[Path, ...]:
     """Returns the directories of ours, without what lies beside them in a checkout."""

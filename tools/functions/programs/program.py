@@ -22,8 +22,6 @@ from tools.functions.workers.channel import Channel
 from tools.functions.workers.messages import Load, Loaded, Message
 from tools.functions.workers.questions import Questions
 
-__all__ = ["run_program", "serve"]
-
 OURS = sys.modules[NAME]
 """Our own package, whose name the namespace takes while the program runs."""
 

@@ -16,8 +16,6 @@ from tools.functions.programs.source import FILE
 from tools.functions.workers.messages import Load
 from tools.functions.workers.worker import Sink, Worker, WorkerEndedError
 
-__all__ = ["Outcome", "outcome_of", "started"]
-
 
 class Outcome(BaseModel):
     """What a program says that it came to; an agent wrote it, and it may say anything.

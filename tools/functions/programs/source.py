@@ -6,8 +6,6 @@ import ast
 import linecache
 from types import CodeType
 
-__all__ = ["FILE", "RETURN", "ReturnedError", "compiled"]
-
 FILE = "<program>"
 """What tracebacks call it."""
 

@@ -22,8 +22,6 @@ from tools.functions.programs.drafts import Draft
 from tools.functions.workers.messages import Load, Loaded, Message
 from tools.functions.workers.worker import Worker, WorkerEndedError
 
-__all__ = ["WarmTools"]
-
 IDLE_SECONDS = 180.0
 """How long a process waits for its next call."""
 

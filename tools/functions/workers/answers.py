@@ -14,8 +14,6 @@ from tools.core.errors import as_tool_error
 from tools.core.result import encode_result
 from tools.functions.workers.messages import MOST_OPEN, Message, encode_error
 
-__all__ = ["Answers"]
-
 
 class Answers:
     """Answers one running call, and tells its client what it has to tell.

@@ -9,8 +9,6 @@ from typing import cast
 import anyio
 from anyio.abc import TaskGroup
 
-__all__ = ["Background"]
-
 
 class Background:
     """A task group that is there from its first use until it is closed."""

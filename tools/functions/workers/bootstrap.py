@@ -11,8 +11,6 @@ from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
 
-__all__ = ["OURS", "OUR_PACKAGES", "OurFinder"]
-
 OURS = Path(__file__).resolve().parents[3]
 """The directory that holds our packages; the rest of it is not for the worker."""
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from tools.core.errors import ToolFailedError
 
-__all__ = ["OF_CELLS", "OF_FILES", "Bounds", "TooLongError", "weight"]
-
 MARK_BYTES = 64
 """Memory that the value behind each mark of JSON takes at most, beside its text."""
 

@@ -23,8 +23,6 @@ from tools.functions.workers.bounds import OF_FILES, Bounds, TooLongError
 from tools.functions.workers.messages import Load, Message, encode
 from tools.functions.workers.questions import Questions
 
-__all__ = ["Channel"]
-
 CHUNK = 1 << 20
 """Bytes that are read at once."""
 

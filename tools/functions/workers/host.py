@@ -53,8 +53,6 @@ from tools.sandbox.files.sandbox import Sandbox
 if TYPE_CHECKING:  # opened on first use
     from storage.library import Library
 
-__all__ = ["main", "serve"]
-
 Send = Callable[[Message], None]
 
 GRACE = 2.0

@@ -28,8 +28,6 @@ from tools.core.spec import Effect, ToolScope, ToolSpec
 from tools.functions.workers.messages import Problem
 from tools.functions.workers.offers import Key, Offer, key_of
 
-__all__ = ["FileImport", "Found", "load"]
-
 OURS = Path(__file__).parents[3]
 """The directory that holds our packages."""
 

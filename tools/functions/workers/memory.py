@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import resource
 
-__all__ = ["limit_memory"]
-
 
 def limit_memory(most: int) -> None:
     """Lets an allocation fail here before the machine runs out of memory; 0 sets no limit."""

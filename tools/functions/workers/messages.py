@@ -27,20 +27,6 @@ from typing import Any, Literal
 from tools.core.errors import DeclinedError, ToolError
 from tools.functions.workers.bounds import OF_FILES, Bounds, TooLongError
 
-__all__ = [
-    "LONGEST_TOLD",
-    "MOST_OPEN",
-    "Load",
-    "Loaded",
-    "Message",
-    "Problem",
-    "decode_error",
-    "decode_loaded",
-    "encode",
-    "encode_error",
-    "lines",
-]
-
 Message = dict[str, Any]
 
 MOST_OPEN = 64

@@ -16,19 +16,6 @@ from tools.core.content import EmbeddedResource, decode_block, encode_block
 from tools.core.spec import ToolSpec
 from tools.functions.workers.messages import decode_error
 
-__all__ = [
-    "Key",
-    "Offer",
-    "decode_contents",
-    "decode_messages",
-    "decode_offer",
-    "decode_values",
-    "encode_contents",
-    "encode_messages",
-    "encode_offer",
-    "key_of",
-]
-
 Offer = ToolSpec | ResourceSpec | PromptSpec
 """What a file offers."""
 

@@ -8,8 +8,6 @@ import time
 
 from tools.core.invisible import LONGEST_LINE, log_line
 
-__all__ = ["OutputLog"]
-
 logger = logging.getLogger("toolcrib.functions")
 
 LONGEST_BYTES = 4 * LONGEST_LINE + 1

@@ -17,8 +17,6 @@ from tools.core.result import ToolResult, decode_result
 from tools.functions.workers.messages import LONGEST_TOLD, Message
 from tools.functions.workers.questions import Questions, ended
 
-__all__ = ["CURRENT", "ServerPeer", "current_peer"]
-
 CURRENT: ContextVar[ServerPeer] = ContextVar("CURRENT")
 """That of the call which runs here."""
 

@@ -17,8 +17,6 @@ from tools.functions.workers import bootstrap
 from tools.functions.workers.bounds import OF_FILES, Bounds
 from tools.functions.workers.messages import Message
 
-__all__ = ["OwnProcess", "WorkerProcess"]
-
 
 class WorkerProcess(Protocol):
     """A process, and the two ways between it and the server.

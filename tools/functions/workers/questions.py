@@ -13,8 +13,6 @@ from weakref import WeakKeyDictionary
 from tools.core.errors import RateLimitedError, UnavailableError
 from tools.functions.workers.messages import MOST_OPEN, Message, decode_error, encode_error
 
-__all__ = ["Questions", "ended"]
-
 PAUSE = 0.01
 """Seconds between two looks whether another thread may ask."""
 

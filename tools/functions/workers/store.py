@@ -18,8 +18,6 @@ from storage.index.embedders.making import EmbedderOptions, find_embedder, make_
 if TYPE_CHECKING:  # a worker that opens none starts without it
     from storage.library import Library
 
-__all__ = ["StoreOptions", "store_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:

@@ -30,8 +30,6 @@ from tools.functions.workers.messages import (
 )
 from tools.functions.workers.process import WorkerProcess
 
-__all__ = ["Sink", "Worker", "WorkerEndedError"]
-
 logger = logging.getLogger("toolcrib")
 
 GRACE = 2.0

@@ -8,8 +8,6 @@ from tools.core.errors import ConflictError, InvalidArgumentsError
 from tools.sandbox.files.kept import digest_of
 from tools.sandbox.files.nofollow import read_up_to
 
-__all__ = ["ABSENT", "MAX_EDIT_BYTES", "check_expected", "whole_content"]
-
 ABSENT = "absent"
 """What is expected in the place of a digest where nothing may be there yet."""
 

@@ -11,8 +11,6 @@ from fnmatch import fnmatchcase
 from tools.core.errors import InvalidArgumentsError, ToolError
 from tools.sandbox.files.sandbox import Sandbox
 
-__all__ = ["Extent", "extent_at"]
-
 GLOB = re.compile(r"[*?\[]")
 LOOKED_AT = 1_000
 """Entries that are looked at."""

@@ -13,8 +13,6 @@ from storage.keeping.changes.models import ABSENT, FileState
 from tools.sandbox.files.nofollow import open_file, read_up_to
 from tools.sandbox.files.place import Place
 
-__all__ = ["ChangeKeeper", "Found", "digest_of", "kept", "look", "look_for", "state_of"]
-
 MOST_LOOKED_AT = 50_000_000
 """Bytes of the largest file that is read to know whether it is the one expected."""
 

@@ -11,21 +11,6 @@ from typing import Literal
 
 from tools.core.errors import InvalidArgumentsError
 
-__all__ = [
-    "Excerpt",
-    "LongLines",
-    "Newline",
-    "count_lines",
-    "excerpt",
-    "line_ends",
-    "line_span",
-    "line_start",
-    "newline_style",
-    "replace_lines",
-    "split_lines",
-    "usual_end",
-]
-
 Newline = Literal["lf", "crlf", "cr", "mixed", "none"]
 
 _BLOCK = 1_000_000

@@ -13,8 +13,6 @@ from typing import Literal
 
 from tools.sandbox.files.nofollow import open_below
 
-__all__ = ["Entry", "EntryType", "Listing", "list_entries"]
-
 EntryType = Literal["file", "directory", "symlink", "other"]
 
 

@@ -8,8 +8,6 @@ import stat
 from collections.abc import Callable, Iterable
 from typing import Self
 
-__all__ = ["Descent", "open_below", "open_file", "open_name", "read_up_to"]
-
 _CHUNK_BYTES = 1 << 20
 
 _NOFOLLOW = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)

@@ -19,21 +19,6 @@ from typing import NamedTuple
 
 from tools.core.errors import UnavailableError
 
-__all__ = [
-    "MAX_DEPTH",
-    "MAX_LINKS",
-    "OPEN_DIRECTORY",
-    "DirectoryOpener",
-    "HeldRoot",
-    "Root",
-    "identity",
-    "open_beneath",
-    "path_beneath",
-    "path_of",
-    "strip_root",
-    "walk_beneath",
-]
-
 MAX_LINKS = 40
 """Symbolic links followed in one path before it counts as a loop, as in Linux."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from tools.policy.places import PlaceRules
     from tools.sandbox.files.protected_names import Name
 
-__all__ = ["Place", "Resolver"]
-
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _NO_NAMES = frozenset({"", ".", ".."})
 

@@ -25,8 +25,6 @@ from tools.sandbox.files.protected_names import (
     folded,
 )
 
-__all__ = ["Guard", "ProtectedPathError", "StrayDirectoryError"]
-
 Identity = tuple[int, int]
 
 _EFFECTIVE = os.access in os.supports_effective_ids

@@ -20,8 +20,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tools.core.invisible import EMOJI_SELECTOR, INVISIBLE
 
-__all__ = ["CLOSED_TO_WRITES", "REMOVABLE", "REPOSITORY_MARKS", "Name", "closed_names", "folded"]
-
 _FOR_GOOD = ".config/toolcrib .git .hg .jj .repo .sl .svn toolcrib/config.toml"
 """The insides of repositories, which hold hooks and name programs, and our own settings."""
 

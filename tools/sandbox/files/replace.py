@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator
 
 from tools.sandbox.files.openat import identity
 
-__all__ = ["WriteLocks", "remove_file", "replace_file"]
-
 LOCK_SECONDS = 10.0
 """How long a writer waits for others before it gives up."""
 

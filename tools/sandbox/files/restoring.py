@@ -8,8 +8,6 @@ from tools.sandbox.files.kept import look, look_for
 from tools.sandbox.files.place import Place
 from tools.sandbox.files.replace import remove_file, replace_file
 
-__all__ = ["check_same", "put_back"]
-
 
 def check_same(place: Place, path: str, expected: FileState) -> None:
     """Raises ConflictError if something else is at a place than expected."""

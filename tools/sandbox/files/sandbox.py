@@ -39,8 +39,6 @@ from tools.sandbox.files.sandbox_errors import EXPLAINABLE, explained, explanati
 if TYPE_CHECKING:
     from tools.policy.places import PlaceRules
 
-__all__ = ["FileContent", "Sandbox", "Written"]
-
 MAX_PATH_BYTES = 4096
 """Longest path that is looked at, as PATH_MAX in Linux."""
 

@@ -21,8 +21,6 @@ from tools.core.errors import (
 from tools.sandbox.files.openat import strip_root
 from tools.sandbox.files.protect import ProtectedPathError, StrayDirectoryError
 
-__all__ = ["EXPLAINABLE", "explained", "explanation", "refuse_notation"]
-
 EXPLAINABLE = (ProtectedPathError, StrayDirectoryError, OSError)
 """What looking up, judging and using a path raises."""
 

@@ -9,8 +9,6 @@ from difflib import SequenceMatcher
 from tools.sandbox.files.lines import count_lines, split_lines
 from tools.sandbox.files.text_edit import Change, replaced
 
-__all__ = ["Hunk", "hunks", "shown"]
-
 CONTEXT = 2
 """Unchanged lines shown on either side."""
 

@@ -22,8 +22,6 @@ from tools.sandbox.files.lines import (
     usual_end,
 )
 
-__all__ = ["Change", "Passages", "applied", "inserted", "replaced", "similar_lines"]
-
 MOST_COUNTED = 1000
 """Matches that are counted before they are merely many."""
 

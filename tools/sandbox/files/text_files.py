@@ -13,20 +13,6 @@ from tools.core.errors import InvalidArgumentsError, NotFoundError
 from tools.core.spec import Alias
 from tools.sandbox.files.sandbox import FileContent, Sandbox
 
-__all__ = [
-    "FILE_NAMES",
-    "Digest",
-    "Encoding",
-    "FilePath",
-    "editable_text",
-    "encode_text",
-    "present_encoding",
-    "read_text",
-    "short_digest",
-    "unicode_name",
-    "visible",
-]
-
 FilePath = Annotated[str, Field(description="Relative to the root, or absolute within it")]
 FILE_NAMES = Alias("path", "filename", "absolute_path", "filePath")
 """What a file's path is called elsewhere."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import difflib
 
-__all__ = ["unified"]
-
 MOST_LINES = 2_000
 """Lines of either side that are compared."""
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from storage.keeping.changes.models import ABSENT, Difference, FileState
 from tools.sandbox.history.walk import UNSEEN
 
-__all__ = ["differences"]
-
 
 def differences(
     before: Mapping[str, FileState], after: Mapping[str, FileState]

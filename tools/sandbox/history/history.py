@@ -20,8 +20,6 @@ from tools.sandbox.files.openat import HeldRoot
 from tools.sandbox.history.differences import differences
 from tools.sandbox.history.walk import Limits, walk
 
-__all__ = ["CallHistory", "History", "ProgramChanges"]
-
 ATTEMPTS = 5
 """Looks at a root of which other processes were faster to keep theirs."""
 

@@ -13,8 +13,6 @@ from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.files.text_files import unicode_name, visible
 from tools.sandbox.history.diff import unified
 
-__all__ = ["Action", "Step", "Undo"]
-
 Action = Literal["put back", "remove", "none"]
 
 

@@ -23,8 +23,6 @@ from tools.sandbox.files.openat import identity
 from tools.sandbox.search.gitignore import IgnoreRules
 from tools.sandbox.search.tree import VERSION_CONTROL
 
-__all__ = ["UNSEEN", "Limits", "walk"]
-
 MOST_FILE_BYTES = 1_000_000
 """Bytes of the largest file that is kept before a program."""
 

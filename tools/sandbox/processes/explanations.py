@@ -18,8 +18,6 @@ from tools.sandbox.processes.confinement.plan import VisiblePaths, is_beneath
 from tools.sandbox.processes.models import Level, Limits
 from tools.sandbox.processes.protection.explanation import explain_errors
 
-__all__ = ["LOOKED_AT", "Explanations"]
-
 _MOST = 2
 """Explanations of one failure."""
 

@@ -17,8 +17,6 @@ from tools.core.invisible import encodable
 from tools.sandbox.processes.confinement.plan import find_program
 from tools.sandbox.processes.scratch import remove_scratch
 
-__all__ = ["PrivateHome", "git_identity"]
-
 _GIT_SECONDS = 5.0
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]+")

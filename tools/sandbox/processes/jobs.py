@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tools.sandbox.processes.processes import Processes
     from tools.sandbox.secrets.redaction import Redaction
 
-__all__ = ["MOST_RUNNING", "Job", "Jobs"]
-
 MOST_RUNNING = 16
 """Jobs of one user that run at the same time."""
 

@@ -10,17 +10,6 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from tools.sandbox.secrets.secret import Secret
 
-__all__ = [
-    "Command",
-    "LandlockRules",
-    "Level",
-    "Limits",
-    "Prepared",
-    "RepositoryWork",
-    "SandboxMode",
-    "Watch",
-]
-
 
 class Level(StrEnum):
     """What confines a process."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import anyio
 
-__all__ = ["Occupancy"]
-
 
 class Occupancy:
     """Counts those that are inside; one that is alone keeps others waiting."""

@@ -18,18 +18,6 @@ if TYPE_CHECKING:
     from tools.core.client import ProgressReporter
     from tools.sandbox.processes.processes import Processes
 
-__all__ = [
-    "MOST_SECONDS",
-    "Capture",
-    "Excerpt",
-    "Part",
-    "RecentOutput",
-    "State",
-    "Transcript",
-    "run_to_completion",
-    "shares",
-]
-
 State = Literal["exited", "timed_out", "running"]
 
 MOST_SECONDS = 3_600

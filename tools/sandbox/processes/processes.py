@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from tools.policy.places import DeniedPlace
     from tools.sandbox.web.guard import AddressGuard
 
-__all__ = ["Processes", "inherited_variables"]
-
 _INHERITED = frozenset({"PATH", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME"})
 
 _WITHOUT_HOOKS = {
@@ -82,9 +80,6 @@ class Processes:
         secrets: What programs may be given; by default there is nothing.
         denied: Gives what rules deny to programs now.
         ruled: The root that those are about, where programs work in another; None for theirs.
-
-    Attributes:
-        secrets: The same.
     """
 
     def __init__(
@@ -340,16 +335,14 @@ class Processes:
         reason: EndReason,
     ) -> tuple[str, ...]:
         notes = visit.leave()
-        if reason is EndReason.MEMORY:
-            most = self._limits.memory_bytes // 1_000_000
-            text = f"used more than {most} MB of memory (system.memory_mb)."
-            notes += (f"It was ended: together with all that it had started it {text}",)
-        elif reason is EndReason.PROCESSES:
-            most = self._limits.processes
-            text = f"had more than {most} processes and threads (system.processes)."
-            notes += (f"It was ended: together with all that it had started it {text}",)
+        most = {
+            EndReason.MEMORY: f"{self._limits.memory_bytes // 1_000_000} MB (system.memory_mb)",
+            EndReason.PROCESSES: f"{self._limits.processes} processes (system.processes)",
+        }
+        if reason in most:
+            notes += (f"Killed: it and its child processes used more than {most[reason]}.",)
         elif reason is EndReason.MACHINE_MEMORY:
-            notes += ("It was ended: the machine had hardly any memory left.",)
+            notes += ("Killed: the machine had almost no memory left.",)
         try:
             with anyio.CancelScope(shield=True):
                 notes += await anyio.to_thread.run_sync(self._cleaned_up, command, home, denied)
@@ -361,9 +354,8 @@ class Processes:
     def _cleaned_up(
         self, command: Command, home: PrivateHome, denied: DeniedPaths | None
     ) -> tuple[str, ...]:
-        """Ends what is left of a program that has ended; returns what there is to say of it."""
-        notes = self._ended(command, denied) if command.writes else ()
-        return notes + home.remove()
+        """Cleans up after a program; returns the notes of its result."""
+        return (self._ended(command, denied) if command.writes else ()) + home.remove()
 
     def _directory(self, cwd: str) -> str:
         """Returns the path of a directory beneath the root, links resolved."""

@@ -7,8 +7,6 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 
-__all__ = ["remove_scratch"]
-
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 

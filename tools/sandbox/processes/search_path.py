@@ -11,8 +11,6 @@ from tools.core.errors import UnavailableError
 from tools.sandbox.processes.confinement.plan import VisiblePaths, is_beneath
 from tools.sandbox.processes.models import Level
 
-__all__ = ["SearchPath"]
-
 
 class SearchPath:
     """The variable PATH of the server, as programs may use it.

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from tools.sandbox.processes.scratch import remove_scratch
 
-__all__ = ["PrivateDirectory"]
-
 _PREFIX = "toolcrib-own-"
 
 

@@ -11,16 +11,6 @@ import codecs
 import re
 from typing import NamedTuple, Self
 
-__all__ = [
-    "MAX_FILE_BYTES",
-    "WIDE_MARKS",
-    "PlainText",
-    "cut",
-    "lines_of",
-    "stays_in_line",
-    "text_of",
-]
-
 MAX_FILE_BYTES = 50_000_000
 """Larger files are not searched; the answer names them."""
 

@@ -15,16 +15,6 @@ from dataclasses import dataclass
 
 from tools.sandbox.files.nofollow import open_below, open_file
 
-__all__ = [
-    "MAX_FILE_BYTES",
-    "IgnoreRules",
-    "Rule",
-    "byte_text",
-    "read_rule",
-    "read_rules",
-    "translate",
-]
-
 MAX_FILE_BYTES = 1_000_000
 """How much of a rule file is read."""
 

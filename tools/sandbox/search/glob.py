@@ -7,8 +7,6 @@ import re
 from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.search.gitignore import translate
 
-__all__ = ["alternatives", "path_regex"]
-
 MAX_ALTERNATIVES = 256
 """How many patterns the braces of one may stand for."""
 

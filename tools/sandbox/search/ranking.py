@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 
 from tools.sandbox.search.content import cut
 
-__all__ = ["Scored", "WordRanking"]
-
 NAME_WEIGHT = 3.0
 DIRECTORY_WEIGHT = 1.0
 BEST_LINE_WEIGHT = 0.5

@@ -25,8 +25,6 @@ from tools.sandbox.files.sandbox_errors import explained
 from tools.sandbox.search.glob import path_regex
 from tools.sandbox.search.workers import Answer, Worker, WorkerEndedError, WorkerPool
 
-__all__ = ["FileSearch", "Found", "Scope"]
-
 DEADLINE = 20.0
 """Seconds that one search may take."""
 

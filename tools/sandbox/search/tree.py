@@ -11,8 +11,6 @@ from typing import NamedTuple
 from tools.sandbox.files.nofollow import open_below
 from tools.sandbox.search.gitignore import IgnoreRules
 
-__all__ = ["File", "Tree", "Walk"]
-
 MAX_FILES = 500_000
 """Files of one search."""
 

@@ -32,8 +32,6 @@ from tools.sandbox.search.content import (
 from tools.sandbox.search.ranking import WordRanking
 from tools.sandbox.search.tree import File, Tree, Walk
 
-__all__ = ["main"]
-
 Message = dict[str, Any]
 Search = Callable[[str], re.Match[str] | None]
 

@@ -15,8 +15,6 @@ import anyio
 from anyio.abc import Process, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-__all__ = ["Answer", "Worker", "WorkerEndedError", "WorkerPool"]
-
 Answer = dict[str, Any]
 """One object of JSON."""
 

@@ -7,8 +7,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["LONGEST_ESCAPE", "SEPARATORS", "disguised"]
-
 LONGEST_ESCAPE = 12
 """Characters that a usual escape of one byte takes at most."""
 

@@ -12,8 +12,6 @@ from typing import Protocol
 
 from tools.core.errors import UnavailableError
 
-__all__ = ["File", "KeyringEntry", "Origin", "Variable"]
-
 MAX_FILE_BYTES = 65_536
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 

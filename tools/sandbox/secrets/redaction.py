@@ -16,8 +16,6 @@ from tools.core.content import EmbeddedResource
 from tools.core.result import ToolResult
 from tools.sandbox.secrets.disguises import LONGEST_ESCAPE, SEPARATORS, disguised
 
-__all__ = ["RedactingSink", "Redaction", "forms_of", "marker"]
-
 Sink = Callable[[bytes], object]
 
 _PERCENT = re.compile(r"%[0-9A-F]{2}")

@@ -16,8 +16,6 @@ from tools.sandbox.secrets.redaction import marker
 from tools.sandbox.web.hosts import canonical_host, parse_port
 from tools.sandbox.web.url import DEFAULT_PORTS, Url
 
-__all__ = ["HostPattern", "ProgramPattern", "Secret"]
-
 SHORTEST = 8
 """Characters; a shorter value would be taken out of texts that have nothing to do with it."""
 

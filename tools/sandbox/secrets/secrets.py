@@ -14,8 +14,6 @@ from tools.sandbox.processes.models import Level
 from tools.sandbox.secrets.redaction import Redaction
 from tools.sandbox.secrets.secret import Secret
 
-__all__ = ["Secrets"]
-
 
 class Secrets:
     """Knows which secrets there are; their values are read at each use.

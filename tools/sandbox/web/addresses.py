@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
-__all__ = ["Address", "why_not_public"]
-
 Address = IPv4Address | IPv6Address
 
 # Narrower blocks stand before those that hold them, so that the reason is the exact one.

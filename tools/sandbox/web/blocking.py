@@ -19,8 +19,6 @@ from tools.sandbox.web.guard import AddressGuard
 from tools.sandbox.web.hosts import canonical_host, join_host_port, literal
 from tools.sandbox.web.proxy.forward_proxy import ForwardProxy
 
-__all__ = ["endpoint_client"]
-
 CONNECT_SECONDS = 10.0
 """Where a request sets no limit."""
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     from tools.sandbox.web.transport import Transport
 
-__all__ = ["WebClient"]
-
 METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 """What may be repeated at another origin without doing anything there (RFC 9110, 9.2.1)."""

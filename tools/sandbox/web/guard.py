@@ -18,14 +18,6 @@ from tools.core.errors import PermissionDeniedError, UnavailableError
 from tools.sandbox.web.addresses import Address, why_not_public
 from tools.sandbox.web.hosts import canonical_host, host_and_port, join_host_port, literal
 
-__all__ = [
-    "AddressGuard",
-    "RefusedAddressError",
-    "Resolver",
-    "in_daemon_thread",
-    "resolve_by_system",
-]
-
 Resolver = Callable[[str, int], Sequence[str]]
 """The addresses of a name, as texts; blocking; raises OSError for a name that has none."""
 

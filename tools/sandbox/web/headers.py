@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 from tools.core.errors import InvalidArgumentsError
 
-__all__ = ["RequestHeaders", "checked_headers", "for_another_origin", "without_body"]
-
 RequestHeaders = tuple[tuple[str, str], ...]
 
 MAX_HEADERS = 64

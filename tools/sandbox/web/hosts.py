@@ -13,8 +13,6 @@ from ipaddress import IPv4Address, IPv6Address
 from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.web.addresses import Address
 
-__all__ = ["canonical_host", "host_and_port", "join_host_port", "literal", "parse_port"]
-
 MAX_HOST = 253
 """Characters of a name (RFC 1035, 2.3.4)."""
 

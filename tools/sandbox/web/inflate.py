@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from tools.core.errors import UpstreamError
 
-__all__ = ["ACCEPTED", "Inflater"]
-
 ACCEPTED = "gzip, deflate"
 """What servers are told that they may use (RFC 9110, 8.4.1)."""
 

@@ -18,8 +18,6 @@ from storage.reading.parse import parse_isolated
 from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.web.response import UNTYPED, WebResponse
 
-__all__ = ["Page", "page_of", "read_page"]
-
 READ_SECONDS = 30.0
 
 LEAST_CHARACTERS = 200

@@ -14,8 +14,6 @@ from tools.core.content import Media
 from tools.core.errors import InvalidArgumentsError, UpstreamError
 from tools.sandbox.web.response import UNTYPED, WebResponse
 
-__all__ = ["Body", "Form", "read_body"]
-
 Form = Literal["auto", "text", "markdown", "json", "base64"]
 """The forms in which a body can be shown."""
 

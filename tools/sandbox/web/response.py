@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from storage.errors import UnreadableDocumentError
 from storage.reading.decode import byte_order_mark, decode
 
-__all__ = ["UNTYPED", "WebResponse", "charset_of", "decoded", "media_type_of"]
-
 UNTYPED = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 """Media types that say nothing of the content."""
 

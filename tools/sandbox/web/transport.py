@@ -21,8 +21,6 @@ from tools.sandbox.web.guard import AddressGuard
 from tools.sandbox.web.proxy.forward_proxy import ForwardProxy
 from tools.sandbox.web.url import Url
 
-__all__ = ["Transport"]
-
 READ_BYTES = 4_096
 """What is read at once: h11 takes milliseconds to see through more, and nothing else runs then."""
 

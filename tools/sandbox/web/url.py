@@ -10,8 +10,6 @@ from urllib.parse import quote, urljoin
 from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.web.hosts import canonical_host, parse_port
 
-__all__ = ["Url"]
-
 MAX_URL = 8_000
 """Characters (RFC 9110, 4.1 recommends that 8000 be supported)."""
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from tools.sandbox.web.hosts import host_and_port
 
-__all__ = ["LOOPBACK", "PACKAGES", "AllowedHosts", "is_loopback", "is_registry"]
-
 PACKAGES = "packages"
 """The name for the registries that package managers ask unless they are told otherwise."""
 

@@ -13,8 +13,6 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 
-__all__ = ["main"]
-
 
 def _write(path: str) -> None:
     with open(path, "w") as file:  # noqa: PTH123  # as simple as can be

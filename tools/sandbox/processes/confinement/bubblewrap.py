@@ -40,8 +40,6 @@ from tools.sandbox.processes.kernel.syscalls import NUMBERS
 from tools.sandbox.processes.models import Level, Prepared
 from tools.sandbox.processes.temporary import PrivateDirectory
 
-__all__ = ["Bubblewrap", "EtcCopy"]
-
 _FILTER, _OUTER, _INNER = 3, 4, 5
 """Descriptors that the processes find open: the filter and the options of both runs."""
 

@@ -29,8 +29,6 @@ from tools.sandbox.processes.models import Level
 from tools.sandbox.processes.protection.quarantine import Quarantine
 from tools.sandbox.processes.protection.scan import is_settled, open_folder
 
-__all__ = ["DeniedPathFinder", "DeniedPaths"]
-
 MOST_FOLDERS = 100_000
 """Directories that are searched for what rules name."""
 

@@ -13,8 +13,6 @@ from tools.sandbox.processes.confinement.plan import DEVICES, Confinement, Plan,
 from tools.sandbox.processes.kernel.landlock import landlock_abi
 from tools.sandbox.processes.models import LandlockRules, Level, Prepared
 
-__all__ = ["Landlock"]
-
 
 class Landlock(Confinement):
     """Confines by Landlock and seccomp."""

@@ -14,8 +14,6 @@ from tools.sandbox.processes.confinement.plan import Confinement, Plan, Protecte
 from tools.sandbox.processes.confinement.probe import Probe
 from tools.sandbox.processes.models import Level, Prepared, SandboxMode
 
-__all__ = ["LevelFinding", "Levels", "Unconfined"]
-
 _logger = logging.getLogger("toolcrib")
 
 

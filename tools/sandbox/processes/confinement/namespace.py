@@ -17,8 +17,6 @@ import struct
 import sys
 from collections.abc import Sequence
 
-__all__ = ["main"]
-
 _NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000  # CLONE_NEW* of linux/sched.h
 _USER, _NETWORK = "/proc/self/ns/user", "/proc/self/ns/net"
 _SET_FLAGS, _UP = 0x8914, 1  # SIOCSIFFLAGS of linux/sockios.h, IFF_UP of linux/if.h

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from tools.sandbox.web.guard import AddressGuard
     from tools.sandbox.web.proxy.proxy import GuardedProxy, Refusal
 
-__all__ = ["Networks", "Visit"]
-
 MOST = 16
 """Networks at one time; of those that no program is in, the ones that were used last are kept."""
 

@@ -20,20 +20,6 @@ from tools.core.errors import UnavailableError
 from tools.sandbox.processes.confinement.remedies import Remedy
 from tools.sandbox.processes.models import Level, Limits, Prepared
 
-__all__ = [
-    "DEVICES",
-    "Confinement",
-    "Plan",
-    "ProtectedPathFinder",
-    "ProtectedPaths",
-    "VisiblePaths",
-    "directories_between",
-    "find_program",
-    "find_visible_paths",
-    "is_beneath",
-    "outermost",
-]
-
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt")
 
 _MACOS = ("/System", "/Library", "/Applications", "/private/var/db/dyld", "/private/etc")

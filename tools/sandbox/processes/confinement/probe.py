@@ -19,8 +19,6 @@ from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.models import Prepared
 from tools.sandbox.processes.temporary import PrivateDirectory
 
-__all__ = ["Probe"]
-
 SECONDS = 20.0
 """How long a probe may take; one takes a twentieth of a second."""
 

@@ -10,8 +10,6 @@ from tools.sandbox.web.hosts import join_host_port
 if TYPE_CHECKING:
     from tools.sandbox.web.proxy.proxy import Refusal
 
-__all__ = ["Refusals"]
-
 MOST = 5
 """Hosts that are named."""
 

@@ -17,8 +17,6 @@ from urllib.parse import urlsplit
 from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.web.hosts import host_and_port, join_host_port
 
-__all__ = ["Registries", "find_registries"]
-
 _INDEXES = (
     *("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"),
     *("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"),

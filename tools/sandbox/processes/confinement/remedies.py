@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["NOT_INSTALLED", "Facts", "Remedy", "find_remedies", "read_facts"]
-
 NOT_INSTALLED = "bubblewrap is not installed."
 
 _APPARMOR = """\

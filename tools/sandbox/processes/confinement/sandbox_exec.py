@@ -14,8 +14,6 @@ from tools.core.errors import UnavailableError
 from tools.sandbox.processes.confinement.plan import DEVICES, Confinement, Plan
 from tools.sandbox.processes.models import Level, Prepared
 
-__all__ = ["SandboxExec", "profile_text"]
-
 _PROGRAM = "/usr/bin/sandbox-exec"
 
 _ALWAYS = (

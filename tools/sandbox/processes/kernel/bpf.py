@@ -9,22 +9,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 
-__all__ = [
-    "ARCHITECTURE",
-    "NUMBER",
-    "Block",
-    "Instruction",
-    "answer",
-    "argument",
-    "assembled",
-    "dispatch",
-    "if_any_bit",
-    "if_field",
-    "if_one_of",
-    "skip",
-    "unless_above",
-]
-
 Instruction = tuple[int, int, int, int]
 """Code, jump if true, jump if false, operand: struct sock_filter of linux/filter.h."""
 

@@ -19,8 +19,6 @@ from collections.abc import Iterable
 
 from tools.sandbox.processes.kernel.syscalls import syscall
 
-__all__ = ["SCOPES_SIGNALS", "PathRules", "keep_signals_inside", "landlock_abi"]
-
 SCOPES_SIGNALS = 6
 """First ABI that keeps signals inside (Linux 6.12)."""
 

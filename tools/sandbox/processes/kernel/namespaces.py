@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from tools.sandbox.processes.kernel.syscalls import NUMBERS, syscall
 
-__all__ = ["join"]
-
 
 def join(namespaces: Sequence[int]) -> None:
     """Joins namespaces in their order: a user namespace gives the right to join those in it.

@@ -19,17 +19,6 @@ from contextlib import suppress
 
 from tools.sandbox.processes.kernel.syscalls import prctl, syscall
 
-__all__ = [
-    "apply_limits",
-    "become_subreaper",
-    "die_with_parent",
-    "drop_capabilities",
-    "forbid_new_privileges",
-    "hide_memory",
-    "outlive_parent",
-    "run_first",
-]
-
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36

@@ -34,8 +34,6 @@ from tools.sandbox.processes.kernel.bpf import (
 from tools.sandbox.processes.kernel.landlock import landlock_abi
 from tools.sandbox.processes.kernel.syscalls import LAST_KNOWN, NUMBERS, syscall
 
-__all__ = ["add", "filter_program", "install", "protecting", "sealing"]
-
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # AUDIT_ARCH_* of linux/audit.h
 _SET_MODE_FILTER = 1
 _NEW_LISTENER, _WAIT_KILLABLE = 1 << 3, 1 << 5

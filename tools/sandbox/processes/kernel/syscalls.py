@@ -12,8 +12,6 @@ import functools
 import os
 from collections.abc import Callable, Mapping
 
-__all__ = ["LAST_KNOWN", "NUMBERS", "prctl", "syscall"]
-
 LAST_KNOWN = 469
 """The last system call that was looked at: file_setattr of Linux 6.17."""
 

@@ -25,8 +25,6 @@ from tools.sandbox.processes.launching.messages import (
     send_descriptors,
 )
 
-__all__ = ["BY_FD", "FAILURE", "NO_ORDER", "become_program"]
-
 FAILURE = struct.Struct("=ii")
 """The step that failed and its error number, as they are sent to the supervisor."""
 

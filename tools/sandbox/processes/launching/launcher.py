@@ -42,8 +42,6 @@ from tools.sandbox.processes.launching.program import SupervisedProcess
 from tools.sandbox.processes.models import Prepared
 from tools.sandbox.processes.scratch import remove_scratch
 
-__all__ = ["Launcher"]
-
 _MOST_STARTING = 16
 """Starts at one time: the kernel counts descriptors on their way (unix(7), ETOOMANYREFS)."""
 

@@ -24,18 +24,6 @@ from tools.core.errors import InvalidArgumentsError, UnavailableError
 if TYPE_CHECKING:
     from tools.sandbox.processes.models import Prepared
 
-__all__ = [
-    "REPORT_SIZE",
-    "EndReason",
-    "Order",
-    "Report",
-    "ReportKind",
-    "Step",
-    "memory_files",
-    "receive_descriptors",
-    "send_descriptors",
-]
-
 _MOST_DESCRIPTORS = 253
 """Descriptors in one message (SCM_MAX_FD, unix(7))."""
 

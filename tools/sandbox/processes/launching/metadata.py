@@ -22,8 +22,6 @@ from typing import NamedTuple
 
 from tools.sandbox.processes.kernel.syscalls import NUMBERS, syscall
 
-__all__ = ["MetadataChanges", "resolved"]
-
 # struct seccomp_notif and seccomp_notif_resp, and the requests that carry them (linux/seccomp.h).
 _QUESTION = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=Qqii")

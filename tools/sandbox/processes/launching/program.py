@@ -18,8 +18,6 @@ from tools.sandbox.processes.launching.messages import REPORT_SIZE, EndReason, R
 from tools.sandbox.processes.models import Level
 from tools.sandbox.processes.scratch import remove_scratch
 
-__all__ = ["Completed", "Program", "SupervisedProcess", "communicate", "read_output", "read_rest"]
-
 _PIPE_BYTES = 65_536
 """Bytes that are read at once, as many as a pipe usually holds."""
 

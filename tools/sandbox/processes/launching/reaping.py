@@ -7,16 +7,6 @@ import signal
 from collections.abc import Callable, Collection
 from contextlib import suppress
 
-__all__ = [
-    "Ended",
-    "children",
-    "end_children",
-    "end_descendants",
-    "end_group",
-    "exit_code",
-    "reap",
-]
-
 _SIGNALLED = 128
 """What a shell adds to the number of the signal that ended a process."""
 

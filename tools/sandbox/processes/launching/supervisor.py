@@ -32,8 +32,6 @@ from tools.sandbox.processes.launching.reaping import end_descendants, end_group
 from tools.sandbox.processes.launching.usage import UsageWatch
 from tools.sandbox.processes.scratch import remove_scratch
 
-__all__ = ["STATUS", "supervise"]
-
 STATUS = struct.Struct("=i")
 """A supervisor's message to the zygote, its process id: it has an order where a program's socket
 comes with it, else it waits for the next one."""

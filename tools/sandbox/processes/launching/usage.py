@@ -20,8 +20,6 @@ from itertools import pairwise
 
 from tools.sandbox.processes.launching.messages import EndReason
 
-__all__ = ["UsageWatch", "machine_memory"]
-
 _SECONDS = 0.1
 """Between two measurements; a process fills two gigabytes a second at most."""
 

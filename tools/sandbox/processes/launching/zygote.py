@@ -21,8 +21,6 @@ from tools.sandbox.processes.launching.messages import receive_descriptors
 from tools.sandbox.processes.launching.reaping import end_children, reap
 from tools.sandbox.processes.launching.supervisor import STATUS, supervise
 
-__all__ = ["main"]
-
 _REUSED = 2
 """Supervisors that are reused: one may wait while the other serves."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["explain_errors"]
-
 _BUSY = r"(?:Device or resource busy|Read-only file system)"
 _SETTINGS = re.compile(
     rf"could not (?:write|lock) config file [^\n]{{1,4096}}: {_BUSY}"

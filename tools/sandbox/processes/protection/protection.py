@@ -32,8 +32,6 @@ from tools.sandbox.processes.protection.snapshot import (
     take_snapshot,
 )
 
-__all__ = ["Protection", "WriteProtected"]
-
 MOST_NOTES = 20
 
 _SETTINGS = frozenset({"config", "config.worktree"})

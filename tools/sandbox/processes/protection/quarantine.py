@@ -13,8 +13,6 @@ from pathlib import Path
 
 from tools.sandbox.processes.protection.scan import grant_owner, open_folder
 
-__all__ = ["Quarantine"]
-
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
 
 _DEEPEST = 64

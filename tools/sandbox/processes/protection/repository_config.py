@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["is_harmless", "is_harmless_setting"]
-
 _HARMLESS: dict[str, frozenset[str]] = {
     "branch": frozenset(
         {

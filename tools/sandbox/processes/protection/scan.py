@@ -21,18 +21,6 @@ from tools.sandbox.files.nofollow import Descent, open_name
 from tools.sandbox.files.openat import identity
 from tools.sandbox.files.protected_names import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
 
-__all__ = [
-    "DEEPEST",
-    "READABLE",
-    "Folder",
-    "Scan",
-    "grant_owner",
-    "is_settled",
-    "open_folder",
-    "outermost_protected",
-    "scan",
-]
-
 MOST_NEW_FOLDERS = 200_000
 """New directories that are looked at after a program; a large `npm install` makes 10,000."""
 

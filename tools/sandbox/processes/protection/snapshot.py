@@ -18,8 +18,6 @@ from tools.sandbox.processes.protection.scan import (
     outermost_protected,
 )
 
-__all__ = ["MOST_BYTES", "Entry", "accepted", "take_snapshot"]
-
 MOST_BYTES = 262_144
 """Bytes of the longest file whose content is remembered."""
 

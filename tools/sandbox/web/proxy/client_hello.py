@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["ALERT", "name_problem"]
-
 ALERT = b"\x15\x03\x03\x00\x02\x02\x70"
 """The fatal alert unrecognized_name."""
 

@@ -10,8 +10,6 @@ from urllib.parse import unquote, urlsplit
 from tools.sandbox.web.guard import AddressGuard
 from tools.sandbox.web.url import Url
 
-__all__ = ["ForwardProxy"]
-
 
 @dataclass(frozen=True, slots=True)
 class ForwardProxy:

@@ -26,8 +26,6 @@ from tools.sandbox.web.proxy.client_hello import name_problem
 from tools.sandbox.web.proxy.proxy_request import ProxyRequest, RefusedRequestError, read_request
 from tools.sandbox.web.proxy.relay import BROKEN, Exchange, Idle, tunnel
 
-__all__ = ["GuardedProxy", "ProxyAddress", "ProxyLimits", "Refusal"]
-
 LOOPBACK = "127.0.0.1"
 USER = "toolcrib"
 

@@ -15,8 +15,6 @@ from anyio.abc import ByteReceiveStream
 from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.web.hosts import host_and_port, join_host_port
 
-__all__ = ["MAX_HEAD", "ProxyRequest", "RefusedRequestError", "read_request"]
-
 MAX_HEAD = 16_384
 """Bytes of a head."""
 

@@ -12,8 +12,6 @@ from anyio.abc import ByteStream, SocketStream
 from tools.sandbox.web.proxy.client_hello import ALERT
 from tools.sandbox.web.proxy.proxy_request import MAX_HEAD, ProxyRequest, RefusedRequestError
 
-__all__ = ["Exchange", "Idle", "tunnel"]
-
 BROKEN = (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError)
 """What a stream raises once its other side is gone."""
 

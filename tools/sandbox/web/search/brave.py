@@ -21,8 +21,6 @@ from tools.sandbox.web.search.engine import (
     retry_after,
 )
 
-__all__ = ["BRAVE_URL", "BraveEngine"]
-
 BRAVE_URL = "https://api.search.brave.com/res/v1/web/search"
 
 MOST_PAGES = 10

@@ -31,8 +31,6 @@ from tools.sandbox.web.search.engine import (
 if TYPE_CHECKING:
     import primp
 
-__all__ = ["DdgsEngine", "engine_names"]
-
 MAX_PAGE = 3_000_000
 """Bytes of a page, unpacked."""
 

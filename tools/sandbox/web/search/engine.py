@@ -16,18 +16,6 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from tools.core.errors import RateLimitedError, UpstreamError
 from tools.sandbox.web.search.language import Language
 
-__all__ = [
-    "EngineLimitedError",
-    "SearchEngine",
-    "SearchQuery",
-    "SearchResult",
-    "TimeLimit",
-    "distinct",
-    "failed",
-    "plain_text",
-    "retry_after",
-]
-
 TITLE_CHARACTERS = 300
 SNIPPET_CHARACTERS = 1_000
 URL_CHARACTERS = 2_000

@@ -8,8 +8,6 @@ from typing import Self
 
 from tools.core.errors import InvalidArgumentsError
 
-__all__ = ["Language"]
-
 _FORM = re.compile(r"([a-z]{2})(?:[-_]([a-z]{2}))?", re.IGNORECASE)
 
 _REGIONS = (

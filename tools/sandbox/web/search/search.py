@@ -32,8 +32,6 @@ from tools.sandbox.web.search.language import Language
 from tools.sandbox.web.search.searxng import SearxngEngine
 from tools.sandbox.web.url import Url
 
-__all__ = ["Found", "SearchPace", "WebSearch", "make_search"]
-
 MOST_RESULTS = 20
 MAX_ANSWER = 3_000_000
 """Bytes of an engine's answer."""

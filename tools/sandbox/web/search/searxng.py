@@ -21,8 +21,6 @@ from tools.sandbox.web.search.engine import (
     retry_after,
 )
 
-__all__ = ["SearxngEngine"]
-
 _RANGES = {"d": "day", "w": "week", "m": "month", "y": "year"}
 
 
