@@ -13,11 +13,11 @@ from itertools import pairwise
 from tools.policy.shell.inner import Inner
 from tools.policy.shell.words import Word
 
-__all__ = ["inner_of_git"]
+__all__ = ["inner_of_git", "takes_data"]
 
 _SCRIPTS = {
     "rebase": re.compile(r"-[A-Za-z]*x|--exe?c?"),
-    "difftool": re.compile(r"-x|--extc(m(d?))?"),
+    "difftool": re.compile(r"-[A-Za-z]*x|--extc(m(d?))?"),
 }
 """Options whose value is a script, by the subcommand."""
 
@@ -27,6 +27,7 @@ _PROGRAMS = {
     "clone": re.compile(r"-\w*[cu].*|--c.*|--te.*", re.DOTALL),
     "grep": re.compile(r"-[A-Za-z]*O.*|--op.*", re.DOTALL),
     "init": re.compile(r"--t.*", re.DOTALL),
+    **dict.fromkeys(("archive", "fetch-pack", "push", "send-pack"), re.compile(r"--(exe|rec).*")),
 }
 """Options that name a program, or settings that do, by the subcommand."""
 
@@ -43,6 +44,44 @@ _KNOWN_STRATEGIES = frozenset({"octopus", "ort", "ours", "recursive", "resolve",
 _RUNNING = frozenset({"filter-branch", "hook", "mergetool", "instaweb", "send-email", "daemon"})
 """Subcommands that run others in ways that are not looked into."""
 
+_NAMES = """
+    add am annotate apply archive bisect blame branch bundle cat-file check-attr check-ignore
+    checkout cherry cherry-pick clean clone commit commit-tree config count-objects describe diff
+    diff-files diff-index diff-tree difftool fetch for-each-ref format-patch fsck gc grep
+    hash-object help init log ls-files ls-remote ls-tree merge merge-base merge-file mv name-rev
+    notes prune pull push range-diff rebase reflog remote repack replace request-pull rerere reset
+    restore rev-list rev-parse revert rm shortlog show show-branch show-ref sparse-checkout stage
+    stash status submodule switch symbolic-ref tag update-index update-ref var verify-commit
+    verify-tag version whatchanged worktree write-tree
+"""
+_DATA = frozenset(_NAMES.split())
+"""Subcommands whose arguments are data, except for the options above."""
+
+_VALUED = frozenset({"-C", "-c", "--git-dir", "--namespace", "--super-prefix", "--work-tree"})
+_PLUMBING = {"http-push": "push", "send-pack": "push", "fetch-pack": "fetch"}
+"""Subcommands that do what another does."""
+
+_TRANSPORT = re.compile(r"(ext|fd)::.*", re.DOTALL)
+"""Addresses that name a program."""
+
+_PLAIN_SETTING = re.compile(
+    r"(user|advice|color|init|push|pull|branch|safe|remote)\..*|core\.(autocrlf|eol|filemode"
+    r"|ignorecase|quotepath|longpaths|symlinks|safecrlf)|commit\.gpgsign|fetch\.prune|rebase\.auto.*"
+)
+
+
+def takes_data(words: Sequence[Word]) -> bool:
+    """Returns whether the arguments of git's subcommand are data, as far as is known."""
+    return _subcommand(words).text in _DATA
+
+
+def _subcommand(words: Sequence[Word]) -> Word:
+    texts = [word.text or "" for word in words]
+    for at, text in enumerate(texts[1:], start=1):
+        if not text.startswith("-") and texts[at - 1] not in _VALUED:
+            return words[at]
+    return Word("help")  # git alone
+
 
 def inner_of_git(words: Sequence[Word]) -> Iterator[Inner]:
     """Yields what git runs; a word that may be the value of an option counts as a subcommand too.
@@ -50,8 +89,17 @@ def inner_of_git(words: Sequence[Word]) -> Iterator[Inner]:
     Args:
         words: The command.
     """
+    command = _subcommand(words).text or ""
+    if command in _PLUMBING:
+        at = words.index(Word(command))
+        same = (*words[:at], Word(_PLUMBING[command]), *words[at + 1 :])
+        yield Inner(at, words=same, is_certain=False)
     for at, word in enumerate(words[1:], start=1):
         rest = words[at + 1 :]
+        if _TRANSPORT.fullmatch(word.text or ""):
+            yield Inner(at, unseen=f"git runs what {word.text!r} names")
+        if word.text == command == "config" and (reason := _set_by(rest)):
+            yield Inner(at, unseen=reason, is_certain=False)
         if strategy := _STRATEGIES.get(word.text or ""):
             yield from _strategies(strategy, rest, at + 1)
         match word.text:
@@ -103,3 +151,14 @@ def _option_programs(
     for place, word in enumerate(words):
         if word.text is not None and options.fullmatch(word.text):
             yield Inner(at + place, unseen=f"git {subcommand} runs what {word.text!r} names")
+
+
+def _set_by(words: Sequence[Word]) -> str:
+    """What `git config` sets that may run something; empty for nothing."""
+    texts = [word.text or "$x" for word in words]
+    names = [text for text in texts if not text.startswith("-") and text != "set"]
+    is_read = any(text in {"--list", "-l", "list", "get", "--unset"} for text in texts)
+    is_read = is_read or any(text.startswith("--get") for text in texts)
+    if is_read or len(names) < 2 or _PLAIN_SETTING.fullmatch(names[0].casefold()):  # noqa: PLR2004  # a name and its value
+        return "git may run what it edits with" if {"-e", "--edit", "edit"} & set(texts) else ""
+    return f"git may run what {names[0]!r} names"

@@ -273,10 +273,14 @@ def _permits_inner(words: Sequence[Word], script: str | None, rules: CommandRule
 
 
 def _alike(wanted: CommandPattern, found: Found) -> Match:
+    if found.pieces and wanted.name and found.may_run(wanted.name, wanted.needed):
+        least = Match.MAYBE
+    else:
+        least = Match.NO
     if found.texts is not None and not wanted.needed <= found.texts:
-        return Match.NO
+        return least
     match = match_command(wanted, found.words)
-    return min(match, Match.YES if found.is_certain else Match.MAYBE)
+    return max(least, min(match, Match.YES if found.is_certain else Match.MAYBE))
 
 
 def _surest(wanted: CommandPattern, everything: Sequence[Found]) -> Match:

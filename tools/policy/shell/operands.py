@@ -6,9 +6,25 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from tools.policy.shell.inner import names_stdin
 from tools.policy.shell.words import Word
 
-__all__ = ["RISKY", "risks"]
+__all__ = ["DATA", "READ_WHOLE", "RISKY", "risks"]
+
+READ_WHOLE = frozenset({"cat", "head", "tail"})
+_NAMES = """
+    . : [ alias awk b2sum base32 base64 basename bg bind break builtin cal cd cksum cmp column comm
+    continue curl cut date df diff diff3 dir dirs disown du echo egrep eval exit export expand expr
+    factor false fd fdfind fg fgrep file find fmt fold free gawk getconf getopts gfind grep groups
+    gsed hash help hexdump history hostname iconv id jobs join jq kill killall last ls lsblk lsof
+    mawk md5sum mkdir mkfifo mktemp nawk nl nproc numfmt od paste pathchk pgrep pidof pkill popd pr
+    printenv printf ps pushd pwd read readlink realpath return rev rg rm rmdir sed seq set sha1sum
+    sha224sum sha256sum sha384sum sha512sum shift shuf sleep sort source split stat strings sum sync
+    tac tar tee test touch tr trap tree true tsort tty type ulimit umask unalias uname unexpand uniq
+    unlink unset uptime users vdir w wc whatis whereis which who whoami xxd yes zcat zgrep
+"""
+DATA = READ_WHOLE.union(_NAMES.split())
+"""Commands whose arguments are data, except for those that are looked for."""
 
 VARIABLE = re.compile(r"[A-Za-z_]\w*(\[.*)?", re.DOTALL)
 SUBSCRIPT = re.compile(r".*\[.*(\$[({]|`).*|-[vR] .*\[.*", re.DOTALL)
@@ -46,8 +62,8 @@ RUNNING_OPTIONS = {
 RUNNING_WORDS = {
     "go": re.compile(r"--?(toolexec|exec|vettool|overlay|ldflags|gcflags)(=.*)?", re.DOTALL),
     **dict.fromkeys(("make", "gmake"), re.compile(r"\w+[:?+!]*=.*[\s$`].*", re.DOTALL)),
-    "npm": re.compile(r"exec|x|init|create"),
-    **dict.fromkeys(("pnpm", "yarn"), re.compile(r"exec|dlx|create")),
+    "npm": re.compile(r"exec|x|init|create|explore"),
+    **dict.fromkeys(("pnpm", "yarn"), re.compile(r"exec|dlx|create|node")),
     "nix": re.compile(r"run|shell|develop"),
     "mise": re.compile(r"exec|x"),
     "uv": re.compile(r"tool"),
@@ -66,6 +82,7 @@ RUNNING_LETTERS = {
 
 
 TESTS = frozenset({"test", "["})
+MAKES = frozenset({"make", "gmake"})
 RISKY = frozenset({*TESTS, *SETTING, *RUNNING_OPTIONS, *RUNNING_WORDS, *RUNNING_LETTERS})
 """The base names of all of these commands."""
 
@@ -81,7 +98,10 @@ def risks(words: Sequence[Word], name: str) -> Iterator[tuple[int, str]]:
     options, letters = RUNNING_OPTIONS.get(name, ()), RUNNING_LETTERS.get(name)
     for at, (word, following) in enumerate(pairwise([*words[1:], Word("")]), start=1):
         text = word.text
-        short = f"{'-' * (name == 'tar' and at == 1)}{text} {following.text}"
+        is_bare = name == "tar" and at == 1 and not (text or "").startswith("-")
+        short = f"{'-' * is_bare}{text} {following.text}"
+        if name in MAKES and text is not None and names_stdin(text):
+            yield at, f"{name} runs what it reads"
         if text is None:
             yield at, f"the words of {name} cannot be determined"
         elif name in TESTS and SUBSCRIPT.fullmatch(f"{text} {following.text or '['}"):

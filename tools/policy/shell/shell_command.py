@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 
-from tools.policy.shell.harmless import may_hide
+from tools.policy.shell.harmless import harmless_variables, may_hide
+from tools.policy.shell.inner import QUOTES, is_expanded, names_stdin, pieces_of
 from tools.policy.shell.plain_line import PlainLine
 from tools.policy.shell.reading.pieces import LONGEST, check_characters
 from tools.policy.shell.reading.reader import read_script
@@ -22,9 +24,9 @@ from tools.policy.shell.reading.script import NotPlainError
 from tools.policy.shell.reading.tree import commands_in, parsed, scripts_in
 from tools.policy.shell.reading.tree_script import script_of
 from tools.policy.shell.words import Word, base_name
-from tools.policy.shell.wrappers import SHELLS, inner_commands
+from tools.policy.shell.wrappers import SHELLS, inner_commands, is_opaque, runs_files
 
-__all__ = ["Found", "ShellCommand"]
+__all__ = ["Found", "ShellCommand", "of_variables"]
 
 DEEPEST = 8
 """Scripts within scripts that are looked into."""
@@ -41,8 +43,9 @@ MOST_CHARACTERS = 4 * LONGEST
 MOST_SIGNS = 200
 """Signs `<` or `|` in one line, of which the parser takes the square in time."""
 
+GLOB = re.compile(r"\w.*[*?\[]|[*?\[].*\w|\?")
+WRITING = frozenset({"dd", "tee"})
 CONTINUATION = re.compile(r"\\\r?\n")
-QUOTES = re.compile(r"""\\\n|['"\\]|\$(?=['"])""")
 
 
 @dataclass(frozen=True)
@@ -52,16 +55,39 @@ class Found:
     Attributes:
         words: Its words.
         is_certain: Whether its words are surely those of a command.
+        is_opaque: Whether it may run what any of its arguments says.
     """
 
     words: tuple[Word, ...]
     is_certain: bool = True
+    is_opaque: bool = False
 
     @cached_property
     def texts(self) -> frozenset[str] | None:
         """What its words are; None where one of them may be others."""
         seen = [word.text for word in self.words if word.text is not None and not word.is_glob]
         return frozenset(seen) if len(seen) == len(self.words) else None
+
+    @cached_property
+    def bare(self) -> str:
+        """Its words without quotes."""
+        return QUOTES.sub("", " ".join(word.text or "" for word in self.words))
+
+    @cached_property
+    def pieces(self) -> frozenset[str]:
+        """The base names of all that may begin a command in its arguments; empty for most."""
+        if not self.is_opaque:
+            return frozenset()
+        first = int(base_name(self.words[0].text or "") != "git")  # whose subcommands may be others
+        texts = [word.text for word in self.words[first:] if word.text is not None]
+        return frozenset(base_name(piece) for text in texts for piece in pieces_of(text)) - {""}
+
+    def may_run(self, name: str, needed: frozenset[str]) -> bool:
+        """Returns whether a command with a name and some words may be among its arguments."""
+        begins = name in self.pieces or any(
+            fnmatchcase(name, piece) for piece in self.pieces if GLOB.search(piece)
+        )
+        return begins and all(word in self.bare for word in needed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +137,15 @@ def _parse(line: str) -> ShellCommand:
     for words in plain.commands:
         looks.append(_Look())
         looks[-1].into_command(words, 0)
+    for look, run in zip(looks, plain.runs, strict=True):
+        look.into_variables(run.assigned)
     if any(look.runs_shell for look in looks):
         for text in plain.texts:
             looks[-1].into_line(text, 1)
     found = tuple(tuple(look.found) for look in looks)
     unseen = tuple(look.unseen for look in looks)
-    names = (None,) * len(looks) if may_hide(plain) else tuple(map(_names, looks))
+    hides = may_hide(plain) or _runs_written(plain, looks)
+    names = (None,) * len(looks) if hides else tuple(map(_names, looks))
     return ShellCommand(line, plain, "", found, unseen, names, bare)
 
 
@@ -133,11 +162,34 @@ def _plain(line: str) -> tuple[PlainLine | None, str]:
         return None, str(error)
 
 
+def _runs_written(plain: PlainLine, looks: Sequence[_Look]) -> bool:
+    """Whether a line may run a file that it writes."""
+    found = [each.words for look in looks for each in look.found]
+    writes = any(opened.writes for run in plain.runs for opened in run.opened)
+    writes = writes or any(base_name(words[0].text or "") in WRITING for words in found)
+    return writes and any(map(runs_files, found))
+
+
+def of_variables(assigned: Iterable[tuple[str, str]]) -> tuple[Found | None, str]:
+    """Returns variables as a command that may run what they say, and what cannot be seen of them.
+
+    Args:
+        assigned: Variables, each as name and value.
+    """
+    harmless = harmless_variables(assigned := list(assigned))
+    values = [value for name, value in assigned if f"{name}={value}" not in harmless]
+    unseen = next((each for each in values if is_expanded(each) or names_stdin(each)), None)
+    found = Found((Word("$"), *map(Word, values)), is_certain=False, is_opaque=True)
+    reason = f"a variable may run what is in {unseen!r}" if unseen is not None else ""
+    return found if values else None, reason
+
+
 def _names(look: _Look) -> frozenset[str] | None:
     firsts = [found.words[0] for found in look.found]
     if look.unseen or any(first.text is None or first.is_glob for first in firsts):
         return None
-    return frozenset(base_name(first.text or "") for first in firsts)
+    names = (base_name(first.text or "") for first in firsts)
+    return frozenset(names).union(*(found.pieces for found in look.found))
 
 
 class _Look:
@@ -181,7 +233,7 @@ class _Look:
         """Looks at a command, and at whatever it runs."""
         if len(words) > LONGEST_COMMAND:
             words = (*words[:LONGEST_COMMAND], Word(None))
-        if not self._note(Found(tuple(words)), depth):
+        if not self._note(Found(tuple(words), is_opaque=is_opaque(words)), depth):
             return
         if words[0].text is None or words[0].is_glob:
             self._miss("a command's name cannot be determined")
@@ -195,7 +247,16 @@ class _Look:
             elif inner.is_certain:
                 self.into_command(inner.words, depth + 1)
             else:
-                self._note(Found(inner.words, is_certain=False), depth)
+                found = Found(inner.words, is_certain=False, is_opaque=is_opaque(inner.words))
+                self._note(found, depth)
+
+    def into_variables(self, assigned: Iterable[tuple[str, str]]) -> None:
+        """Looks at variables that are set for a command."""
+        found, unseen = of_variables(assigned)
+        if unseen:
+            self._miss(unseen)
+        if found is not None:
+            self._note(found, 0)
 
     def _into_form(self, line: str, depth: int) -> None:
         try:
