@@ -45,14 +45,11 @@ _RUNNING = frozenset({"filter-branch", "hook", "mergetool", "instaweb", "send-em
 """Subcommands that run others in ways that are not looked into."""
 
 _NAMES = """
-    add am annotate apply archive bisect blame branch bundle cat-file check-attr check-ignore
-    checkout cherry cherry-pick clean clone commit commit-tree config count-objects describe diff
-    diff-files diff-index diff-tree difftool fetch for-each-ref format-patch fsck gc grep
-    hash-object help init log ls-files ls-remote ls-tree merge merge-base merge-file mv name-rev
-    notes prune pull push range-diff rebase reflog remote repack replace request-pull rerere reset
-    restore rev-list rev-parse revert rm shortlog show show-branch show-ref sparse-checkout stage
-    stash status submodule switch symbolic-ref tag update-index update-ref var verify-commit
-    verify-tag version whatchanged worktree write-tree
+    add am apply archive bisect blame branch bundle cat-file check-ignore checkout cherry
+    cherry-pick clean clone commit describe diff difftool fetch for-each-ref format-patch fsck gc
+    grep help init log ls-files ls-remote ls-tree merge merge-base mv name-rev notes pull push
+    range-diff rebase reflog remote reset restore rev-list rev-parse revert rm shortlog show
+    show-ref stage stash status submodule switch tag update-index version worktree
 """
 _DATA = frozenset(_NAMES.split())
 """Subcommands whose arguments are data, except for the options above."""
@@ -63,11 +60,6 @@ _PLUMBING = {"http-push": "push", "send-pack": "push", "fetch-pack": "fetch"}
 
 _TRANSPORT = re.compile(r"(ext|fd)::.*", re.DOTALL)
 """Addresses that name a program."""
-
-_PLAIN_SETTING = re.compile(
-    r"(user|advice|color|init|push|pull|branch|safe|remote)\..*|core\.(autocrlf|eol|filemode"
-    r"|ignorecase|quotepath|longpaths|symlinks|safecrlf)|commit\.gpgsign|fetch\.prune|rebase\.auto.*"
-)
 
 
 def takes_data(words: Sequence[Word]) -> bool:
@@ -98,8 +90,6 @@ def inner_of_git(words: Sequence[Word]) -> Iterator[Inner]:
         rest = words[at + 1 :]
         if _TRANSPORT.fullmatch(word.text or ""):
             yield Inner(at, unseen=f"git runs what {word.text!r} names")
-        if word.text == command == "config" and (reason := _set_by(rest)):
-            yield Inner(at, unseen=reason, is_certain=False)
         if strategy := _STRATEGIES.get(word.text or ""):
             yield from _strategies(strategy, rest, at + 1)
         match word.text:
@@ -151,14 +141,3 @@ def _option_programs(
     for place, word in enumerate(words):
         if word.text is not None and options.fullmatch(word.text):
             yield Inner(at + place, unseen=f"git {subcommand} runs what {word.text!r} names")
-
-
-def _set_by(words: Sequence[Word]) -> str:
-    """What `git config` sets that may run something; empty for nothing."""
-    texts = [word.text or "$x" for word in words]
-    names = [text for text in texts if not text.startswith("-") and text != "set"]
-    is_read = any(text in {"--list", "-l", "list", "get", "--unset"} for text in texts)
-    is_read = is_read or any(text.startswith("--get") for text in texts)
-    if is_read or len(names) < 2 or _PLAIN_SETTING.fullmatch(names[0].casefold()):  # noqa: PLR2004  # a name and its value
-        return "git may run what it edits with" if {"-e", "--edit", "edit"} & set(texts) else ""
-    return f"git may run what {names[0]!r} names"

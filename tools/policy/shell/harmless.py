@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from tools.policy.shell.interpreters import INTERPRETERS, SHELLS
 from tools.policy.shell.plain_line import PlainLine, Run
 from tools.policy.shell.wrappers import inner_commands
 
@@ -31,6 +32,8 @@ NUMBER = re.compile(r"\d{0,3}", re.ASCII)
 PART = re.compile(r"(-\d+|-[nc] ?[+-]?\d+)?", re.ASCII)
 COUNTS = re.compile(r"(-[lwcm]+)?")
 SET_OPTION = re.compile(r"[-+][eux]+|-[eux]*o|pipefail")
+WRITING = frozenset({"dd", "tee"})
+RUNS_FILE = re.compile(rf"{INTERPRETERS.pattern}|\.|source|make")
 BELOW = re.compile(r"(?!.*(?:^|/)\.\.(?:/|$))[^/].*", re.DOTALL)
 """Paths that lead down, wherever they begin."""
 
@@ -55,6 +58,12 @@ def harmless_variables(assigned: Iterable[tuple[str, str]]) -> list[str]:
 def may_hide(line: PlainLine) -> bool:
     """Whether commands may stand in what is not looked at as one: in texts and variables."""
     assigned = [each for run in line.runs for each in run.assigned]
+    names = [run.words[0].text or "" for run in line.runs]
+    writes = any(opened.writes for run in line.runs for opened in run.opened)
+    if (writes or not WRITING.isdisjoint(names)) and any(
+        "/" in name or name in SHELLS or RUNS_FILE.fullmatch(name) for name in names
+    ):
+        return True  # what it writes may be what it runs
     return bool(line.texts) or len(harmless_variables(assigned)) < len(assigned)
 
 

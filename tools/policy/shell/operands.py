@@ -9,19 +9,17 @@ from itertools import pairwise
 from tools.policy.shell.inner import names_stdin
 from tools.policy.shell.words import Word
 
-__all__ = ["DATA", "READ_WHOLE", "RISKY", "risks"]
+__all__ = ["DATA", "READ_WHOLE", "RISKY", "risks", "with_unseen_options"]
 
 READ_WHOLE = frozenset({"cat", "head", "tail"})
 _NAMES = """
-    . : [ alias awk b2sum base32 base64 basename bg bind break builtin cal cd cksum cmp column comm
-    continue curl cut date df diff diff3 dir dirs disown du echo egrep eval exit export expand expr
-    factor false fd fdfind fg fgrep file find fmt fold free gawk getconf getopts gfind grep groups
-    gsed hash help hexdump history hostname iconv id jobs join jq kill killall last ls lsblk lsof
-    mawk md5sum mkdir mkfifo mktemp nawk nl nproc numfmt od paste pathchk pgrep pidof pkill popd pr
-    printenv printf ps pushd pwd read readlink realpath return rev rg rm rmdir sed seq set sha1sum
-    sha224sum sha256sum sha384sum sha512sum shift shuf sleep sort source split stat strings sum sync
-    tac tar tee test touch tr trap tree true tsort tty type ulimit umask unalias uname unexpand uniq
-    unlink unset uptime users vdir w wc whatis whereis which who whoami xxd yes zcat zgrep
+    . : [ alias awk base64 basename break builtin cd cksum cmp column comm continue cut date df
+    diff dir dirname dirs du echo egrep eval exit export expand expr false fd fdfind fgrep file
+    find fmt fold gawk getopts gfind grep groups gsed hash help hostname id jobs join jq kill
+    killall ls mawk md5sum mkdir mktemp nawk nl od paste pgrep pkill popd printenv printf ps pushd
+    pwd read readlink realpath return rev rg rm rmdir sed seq set sha1sum sha256sum sha512sum shift
+    sleep sort source split stat strings tac tar tee test touch tr trap tree true type ulimit umask
+    unalias uname uniq unlink unset w wc whereis which who whoami xxd yes zcat zgrep
 """
 DATA = READ_WHOLE.union(_NAMES.split())
 """Commands whose arguments are data, except for those that are looked for."""
@@ -120,3 +118,41 @@ def _names_program(text: str, options: Sequence[str]) -> bool:
     """Whether a word is one of the options, also with its value or abbreviated."""
     given = text.partition("=")[0]
     return len(given) > len("--") and any(option.startswith(given) for option in options)
+
+
+# A file can be called `-x` or `--exec=…`, so a glob may become an option.
+_BEGINS_OPTION = re.compile(r"[*?\[-]")
+_ENDING_OPTIONS = "--"
+_BY_OPTIONS = frozenset(
+    {"bisect", "cherry-pick", "clone", "difftool", "fetch", "grep", "init", "pull", "push"}
+    | {"rebase", "revert", "submodule"}
+)
+"""Subcommands of git that run what some of their options name."""
+
+
+def with_unseen_options(words: Sequence[Word], name: str) -> Sequence[Word]:
+    """Returns the words, those unseen that the shell may replace by something that is obeyed.
+
+    Args:
+        words: The command.
+        name: Its base name.
+    """
+    if not any(word.is_glob for word in words):
+        return words
+    texts = [word.text or "" for word in words]
+    if name == "git" and _BY_OPTIONS.isdisjoint(texts):
+        return words
+    return tuple(
+        Word(None) if at and word.is_glob and _is_obeyed(texts, at, name) else word
+        for at, word in enumerate(words)
+    )
+
+
+def _is_obeyed(texts: Sequence[str], at: int, name: str) -> bool:
+    if name == "printf":  # its format alone
+        return at == 1 or texts[at - 1] == _ENDING_OPTIONS
+    if name in {"test", "["}:
+        return texts[at - 1] in {"-v", "-R"}
+    if name == "tar" and at == 1:  # which needs no dash
+        return True
+    return _BEGINS_OPTION.match(texts[at]) is not None and _ENDING_OPTIONS not in texts[:at]

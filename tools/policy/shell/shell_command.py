@@ -17,6 +17,7 @@ from functools import cached_property, lru_cache
 
 from tools.policy.shell.harmless import harmless_variables, may_hide
 from tools.policy.shell.inner import QUOTES, is_expanded, names_stdin, pieces_of
+from tools.policy.shell.interpreters import SHELLS
 from tools.policy.shell.plain_line import PlainLine
 from tools.policy.shell.reading.pieces import LONGEST, check_characters
 from tools.policy.shell.reading.reader import read_script
@@ -24,9 +25,9 @@ from tools.policy.shell.reading.script import NotPlainError
 from tools.policy.shell.reading.tree import commands_in, parsed, scripts_in
 from tools.policy.shell.reading.tree_script import script_of
 from tools.policy.shell.words import Word, base_name
-from tools.policy.shell.wrappers import SHELLS, inner_commands, is_opaque, runs_files
+from tools.policy.shell.wrappers import inner_commands, is_opaque
 
-__all__ = ["Found", "ShellCommand", "of_variables"]
+__all__ = ["Found", "ShellCommand"]
 
 DEEPEST = 8
 """Scripts within scripts that are looked into."""
@@ -44,7 +45,6 @@ MOST_SIGNS = 200
 """Signs `<` or `|` in one line, of which the parser takes the square in time."""
 
 GLOB = re.compile(r"\w.*[*?\[]|[*?\[].*\w|\?")
-WRITING = frozenset({"dd", "tee"})
 CONTINUATION = re.compile(r"\\\r?\n")
 
 
@@ -55,12 +55,10 @@ class Found:
     Attributes:
         words: Its words.
         is_certain: Whether its words are surely those of a command.
-        is_opaque: Whether it may run what any of its arguments says.
     """
 
     words: tuple[Word, ...]
     is_certain: bool = True
-    is_opaque: bool = False
 
     @cached_property
     def texts(self) -> frozenset[str] | None:
@@ -69,14 +67,9 @@ class Found:
         return frozenset(seen) if len(seen) == len(self.words) else None
 
     @cached_property
-    def bare(self) -> str:
-        """Its words without quotes."""
-        return QUOTES.sub("", " ".join(word.text or "" for word in self.words))
-
-    @cached_property
     def pieces(self) -> frozenset[str]:
-        """The base names of all that may begin a command in its arguments; empty for most."""
-        if not self.is_opaque:
+        """All that may begin a command in the arguments of a program that is not known."""
+        if not is_opaque(self.words):
             return frozenset()
         first = int(base_name(self.words[0].text or "") != "git")  # whose subcommands may be others
         texts = [word.text for word in self.words[first:] if word.text is not None]
@@ -84,10 +77,10 @@ class Found:
 
     def may_run(self, name: str, needed: frozenset[str]) -> bool:
         """Returns whether a command with a name and some words may be among its arguments."""
-        begins = name in self.pieces or any(
-            fnmatchcase(name, piece) for piece in self.pieces if GLOB.search(piece)
-        )
-        return begins and all(word in self.bare for word in needed)
+        if name in self.pieces or any(fnmatchcase(name, each) for each in _globs(self.pieces)):
+            bare = QUOTES.sub("", " ".join(word.text or "" for word in self.words))
+            return all(word in bare for word in needed)
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +108,14 @@ class ShellCommand:
     bare: str
 
     @classmethod
-    def parse(cls, line: str) -> ShellCommand:
-        """Reads a line; whatever it is, there is an answer."""
-        return _parse(line)
+    def parse(cls, line: str, variables: tuple[tuple[str, str], ...] = ()) -> ShellCommand:
+        """Reads a line; whatever it is, there is an answer.
+
+        Args:
+            line: The line.
+            variables: Those that are given with it, each as name and value.
+        """
+        return _parse(line, variables)
 
     def mentions(self, name: str) -> bool:
         """Whether a name stands anywhere in the line, in whatever quotes."""
@@ -126,26 +124,26 @@ class ShellCommand:
 
 
 @lru_cache(maxsize=128)
-def _parse(line: str) -> ShellCommand:
+def _parse(line: str, variables: tuple[tuple[str, str], ...]) -> ShellCommand:
     plain, reason = _plain(line)
     bare = QUOTES.sub("", line).casefold()
     if plain is None:
         look = _Look()
         look.into_line(line, 0)
+        look.into_variables(variables)
         return ShellCommand(line, None, reason, (tuple(look.found),), (look.unseen,), (None,), bare)
     looks = []
     for words in plain.commands:
         looks.append(_Look())
         looks[-1].into_command(words, 0)
     for look, run in zip(looks, plain.runs, strict=True):
-        look.into_variables(run.assigned)
+        look.into_variables((*variables, *run.assigned))
     if any(look.runs_shell for look in looks):
         for text in plain.texts:
             looks[-1].into_line(text, 1)
     found = tuple(tuple(look.found) for look in looks)
     unseen = tuple(look.unseen for look in looks)
-    hides = may_hide(plain) or _runs_written(plain, looks)
-    names = (None,) * len(looks) if hides else tuple(map(_names, looks))
+    names = (None,) * len(looks) if may_hide(plain) else tuple(map(_names, looks))
     return ShellCommand(line, plain, "", found, unseen, names, bare)
 
 
@@ -162,34 +160,18 @@ def _plain(line: str) -> tuple[PlainLine | None, str]:
         return None, str(error)
 
 
-def _runs_written(plain: PlainLine, looks: Sequence[_Look]) -> bool:
-    """Whether a line may run a file that it writes."""
-    found = [each.words for look in looks for each in look.found]
-    writes = any(opened.writes for run in plain.runs for opened in run.opened)
-    writes = writes or any(base_name(words[0].text or "") in WRITING for words in found)
-    return writes and any(map(runs_files, found))
-
-
-def of_variables(assigned: Iterable[tuple[str, str]]) -> tuple[Found | None, str]:
-    """Returns variables as a command that may run what they say, and what cannot be seen of them.
-
-    Args:
-        assigned: Variables, each as name and value.
-    """
-    harmless = harmless_variables(assigned := list(assigned))
-    values = [value for name, value in assigned if f"{name}={value}" not in harmless]
-    unseen = next((each for each in values if is_expanded(each) or names_stdin(each)), None)
-    found = Found((Word("$"), *map(Word, values)), is_certain=False, is_opaque=True)
-    reason = f"a variable may run what is in {unseen!r}" if unseen is not None else ""
-    return found if values else None, reason
-
-
 def _names(look: _Look) -> frozenset[str] | None:
     firsts = [found.words[0] for found in look.found]
     if look.unseen or any(first.text is None or first.is_glob for first in firsts):
         return None
-    names = (base_name(first.text or "") for first in firsts)
-    return frozenset(names).union(*(found.pieces for found in look.found))
+    names = frozenset(base_name(first.text or "") for first in firsts)
+    names = names.union(*(found.pieces for found in look.found))
+    return None if _globs(names) else names
+
+
+def _globs(pieces: Iterable[str]) -> list[str]:
+    """Those that a shell may replace by the name of a program."""
+    return [piece for piece in pieces if GLOB.search(piece)]
 
 
 class _Look:
@@ -233,7 +215,7 @@ class _Look:
         """Looks at a command, and at whatever it runs."""
         if len(words) > LONGEST_COMMAND:
             words = (*words[:LONGEST_COMMAND], Word(None))
-        if not self._note(Found(tuple(words), is_opaque=is_opaque(words)), depth):
+        if not self._note(Found(tuple(words)), depth):
             return
         if words[0].text is None or words[0].is_glob:
             self._miss("a command's name cannot be determined")
@@ -247,16 +229,15 @@ class _Look:
             elif inner.is_certain:
                 self.into_command(inner.words, depth + 1)
             else:
-                found = Found(inner.words, is_certain=False, is_opaque=is_opaque(inner.words))
-                self._note(found, depth)
+                self._note(Found(inner.words, is_certain=False), depth)
 
     def into_variables(self, assigned: Iterable[tuple[str, str]]) -> None:
-        """Looks at variables that are set for a command."""
-        found, unseen = of_variables(assigned)
-        if unseen:
-            self._miss(unseen)
-        if found is not None:
-            self._note(found, 0)
+        """Looks at variables that are set for a command, which may run what they say."""
+        for name, value in assigned:
+            if not harmless_variables([(name, value)]):
+                if is_expanded(value) or names_stdin(value):
+                    self._miss(f"{name} may run what is in {value!r}")
+                self._note(Found((Word(f"{name}="), Word(value)), is_certain=False), 0)
 
     def _into_form(self, line: str, depth: int) -> None:
         try:

@@ -8,109 +8,49 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tools.policy.shell.git import inner_of_git, takes_data
-from tools.policy.shell.globs import with_unseen_options
-from tools.policy.shell.inner import Inner, is_expanded, names_stdin, pieces_of
-from tools.policy.shell.operands import DATA, READ_WHOLE, RISKY, risks
+from tools.policy.shell.inner import Inner, is_expanded
+from tools.policy.shell.interpreters import (
+    INTERPRETERS,
+    SHELLS,
+    USERS,
+    inner_of_interpreter,
+    inner_of_shell,
+)
+from tools.policy.shell.operands import DATA, READ_WHOLE, RISKY, risks, with_unseen_options
 from tools.policy.shell.sed import inner_of_sed
 from tools.policy.shell.words import Word, base_name
 from tools.policy.shell.wrapper_options import RUNNERS, WRAPPERS, Wrapper
 
-__all__ = ["SHELLS", "inner_commands", "is_activation", "is_opaque", "runs_files"]
-
-SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"})
-INTERPRETERS = re.compile(
-    r"(python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|luajit|tclsh|wish|osascript|rscript"
-    r"|julia|ghci|irb|ipython|bpython|raku|tsx|ts-node|r|guile|racket|octave|erl|elixir|iex|ocaml"
-    r"|sbcl|clisp|groovy|scala|pwsh|nu|xonsh|gnuplot|jshell|qjs|janet|swipl|jrunscript)[0-9.]*"
-)
-CODE = re.compile(
-    r"-[A-Za-z0-9]*[cCeEpPrR].*|--(eval|print|run|execute|command)(=.*)?|eval|exec|-", re.DOTALL
-)
-"""Options behind which interpreters take a program as text."""
-
-CODE_OF = {
-    **dict.fromkeys(("python", "pypy", "ipython"), re.compile(r"-[bBdEIOqsSuvPx]*i.*")),
-    "perl": re.compile(r"-\w*d.*|-\w*[mM](?![\w:]+(=[\w:,]+)?$).*", re.DOTALL),
-    "swipl": re.compile(r"-[gt].*"),
-}
-"""Options behind which one of them does too."""
-
-MODULE = re.compile(r"-[bBdEiIOqsSuvPx]*m(.*)", re.DOTALL)
-CODE_MODULES = re.compile(
-    r"timeit|code|pdb|asyncio|idlelib.*|ipython|ipykernel.*|[bp]t?python|xonsh.*|_?pyrepl.*"
-)
-"""Modules of Python that run the words behind them, or what they read."""
-
-NO_VALUE = re.compile(
-    r"-[bBdEIOqsSuvPwTtnlaU]+|--(watch|test|check|hot|smol|bun|quiet|verbose|interactive"
-    r"|(no|allow|enable|preserve|pending|abort|use|inspect|trace|unstable)(-[a-z-]+)?)(=.*)?"
-)
-"""Options behind which the next word is the file that an interpreter runs."""
+__all__ = ["INVISIBLE", "inner_commands", "is_activation", "is_opaque"]
 
 DYNAMIC_LINKER = re.compile(r"ld-(linux|musl).*\.so.*|ld64?\.so\.\d+")
 
-HARMLESS = frozenset({"--version", "-V", "-v", "--help", "-h", "-help"})
 AWKS = frozenset({"awk", "gawk", "mawk", "nawk"})
 AWK_RUNS = re.compile(r"system|getline|\||@|close|print.*>", re.DOTALL)
 AWK_SETS = re.compile(r"-[Fv].*|--", re.DOTALL)
 AWK_OPTION = re.compile(r"-(?![Fv]|-$).+", re.DOTALL)
 """Options of awk other than separators and variables: files of programs among them."""
 
-INVISIBLE = (
-    *(
-        "parallel",
-        "ssh",
-        "docker",
-        "podman",
-        "kubectl",
-        "nsenter",
-        "crontab",
-        "capsh",
-        "sg",
-        "nvim",
-        "lldb",
-        "at",
-        "batch",
-        "screen",
-    ),
-    *("tmux", "expect", "gdb", "vim", "vi", "ex", "emacs", "ed", "sqlite3", "psql", "mysql", "npx"),
-    *(
-        "pnpx",
-        "uvx",
-        "bunx",
-        "pipx",
-        "script",
-        "systemd-run",
-        "firejail",
-        "bwrap",
-        "alias",
-        "compgen",
-    ),
-    *("complete", "fc", "jobs", "let", "mapfile", "readarray", "enable", "hash", "shopt", "bind"),
-    *("coproc", "rsync", "scp", "socat", "nc", "ncat", "entr", "watchexec", "rr"),
-    *("hyperfine", "proxychains", "torsocks", "start-stop-daemon"),
-)
+_INVISIBLE = """
+    parallel ssh docker podman kubectl nsenter crontab capsh sg nvim lldb at batch screen tmux
+    expect gdb vim vi ex emacs ed sqlite3 psql mysql npx pnpx uvx bunx pipx script systemd-run
+    firejail bwrap alias compgen complete fc jobs let mapfile readarray enable hash shopt bind
+    coproc rsync scp socat nc ncat entr watchexec rr hyperfine proxychains torsocks
+    start-stop-daemon
+"""
+INVISIBLE = frozenset(_INVISIBLE.split())
 """Commands that can run others in ways that are not looked into."""
 
 ACTIVATE = re.compile(r"(.*/)?bin/activate", re.DOTALL)
 """Scripts that say of themselves to set variables alone."""
 
-LONG_OPTIONS = frozenset(
-    {"debug", "debugger", "dump-po-strings", "dump-strings", "help", "interactive", "login"}
-    | {"noediting", "no-config", "noprofile", "norc", "posix", "pretty-print", "private"}
-    | {"restricted", "verbose", "version", "wordexp"}
-)
-"""Long options of shells; bash takes them behind one dash too."""
+RUNS_SHELL = re.compile(r"(^|[;&|(]\s*)(\S*/)?(ba|da|z|k|mk|a)?sh\s|[;&|(]\s*\S*sh$|\beval\s")
+"""Texts in which a shell is run."""
 
-LONG_WITH_VALUE = frozenset({"emulate", "features", "init-file", "profile", "rcfile"})
 PLACEHOLDER = re.compile(
     r"(-[^-adEeiILlnPs]*(i|(?P<takes>I))|--r[eplac]*(=|$))(?P<text>.*)", re.DOTALL
 )
 TERMINATORS = frozenset({";", "+"})
-USERS = frozenset({"su", "runuser"})
-ATTACHING = frozenset({"zsh", "ksh", "mksh"})
-"""Shells that take the name behind `-o` from the same word."""
-
 FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 FD_RUNS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
 
@@ -144,29 +84,25 @@ def is_opaque(words: Sequence[Word]) -> bool:
     return not (name in DATA or name in WRAPPERS or name in SHELLS)
 
 
-def runs_files(words: Sequence[Word]) -> bool:
-    """Returns whether a command may run a file that was written just before it."""
-    name = words[0].text or ""
-    base = base_name(name)
-    if base in SHELLS or base in {".", "make", "source"} or INTERPRETERS.fullmatch(base):
-        return True
-    return "/" in name and base not in DATA
-
-
 def _look_for(name: str) -> Callable[[Sequence[Word], str], Iterator[Inner]] | None:
-    return LOOKS.get(name) or (_of_interpreter if INTERPRETERS.fullmatch(name) else None)
+    return LOOKS.get(name) or (inner_of_interpreter if INTERPRETERS.fullmatch(name) else None)
 
 
 def _of_unknown(words: Sequence[Word], name: str) -> Iterator[Inner]:
-    """Whatever the arguments of a program that is not known may run."""
+    """What a program that is not known may run: commands among its arguments, and in them."""
     for at, word in enumerate(words[1:], start=1):
         text, rest = word.text or "", words[at:]
-        pieces = {base_name(piece) for piece in pieces_of(text)} if " " in text else set()
-        if is_expanded(text) or not pieces.isdisjoint({*SHELLS, "eval"}):
+        if is_expanded(text) or RUNS_SHELL.search(text):
             yield Inner(at, unseen=f"{name} may run what is in {text!r}", is_certain=False)
-        elif rest[1:] and _look_for(base_name(text)) is not None:
-            for inner in inner_commands(rest):
-                yield replace(inner, at=at, is_certain=False)
+        elif rest[1:]:
+            yield from _nested(rest, at)
+
+
+def _nested(words: Sequence[Word], at: int) -> Iterator[Inner]:
+    """What a word, if it begins a command, runs with those behind it."""
+    name = base_name(words[0].text or "")
+    if name in WRAPPERS or name in SHELLS or INTERPRETERS.fullmatch(name):
+        yield from (replace(inner, at=at, is_certain=False) for inner in inner_commands(words))
 
 
 def is_activation(words: Sequence[Word]) -> bool:
@@ -182,43 +118,9 @@ def _of_source(words: Sequence[Word], name: str) -> Iterator[Inner]:
         yield from _of_any(words, name)
 
 
-def _of_shell(words: Sequence[Word], name: str) -> Iterator[Inner]:
-    """The script of `-c`; without one, a file or the standard input is run."""
-    at, letters, script = 1, "", None
-    while at < len(words):
-        text = words[at].text
-        if text is None or words[at].is_glob:
-            break
-        option, _, value = text.lstrip("-").partition("=")
-        at += 1
-        if text in {"-", "--"}:
-            break
-        if text[:1] not in {"-", "+"}:
-            at -= 1
-            break
-        if option in {"command", "init-command"} and name in {*SHELLS, *USERS}:  # fish, su
-            script = value or (words[at].text if words[at:] else "") or "$x"
-        elif option in LONG_WITH_VALUE:
-            at += not value
-        elif option not in LONG_OPTIONS:
-            letters += text[1:]  # options that take values find these behind the cluster
-            attached = name in ATTACHING and text[-1:] not in {"o", "O"}
-            at += 0 if attached else text.count("o") + text.count("O")
-    given, rest = words[1:at], words[at:]
-    if any(word.text is None or word.is_glob for word in (*given, *rest[:1])):
-        yield Inner(min(at, len(words) - 1), unseen=f"what {name} runs cannot be determined")
-    elif script is not None or ("c" in letters and rest):
-        yield Inner(at, script=rest[0].text or "$x" if script is None else script)
-    elif not rest and any(word.text in HARMLESS for word in given):
-        return
-    elif not rest or "s" in letters or names_stdin(rest[0].text or "") or rest[0].text == "0":
-        yield Inner(len(words), unseen=f"{name} runs what it reads")
-    elif rest[1:] and name in SHELLS:
-        yield Inner(at, words=tuple(rest), is_certain=False)
-    if any(names_stdin(word.text or "") for word in given if word.text not in {"-", "--"}):
-        yield Inner(at, unseen=f"{name} runs what it reads")
-    if name in USERS:
-        yield from _of_any(words, name)
+def _of_user(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    yield from inner_of_shell(words, name)
+    yield from _of_any(words, name)
 
 
 def _of_eval(words: Sequence[Word], name: str) -> Iterator[Inner]:
@@ -319,8 +221,7 @@ def _behind(words: Sequence[Word], name: str, wrapper: Wrapper, start: int) -> I
             at += 1
         elif skipped or text == "-":
             skipped -= text != "-"
-            if words[at + 1 :] and _look_for(base_name(text)):  # it may be missing
-                yield from (replace(each, is_certain=False) for each in inner_commands(words[at:]))
+            yield from _nested(words[at:], at)  # the skipped word may be missing
             at += 1
         else:
             break
@@ -401,40 +302,6 @@ def _of_awk(words: Sequence[Word], name: str) -> Iterator[Inner]:
             yield Inner(at, unseen=f"what {name} runs cannot be determined")
 
 
-def _of_interpreter(words: Sequence[Word], name: str) -> Iterator[Inner]:
-    """A program given as text, or read from the standard input."""
-    more = CODE_OF.get(name.rstrip("0123456789."))
-    is_python = name.startswith(("py", "ipy"))
-    may_be_value = False
-    for at, word in enumerate(words[1:], start=1):
-        text = word.text
-        if is_python and (module := MODULE.fullmatch(text or "")):
-            yield from _of_module((Word(module[1]), *words[at + 1 :]), at, name)
-            return
-        if (
-            text is None
-            or CODE.fullmatch(text)
-            or (more is not None and more.fullmatch(text))
-            or names_stdin(text)
-            or "data:" in text.casefold()
-        ):
-            yield Inner(at, unseen=f"what {name} runs cannot be determined")
-            return
-        if text in HARMLESS:
-            return
-        if not (text.startswith("-") or may_be_value or (at == 1 and name in {"deno", "bun"})):
-            return  # a file, as any other program is
-        may_be_value = text.startswith("-") and "=" not in text and not NO_VALUE.fullmatch(text)
-    yield Inner(len(words), unseen=f"{name} runs what it reads")
-
-
-def _of_module(words: Sequence[Word], at: int, name: str) -> Iterator[Inner]:
-    """A module of Python is a program as any other, except for those that run what they read."""
-    texts = [(word.text or "").casefold() for word in words]
-    if any(CODE_MODULES.fullmatch(text) or ("/" in text and names_stdin(text)) for text in texts):
-        yield Inner(at, unseen=f"what {name} runs cannot be determined")
-
-
 def _suffixes(words: Sequence[Word], start: int) -> Iterator[Inner]:
     """Every command that the words may end in, for options that are not known here."""
     for at in range(start, len(words)):
@@ -458,6 +325,7 @@ LOOKS: dict[str, Callable[[Sequence[Word], str], Iterator[Inner]]] = {
     **dict.fromkeys(("find", "gfind", "fd", "fdfind"), _of_find),
     **dict.fromkeys(("eval", "trap"), _of_eval),
     **dict.fromkeys(("source", "."), _of_source),
-    **dict.fromkeys((*SHELLS, "su", "runuser"), _of_shell),
+    **dict.fromkeys(SHELLS, inner_of_shell),
+    **dict.fromkeys(USERS, _of_user),
 }
 """How the words of each are looked at."""
