@@ -58,9 +58,6 @@ _VALUED = frozenset({"-C", "-c", "--git-dir", "--namespace", "--super-prefix", "
 _PLUMBING = {"http-push": "push", "send-pack": "push", "fetch-pack": "fetch"}
 """Subcommands that do what another does."""
 
-_TRANSPORT = re.compile(r"(ext|fd)::.*", re.DOTALL)
-"""Addresses that name a program."""
-
 
 def takes_data(words: Sequence[Word]) -> bool:
     """Returns whether the arguments of git's subcommand are data, as far as is known."""
@@ -81,15 +78,9 @@ def inner_of_git(words: Sequence[Word]) -> Iterator[Inner]:
     Args:
         words: The command.
     """
-    command = _subcommand(words).text or ""
-    if command in _PLUMBING:
-        at = words.index(Word(command))
-        same = (*words[:at], Word(_PLUMBING[command]), *words[at + 1 :])
-        yield Inner(at, words=same, is_certain=False)
+    yield from _other_names(words)
     for at, word in enumerate(words[1:], start=1):
         rest = words[at + 1 :]
-        if _TRANSPORT.fullmatch(word.text or ""):
-            yield Inner(at, unseen=f"git runs what {word.text!r} names")
         if strategy := _STRATEGIES.get(word.text or ""):
             yield from _strategies(strategy, rest, at + 1)
         match word.text:
@@ -105,6 +96,17 @@ def inner_of_git(words: Sequence[Word]) -> Iterator[Inner]:
                 yield from _option_programs(_PROGRAMS[text], rest, at + 1, text)
             case text if text in _RUNNING:
                 yield Inner(at, unseen=f"what git {text} runs cannot be determined")
+
+
+def _other_names(words: Sequence[Word]) -> Iterator[Inner]:
+    """The subcommand under another name, and addresses that name a program."""
+    command = _subcommand(words)
+    if name := _PLUMBING.get(command.text or ""):
+        same = (Word(name) if word is command else word for word in words)
+        yield Inner(0, words=tuple(same), is_certain=False)
+    for at, word in enumerate(words):
+        if (word.text or "").startswith(("ext::", "fd::")):
+            yield Inner(at, unseen=f"git runs what {word.text!r} names")
 
 
 def _script(words: Sequence[Word], at: int) -> Iterator[Inner]:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from tools.policy.shell.interpreters import INTERPRETERS, SHELLS
 from tools.policy.shell.plain_line import PlainLine, Run
-from tools.policy.shell.wrappers import inner_commands
+from tools.policy.shell.wrappers import inner_commands, runs_nothing
 
 __all__ = ["harmless_variables", "is_harmless", "may_hide"]
 
@@ -33,7 +32,6 @@ PART = re.compile(r"(-\d+|-[nc] ?[+-]?\d+)?", re.ASCII)
 COUNTS = re.compile(r"(-[lwcm]+)?")
 SET_OPTION = re.compile(r"[-+][eux]+|-[eux]*o|pipefail")
 WRITING = frozenset({"dd", "tee"})
-RUNS_FILE = re.compile(rf"{INTERPRETERS.pattern}|\.|source|make")
 BELOW = re.compile(r"(?!.*(?:^|/)\.\.(?:/|$))[^/].*", re.DOTALL)
 """Paths that lead down, wherever they begin."""
 
@@ -58,12 +56,10 @@ def harmless_variables(assigned: Iterable[tuple[str, str]]) -> list[str]:
 def may_hide(line: PlainLine) -> bool:
     """Whether commands may stand in what is not looked at as one: in texts and variables."""
     assigned = [each for run in line.runs for each in run.assigned]
-    names = [run.words[0].text or "" for run in line.runs]
-    writes = any(opened.writes for run in line.runs for opened in run.opened)
-    if (writes or not WRITING.isdisjoint(names)) and any(
-        "/" in name or name in SHELLS or RUNS_FILE.fullmatch(name) for name in names
-    ):
-        return True  # what it writes may be what it runs
+    for at, run in enumerate(line.runs):
+        writes = any(opened.writes for opened in run.opened) or run.words[0].text in WRITING
+        if writes and any(not runs_nothing(later.words) for later in line.runs[at + 1 :]):
+            return True  # what it writes may be what it runs
     return bool(line.texts) or len(harmless_variables(assigned)) < len(assigned)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tools.policy.shell.words import Word
 
-__all__ = ["QUOTES", "Inner", "is_expanded", "names_stdin", "pieces_of"]
+__all__ = ["ESCAPES", "QUOTES", "Inner", "is_expanded", "names_stdin", "pieces_of"]
 
 QUOTES = re.compile(r"""\\\n|['"\\]|\$(?=['"])""")
 """What a shell removes from a word."""

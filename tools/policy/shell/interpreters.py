@@ -35,7 +35,7 @@ CODE_MODULES = re.compile(
 """Modules of Python that run the words behind them, or what they read."""
 
 NO_VALUE = re.compile(
-    r"-[bBdEIOqsSuvPwTtnlaU]+|--(watch|test|check|hot|smol|bun|quiet|verbose|interactive"
+    r"-[bBdEOqsSuvPwTtnlaU]+|--(watch|test|check|hot|smol|bun|quiet|verbose|interactive"
     r"|(no|allow|enable|preserve|pending|abort|use|inspect|trace|unstable|experimental(?!-(loader|default|config)))(-[a-z-]+)?)(=.*)?"
 )
 """Options behind which the next word is the file that an interpreter runs."""

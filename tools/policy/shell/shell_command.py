@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 
 from tools.policy.shell.harmless import harmless_variables, may_hide
-from tools.policy.shell.inner import QUOTES, is_expanded, names_stdin, pieces_of
+from tools.policy.shell.inner import ESCAPES, QUOTES, is_expanded, names_stdin, pieces_of
 from tools.policy.shell.interpreters import SHELLS
 from tools.policy.shell.plain_line import PlainLine
 from tools.policy.shell.reading.pieces import LONGEST, check_characters
@@ -45,6 +45,7 @@ MOST_SIGNS = 200
 """Signs `<` or `|` in one line, of which the parser takes the square in time."""
 
 GLOB = re.compile(r"\w.*[*?\[]|[*?\[].*\w|\?")
+CODE_VARIABLE = re.compile(r"(PERL5OPT|PERL5DB|RUBYOPT)=|.*data:", re.DOTALL | re.IGNORECASE)
 CONTINUATION = re.compile(r"\\\r?\n")
 
 
@@ -96,7 +97,7 @@ class ShellCommand:
         unseen: What cannot be seen of each of these; empty where all is.
         names: The base names of all commands in each of these; None where not all can be seen, or
             others may stand in texts and variables.
-        bare: The line without its quotes.
+        bare: The line without its quotes, and without what stands for a blank.
     """
 
     line: str
@@ -126,7 +127,7 @@ class ShellCommand:
 @lru_cache(maxsize=128)
 def _parse(line: str, variables: tuple[tuple[str, str], ...]) -> ShellCommand:
     plain, reason = _plain(line)
-    bare = QUOTES.sub("", line).casefold()
+    bare = f"{QUOTES.sub('', line)}\n{ESCAPES.sub(' ', line)}".casefold()
     if plain is None:
         look = _Look()
         look.into_line(line, 0)
@@ -235,7 +236,11 @@ class _Look:
         """Looks at variables that are set for a command, which may run what they say."""
         for name, value in assigned:
             if not harmless_variables([(name, value)]):
-                if is_expanded(value) or names_stdin(value):
+                if (
+                    CODE_VARIABLE.match(f"{name}={value}")
+                    or is_expanded(value)
+                    or names_stdin(value)
+                ):
                     self._miss(f"{name} may run what is in {value!r}")
                 self._note(Found((Word(f"{name}="), Word(value)), is_certain=False), 0)
 

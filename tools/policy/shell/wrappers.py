@@ -21,7 +21,7 @@ from tools.policy.shell.sed import inner_of_sed
 from tools.policy.shell.words import Word, base_name
 from tools.policy.shell.wrapper_options import RUNNERS, WRAPPERS, Wrapper
 
-__all__ = ["INVISIBLE", "inner_commands", "is_activation", "is_opaque"]
+__all__ = ["INVISIBLE", "inner_commands", "is_activation", "is_opaque", "runs_nothing"]
 
 DYNAMIC_LINKER = re.compile(r"ld-(linux|musl).*\.so.*|ld64?\.so\.\d+")
 
@@ -103,6 +103,11 @@ def _nested(words: Sequence[Word], at: int) -> Iterator[Inner]:
     name = base_name(words[0].text or "")
     if name in WRAPPERS or name in SHELLS or INTERPRETERS.fullmatch(name):
         yield from (replace(inner, at=at, is_certain=False) for inner in inner_commands(words))
+
+
+def runs_nothing(words: Sequence[Word]) -> bool:
+    """Returns whether a command runs no file that was written before it."""
+    return base_name(words[0].text or "") in DATA | {"chmod", "cp", "git", "ln", "mv"}
 
 
 def is_activation(words: Sequence[Word]) -> bool:
@@ -284,6 +289,8 @@ def _of_operands(words: Sequence[Word], name: str) -> Iterator[Inner]:
 
 def _of_git(words: Sequence[Word], name: str) -> Iterator[Inner]:
     yield from _of_operands(words, name)
+    if not takes_data(words):
+        yield from _of_unknown(words, name)
     yield from inner_of_git(words)
 
 
