@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tools.policy.shell.command_match import Match, match_command
 from tools.policy.shell.inner import QUOTES
+from tools.policy.shell.operands import RISKY
 from tools.policy.shell.reading.pieces import LONGEST
 from tools.policy.shell.shell_command import Found, ShellCommand
 from tools.policy.shell.words import CommandPattern, LinePattern, Word, base_name
@@ -38,7 +39,10 @@ MADE_AGAIN = frozenset(
 MOVING = frozenset({"cd", "pushd", "popd"})
 FINDING = frozenset({"find", "gfind", "fd", "fdfind", "xargs", "parallel"})
 PRINTING = frozenset({"cat", "echo", "printf"})
-HIDDEN = re.compile(r"(?<![\w.-])rm\b[^;|&\n]*[\s,]-(-recursive|[A-Za-z]*[rR])")
+HIDDEN = re.compile(
+    r"(?<![\w.-])(rm\b[^;|&\n]*[\s,]-(-recursive|[A-Za-z]*[rR])"
+    r"|git\b[^;|&\n]*\b(clean\b[^;|&\n]*\s-\w*f|reset\b[^;|&\n]*--hard))"
+)
 UNTOLD = "It deletes what cannot be told from the line."
 RECURSIVE = re.compile(r"--recursive|-[A-Za-z]*[rR][A-Za-z]*")
 
@@ -132,6 +136,7 @@ class Deletions:
         texts = [each for each in command.found[part] if each.pieces]
         if command.unseen[part]:
             texts += [each for other in command.found for each in other if _name(each) in PRINTING]
+            texts += [each for each in command.found[part] if _name(each) in RISKY]
         words = (word.text or "" for each in texts for word in (*each.words, Word("\n")))
         text = command.bare if len(command.line) > LONGEST else QUOTES.sub("", " ".join(words))
         return UNTOLD if HIDDEN.search(text) else ""

@@ -54,13 +54,12 @@ def harmless_variables(assigned: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def may_hide(line: PlainLine) -> bool:
-    """Whether commands may stand in what is not looked at as one: in texts and variables."""
-    assigned = [each for run in line.runs for each in run.assigned]
+    """Whether commands may stand in what is not looked at as one: in texts, and files it writes."""
     for at, run in enumerate(line.runs):
         writes = any(opened.writes for opened in run.opened) or run.words[0].text in WRITING
         if writes and any(not runs_nothing(later.words) for later in line.runs[at + 1 :]):
-            return True  # what it writes may be what it runs
-    return bool(line.texts) or len(harmless_variables(assigned)) < len(assigned)
+            return True
+    return bool(line.texts)
 
 
 def is_harmless(run: Run, is_beneath: Callable[[Run, str], bool]) -> bool:
