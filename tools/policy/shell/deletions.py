@@ -39,10 +39,8 @@ MADE_AGAIN = frozenset(
 MOVING = frozenset({"cd", "pushd", "popd"})
 FINDING = frozenset({"find", "gfind", "fd", "fdfind", "xargs", "parallel"})
 PRINTING = frozenset({"cat", "echo", "printf"})
-HIDDEN = re.compile(
-    r"(?<![\w.-])(rm\b[^;|&\n]*[\s,]-(-recursive|[A-Za-z]*[rR])"
-    r"|git\b[^;|&\n]*\b(clean\b[^;|&\n]*\s-\w*f|reset\b[^;|&\n]*--hard))"
-)
+COMMAND_END, BETWEEN = re.compile(r"[;|&\n]"), re.compile(r"[\s,()\[\]{}!=:]+")
+FORCE = re.compile(r"-\w*f\w*|--force")
 UNTOLD = "It deletes what cannot be told from the line."
 RECURSIVE = re.compile(r"--recursive|-[A-Za-z]*[rR][A-Za-z]*")
 
@@ -139,7 +137,7 @@ class Deletions:
             texts += [each for each in command.found[part] if _name(each) in RISKY]
         words = (word.text or "" for each in texts for word in (*each.words, Word("\n")))
         text = command.bare if len(command.line) > LONGEST else QUOTES.sub("", " ".join(words))
-        return UNTOLD if HIDDEN.search(text) else ""
+        return UNTOLD if any(map(_deletes_much, COMMAND_END.split(text))) else ""
 
     def _say_removed(self, removed: Sequence[Removed]) -> str:
         files, is_more = 0, False
@@ -159,6 +157,16 @@ class Deletions:
             return ""
         where = _shown(", ".join(str(each.word.text) for each in removed))
         return f"It deletes {'more than ' * is_more}{files} files ({where})."
+
+
+def _deletes_much(text: str) -> bool:
+    """Whether a text, if it is a command, deletes directories or what git does not keep."""
+    words = {base_name(word) for word in BETWEEN.split(text)}
+    if {"git", "clean"} <= words and any(map(FORCE.fullmatch, words)):
+        return True
+    return {"git", "reset", "--hard"} <= words or (
+        "rm" in words and any(map(RECURSIVE.fullmatch, words))
+    )
 
 
 def _removed(found: Sequence[Found], *, finds: bool) -> Iterator[Removed]:

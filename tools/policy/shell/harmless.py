@@ -56,8 +56,11 @@ def harmless_variables(assigned: Iterable[tuple[str, str]]) -> list[str]:
 def may_hide(line: PlainLine) -> bool:
     """Whether commands may stand in what is not looked at as one: in texts, and files it writes."""
     for at, run in enumerate(line.runs):
-        writes = any(opened.writes for opened in run.opened) or run.words[0].text in WRITING
-        if writes and any(not runs_nothing(later.words) for later in line.runs[at + 1 :]):
+        paths = [opened.path or "" for opened in run.opened if opened.writes]
+        if run.words[0].text in WRITING:
+            paths += [word.text or "" for word in run.words[1:]]
+        is_git = any(".git" in path for path in paths)
+        if paths and not all(runs_nothing(later.words, is_git) for later in line.runs[at + 1 :]):
             return True
     return bool(line.texts)
 

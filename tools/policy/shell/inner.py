@@ -18,7 +18,7 @@ ESCAPES = re.compile(r"\\[abfnrtv]")
 BETWEEN = re.compile(r"""[\s;|&<>(){}'"`$\\=:,!@%^~#]+""")
 """What may stand between the words in a text that a program runs."""
 
-EXPANDED = re.compile(r"""`|\$[({\w'"@*]|\w\{[^{}\s]*,[^{}\s]*\}|\{[^{}\s]*,[^{}\s]*\}\w""")
+EXPANDED = re.compile(r"""`|\$[({\w'"@*]|\w\{[^{}\s,]*,[^{}\s]*\}|\{[^{}\s,]*,[^{}\s]*\}\w""")
 """What a shell would expand in a text."""
 
 STDIN = re.compile(r"(.*/)?(stdin|stdout|stderr|tty|fd/\d+|pts/\d+)", re.DOTALL)

@@ -24,7 +24,6 @@ CODE = re.compile(
 CODE_OF = {
     **dict.fromkeys(("python", "pypy", "ipython"), re.compile(r"-[bBdEIOqsSuvPx]*i.*")),
     "perl": re.compile(r"-\w*d.*|-\w*[mM](?![\w:]+(=[\w:,]+)?$).*", re.DOTALL),
-    "swipl": re.compile(r"-[gt].*"),
 }
 """Options behind which one of them does too."""
 
@@ -36,7 +35,8 @@ CODE_MODULES = re.compile(
 
 NO_VALUE = re.compile(
     r"-[bBdEOqsSuvPwTtnlaU]+|--(watch|test|check|hot|smol|bun|quiet|verbose|interactive"
-    r"|(no|allow|enable|preserve|pending|abort|use|inspect|trace|unstable|experimental(?!-(loader|default|config)))(-[a-z-]+)?)(=.*)?"
+    r"|(no|allow|enable|preserve|pending|abort|use|inspect|trace|unstable"
+    r"|experimental(?!-(loader|default|config)))(-[a-z-]+)?)(=.*)?"
 )
 """Options behind which the next word is the file that an interpreter runs."""
 
@@ -56,12 +56,7 @@ ATTACHING = frozenset({"zsh", "ksh", "mksh"})
 
 
 def inner_of_shell(words: Sequence[Word], name: str) -> Iterator[Inner]:
-    """Yields the script of `-c`; without one, a shell runs a file or its standard input.
-
-    Args:
-        words: The command.
-        name: Its base name.
-    """
+    """Yields the script of `-c`; without one, a shell runs a file or its standard input."""
     at, letters, script = _options(words, name)
     given, rest = words[1:at], words[at:]
     texts = [word.text or "" for word in given]
@@ -106,12 +101,7 @@ def _options(words: Sequence[Word], name: str) -> tuple[int, str, str]:
 
 
 def inner_of_interpreter(words: Sequence[Word], name: str) -> Iterator[Inner]:
-    """Yields where a program is given as text, or read from the standard input.
-
-    Args:
-        words: The command.
-        name: Its base name.
-    """
+    """Yields where a program is given as text, or read from the standard input."""
     more = CODE_OF.get(name.rstrip("0123456789."))
     is_python = name.startswith(("py", "ipy"))
     may_be_value = False

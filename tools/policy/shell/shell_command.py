@@ -44,7 +44,7 @@ MOST_CHARACTERS = 4 * LONGEST
 MOST_SIGNS = 200
 """Signs `<` or `|` in one line, of which the parser takes the square in time."""
 
-GLOB = re.compile(r"\w.*[*?\[]|[*?\[].*\w|\?")
+GLOB = re.compile(r"[*?\[]")
 CODE_VARIABLE = re.compile(r"(PERL5OPT|PERL5DB|RUBYOPT)=|.*data:", re.DOTALL | re.IGNORECASE)
 CONTINUATION = re.compile(r"\\\r?\n")
 
@@ -172,7 +172,7 @@ def _names(look: _Look) -> frozenset[str] | None:
 
 def _globs(pieces: Iterable[str]) -> list[str]:
     """Those that a shell may replace by the name of a program."""
-    return [piece for piece in pieces if GLOB.search(piece)]
+    return [piece for piece in pieces if GLOB.search(piece) and piece.strip("*[]")]
 
 
 class _Look:

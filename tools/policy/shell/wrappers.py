@@ -44,7 +44,8 @@ INVISIBLE = frozenset(_INVISIBLE.split())
 ACTIVATE = re.compile(r"(.*/)?bin/activate", re.DOTALL)
 """Scripts that say of themselves to set variables alone."""
 
-RUNS_SHELL = re.compile(r"(^|[;&|(]\s*)(\S*/)?(ba|da|z|k|mk|a)?sh\s|[;&|(]\s*\S*sh$|\beval\s")
+SCRIPTED = frozenset({"env", "eval", "flock", "watch"})
+RUNS_SHELL = re.compile(r"(^|[;&|(]\s*)([\w./-]*/)?(ba|da|z|k|mk|a)?sh\s|[;&|(]\s*\S*sh$|\beval\s")
 """Texts in which a shell is run."""
 
 PLACEHOLDER = re.compile(
@@ -99,15 +100,18 @@ def _of_unknown(words: Sequence[Word], name: str) -> Iterator[Inner]:
 
 
 def _nested(words: Sequence[Word], at: int) -> Iterator[Inner]:
-    """What a word, if it begins a command, runs with those behind it."""
+    """The scripts that a word, if it begins a command, runs; its words are looked at anyway."""
     name = base_name(words[0].text or "")
-    if name in WRAPPERS or name in SHELLS or INTERPRETERS.fullmatch(name):
-        yield from (replace(inner, at=at, is_certain=False) for inner in inner_commands(words))
+    if name in SCRIPTED or name in SHELLS or INTERPRETERS.fullmatch(name):
+        for inner in inner_commands(words):
+            if not inner.words:
+                yield replace(inner, at=at, is_certain=False)
 
 
-def runs_nothing(words: Sequence[Word]) -> bool:
-    """Returns whether a command runs no file that was written before it."""
-    return base_name(words[0].text or "") in DATA | {"chmod", "cp", "git", "ln", "mv"}
+def runs_nothing(words: Sequence[Word], is_git: bool) -> bool:
+    """Returns whether a command runs no file that was written before it, perhaps for git."""
+    name = base_name(words[0].text or "")
+    return name in DATA or name in {"chmod", "cp", "ln", "mv"} or (name == "git" and not is_git)
 
 
 def is_activation(words: Sequence[Word]) -> bool:
@@ -226,7 +230,8 @@ def _behind(words: Sequence[Word], name: str, wrapper: Wrapper, start: int) -> I
             at += 1
         elif skipped or text == "-":
             skipped -= text != "-"
-            yield from _nested(words[at:], at)  # the skipped word may be missing
+            if base_name(text) in SHELLS:  # the skipped word may be missing
+                yield from _nested(words[at:], at)
             at += 1
         else:
             break
