@@ -135,7 +135,7 @@ WRAPPERS = [
     *("", "env ", "env -u A -i PATH=/usr/bin:/bin ", "env A=1 ", "nice -n 1 ", "nohup "),
     *("timeout -k 1 9 ", "timeout --preserve-status 9 ", "stdbuf -oL ", "setsid -w ", "command "),
     *("exec ", "exec -a x ", "time -p ", "! ", "x86_64 ", "setarch -R ", "/usr/bin/env "),
-    *("flock . ", "ionice -c 3 ", "eval ", "choom -n 0 -- ", "cmake -E env ", "prlimit -n99 "),
+    *("flock -n . ", "ionice -c 3 ", "eval ", "choom -n 0 -- ", "cmake -E env ", "prlimit -n99 "),
     *("find . -maxdepth 0 -exec ", "echo x | xargs -I% ", "ssh-agent ", "fakeroot -- ", "unshare "),
 ]
 NAMES = [
