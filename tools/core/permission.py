@@ -304,7 +304,7 @@ class Permissions:
             grant=grant if secrets.text(grant) == grant else "",
             offers=tuple(each for each in offers if tuple(map(secrets.text, each)) == each),
             advice=self._advice(spec, decision),
-            is_read_whole=bool(call.shown),
+            is_read_whole=bool(call.shown) or Effect.EXECUTE in spec.effects,
         )
 
 

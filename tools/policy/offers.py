@@ -13,9 +13,10 @@ from tools.policy.forms import may_be_granted_whole, narrowest_rule, runs_anythi
 from tools.policy.paths import path_rule
 from tools.policy.policy import Policy
 from tools.policy.rules import Rule
+from tools.policy.shell.interpreters import INTERPRETERS
 from tools.policy.shell.shell_command import ShellCommand
 from tools.policy.shell.words import Word, base_name, line_rule
-from tools.policy.shell.wrappers import INTERPRETERS, inner_commands
+from tools.policy.shell.wrappers import inner_commands
 from tools.policy.verdict import Containment, Decision, Verdict
 
 MOST_RULES = 4

@@ -231,16 +231,20 @@ class Policy:
         is_ruled = self.rules[Verdict.DENY] or self.rules[Verdict.ASK]
         if otherwise.verdict is Verdict.ALLOW and not (is_ruled or asks_to_delete):
             return otherwise
-        command, cwd = ShellCommand.parse(call.subject or ""), str(call.argument("cwd") or ".")
+        variables = tuple((call.argument("env") or {}).items())
+        command, cwd = (
+            ShellCommand.parse(call.subject or "", variables),
+            call.argument("cwd") or ".",
+        )
         rules = LineRules(
             deny=fit.deny.commands,
             ask=fit.ask.commands,
             allow=fit.allow.commands if hit is None else NO_COMMAND_RULES,
             grants=granted.commands,
             otherwise=otherwise,
-            deletions=Deletions.of(command, cwd, self._look) if asks_to_delete else None,
-            files=LineFiles(cwd, self._roots, self._find, self.judge),
-            variables=tuple((call.argument("env") or {}).items()),
+            deletions=Deletions.of(command, str(cwd), self._look) if asks_to_delete else None,
+            files=LineFiles(str(cwd), self._roots, self._find, self.judge),
+            variables=variables,
             is_free=hit is None,
             is_confined=containment is not Containment.NONE,
         )

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tools.policy.shell.command_match import Match, match_command
+from tools.policy.shell.inner import QUOTES
+from tools.policy.shell.operands import RISKY
+from tools.policy.shell.reading.pieces import LONGEST
 from tools.policy.shell.shell_command import Found, ShellCommand
 from tools.policy.shell.words import CommandPattern, LinePattern, Word, base_name
 
@@ -35,6 +38,10 @@ MADE_AGAIN = frozenset(
 
 MOVING = frozenset({"cd", "pushd", "popd"})
 FINDING = frozenset({"find", "gfind", "fd", "fdfind", "xargs", "parallel"})
+PRINTING = frozenset({"cat", "echo", "printf"})
+COMMAND_END, BETWEEN = re.compile(r"[;|&\n]"), re.compile(r"[\s,()\[\]{}!=:]+")
+FORCE = re.compile(r"-\w*f\w*|--force")
+UNTOLD = "It deletes what cannot be told from the line."
 RECURSIVE = re.compile(r"--recursive|-[A-Za-z]*[rR][A-Za-z]*")
 
 
@@ -122,12 +129,22 @@ class Deletions:
         removed = dict.fromkeys(_removed(found, finds=bool(finding)))
         return self._say_removed([*removed])
 
+    def hidden(self, command: ShellCommand, part: int) -> str:
+        """What a part of the line may delete in a text that is run, in a sentence."""
+        texts = [each for each in command.found[part] if each.pieces]
+        if command.unseen[part]:
+            texts += [each for other in command.found for each in other if _name(each) in PRINTING]
+            texts += [each for each in command.found[part] if _name(each) in RISKY]
+        words = (word.text or "" for each in texts for word in (*each.words, Word("\n")))
+        text = command.bare if len(command.line) > LONGEST else QUOTES.sub("", " ".join(words))
+        return UNTOLD if any(map(_deletes_much, COMMAND_END.split(text))) else ""
+
     def _say_removed(self, removed: Sequence[Removed]) -> str:
         files, is_more = 0, False
         for each in removed:
             text = each.word.text
             if text is None or self.look is None or (self.moves and not text.startswith("/")):
-                return "It deletes what cannot be told from the line."
+                return UNTOLD
             there = self.look(
                 posixpath.join(self.cwd, text),
                 is_glob=each.word.is_glob,
@@ -140,6 +157,16 @@ class Deletions:
             return ""
         where = _shown(", ".join(str(each.word.text) for each in removed))
         return f"It deletes {'more than ' * is_more}{files} files ({where})."
+
+
+def _deletes_much(text: str) -> bool:
+    """Whether a text, if it is a command, deletes directories or what git does not keep."""
+    words = {base_name(word) for word in BETWEEN.split(text)}
+    if {"git", "clean"} <= words and any(map(FORCE.fullmatch, words)):
+        return True
+    return {"git", "reset", "--hard"} <= words or (
+        "rm" in words and any(map(RECURSIVE.fullmatch, words))
+    )
 
 
 def _removed(found: Sequence[Found], *, finds: bool) -> Iterator[Removed]:

@@ -13,11 +13,11 @@ from itertools import pairwise
 from tools.policy.shell.inner import Inner
 from tools.policy.shell.words import Word
 
-__all__ = ["inner_of_git"]
+__all__ = ["inner_of_git", "takes_data"]
 
 _SCRIPTS = {
     "rebase": re.compile(r"-[A-Za-z]*x|--exe?c?"),
-    "difftool": re.compile(r"-x|--extc(m(d?))?"),
+    "difftool": re.compile(r"-[A-Za-z]*x|--extc(m(d?))?"),
 }
 """Options whose value is a script, by the subcommand."""
 
@@ -27,6 +27,7 @@ _PROGRAMS = {
     "clone": re.compile(r"-\w*[cu].*|--c.*|--te.*", re.DOTALL),
     "grep": re.compile(r"-[A-Za-z]*O.*|--op.*", re.DOTALL),
     "init": re.compile(r"--t.*", re.DOTALL),
+    **dict.fromkeys(("archive", "fetch-pack", "push", "send-pack"), re.compile(r"--(exe|rec).*")),
 }
 """Options that name a program, or settings that do, by the subcommand."""
 
@@ -43,6 +44,33 @@ _KNOWN_STRATEGIES = frozenset({"octopus", "ort", "ours", "recursive", "resolve",
 _RUNNING = frozenset({"filter-branch", "hook", "mergetool", "instaweb", "send-email", "daemon"})
 """Subcommands that run others in ways that are not looked into."""
 
+_NAMES = """
+    add am apply archive bisect blame branch bundle cat-file check-ignore checkout cherry
+    cherry-pick clean clone commit describe diff difftool fetch for-each-ref format-patch fsck gc
+    grep help init log ls-files ls-remote ls-tree merge merge-base mv name-rev notes pull push
+    range-diff rebase reflog remote reset restore rev-list rev-parse revert rm shortlog show
+    show-ref stage stash status submodule switch tag update-index version worktree
+"""
+_DATA = frozenset(_NAMES.split())
+"""Subcommands whose arguments are data, except for the options above."""
+
+_VALUED = frozenset({"-C", "-c", "--git-dir", "--namespace", "--super-prefix", "--work-tree"})
+_PLUMBING = {"http-push": "push", "send-pack": "push", "fetch-pack": "fetch"}
+"""Subcommands that do what another does."""
+
+
+def takes_data(words: Sequence[Word]) -> bool:
+    """Returns whether the arguments of git's subcommand are data, as far as is known."""
+    return _subcommand(words).text in _DATA
+
+
+def _subcommand(words: Sequence[Word]) -> Word:
+    texts = [word.text or "" for word in words]
+    for at, text in enumerate(texts[1:], start=1):
+        if not text.startswith("-") and texts[at - 1] not in _VALUED:
+            return words[at]
+    return Word("help")  # git alone
+
 
 def inner_of_git(words: Sequence[Word]) -> Iterator[Inner]:
     """Yields what git runs; a word that may be the value of an option counts as a subcommand too.
@@ -50,6 +78,7 @@ def inner_of_git(words: Sequence[Word]) -> Iterator[Inner]:
     Args:
         words: The command.
     """
+    yield from _other_names(words)
     for at, word in enumerate(words[1:], start=1):
         rest = words[at + 1 :]
         if strategy := _STRATEGIES.get(word.text or ""):
@@ -67,6 +96,17 @@ def inner_of_git(words: Sequence[Word]) -> Iterator[Inner]:
                 yield from _option_programs(_PROGRAMS[text], rest, at + 1, text)
             case text if text in _RUNNING:
                 yield Inner(at, unseen=f"what git {text} runs cannot be determined")
+
+
+def _other_names(words: Sequence[Word]) -> Iterator[Inner]:
+    """The subcommand under another name, and addresses that name a program."""
+    command = _subcommand(words)
+    if name := _PLUMBING.get(command.text or ""):
+        same = (Word(name) if word is command else word for word in words)
+        yield Inner(0, words=tuple(same), is_certain=False)
+    for at, word in enumerate(words):
+        if (word.text or "").startswith(("ext::", "fd::")):
+            yield Inner(at, unseen=f"git runs what {word.text!r} names")
 
 
 def _script(words: Sequence[Word], at: int) -> Iterator[Inner]:

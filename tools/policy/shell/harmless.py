@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from tools.policy.shell.plain_line import PlainLine, Run
-from tools.policy.shell.wrappers import inner_commands
+from tools.policy.shell.wrappers import inner_commands, runs_nothing
 
 __all__ = ["harmless_variables", "is_harmless", "may_hide"]
 
@@ -31,6 +31,7 @@ NUMBER = re.compile(r"\d{0,3}", re.ASCII)
 PART = re.compile(r"(-\d+|-[nc] ?[+-]?\d+)?", re.ASCII)
 COUNTS = re.compile(r"(-[lwcm]+)?")
 SET_OPTION = re.compile(r"[-+][eux]+|-[eux]*o|pipefail")
+WRITING = frozenset({"dd", "tee"})
 BELOW = re.compile(r"(?!.*(?:^|/)\.\.(?:/|$))[^/].*", re.DOTALL)
 """Paths that lead down, wherever they begin."""
 
@@ -53,9 +54,15 @@ def harmless_variables(assigned: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def may_hide(line: PlainLine) -> bool:
-    """Whether commands may stand in what is not looked at as one: in texts and variables."""
-    assigned = [each for run in line.runs for each in run.assigned]
-    return bool(line.texts) or len(harmless_variables(assigned)) < len(assigned)
+    """Whether commands may stand in what is not looked at as one: in texts, and files it writes."""
+    for at, run in enumerate(line.runs):
+        paths = [opened.path or "" for opened in run.opened if opened.writes]
+        if run.words[0].text in WRITING:
+            paths += [word.text or "" for word in run.words[1:]]
+        is_git = any(".git" in path for path in paths)
+        if paths and not all(runs_nothing(later.words, is_git) for later in line.runs[at + 1 :]):
+            return True
+    return bool(line.texts)
 
 
 def is_harmless(run: Run, is_beneath: Callable[[Run, str], bool]) -> bool:

@@ -11,6 +11,7 @@ from tools.policy.shell.command_match import Match, match_command
 from tools.policy.shell.deletions import Deletions
 from tools.policy.shell.harmless import harmless_variables, is_harmless
 from tools.policy.shell.plain_line import Opened, PlainLine, Run
+from tools.policy.shell.reading.pieces import LONGEST
 from tools.policy.shell.shell_command import Found, ShellCommand
 from tools.policy.shell.words import CommandPattern, Word, base_name
 from tools.policy.shell.wrappers import inner_commands
@@ -63,6 +64,13 @@ class LineRules:
 
     def judge(self, command: ShellCommand) -> Decision:
         """What the rules say of a line."""
+        if len(command.line) > LONGEST and self.deny:
+            reason = (
+                f"A rule denies commands, and it has {len(command.line)} characters: more than"
+                f" {LONGEST} are not searched for them. Write a script to a file, and run that."
+            )
+            rule = (self.deny.single.rules or self.deny.several)[0][0]
+            return Decision(Verdict.DENY, rule.rule.text, SETTINGS, reason)
         uncovered: tuple[tuple[Word, ...], ...] = ()
         if command.plain is None:
             each = [self._judge_unplain(command)]
@@ -154,7 +162,11 @@ class LineRules:
 
     def _uncovered(self, command: ShellCommand, part: int) -> Decision:
         """What holds for a part that no rule fits."""
-        deletes = self.deletions.say(command.found[part]) if self.deletions else ""
+        deletes = ""
+        if self.deletions:
+            deletes = self.deletions.say(command.found[part]) or self.deletions.hidden(
+                command, part
+            )
         if not deletes or self.otherwise.verdict is Verdict.DENY:
             return self.otherwise
         return Decision(Verdict.ASK, DELETION, self.otherwise.source, deletes)
@@ -273,10 +285,14 @@ def _permits_inner(words: Sequence[Word], script: str | None, rules: CommandRule
 
 
 def _alike(wanted: CommandPattern, found: Found) -> Match:
+    if found.pieces and wanted.name and found.may_run(wanted.name, wanted.needed):
+        least = Match.MAYBE
+    else:
+        least = Match.NO
     if found.texts is not None and not wanted.needed <= found.texts:
-        return Match.NO
+        return least
     match = match_command(wanted, found.words)
-    return min(match, Match.YES if found.is_certain else Match.MAYBE)
+    return max(least, min(match, Match.YES if found.is_certain else Match.MAYBE))
 
 
 def _surest(wanted: CommandPattern, everything: Sequence[Found]) -> Match:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tools.policy.shell.interpreters import CODE, INTERPRETERS, SHELLS
 from tools.policy.shell.operands import RUNNING_WORDS
 from tools.policy.shell.words import CommandPattern, LinePattern
 from tools.policy.shell.wrapper_options import RUNNERS
-from tools.policy.shell.wrappers import CODE, INTERPRETERS, INVISIBLE, SHELLS
+from tools.policy.shell.wrappers import INVISIBLE
 
 __all__ = ["open_ended"]
 

@@ -6,9 +6,23 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from tools.policy.shell.inner import names_stdin
 from tools.policy.shell.words import Word
 
-__all__ = ["RISKY", "risks"]
+__all__ = ["DATA", "READ_WHOLE", "RISKY", "risks", "with_unseen_options"]
+
+READ_WHOLE = frozenset({"cat", "head", "tail"})
+_NAMES = """
+    . : [ alias awk base64 basename break builtin cd cksum cmp column comm continue cut date df
+    diff dir dirname dirs du echo egrep eval exit export expand expr false fd fdfind fgrep file
+    find fmt fold gawk getopts gfind grep groups gsed hash help hostname id jobs join jq kill
+    killall ls mawk md5sum mkdir mktemp nawk nl od paste pgrep pkill popd printenv printf ps pushd
+    pwd read readlink realpath return rev rg rm rmdir sed seq set sha1sum sha256sum sha512sum shift
+    sleep sort source split stat strings tac tar tee test touch tr trap tree true type ulimit umask
+    unalias uname uniq unlink unset w wc whereis which who whoami xxd yes zcat zgrep
+"""
+DATA = READ_WHOLE.union(_NAMES.split())
+"""Commands whose arguments are data, except for those that are looked for."""
 
 VARIABLE = re.compile(r"[A-Za-z_]\w*(\[.*)?", re.DOTALL)
 SUBSCRIPT = re.compile(r".*\[.*(\$[({]|`).*|-[vR] .*\[.*", re.DOTALL)
@@ -46,8 +60,8 @@ RUNNING_OPTIONS = {
 RUNNING_WORDS = {
     "go": re.compile(r"--?(toolexec|exec|vettool|overlay|ldflags|gcflags)(=.*)?", re.DOTALL),
     **dict.fromkeys(("make", "gmake"), re.compile(r"\w+[:?+!]*=.*[\s$`].*", re.DOTALL)),
-    "npm": re.compile(r"exec|x|init|create"),
-    **dict.fromkeys(("pnpm", "yarn"), re.compile(r"exec|dlx|create")),
+    "npm": re.compile(r"exec|x|init|create|explore"),
+    **dict.fromkeys(("pnpm", "yarn"), re.compile(r"exec|dlx|create|node")),
     "nix": re.compile(r"run|shell|develop"),
     "mise": re.compile(r"exec|x"),
     "uv": re.compile(r"tool"),
@@ -66,6 +80,7 @@ RUNNING_LETTERS = {
 
 
 TESTS = frozenset({"test", "["})
+MAKES = frozenset({"make", "gmake"})
 RISKY = frozenset({*TESTS, *SETTING, *RUNNING_OPTIONS, *RUNNING_WORDS, *RUNNING_LETTERS})
 """The base names of all of these commands."""
 
@@ -81,7 +96,10 @@ def risks(words: Sequence[Word], name: str) -> Iterator[tuple[int, str]]:
     options, letters = RUNNING_OPTIONS.get(name, ()), RUNNING_LETTERS.get(name)
     for at, (word, following) in enumerate(pairwise([*words[1:], Word("")]), start=1):
         text = word.text
-        short = f"{'-' * (name == 'tar' and at == 1)}{text} {following.text}"
+        is_bare = name == "tar" and at == 1 and not (text or "").startswith("-")
+        short = f"{'-' * is_bare}{text} {following.text}"
+        if name in MAKES and text is not None and names_stdin(text):
+            yield at, f"{name} runs what it reads"
         if text is None:
             yield at, f"the words of {name} cannot be determined"
         elif name in TESTS and SUBSCRIPT.fullmatch(f"{text} {following.text or '['}"):
@@ -100,3 +118,41 @@ def _names_program(text: str, options: Sequence[str]) -> bool:
     """Whether a word is one of the options, also with its value or abbreviated."""
     given = text.partition("=")[0]
     return len(given) > len("--") and any(option.startswith(given) for option in options)
+
+
+# A file can be called `-x` or `--exec=…`, so a glob may become an option.
+_BEGINS_OPTION = re.compile(r"[*?\[-]")
+_ENDING_OPTIONS = "--"
+_BY_OPTIONS = frozenset(
+    {"bisect", "cherry-pick", "clone", "difftool", "fetch", "grep", "init", "pull", "push"}
+    | {"rebase", "revert", "submodule"}
+)
+"""Subcommands of git that run what some of their options name."""
+
+
+def with_unseen_options(words: Sequence[Word], name: str) -> Sequence[Word]:
+    """Returns the words, those unseen that the shell may replace by something that is obeyed.
+
+    Args:
+        words: The command.
+        name: Its base name.
+    """
+    if not any(word.is_glob for word in words):
+        return words
+    texts = [word.text or "" for word in words]
+    if name == "git" and _BY_OPTIONS.isdisjoint(texts):
+        return words
+    return tuple(
+        Word(None) if at and word.is_glob and _is_obeyed(texts, at, name) else word
+        for at, word in enumerate(words)
+    )
+
+
+def _is_obeyed(texts: Sequence[str], at: int, name: str) -> bool:
+    if name == "printf":  # its format alone
+        return at == 1 or texts[at - 1] == _ENDING_OPTIONS
+    if name in {"test", "["}:
+        return texts[at - 1] in {"-v", "-R"}
+    if name == "tar" and at == 1:  # which needs no dash
+        return True
+    return _BEGINS_OPTION.match(texts[at]) is not None and _ENDING_OPTIONS not in texts[:at]

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 
-from tools.policy.shell.harmless import may_hide
+from tools.policy.shell.harmless import harmless_variables, may_hide
+from tools.policy.shell.inner import ESCAPES, QUOTES, is_expanded, names_stdin, pieces_of
+from tools.policy.shell.interpreters import SHELLS
 from tools.policy.shell.plain_line import PlainLine
 from tools.policy.shell.reading.pieces import LONGEST, check_characters
 from tools.policy.shell.reading.reader import read_script
@@ -22,7 +25,7 @@ from tools.policy.shell.reading.script import NotPlainError
 from tools.policy.shell.reading.tree import commands_in, parsed, scripts_in
 from tools.policy.shell.reading.tree_script import script_of
 from tools.policy.shell.words import Word, base_name
-from tools.policy.shell.wrappers import SHELLS, inner_commands
+from tools.policy.shell.wrappers import inner_commands, is_opaque
 
 __all__ = ["Found", "ShellCommand"]
 
@@ -41,8 +44,9 @@ MOST_CHARACTERS = 4 * LONGEST
 MOST_SIGNS = 200
 """Signs `<` or `|` in one line, of which the parser takes the square in time."""
 
+GLOB = re.compile(r"[*?\[]")
+CODE_VARIABLE = re.compile(r"(PERL5OPT|PERL5DB|RUBYOPT)=|.*data:", re.DOTALL | re.IGNORECASE)
 CONTINUATION = re.compile(r"\\\r?\n")
-QUOTES = re.compile(r"""\\\n|['"\\]|\$(?=['"])""")
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,22 @@ class Found:
         seen = [word.text for word in self.words if word.text is not None and not word.is_glob]
         return frozenset(seen) if len(seen) == len(self.words) else None
 
+    @cached_property
+    def pieces(self) -> frozenset[str]:
+        """All that may begin a command in the arguments of a program that is not known."""
+        if not is_opaque(self.words):
+            return frozenset()
+        first = int(base_name(self.words[0].text or "") != "git")  # whose subcommands may be others
+        texts = [word.text for word in self.words[first:] if word.text is not None]
+        return frozenset(base_name(piece) for text in texts for piece in pieces_of(text)) - {""}
+
+    def may_run(self, name: str, needed: frozenset[str]) -> bool:
+        """Returns whether a command with a name and some words may be among its arguments."""
+        if name in self.pieces or any(fnmatchcase(name, each) for each in _globs(self.pieces)):
+            bare = QUOTES.sub("", " ".join(word.text or "" for word in self.words))
+            return all(word in bare for word in needed)
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
@@ -77,7 +97,7 @@ class ShellCommand:
         unseen: What cannot be seen of each of these; empty where all is.
         names: The base names of all commands in each of these; None where not all can be seen, or
             others may stand in texts and variables.
-        bare: The line without its quotes.
+        bare: The line without its quotes, and without what stands for a blank.
     """
 
     line: str
@@ -89,9 +109,14 @@ class ShellCommand:
     bare: str
 
     @classmethod
-    def parse(cls, line: str) -> ShellCommand:
-        """Reads a line; whatever it is, there is an answer."""
-        return _parse(line)
+    def parse(cls, line: str, variables: tuple[tuple[str, str], ...] = ()) -> ShellCommand:
+        """Reads a line; whatever it is, there is an answer.
+
+        Args:
+            line: The line.
+            variables: Those that are given with it, each as name and value.
+        """
+        return _parse(line, variables)
 
     def mentions(self, name: str) -> bool:
         """Whether a name stands anywhere in the line, in whatever quotes."""
@@ -100,17 +125,20 @@ class ShellCommand:
 
 
 @lru_cache(maxsize=128)
-def _parse(line: str) -> ShellCommand:
+def _parse(line: str, variables: tuple[tuple[str, str], ...]) -> ShellCommand:
     plain, reason = _plain(line)
-    bare = QUOTES.sub("", line).casefold()
+    bare = f"{QUOTES.sub('', line)}\n{ESCAPES.sub(' ', line)}".casefold()
     if plain is None:
         look = _Look()
         look.into_line(line, 0)
+        look.into_variables(variables)
         return ShellCommand(line, None, reason, (tuple(look.found),), (look.unseen,), (None,), bare)
     looks = []
     for words in plain.commands:
         looks.append(_Look())
         looks[-1].into_command(words, 0)
+    for look, run in zip(looks, plain.runs, strict=True):
+        look.into_variables((*variables, *run.assigned))
     if any(look.runs_shell for look in looks):
         for text in plain.texts:
             looks[-1].into_line(text, 1)
@@ -137,7 +165,14 @@ def _names(look: _Look) -> frozenset[str] | None:
     firsts = [found.words[0] for found in look.found]
     if look.unseen or any(first.text is None or first.is_glob for first in firsts):
         return None
-    return frozenset(base_name(first.text or "") for first in firsts)
+    names = frozenset(base_name(first.text or "") for first in firsts)
+    names = names.union(*(found.pieces for found in look.found))
+    return None if _globs(names) else names
+
+
+def _globs(pieces: Iterable[str]) -> list[str]:
+    """Those that a shell may replace by the name of a program."""
+    return [piece for piece in pieces if GLOB.search(piece) and piece.strip("*[]")]
 
 
 class _Look:
@@ -196,6 +231,18 @@ class _Look:
                 self.into_command(inner.words, depth + 1)
             else:
                 self._note(Found(inner.words, is_certain=False), depth)
+
+    def into_variables(self, assigned: Iterable[tuple[str, str]]) -> None:
+        """Looks at variables that are set for a command, which may run what they say."""
+        for name, value in assigned:
+            if not harmless_variables([(name, value)]):
+                if (
+                    CODE_VARIABLE.match(f"{name}={value}")
+                    or is_expanded(value)
+                    or names_stdin(value)
+                ):
+                    self._miss(f"{name} may run what is in {value!r}")
+                self._note(Found((Word(f"{name}="), Word(value)), is_certain=False), 0)
 
     def _into_form(self, line: str, depth: int) -> None:
         try:

@@ -85,7 +85,14 @@ WRAPPERS: Mapping[str, Wrapper] = {
     ),
     "numactl": _wrapper("iIlmNpPC", flags=""),
     "setarch": _wrapper(skipped=1),
-    "linux64": _wrapper(),
+    **dict.fromkeys(
+        ("i386", "i486", "i586", "i686", "linux32", "linux64", "uname26", "x86_64"), _wrapper()
+    ),
+    **dict.fromkeys(("chronic", "dumb-init", "eatmydata"), _wrapper()),
+    **dict.fromkeys(("gosu", "logsave", "su-exec"), _wrapper(skipped=1)),
+    "choom": _wrapper("n", "--adjust"),
+    "ssh-agent": _wrapper("aEOPt"),
+    "systemd-inhibit": _wrapper(flags=""),
     "ccache": _wrapper(),
     "xvfb-run": _wrapper("eflnpsw", flags="-a --auto-servernum"),
     "dbus-run-session": _wrapper(flags="--"),

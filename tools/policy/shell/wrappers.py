@@ -4,72 +4,50 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
-from tools.policy.shell.git import inner_of_git
-from tools.policy.shell.globs import with_unseen_options
-from tools.policy.shell.inner import Inner
-from tools.policy.shell.operands import RISKY, risks
+from tools.policy.shell.git import inner_of_git, takes_data
+from tools.policy.shell.inner import Inner, is_expanded
+from tools.policy.shell.interpreters import (
+    INTERPRETERS,
+    SHELLS,
+    USERS,
+    inner_of_interpreter,
+    inner_of_shell,
+)
+from tools.policy.shell.operands import DATA, READ_WHOLE, RISKY, risks, with_unseen_options
 from tools.policy.shell.sed import inner_of_sed
 from tools.policy.shell.words import Word, base_name
 from tools.policy.shell.wrapper_options import RUNNERS, WRAPPERS, Wrapper
 
-__all__ = ["SHELLS", "inner_commands", "is_activation"]
-
-SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"})
-INTERPRETERS = re.compile(
-    r"(python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|luajit|tclsh|wish|osascript|rscript"
-    r"|julia|ghci|irb|ipython|raku)[0-9.]*"
-)
-CODE = re.compile(r"-[A-Za-z]*[cCeEpPrR].*|--(eval|print|run|execute|command)(=.*)?|eval|-")
-"""Options behind which interpreters take a program as text."""
+__all__ = ["INVISIBLE", "inner_commands", "is_activation", "is_opaque", "runs_nothing"]
 
 DYNAMIC_LINKER = re.compile(r"ld-(linux|musl).*\.so.*|ld64?\.so\.\d+")
 
-HARMLESS = frozenset({"--version", "-V", "-v", "--help", "-h", "-help"})
 AWKS = frozenset({"awk", "gawk", "mawk", "nawk"})
 AWK_RUNS = re.compile(r"system|getline|\||@|close|print.*>", re.DOTALL)
 AWK_SETS = re.compile(r"-[Fv].*|--", re.DOTALL)
 AWK_OPTION = re.compile(r"-(?![Fv]|-$).+", re.DOTALL)
 """Options of awk other than separators and variables: files of programs among them."""
 
-INVISIBLE = (
-    *(
-        "parallel",
-        "ssh",
-        "docker",
-        "podman",
-        "kubectl",
-        "nsenter",
-        "crontab",
-        "at",
-        "batch",
-        "screen",
-    ),
-    *("tmux", "expect", "gdb", "vim", "vi", "ex", "emacs", "ed", "sqlite3", "psql", "mysql", "npx"),
-    *(
-        "pnpx",
-        "uvx",
-        "bunx",
-        "pipx",
-        "script",
-        "systemd-run",
-        "firejail",
-        "bwrap",
-        "alias",
-        "compgen",
-    ),
-    *("complete", "fc", "jobs", "let", "mapfile", "readarray", "enable", "hash", "shopt", "bind"),
-    *("coproc", "rsync", "scp", "socat", "nc", "ncat", "entr", "watchexec", "rr"),
-    *("hyperfine", "proxychains", "torsocks", "start-stop-daemon"),
-)
+_INVISIBLE = """
+    parallel ssh docker podman kubectl nsenter crontab capsh sg nvim lldb at batch screen tmux
+    expect gdb vim vi ex emacs ed sqlite3 psql mysql npx pnpx uvx bunx pipx script systemd-run
+    firejail bwrap alias compgen complete fc jobs let mapfile readarray enable hash shopt bind
+    coproc rsync scp socat nc ncat entr watchexec rr hyperfine proxychains torsocks
+    start-stop-daemon
+"""
+INVISIBLE = frozenset(_INVISIBLE.split())
 """Commands that can run others in ways that are not looked into."""
 
 ACTIVATE = re.compile(r"(.*/)?bin/activate", re.DOTALL)
 """Scripts that say of themselves to set variables alone."""
 
-ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=", re.DOTALL)
-STDIN = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+SCRIPTED = frozenset({"env", "eval", "flock", "watch"})
+RUNS_SHELL = re.compile(r"(^|[;&|(]\s*)([\w./-]*/)?(ba|da|z|k|mk|a)?sh\s|[;&|(]\s*\S*sh$|\beval\s")
+"""Texts in which a shell is run."""
+
 PLACEHOLDER = re.compile(
     r"(-[^-adEeiILlnPs]*(i|(?P<takes>I))|--r[eplac]*(=|$))(?P<text>.*)", re.DOTALL
 )
@@ -87,13 +65,53 @@ def inner_commands(words: Sequence[Word]) -> list[Inner]:
     name = base_name(words[0].text or "")
     if DYNAMIC_LINKER.fullmatch(name):
         name = "ld.so"
-    look = LOOKS.get(name)
-    if look is None and INTERPRETERS.fullmatch(name):
-        look = _of_interpreter
+    if name.startswith("git-"):  # as in git's own directory of programs
+        names = (Word("git"), Word(name.removeprefix("git-")))
+        return [Inner(0, words=(*names, *words[1:]))]
+    look = _look_for(name)
     if look is None:
-        return []
+        return [] if name in DATA else list(_of_unknown(words, name))
     known = words if name in WRAPPERS or name in AWKS else with_unseen_options(words, name)
     return list(look(known, name))
+
+
+def is_opaque(words: Sequence[Word]) -> bool:
+    """Returns whether a command may run what any of its arguments says, as far as is known."""
+    name = base_name(words[0].text or "")
+    if name == "git":
+        return not takes_data(words)
+    if name in READ_WHOLE:  # which may make a copy of a program
+        return any("bin/" in (word.text or "") for word in words[1:])
+    return not (name in DATA or name in WRAPPERS or name in SHELLS)
+
+
+def _look_for(name: str) -> Callable[[Sequence[Word], str], Iterator[Inner]] | None:
+    return LOOKS.get(name) or (inner_of_interpreter if INTERPRETERS.fullmatch(name) else None)
+
+
+def _of_unknown(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """What a program that is not known may run: commands among its arguments, and in them."""
+    for at, word in enumerate(words[1:], start=1):
+        text, rest = word.text or "", words[at:]
+        if is_expanded(text) or RUNS_SHELL.search(text):
+            yield Inner(at, unseen=f"{name} may run what is in {text!r}", is_certain=False)
+        elif rest[1:]:
+            yield from _nested(rest, at)
+
+
+def _nested(words: Sequence[Word], at: int) -> Iterator[Inner]:
+    """The scripts that a word, if it begins a command, runs; its words are looked at anyway."""
+    name = base_name(words[0].text or "")
+    if name in SCRIPTED or name in SHELLS or INTERPRETERS.fullmatch(name):
+        for inner in inner_commands(words):
+            if not inner.words:
+                yield replace(inner, at=at, is_certain=False)
+
+
+def runs_nothing(words: Sequence[Word], is_git: bool) -> bool:
+    """Returns whether a command runs no file that was written before it, perhaps for git."""
+    name = base_name(words[0].text or "")
+    return name in DATA or name in {"chmod", "cp", "ln", "mv"} or (name == "git" and not is_git)
 
 
 def is_activation(words: Sequence[Word]) -> bool:
@@ -109,36 +127,19 @@ def _of_source(words: Sequence[Word], name: str) -> Iterator[Inner]:
         yield from _of_any(words, name)
 
 
-def _of_shell(words: Sequence[Word], name: str) -> Iterator[Inner]:
-    """The script of `-c`; without one, a file or the standard input is run."""
-    at, is_script = 1, False
-    while at < len(words):
-        text = words[at].text
-        if text is None or words[at].is_glob:
-            yield Inner(at, unseen=f"what {name} runs cannot be determined")
-            return
-        if text[:1] not in {"-", "+"} or text in STDIN:
-            break
-        is_script = is_script or text == "--command" or re.fullmatch(r"-\w*c", text) is not None
-        at += 2 if text in {"-o", "+o", "-O", "+O", "--rcfile", "--init-file"} else 1
-    rest = words[at:]
-    if is_script and rest:
-        yield Inner(at, script=rest[0].text or "$x")
-    elif name in {"su", "runuser"}:
-        yield from _of_any(words, name)
-    elif not rest and any(word.text in HARMLESS for word in words[1:]):
-        return
-    elif not rest or rest[0].text in STDIN or any(word.text == "-s" for word in words[1:at]):
-        yield Inner(len(words), unseen=f"{name} runs what it reads")
+def _of_user(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    yield from inner_of_shell(words, name)
+    yield from _of_any(words, name)
 
 
 def _of_eval(words: Sequence[Word], name: str) -> Iterator[Inner]:
     """The words of eval as the line that it runs; of trap the first alone."""
-    texts = [word.text for word in (words[1:] if name == "eval" else words[1:2])]
+    start = 2 if len(words) > 1 and words[1].text == "--" else 1
+    texts = [word.text for word in (words[start:] if name == "eval" else words[start : start + 1])]
     if any(text is None for text in texts) or any(word.is_glob for word in words):
         yield Inner(0, unseen=f"what {name} runs cannot be determined")
     elif texts:
-        yield Inner(len(texts), script=" ".join(text or "" for text in texts))
+        yield Inner(start + len(texts) - 1, script=" ".join(text or "" for text in texts))
 
 
 def _of_find(words: Sequence[Word], name: str) -> Iterator[Inner]:
@@ -159,7 +160,7 @@ def _of_env(words: Sequence[Word], name: str) -> Iterator[Inner]:
     """Like any wrapper, except that `-S` has the command in one text."""
     texts = [word.text or "" for word in words]
     for at, text in enumerate(texts[1:], start=1):
-        if re.match(r"-\w*S|--split-string", text):
+        if re.match(r"-\w*S|--s", text):
             script = text.partition("=")[2] or text.partition("S")[2]
             yield Inner(at, unseen="what env -S runs is split by env")
             yield Inner(at, script=script or " ".join(texts[at + 1 :]))
@@ -224,11 +225,13 @@ def _behind(words: Sequence[Word], name: str, wrapper: Wrapper, start: int) -> I
             if not takes_value and not _is_flag(text, wrapper):
                 yield Inner(at, unseen=f"what {name} runs behind {text} cannot be determined")
             at += 1 + takes_value
-        elif wrapper.assigns and ASSIGNMENT.match(text):
+        elif wrapper.assigns and "=" in text:  # whatever name, also of an exported function
             yield Inner(at, unseen=f"{name} sets {text.partition('=')[0]} for what it runs")
             at += 1
         elif skipped or text == "-":
             skipped -= text != "-"
+            if base_name(text) in SHELLS:  # the skipped word may be missing
+                yield from _nested(words[at:], at)
             at += 1
         else:
             break
@@ -291,6 +294,8 @@ def _of_operands(words: Sequence[Word], name: str) -> Iterator[Inner]:
 
 def _of_git(words: Sequence[Word], name: str) -> Iterator[Inner]:
     yield from _of_operands(words, name)
+    if not takes_data(words):
+        yield from _of_unknown(words, name)
     yield from inner_of_git(words)
 
 
@@ -307,19 +312,6 @@ def _of_awk(words: Sequence[Word], name: str) -> Iterator[Inner]:
         text = "@" if word.text is None or (word.is_glob and at <= program) else word.text
         if AWK_RUNS.search(text) or AWK_OPTION.fullmatch(text):
             yield Inner(at, unseen=f"what {name} runs cannot be determined")
-
-
-def _of_interpreter(words: Sequence[Word], name: str) -> Iterator[Inner]:
-    """A program given as text, or read from the standard input."""
-    for at, word in enumerate(words[1:], start=1):
-        if word.text is None or CODE.fullmatch(word.text):
-            yield Inner(at, unseen=f"what {name} runs cannot be determined")
-            return
-        if not word.text.startswith("-"):
-            return  # a file, as any other program is
-        if word.text in HARMLESS:
-            return
-    yield Inner(len(words), unseen=f"{name} runs what it reads")
 
 
 def _suffixes(words: Sequence[Word], start: int) -> Iterator[Inner]:
@@ -345,6 +337,7 @@ LOOKS: dict[str, Callable[[Sequence[Word], str], Iterator[Inner]]] = {
     **dict.fromkeys(("find", "gfind", "fd", "fdfind"), _of_find),
     **dict.fromkeys(("eval", "trap"), _of_eval),
     **dict.fromkeys(("source", "."), _of_source),
-    **dict.fromkeys((*SHELLS, "su", "runuser"), _of_shell),
+    **dict.fromkeys(SHELLS, inner_of_shell),
+    **dict.fromkeys(USERS, _of_user),
 }
 """How the words of each are looked at."""

@@ -1,0 +1,134 @@
+"""Shells and interpreters: what they run by their options, and where they read it from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from tools.policy.shell.inner import Inner, names_stdin
+from tools.policy.shell.words import Word
+
+__all__ = ["CODE", "INTERPRETERS", "SHELLS", "USERS", "inner_of_interpreter", "inner_of_shell"]
+
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"})
+INTERPRETERS = re.compile(
+    r"(python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|luajit|tclsh|wish|osascript|rscript"
+    r"|julia|ghci|irb|ipython|bpython|raku|tsx|ts-node|r|guile|racket|octave|erl|elixir|iex|ocaml"
+    r"|sbcl|clisp|groovy|scala|pwsh|nu|xonsh|gnuplot|jshell|qjs|janet|swipl|jrunscript)[0-9.]*"
+)
+CODE = re.compile(
+    r"-[A-Za-z0-9]*[cCeEpPrR].*|--(eval|print|run|execute|command)(=.*)?|eval|exec|-", re.DOTALL
+)
+"""Options behind which interpreters take a program as text."""
+
+CODE_OF = {
+    **dict.fromkeys(("python", "pypy", "ipython"), re.compile(r"-[bBdEIOqsSuvPx]*i.*")),
+    "perl": re.compile(r"-\w*d.*|-\w*[mM](?![\w:]+(=[\w:,]+)?$).*", re.DOTALL),
+}
+"""Options behind which one of them does too."""
+
+MODULE = re.compile(r"-[bBdEiIOqsSuvPx]*m(.*)", re.DOTALL)
+CODE_MODULES = re.compile(
+    r"timeit|code|pdb|asyncio|idlelib.*|ipython|ipykernel.*|[bp]t?python|xonsh.*|_?pyrepl.*"
+)
+"""Modules of Python that run the words behind them, or what they read."""
+
+NO_VALUE = re.compile(
+    r"-[bBdEOqsSuvPwTtnlaU]+|--(watch|test|check|hot|smol|bun|quiet|verbose|interactive"
+    r"|(no|allow|enable|preserve|pending|abort|use|inspect|trace|unstable"
+    r"|experimental(?!-(loader|default|config)))(-[a-z-]+)?)(=.*)?"
+)
+"""Options behind which the next word is the file that an interpreter runs."""
+
+HARMLESS = frozenset({"--version", "-V", "-v", "--help", "-h", "-help"})
+
+LONG_OPTION = re.compile(
+    r"--?(debug(ger)?|dump-(po-)?strings|help|interactive|login|no(-config|editing|profile|rc)"
+    r"|posix|pretty-print|private|protected|restricted|verbose|version|wordexp)"
+)
+"""Long options of shells; bash takes them behind one dash too."""
+
+LONG_WITH_VALUE = re.compile(r"--?(emulate|features|init-file|profile|rcfile)")
+SCRIPT_OPTION = re.compile(r"--(init-)?command(=(.*))?", re.DOTALL)
+USERS = frozenset({"su", "runuser"})
+ATTACHING = frozenset({"zsh", "ksh", "mksh"})
+"""Shells that take the name behind `-o` from the same word."""
+
+
+def inner_of_shell(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """Yields the script of `-c`; without one, a shell runs a file or its standard input."""
+    at, letters, script = _options(words, name)
+    given, rest = words[1:at], words[at:]
+    texts = [word.text or "" for word in given]
+    if any(word.text is None or word.is_glob for word in (*given, *rest[:1])):
+        yield Inner(min(at, len(words) - 1), unseen=f"what {name} runs cannot be determined")
+    elif script or ("c" in letters and rest):
+        yield Inner(at if not script else at - 1, script=script or rest[0].text or "$x")
+    elif not rest and not HARMLESS.isdisjoint(texts):
+        return
+    elif not rest or "s" in letters or names_stdin(rest[0].text or "") or rest[0].text == "0":
+        yield Inner(len(words), unseen=f"{name} runs what it reads")
+    elif rest[1:] and name in SHELLS:
+        yield Inner(at, words=tuple(rest), is_certain=False)
+    if any(names_stdin(text) for text in texts if text != "-"):
+        yield Inner(at, unseen=f"{name} runs what it reads")
+
+
+def _options(words: Sequence[Word], name: str) -> tuple[int, str, str]:
+    """Where the operands begin, the letters of the options, and the script in a long one.
+
+    Options that take a value find it behind the cluster they stand in (`-euo pipefail`).
+    """
+    at, letters, script = 1, "", ""
+    while at < len(words):
+        text = words[at].text
+        if text is None or text[:1] not in {"-", "+"}:
+            break
+        at += 1
+        if text in {"-", "--"}:
+            break
+        if found := SCRIPT_OPTION.fullmatch(text):
+            following = words[at].text if words[at:] else ""
+            at += not found[2]
+            script = found[3] or following or "$x"
+        elif LONG_WITH_VALUE.fullmatch(text):
+            at += 1
+        elif not LONG_OPTION.fullmatch(text) and not text.startswith("--"):
+            letters += text[1:]
+            is_attached = name in ATTACHING and text[-1] not in "oO"
+            at += 0 if is_attached else text.count("o") + text.count("O")
+    return at, letters, script
+
+
+def inner_of_interpreter(words: Sequence[Word], name: str) -> Iterator[Inner]:
+    """Yields where a program is given as text, or read from the standard input."""
+    more = CODE_OF.get(name.rstrip("0123456789."))
+    is_python = name.startswith(("py", "ipy"))
+    may_be_value = False
+    for at, word in enumerate(words[1:], start=1):
+        text = word.text
+        if is_python and (module := MODULE.fullmatch(text or "")):
+            yield from _of_module((Word(module[1]), *words[at + 1 :]), at, name)
+            return
+        if (
+            text is None
+            or CODE.fullmatch(text)
+            or (more is not None and more.fullmatch(text))
+            or names_stdin(text)
+            or "data:" in text.casefold()
+        ):
+            yield Inner(at, unseen=f"what {name} runs cannot be determined")
+            return
+        if text in HARMLESS:
+            return
+        if not (text.startswith("-") or may_be_value or (at == 1 and name in {"deno", "bun"})):
+            return  # a file, as any other program is
+        may_be_value = text.startswith("-") and "=" not in text and not NO_VALUE.fullmatch(text)
+    yield Inner(len(words), unseen=f"{name} runs what it reads")
+
+
+def _of_module(words: Sequence[Word], at: int, name: str) -> Iterator[Inner]:
+    """A module of Python is a program as any other, except for those that run what they read."""
+    texts = [(word.text or "").casefold() for word in words]
+    if any(CODE_MODULES.fullmatch(text) or ("/" in text and names_stdin(text)) for text in texts):
+        yield Inner(at, unseen=f"what {name} runs cannot be determined")
