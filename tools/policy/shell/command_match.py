@@ -8,8 +8,6 @@ from enum import IntEnum
 
 from tools.policy.shell.words import CommandPattern, Word, WordPattern, base_name
 
-__all__ = ["Match", "match_command"]
-
 LETTERS = re.compile(r"-[A-Za-z]+")
 
 

@@ -21,8 +21,6 @@ from tools.policy.shell.words import CommandPattern, LinePattern, Word, base_nam
 if TYPE_CHECKING:
     from tools.sandbox.files.extent import Extent
 
-__all__ = ["Deletions", "LookAt"]
-
 MANY = 20
 """Files that are many."""
 

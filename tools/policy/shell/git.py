@@ -13,8 +13,6 @@ from itertools import pairwise
 from tools.policy.shell.inner import Inner
 from tools.policy.shell.words import Word
 
-__all__ = ["inner_of_git", "takes_data"]
-
 _SCRIPTS = {
     "rebase": re.compile(r"-[A-Za-z]*x|--exe?c?"),
     "difftool": re.compile(r"-[A-Za-z]*x|--extc(m(d?))?"),

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from tools.policy.shell.plain_line import PlainLine, Run
 from tools.policy.shell.wrappers import inner_commands, runs_nothing
 
-__all__ = ["harmless_variables", "is_harmless", "may_hide"]
-
 VARIABLES = frozenset(
     {"CARGO_TERM_COLOR", "CI", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "DEBUG", "FORCE_COLOR"}
     | {"GIT_TERMINAL_PROMPT", "HYPOTHESIS_PROFILE", "LANG", "LANGUAGE", "LC_ALL", "LC_COLLATE"}

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from tools.policy.shell.words import Word
 
-__all__ = ["ESCAPES", "QUOTES", "Inner", "is_expanded", "names_stdin", "pieces_of"]
-
 QUOTES = re.compile(r"""\\\n|['"\\]|\$(?=['"])""")
 """What a shell removes from a word."""
 

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from tools.policy.shell.inner import Inner, names_stdin
 from tools.policy.shell.words import Word
 
-__all__ = ["CODE", "INTERPRETERS", "SHELLS", "USERS", "inner_of_interpreter", "inner_of_shell"]
-
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"})
 INTERPRETERS = re.compile(
     r"(python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|luajit|tclsh|wish|osascript|rscript"

@@ -17,8 +17,6 @@ from tools.policy.shell.words import CommandPattern, Word, base_name
 from tools.policy.shell.wrappers import inner_commands
 from tools.policy.verdict import Decision, Verdict
 
-__all__ = ["LineRules"]
-
 SETTINGS = "settings"
 BUILTIN = "shell"
 """The source of decisions about what needs no rule."""

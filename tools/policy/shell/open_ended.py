@@ -15,8 +15,6 @@ from tools.policy.shell.words import CommandPattern, LinePattern
 from tools.policy.shell.wrapper_options import RUNNERS
 from tools.policy.shell.wrappers import INVISIBLE
 
-__all__ = ["open_ended"]
-
 _BUILDS = frozenset({"make", "gmake", "ninja", "just", "rake", "gradle", "mvn", "ant", "bazel"})
 _SUBCOMMANDS = frozenset({"git", "hg", "svn", "cargo", "dotnet", *RUNNING_WORDS, *RUNNERS})
 _EXAMPLES = {"git": "git status *", "make": "make test", "npm": "npm test *", "uv": "uv sync *"}

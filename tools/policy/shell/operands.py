@@ -9,8 +9,6 @@ from itertools import pairwise
 from tools.policy.shell.inner import names_stdin
 from tools.policy.shell.words import Word
 
-__all__ = ["DATA", "READ_WHOLE", "RISKY", "risks", "with_unseen_options"]
-
 READ_WHOLE = frozenset({"cat", "head", "tail"})
 _NAMES = """
     . : [ alias awk base64 basename break builtin cd cksum cmp column comm continue cut date df

@@ -24,8 +24,6 @@ from tools.policy.shell.reading.script import (
 from tools.policy.shell.words import OPERATORS, Word
 from tools.policy.shell.wrappers import is_activation
 
-__all__ = ["Opened", "PlainLine", "Run"]
-
 MOST_DIRECTORIES = 16
 """Directories in which a command may run, from one `cd` after the other."""
 

@@ -16,8 +16,6 @@ from tools.policy.shell.shell_command import ShellCommand
 from tools.sandbox.processes.models import RepositoryWork
 from tools.sandbox.processes.protection.repository_config import is_harmless_setting
 
-__all__ = ["repository_work"]
-
 _OPERATORS = frozenset({"&&", "||", ";"})
 
 _INERT = frozenset({"cd", "echo", "ls", "mkdir", "pwd", "true"})

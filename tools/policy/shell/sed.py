@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from tools.policy.shell.inner import Inner
 from tools.policy.shell.words import Word
 
-__all__ = ["inner_of_sed"]
-
 _REGEX = r"/(?:\\.|[^/\\\n])*/[IM]*"
 _LINE = rf"(?:\d+(?:~\d+)?|\$|{_REGEX})"
 _ADDRESS = rf"(?:{_LINE}(?:\s*,\s*(?:{_LINE}|[+~]\d+))?\s*!?\s*)?"

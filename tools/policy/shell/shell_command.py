@@ -27,8 +27,6 @@ from tools.policy.shell.reading.tree_script import script_of
 from tools.policy.shell.words import Word, base_name
 from tools.policy.shell.wrappers import inner_commands, is_opaque
 
-__all__ = ["Found", "ShellCommand"]
-
 DEEPEST = 8
 """Scripts within scripts that are looked into."""
 

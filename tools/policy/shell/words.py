@@ -14,8 +14,6 @@ from itertools import takewhile
 
 from tools.policy.wildcards import Wildcard
 
-__all__ = ["OPERATORS", "CommandPattern", "LinePattern", "Word", "base_name", "line_rule"]
-
 OPERATORS = ("&&", "||", "|&", "|", ";")
 PIECE = re.compile(
     r"""(?P<blank>\s+)|(?P<operator>&&|\|\||\|&|\||;)|(?P<single>'[^']*')"""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["RUNNERS", "WRAPPERS", "Wrapper"]
-
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:

@@ -21,8 +21,6 @@ from tools.policy.shell.sed import inner_of_sed
 from tools.policy.shell.words import Word, base_name
 from tools.policy.shell.wrapper_options import RUNNERS, WRAPPERS, Wrapper
 
-__all__ = ["INVISIBLE", "inner_commands", "is_activation", "is_opaque", "runs_nothing"]
-
 DYNAMIC_LINKER = re.compile(r"ld-(linux|musl).*\.so.*|ld64?\.so\.\d+")
 
 AWKS = frozenset({"awk", "gawk", "mawk", "nawk"})

@@ -13,16 +13,6 @@ from tools.policy.shell.reading.script import (
     is_literal_body,
 )
 
-__all__ = [
-    "LONGEST",
-    "NAME",
-    "PIECE",
-    "check_characters",
-    "document_behind",
-    "reason_at",
-    "within_double",
-]
-
 LONGEST = 5_000
 """Characters of a line that are looked at."""
 

@@ -34,8 +34,6 @@ from tools.policy.shell.reading.script import (
 )
 from tools.policy.shell.words import OPERATORS
 
-__all__ = ["MOST_WORDS", "read_script"]
-
 MOST_WORDS = 400
 """Words of a plain line, over all its commands."""
 

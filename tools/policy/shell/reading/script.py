@@ -11,22 +11,6 @@ from dataclasses import dataclass
 
 from tools.policy.shell.words import OPERATORS, Word
 
-__all__ = [
-    "CLOSING",
-    "Document",
-    "Item",
-    "Loop",
-    "NotPlainError",
-    "Piece",
-    "Redirect",
-    "Simple",
-    "Template",
-    "Variable",
-    "ends_command",
-    "is_literal_body",
-    "normal_script",
-]
-
 CLOSING = frozenset({")", "}", "fi", "done"})
 """What ends a command that is made of others."""
 

@@ -19,8 +19,6 @@ from tools.policy.shell.words import Word
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-__all__ = ["body_of", "commands_in", "parsed", "scripts_in", "template_of", "text_of"]
-
 DEEPEST = 60
 """Levels of a tree that are looked at."""
 

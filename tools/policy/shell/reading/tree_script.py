@@ -20,8 +20,6 @@ from tools.policy.shell.words import OPERATORS
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-__all__ = ["script_of"]
-
 JOINING = {
     *("program", "list", "pipeline", "redirected_statement", "if_statement", "elif_clause"),
     *("else_clause", "while_statement", "do_group", "subshell", "compound_statement"),
