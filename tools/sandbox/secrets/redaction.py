@@ -62,6 +62,8 @@ class Redaction:
 
     def data(self, data: bytes) -> bytes:
         """Bytes without the values."""
+        if not self._forms:
+            return data
         for form, shown in self._forms:
             data = data.replace(form, shown)
         return self.text(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")

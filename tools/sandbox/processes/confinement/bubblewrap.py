@@ -129,10 +129,11 @@ class Bubblewrap(Confinement):
         innermost += ["--remount-ro", "/proc", "--seccomp", str(_FILTER)]
         if self._etc is None:
             raise UnavailableError("bubblewrap was not looked for.")
-        view = list(_view(plan, self._etc))
+        is_nested = bool(plan.write_protected or plan.hidden)
+        view = list(_view(plan, self._etc, _ROOT if is_nested else _ROOT - 1))
         argv = list(plan.argv)
         files = [_filter()]
-        if plan.write_protected or plan.hidden:
+        if is_nested:
             # To map itself once more, root needs one capability (user_namespaces(7)).
             view += ["--cap-drop", "ALL"]
             view += ["--cap-add", "CAP_SETFCAP"] if os.geteuid() == 0 else []
@@ -168,8 +169,8 @@ def _filter() -> bytes:
     return assembled(if_one_of(NUMBER, [number], check, skip(check))) + program
 
 
-def _view(plan: Plan, etc: EtcCopy) -> Iterator[str]:
-    """Yields the options that build all that there is to see."""
+def _view(plan: Plan, etc: EtcCopy, held: int) -> Iterator[str]:
+    """Yields the options that build all that there is to see; `held` is the root's descriptor."""
     yield from ("--unshare-all", "--die-with-parent", "--new-session")
     if plan.namespaces:
         yield "--share-net"
@@ -187,7 +188,7 @@ def _view(plan: Plan, etc: EtcCopy) -> Iterator[str]:
     bind = "--bind" if plan.writes else "--ro-bind"
     root = (bind, plan.root, plan.root)
     if plan.held is not None:  # bwrap checks that it mounted the same directory, and closes it
-        root = (f"{bind}-fd", str(_ROOT if plan.write_protected else _ROOT - 1), plan.root)
+        root = (f"{bind}-fd", str(held), plan.root)
     mounts += [(plan.root, root)]
     mounts += [(each, ("--bind", each, each)) for each in plan.protected.pinned if plan.writes]
     mounts += [(each, ("--ro-bind", each, each)) for each in plan.protected.read_only]
