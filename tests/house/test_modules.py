@@ -40,7 +40,12 @@ PASSING_ON = {"tools.conversion.callables.signature", "tools.functions.environme
 
 MOST_LINES = 400
 MOST_ENTRIES = 20
-SETTINGS_READERS = ("server/app.py", "server/cli/", "server/settings/sources.py")
+SETTINGS_READERS = (
+    "server/app.py",
+    "server/cli/",
+    "server/composition/current_policy.py",  # reads [policy] again when its file changes
+    "server/settings/sources.py",
+)
 TELEMETRY = "storage/outbound.py"
 """Sets variables for libraries, and reads none."""
 

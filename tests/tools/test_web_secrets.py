@@ -63,7 +63,7 @@ async def test_the_value_is_sent_and_is_in_no_answer_record_or_file(
                     assert VALUE.encode() not in data
                     assert SHOWN.encode() in data.replace(b"\0", b"")  # UTF-16 too
                 else:
-                    assert told.count(SHOWN) > 1, told
+                    assert told.count("secret:api") > 2, told  # Markdown escapes the brackets
         memory = await crib.text("browse_memory", action="list", layer="l1")
     assert {each[2]["Authorization"] for each in site.asked} == {f"Bearer {VALUE}"}
     assert "http_request" in memory

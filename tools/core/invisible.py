@@ -107,5 +107,4 @@ def log_line(text: str, longest: int | None = LONGEST_LINE) -> str:
 
 
 def _escaped(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return "\\n" if match[0] == "\n" else f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"  # noqa: PLR2004  # bytes
+    return match[0].encode("unicode_escape").decode()

@@ -9,11 +9,9 @@ from typing import Annotated
 import anyio
 import typer
 
-from server.cli.opened import opened
 from server.cli.terminal.options import ConfigOption, DataDirOption, RootOption
-from server.composition.agents import changes_in, close_lost_delegations, worktrees_of
+from server.cli.terminal.screen import echo
 from tools.core.errors import ToolError
-from tools.core.invisible import visible_controls
 
 
 def worktrees(
@@ -28,6 +26,9 @@ def worktrees(
     config: ConfigOption = None,
 ) -> None:
     """List the worktrees that delegated agents left, and remove those that hold nothing."""
+    from server.cli.opened import opened
+    from server.composition.agents import changes_in, close_lost_delegations, worktrees_of
+
     with opened(root=root, data_dir=data_dir, config_file=config) as app:
         close_lost_delegations(app.settings, app.library)
         place = worktrees_of(app.settings)
@@ -37,21 +38,21 @@ def worktrees(
         for name in names if discard is None else [discard]:
             found = app.library.delegations.of_session(name)
             state = "unknown" if found is None else found.outcome or "running"
-            typer.echo(f"{place / name}  {'?' if found is None else found.agent}, {state}")
+            echo(f"{place / name}  {'?' if found is None else found.agent}, {state}")
             if state == "running" or not (prune or discard):
                 continue
             try:
                 made, worktree = anyio.run(partial(changes_in, app.settings, os.environ, name))
             except ToolError as error:
-                typer.echo(f"  kept: {error.message}")
+                echo(f"  kept: {error.message}")
                 continue
             if worktree.diff and discard is None:
-                typer.echo(f"  kept: it holds changes; --discard {name} shows and removes them")
+                echo(f"  kept: it holds changes; --discard {name} shows and removes them")
             elif not worktree.diff or _agrees(worktree.diff):
                 made.remove(worktree)
-                typer.echo("  removed")
+                echo("  removed")
 
 
 def _agrees(diff: str) -> bool:
-    typer.echo(visible_controls(diff))
+    echo(diff)
     return typer.confirm("  Remove it with these changes?", default=False)

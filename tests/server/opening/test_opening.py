@@ -40,7 +40,9 @@ MODERN = [
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     environ = {k: v for k, v in os.environ.items() if not k.startswith("TOOLCRIB_")}
-    command = [str(command_path()), "serve", "--root", str(tmp_path)]
+    root = tmp_path / "root"
+    root.mkdir()
+    command = [str(command_path()), "serve", "--root", str(root)]
     with subprocess.Popen(
         [*command, "--data-dir", str(tmp_path / "data")],
         stdin=subprocess.PIPE,

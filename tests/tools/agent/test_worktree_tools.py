@@ -134,7 +134,7 @@ async def test_no_tool_that_there_is_reaches_the_root(open_crib: Open, tmp_path:
         # It asks engines of the web, whatever it is given.
         every = {each.name for each in crib.app.registry.specs()} - {"web_search"}
         assert await reached(crib, inside, sorted(every)) == set()
-        known = {"read_file", "load_skill", "grep_files", "bash", "slurp"}
+        known = {"read_file", "load_skill", "grep", "bash", "slurp"}
         assert await reached(crib, own, sorted(known)) == known  # so the attempts are real
 
 

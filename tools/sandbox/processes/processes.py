@@ -335,9 +335,11 @@ class Processes:
         reason: EndReason,
     ) -> tuple[str, ...]:
         notes = visit.leave()
+        megabytes = self._limits.memory_bytes // 1_000_000
+        threads = f"{self._limits.processes} processes and threads"
         most = {
-            EndReason.MEMORY: f"{self._limits.memory_bytes // 1_000_000} MB (system.memory_mb)",
-            EndReason.PROCESSES: f"{self._limits.processes} processes (system.processes)",
+            EndReason.MEMORY: f"{megabytes} MB of memory (system.memory_mb)",
+            EndReason.PROCESSES: f"{threads} (system.processes)",
         }
         if reason in most:
             notes += (f"Killed: it and its child processes used more than {most[reason]}.",)

@@ -26,7 +26,7 @@ GARDEN = '''
     from typing import Literal
     from tools.authoring import (
         EmbeddedResource, Media, Message, NotFoundError, RequestContext, ResourceLink, prompt,
-        resource,
+        resource, tool,
     )
 
     BEDS = {"north": ["bean"], "south": ["leek", "rose"]}
@@ -77,6 +77,7 @@ GARDEN = '''
         embedded = EmbeddedResource(f"garden://beds/{bed}", b"\\0\\1")
         return ["Look:", Media.of(PNG), embedded, Message("assistant", ResourceLink("a://b", "b"))]
 
+    @tool
     def pid() -> int:
         return os.getpid()
 

@@ -73,7 +73,7 @@ async def test_the_loop_calls_while_threads_do(crib: Crib) -> None:
 
 async def test_a_thread_that_outlives_its_program_ends_with_it(crib: Crib) -> None:
     code = "threading.Thread(target=lambda: [read() for _ in range(10**6)]).start()\n'done'"
-    assert (await run(crib, code)).startswith("done")
+    assert "done" in await run(crib, code)
 
 
 CREATED = """

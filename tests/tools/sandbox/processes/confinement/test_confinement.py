@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import pytest
 
+from storage.outbound import OPT_OUT
 from tools.core.errors import ToolError, UnavailableError
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.processes.models import Command, Level, Limits, Prepared, SandboxMode
@@ -189,7 +190,7 @@ async def test_the_environment_is_a_short_list(
         _code, output, _notes = await run(processes, "env", environment={"OWN": "own"})
     names = {line.partition("=")[0] for line in output.splitlines()}
     fixed = {"HOME", "TMPDIR", "PWD", "SHELL", "TERM", "PATH", "LANG", "SHLVL", "_"}
-    fixed |= {"NO_UPDATE_NOTIFIER", "npm_config_update_notifier", "PIP_DISABLE_PIP_VERSION_CHECK"}
+    fixed |= OPT_OUT.keys()
     assert {"OWN", "NAMED"} < names <= fixed | {"OWN", "NAMED"} | chosen.keys()
     assert "secret" not in output
 
