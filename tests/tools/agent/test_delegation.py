@@ -404,7 +404,7 @@ async def test_a_denied_path_is_hidden_from_agents_in_the_root_and_in_worktrees(
             for path in ("secrets/key", ".env"):
                 assert await answer(crib, f"read {path}", name) == "failed: Permission denied"
             report = await delegated(crib, "read kept.txt", name)
-            assert (report["answer"], report.get("worktree")) == ("kept\n", None)
+            assert (report["answer"], report.get("worktree")) == ("kept", None)
         done = await crib.app.manager.execute(
             "delegate_to_agent",
             {"target_agent": "free", "subtask": "read secrets/key"},

@@ -46,13 +46,18 @@ set -e
 export GIT_INDEX_FILE="$TMPDIR/index" GIT_OBJECT_DIRECTORY="$TMPDIR/objects"
 mkdir -p "$GIT_OBJECT_DIRECTORY"
 git read-tree "$BASE"
-find . -type c -exec git update-index --skip-worktree -- {} \\; 2>/dev/null
-git add --all
+find . \\( -xtype c -o -type d ! -executable \\) -prune -printf ':(exclude,literal)%P\\0' \\
+  > "$TMPDIR/added" 2> "$TMPDIR/errors" || true
+printf '.\\0' >> "$TMPDIR/added"
+git add --all --pathspec-from-file="$TMPDIR/added" --pathspec-file-nul
 git diff --cached --no-ext-diff --no-textconv --no-color "$BASE"
 git ls-files --others --ignored --exclude-standard --directory | sed 's/^/# ignored: /' | head -n 20
 """
-"""Every difference to the base, new files too, without writing to the repository. Devices are what
-a rule hides: as the base has them."""
+"""Prints every difference to the base, new files too, and writes nothing to the repository.
+
+Devices and closed directories are what rules hide, and count as unchanged. `-xtype` looks at the
+file itself: the entry of a hidden one still says that it is regular.
+"""
 
 
 @dataclass(slots=True)
