@@ -25,7 +25,7 @@ from tools.core.result import ToolResult
 from tools.core.spec import ToolSpec
 from tools.core.toolset import ToolSet
 from tools.retrieval.index_updates import FileRecords, IndexUpdater, admits_record
-from tools.retrieval.skill_records import SkillRecords
+from tools.retrieval.skill_records import OF_PROJECT, SkillRecords
 
 if TYPE_CHECKING:  # loaded at the first search
     from storage.library import Library
@@ -270,6 +270,8 @@ class Catalogue:
             found = admits_record(tool_set, record) if spec is None else tool_set.admits(spec)
             if record.is_skill and record.server:
                 found = found and tool_set.admits_server(record.server)
+            if record.is_skill and OF_PROJECT in record.tags:
+                found = found and not tool_set.is_off_root
             judged[record.tool_id] = found
         return found
 

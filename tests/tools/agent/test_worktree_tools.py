@@ -126,7 +126,8 @@ async def test_no_tool_that_there_is_reaches_the_root(open_crib: Open, tmp_path:
     root = repository(tmp_path)
     functions = tmp_path / "functions.py"
     functions.write_text(FUNCTIONS, encoding="utf-8")
-    settings = {"functions__paths": [functions], "policy__allow": ("*",)}
+    settings: dict[str, Any] = {"functions__paths": [functions], "policy__allow": ("*",)}
+    settings["skills__discover"] = True
     async with open_crib(root=root, **settings) as crib:
         await crib.app.functions.loaded()
         own = crib.app.context
