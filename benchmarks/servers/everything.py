@@ -21,6 +21,7 @@ from tools.authoring import (
     RequestContext,
     prompt,
     resource,
+    tool,
 )
 
 BESIDE = Path(__file__).with_name("beside.py")
@@ -35,26 +36,31 @@ PIXEL = Media.of(
 SILENCE = Media.of(b64decode("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="))
 
 
+@tool
 def test_simple_text() -> str:
     """Answers with text."""
     return "This is a simple text response for testing."
 
 
+@tool
 def test_image_content() -> Media:
     """Answers with an image."""
     return PIXEL
 
 
+@tool
 def test_audio_content() -> Media:
     """Answers with a sound."""
     return SILENCE
 
 
+@tool
 def test_embedded_resource() -> EmbeddedResource:
     """Answers with a resource."""
     return EmbeddedResource("test://embedded-resource", "This is an embedded resource content.")
 
 
+@tool
 def test_multiple_content_types() -> list[str | Media | EmbeddedResource]:
     """Answers with text, an image and a resource."""
     data = EmbeddedResource(
@@ -63,6 +69,7 @@ def test_multiple_content_types() -> list[str | Media | EmbeddedResource]:
     return ["Multiple content types test:", PIXEL, data]
 
 
+@tool
 async def test_tool_with_logging(context: RequestContext) -> str:
     """Logs while it runs."""
     for step in ("Tool execution started", "Tool processing data", "Tool execution completed"):
@@ -71,6 +78,7 @@ async def test_tool_with_logging(context: RequestContext) -> str:
     return "Tool with logging executed successfully"
 
 
+@tool
 async def test_tool_with_progress(context: RequestContext) -> str:
     """Reports how far it is."""
     for step in (0, 50, 100):
@@ -79,6 +87,7 @@ async def test_tool_with_progress(context: RequestContext) -> str:
     return "Tool with progress executed successfully"
 
 
+@tool
 async def test_sampling(prompt: str, context: RequestContext) -> str:
     """Asks the client's model.
 
@@ -104,6 +113,7 @@ async def _answered(context: RequestContext, kind: type[BaseModel], message: str
     return f"action=accept, content={answer.model_dump_json()}"
 
 
+@tool
 async def test_elicitation(message: str, context: RequestContext) -> str:
     """Asks the person.
 
@@ -126,6 +136,7 @@ class Defaults(BaseModel):
     verified: bool = Field(default=True, description="Verification status")
 
 
+@tool
 async def test_elicitation_sep1034_defaults(context: RequestContext) -> str:
     """Asks by a form with defaults."""
     answered = await _answered(context, Defaults, "Please provide user information")
@@ -160,17 +171,20 @@ class Choices(BaseModel):
     )
 
 
+@tool
 async def test_elicitation_sep1330_enums(context: RequestContext) -> str:
     """Asks by a form with choices."""
     answered = await _answered(context, Choices, "Please select values")
     return f"Elicitation completed: {answered}"
 
 
+@tool
 def test_error_handling() -> str:
     """Fails."""
     raise RuntimeError("This tool intentionally returns an error for testing")
 
 
+@tool
 def test_x_mcp_header(
     region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})] = "<none>",  # noqa: PT028  # no test
 ) -> str:
@@ -182,16 +196,19 @@ def test_x_mcp_header(
     return f"region={region}"
 
 
+@tool
 async def test_missing_capability(context: RequestContext) -> str:
     """Asks the client's model, which not every client offers (SEP-2575)."""
     return (await context.sample("Say hello", max_tokens=10)).text
 
 
+@tool
 async def test_streaming_elicitation(context: RequestContext) -> str:
     """Asks the person while the answer streams (SEP-2575)."""
     return await _answered(context, UserResponse, "The streaming probe asks for a word")
 
 
+@tool
 async def test_logging_tool(context: RequestContext) -> str:
     """Logs once; a client of 2026-07-28 hears it if its request says so (SEP-2575)."""
     await context.log("info", "test_logging_tool ran")
@@ -216,28 +233,33 @@ class Color(BaseModel):
     color: str
 
 
+@tool
 async def test_input_required_result_elicitation(context: RequestContext) -> str:
     """Asks the person (SEP-2322)."""
     return f"Hello, {(await context.ask(UserName, 'What is your name?')).name}!"
 
 
+@tool
 async def test_input_required_result_sampling(context: RequestContext) -> str:
     """Asks the client's model (SEP-2322)."""
     reply = await context.sample("What is the capital of France?", max_tokens=100)
     return f"Model said: {reply.text}"
 
 
+@tool
 async def test_input_required_result_list_roots(context: RequestContext) -> str:
     """Asks where the client works (SEP-2322)."""
     return f"Client exposed {len(await context.roots())} root(s)."
 
 
+@tool
 async def test_input_required_result_request_state(context: RequestContext) -> str:
     """Asks, and goes on where it was (SEP-2322)."""
     await context.ask(Confirm, "Please confirm")
     return "state-ok: confirmation received"
 
 
+@tool
 async def test_input_required_result_multiple_inputs(context: RequestContext) -> str:
     """Asks the person, the model and the client at once (SEP-2322)."""
     async with asyncio.TaskGroup() as group:
@@ -247,6 +269,7 @@ async def test_input_required_result_multiple_inputs(context: RequestContext) ->
     return "All inputs received."
 
 
+@tool
 async def test_input_required_result_multi_round(context: RequestContext) -> str:
     """Asks one after the other (SEP-2322)."""
     user = await context.ask(UserName, "Step 1: What is your name?")
@@ -254,23 +277,27 @@ async def test_input_required_result_multi_round(context: RequestContext) -> str
     return f"{user.name} likes {liked.color}."
 
 
+@tool
 async def test_input_required_result_tampered_state(context: RequestContext) -> str:
     """Asks; the state that comes back must be the one that was given (SEP-2322)."""
     await context.ask(Confirm, "Please confirm")
     return "state-ok"
 
 
+@tool
 async def test_input_required_result_capabilities(context: RequestContext) -> str:
     """Asks the client's model, of a client that cannot ask its person (SEP-2322)."""
     return (await context.sample("Say hello", max_tokens=50)).text
 
 
+@tool
 async def test_trigger_tool_change(context: RequestContext) -> str:
     """Saves another function file, with a tool in it, and calls that (SEP-2575)."""
     BESIDE.write_text('def test_dynamic_tool() -> str:\n    """Answers."""\n    return "dynamic"\n')
     return str((await context.call("test_dynamic_tool", {})).structured)
 
 
+@tool
 def test_trigger_prompt_change() -> str:
     """Saves another function file, with a prompt in it (SEP-2575)."""
     BESIDE.write_text(

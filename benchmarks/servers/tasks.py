@@ -13,6 +13,7 @@ LATER = 1.0
 """Seconds after which a client that knows tasks has one."""
 
 
+@tool
 def greet(name: str) -> str:
     """Greets.
 

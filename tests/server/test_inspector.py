@@ -27,9 +27,11 @@ Inspect = Callable[..., Any]
 
 @pytest.fixture
 def serve(tmp_path: Path) -> list[str]:
-    (tmp_path / "note.txt").write_text("the keys hang behind the door\n")
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "note.txt").write_text("the keys hang behind the door\n")
     data_dir = tmp_path / "data"
-    return [str(command_path()), "serve", "--root", str(tmp_path), "--data-dir", str(data_dir)]
+    return [str(command_path()), "serve", "--root", str(root), "--data-dir", str(data_dir)]
 
 
 def run(target: list[str], home: Path, *options: str) -> Any:

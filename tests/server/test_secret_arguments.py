@@ -35,6 +35,7 @@ class Door(BaseModel):
 
 Token = Annotated[str, Field(json_schema_extra={"writeOnly": True})]
 
+@tool
 def login(
     user: str,
     password: SecretStr,
@@ -47,12 +48,15 @@ def login(
 ) -> str:
     return f"{user} {password.get_secret_value()} {token}"
 
+@tool
 def fail(password: SecretStr) -> str:
     raise RuntimeError(f"cannot log in with {password.get_secret_value()!r}")
 
+@tool
 def refuse(password: SecretStr) -> str:
     raise ValueError(f"{password.get_secret_value()} is too weak")
 
+@tool
 def mistake(password: SecretStr) -> int:
     return password.get_secret_value()
 

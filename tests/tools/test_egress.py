@@ -59,6 +59,7 @@ def titles(query: str, context: RequestContext) -> list[str]:
     found = context.shelf().search(query, SearchFilter(), 5)
     return [hit.context.title for hit in found.hits]
 
+@tool
 def libraries(text: str) -> str:
     import chromadb
     import ddgs

@@ -97,7 +97,7 @@ def test_what_cannot_be_converted_is_told_with_its_place(ran: Ran, work: Path) -
     code, out, err = ran("convert", "crafts.py")
     assert code == 1
     assert [each["name"] for each in json.loads(out)] == ["saw"]
-    assert err.startswith(f"{path}:4: glue is not a tool because it has no types")
+    assert err.startswith(f"{path}:4: glue is not a tool because it has no type for x")
     assert ran("convert", "crafts.py:saw")[0] == 0
     path.write_text("def saw(x: int) -> int:\n    retrun x")
     code, out, err = ran("convert", "crafts.py")

@@ -23,6 +23,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 TOY = Path(__file__).with_name("toy_server.py")
 TOKEN = "a-secret.for_tests"  # noqa: S105  # guards a toy
+LONG_TOKEN = "a-longer-secret.for_tests-0123"  # noqa: S105  # guards a toy
 ERAS = ("legacy", "2026-07-28")
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 HEADERS = {"Accept": "application/json, text/event-stream"}
@@ -248,7 +249,7 @@ def test_a_public_address_without_a_token_ends_the_process_with_what_to_do(
 
 
 def test_a_public_address_with_a_token_is_served(tmp_path: Path) -> None:
-    with toy("http", tmp_path, HTTP__HOST="0.0.0.0", HTTP__TOKEN=TOKEN) as server:  # noqa: S104  # what the test is about
+    with toy("http", tmp_path, HTTP__HOST="0.0.0.0", HTTP__TOKEN=LONG_TOKEN) as server:  # noqa: S104  # what the test is about
         assert post(server.url.replace("0.0.0.0", "127.0.0.1")).status_code == 401  # noqa: S104  # the same
 
 

@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 BY_ERA = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 
 GARDEN = """
-    from tools.authoring import RequestContext, prompt, resource
+    from tools.authoring import RequestContext, prompt, resource, tool
 
     @resource("garden://{bed}")
     def bed(bed: str) -> str:
@@ -44,9 +44,11 @@ GARDEN = """
     def sow() -> str:
         return "Sow."
 
+    @tool
     def water(liters: int) -> int:
         return liters
 
+    @tool
     async def rake(uris: list[str], context: RequestContext) -> None:
         for uri in uris:
             await context.changed(uri)

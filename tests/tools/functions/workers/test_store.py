@@ -43,6 +43,7 @@ CRAFTS = """
         await keep(text, context)
         os._exit(3)
 
+    @tool
     def peek(context: RequestContext) -> str:
         return context.shelf().identity.user_id
 """

@@ -32,37 +32,47 @@ CRAFTS = """
 
     calls = 0
 
+    @tool
     def pid() -> int:
         return os.getpid()
 
+    @tool
     def count() -> int:
         global calls
         calls += 1
         return calls
 
+    @tool
     def leave(code: int) -> None:
         sys.exit(code)
 
+    @tool
     async def leave_later(code: int) -> None:
         await asyncio.sleep(0)
         sys.exit(code)
 
+    @tool
     def interrupt() -> None:
         raise KeyboardInterrupt
 
+    @tool
     def quit_hard(code: int) -> None:
         os._exit(code)
 
+    @tool
     def abort() -> None:
         os.abort()
 
+    @tool
     def crash() -> None:
         import ctypes
         ctypes.string_at(0)
 
+    @tool
     def recurse(n: int = 0) -> int:
         return recurse(n + 1)
 
+    @tool
     def swallow() -> int:
         return len(b"x" * 10**10)
 
@@ -71,15 +81,18 @@ CRAFTS = """
         while True:
             pass
 
+    @tool
     def child() -> int:
         # It keeps the pipes of its parent, and outlives it unless it is killed too.
         return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE).pid
 
+    @tool
     def wait_for(name: str) -> str:
         while not Path(name).exists():
             time.sleep(0.005)
         return name
 
+    @tool
     async def touched_in_the_end(started: str, ended: str) -> None:
         Path(started).touch()
         try:
@@ -87,6 +100,7 @@ CRAFTS = """
         finally:
             Path(ended).touch()
 
+    @tool
     def numbers(started: str, ended: str) -> Iterator[int]:
         try:
             for n in range(10**9):
@@ -95,6 +109,7 @@ CRAFTS = """
         finally:
             Path(ended).touch()
 
+    @tool
     def wreck() -> None:
         for fd in range(3, 100):
             try:
@@ -102,6 +117,7 @@ CRAFTS = """
             except OSError:
                 pass
 
+    @tool
     def shout(lines: int) -> str:
         print("on stdout \\x1b[31mred\\x1b[0m")
         os.system("echo by a child")
@@ -116,6 +132,7 @@ CRAFTS = """
         while True:
             pass
 
+    @tool
     def large(megabytes: int) -> str:
         return "x" * (megabytes * 1_000_000)
 """

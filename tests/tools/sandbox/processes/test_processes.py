@@ -195,10 +195,11 @@ class World:
     def reset(self) -> None:
         """Makes everything anew."""
         self.close()
-        for directory in (self.root, self.outside):
-            directory.mkdir(exist_ok=True)  # the root stays the directory that is held
-            for each in directory.iterdir():
-                shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
+        shutil.rmtree(self.outside, ignore_errors=True)
+        self.outside.mkdir()
+        self.root.mkdir(exist_ok=True)  # it stays the directory that is held
+        for each in self.root.iterdir():
+            shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
         (self.outside / "file").write_text(f"{SECRET}\n", encoding="utf-8")
         (self.outside / "empty").mkdir()
         with (self.outside / "file").open("rb") as entry:
