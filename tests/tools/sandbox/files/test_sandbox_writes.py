@@ -283,7 +283,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     with suppress(FileNotFoundError):
         if subprocess.run(command, check=False, capture_output=True).returncode == 0:
             yield disk
-            subprocess.run(["/bin/umount", str(disk)], check=True)
+            subprocess.run(["/bin/umount", "--lazy", str(disk)], check=True)
             return
     pytest.skip("mounting a small file system needs root")
 

@@ -67,11 +67,14 @@ class Probe:
             visit.leave()
 
     async def _try(self, confinement: Confinement, namespaces: tuple[int, ...] = ()) -> None:
-        surroundings = await anyio.to_thread.run_sync(_Surroundings)
+        # Shielded: whoever cancels a call while this makes or removes them would leak the sockets.
+        with anyio.CancelScope(shield=True):
+            surroundings = await anyio.to_thread.run_sync(_Surroundings)
         try:
             await self._try_in(surroundings, confinement, namespaces)
         finally:
-            await anyio.to_thread.run_sync(surroundings.close)
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(surroundings.close)
 
     async def _try_in(
         self, surroundings: _Surroundings, confinement: Confinement, namespaces: tuple[int, ...]
