@@ -97,12 +97,16 @@ def lookalikes(text: str) -> str:
         return ""
     commands = {found[1] for found in _COMMAND.finditer(text)}
     words = dict.fromkeys(word for word in _WORD.findall(text) if not word.isascii())
-    told = list(dict.fromkeys(each for word in words for each in _told(word, word in commands)))
+    told = list(
+        dict.fromkeys(
+            each for word in words for each in _descriptions(word, is_command=word in commands)
+        )
+    )
     more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
     return f"Look closely: {'; '.join(told[:_MOST_TOLD])}{more}." if told else ""
 
 
-def _told(word: str, is_command: bool) -> Iterator[str]:
+def _descriptions(word: str, *, is_command: bool) -> Iterator[str]:
     if is_mixed(word) or (is_command and skeleton(word).isascii()):
         odd = next(each for each in word if not each.isascii())
         name = unicodedata.name(odd, "UNNAMED").lower()

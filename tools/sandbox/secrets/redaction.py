@@ -34,12 +34,14 @@ class Redaction:
         self._forms: tuple[tuple[bytes, bytes], ...] = ()
         self._texts: tuple[tuple[str, str], ...] = ()
         self._encoded: dict[str, str] = {}
+        self._values: dict[str, str] = {}
 
     def learn(self, name: str, value: str) -> None:
         """Takes a value out from now on."""
         if (name, value) in self._known:
             return
         self._known.add((name, value))
+        self._values[value] = marker(name)
         utf8 = value.encode()
         encoded_as = (utf8.hex(), utf8.hex().upper(), *_base64(utf8))
         self._encoded |= dict.fromkeys(encoded_as, marker(name))
@@ -54,9 +56,8 @@ class Redaction:
         """A text without the values."""
         for form, shown in self._texts:
             text = text.replace(form, shown)
-        if self._known:
-            plain = {value: marker(name) for name, value in self._known}
-            for start, end, shown in reversed(disguised(text, plain, self._encoded)):
+        if self._values:
+            for start, end, shown in reversed(disguised(text, self._values, self._encoded)):
                 text = text[:start] + shown + text[end:]
         return text
 
