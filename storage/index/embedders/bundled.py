@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -17,6 +18,9 @@ from storage.outbound import opt_out
 
 TOKENIZER_FILE = "minilm_tokenizer.json"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+
+NICENESS = 5
+"""What the threads that run models leave to others; at 10, searches wait long on busy machines."""
 
 _REINSTALL = "Reinstall Toolcrib."
 
@@ -102,7 +106,12 @@ class InferenceThreads:
     """
 
     def __init__(self, count: int) -> None:
-        self._threads = ThreadPoolExecutor(count, thread_name_prefix="toolcrib-inference")
+        by_thread = sys.platform == "linux"  # elsewhere, all the process would step back
+        self._threads = ThreadPoolExecutor(
+            count,
+            thread_name_prefix="toolcrib-inference",
+            initializer=partial(os.nice, NICENESS) if by_thread else None,
+        )
         self._turn = threading.Lock()
         self._awaited: deque[tuple[Future[None], Callable[[], None]]] = deque()
         self._background: deque[tuple[Future[None], Callable[[], None]]] = deque()

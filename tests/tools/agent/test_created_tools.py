@@ -360,6 +360,20 @@ async def test_another_server_on_the_same_data_has_it_without_being_asked(
             with anyio.fail_after(10):
                 await heard.wait()
             assert told(await client.call_tool("shout", {"text": "hi"})) == "HI"
+            await crib.call("remove_tool", tool_name="shout")
+            assert "unknown_tool" in told(await client.call_tool("shout", {"text": "hi"}))
+
+
+async def test_a_server_that_has_not_looked_yet_calls_no_other_version(
+    open_crib: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tools.functions.programs.created.WATCH_SECONDS", 3600)
+    async with open_crib() as crib:
+        await crib.call("create_tool", tool_name="shout", implementation=SHOUT)
+        flags = {"data_dir": tmp_path / "data", "root": tmp_path / "root", "surface": "full"}
+        other = build(load(flags, environ={"TOOLCRIB_CONFIG": ""}))
+        async with other.running(), Client(other.server) as client:
+            assert told(await client.call_tool("shout", {"text": "hi"})) == "HI"
             changed = SHOUT.replace("upper", "title")
             await crib.call("create_tool", tool_name="shout", implementation=changed)
             assert "of version 2 now" in told(await client.call_tool("shout", {"text": "hi"}))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -7,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from storage.index.embedders.bundled import InferenceThreads, processors
+from storage.index.embedders.bundled import NICENESS, InferenceThreads, processors
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.retrieval.crossencoder import CrossEncoder
 
@@ -71,6 +73,15 @@ def test_all_threads_are_used_and_no_more() -> None:
     with ThreadPoolExecutor(10) as callers:
         list(callers.map(lambda _: threads.run([run] * 3), range(10)))
     assert len(names) == 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, only processes have priorities")
+def test_models_leave_the_processor_to_the_thread_that_answers_calls() -> None:
+    found: list[int] = []
+    threads = InferenceThreads(1)
+    threads.run([lambda: found.append(os.getpriority(os.PRIO_PROCESS, 0))] * 2)
+    ours = os.getpriority(os.PRIO_PROCESS, 0)
+    assert found == [min(ours + NICENESS, 19)] * 2
 
 
 def test_a_search_goes_before_passages_that_wait() -> None:
