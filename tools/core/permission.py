@@ -145,8 +145,7 @@ class Permissions:
             AnswersAwaitedError: If the client must answer first.
         """
         await first_use(self, "_first_policy")
-        contained = await containment_of(spec, self._machine)
-        denied = await denied_to(spec, self._machine)
+        contained, denied = await limits_of(spec, self._machine)
         unheld = {} if denied is None else denied.unheld
         call = _Judged(spec, arguments, sent, secrets, context, contained, shown, unheld)
         await self._settle(call, permission, files)
@@ -314,29 +313,23 @@ def _reaches(
     return policy.judge(spec, {**arguments, parameter: url}).verdict is not Verdict.DENY
 
 
-async def containment_of(spec: ToolSpec, machine: Machine | None) -> Containment:
-    """How far what a tool runs is held back; only tools that run something are looked at."""
-    held = await _running(spec, machine)
-    if held is None:
-        return Containment.NONE
-    if await held.is_offline():
-        return Containment.OFFLINE
-    return Containment.CONFINED if await held.is_confined() else Containment.NONE
+async def limits_of(
+    spec: ToolSpec, machine: Machine | None
+) -> tuple[Containment, DeniedPaths | None]:
+    """Returns how a tool's programs are contained, and which paths rules deny to them.
 
-
-async def denied_to(spec: ToolSpec, machine: Machine | None) -> DeniedPaths | None:
-    """Returns what rules deny to the programs that a tool runs; None for one that runs none."""
-    held = await _running(spec, machine)
-    return None if held is None else await held.denied()
-
-
-async def _running(spec: ToolSpec, machine: Machine | None) -> Confining | None:
-    """What starts the programs of a tool; None for one that runs none."""
+    A tool that runs no programs has no containment and no denied paths.
+    """
     runs = spec.scope is ToolScope.SYSTEM and Effect.EXECUTE in spec.effects
     if machine is None or not (runs or spec.in_cell):
-        return None
-    found: Confining = await first_use(machine, "cells" if spec.in_cell else "processes")
-    return found
+        return Containment.NONE, None
+    running: Confining = await first_use(machine, "cells" if spec.in_cell else "processes")
+    containment = Containment.NONE
+    if await running.is_offline():
+        containment = Containment.OFFLINE
+    elif await running.is_confined():
+        containment = Containment.CONFINED
+    return containment, await running.denied()
 
 
 def _request(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:

@@ -156,12 +156,12 @@ async def _look_for_real(
     settings: Settings, made: Policy, spec: ToolSpec
 ) -> tuple[Containment, DeniedPaths | None]:
     from server.composition.safety import make_machine
-    from tools.core.permission import containment_of, denied_to
+    from tools.core.permission import limits_of
     from tools.sandbox.secrets.redaction import Redaction
 
     machine = make_machine(settings, os.environ, Redaction(), denied=lambda: made.denied_places)
     async with machine.running():
-        return await containment_of(spec, machine), await denied_to(spec, machine)
+        return await limits_of(spec, machine)
 
 
 def _denied(denied: DeniedPaths | None) -> dict[str, Any]:

@@ -148,7 +148,7 @@ class _Surroundings:
         (self.private / "canary").write_text("secret", encoding="utf-8")
         self._tcp = socket.create_server(("127.0.0.1", 0))
         self._unix = socket.socket(socket.AF_UNIX)
-        self._unix.bind(str(self.private / "socket"))
+        _bind(self._unix, self.private, "socket")
         self._unix.listen()
         self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._udp.bind(("127.0.0.1", 0))
@@ -177,3 +177,15 @@ class _Surroundings:
         for each in (self._tcp, self._unix, self._udp):
             each.close()
         self._directory.close()
+
+
+def _bind(listener: socket.socket, directory: Path, name: str) -> None:
+    """Binds a Unix socket in a directory whose path may be longer than an address of one."""
+    if sys.platform != "linux":
+        listener.bind(str(directory / name))
+        return
+    fd = os.open(directory, os.O_PATH | os.O_DIRECTORY)
+    try:
+        listener.bind(f"/proc/self/fd/{fd}/{name}")
+    finally:
+        os.close(fd)

@@ -72,6 +72,18 @@ async def test_the_best_level_that_works_is_used(make: Callable[..., Processes])
     await processes.aclose()
 
 
+async def test_both_levels_work_where_temporary_directories_have_long_paths(
+    make: Callable[..., Processes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = tmp_path / ("d" * 150)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    for environment, level in ((os.environ, Level.BUBBLEWRAP), (NOWHERE, Level.LANDLOCK)):
+        processes = make(SandboxMode.REQUIRED, environment=inherited_variables(environment))
+        assert await level_of(processes) is level
+        await processes.aclose()
+
+
 async def test_the_next_level_is_used_where_the_best_one_is_missing(
     make: Callable[..., Processes],
 ) -> None:
