@@ -289,7 +289,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         if apis is not None and lists_others():
             await anyio.to_thread.run_sync(apis.settle)  # they may be listed
 
-    resources = ContextResources(library, identity, collections.sources)
+    resources = ContextResources(library, identity, collections.sources, policy.closes)
     prompts = Prompts(
         resources, registry, sessions, recording, view_skills(catalogue, identity, profiles)
     )

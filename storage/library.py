@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from storage.errors import StorageUnavailableError
+from storage.errors import DocumentNotFoundError, StorageUnavailableError
 from storage.memory.entries import OwnEntries
 from storage.models import (
     Chunk,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.events.events import Events
     from storage.memory.memories import Memories
     from storage.people.people import People
+    from storage.retrieval.ranking import UnifiedHit
     from storage.retrieval.routing import UnifiedQuery
     from storage.retrieval.unified import UnifiedResult
 
@@ -42,9 +43,9 @@ FORGET_BATCH = 200
 class Library(Stores):
     """Everything that one data directory keeps, by whose it is."""
 
-    def shelf(self, identity: Identity) -> Shelf:
-        """Returns what one identity sees and changes."""
-        return Shelf(identity, self)
+    def shelf(self, identity: Identity, closes: Callable[[str], bool] | None = None) -> Shelf:
+        """Returns what one identity sees and changes, without files that rules deny to it."""
+        return Shelf(identity, self, closes)
 
 
 class Shelf:
@@ -55,10 +56,17 @@ class Shelf:
     Args:
         identity: Whose contexts every call is bound to.
         library: Where they are kept.
+        closes: Tells of a file's path whether a rule denies to read it; None denies nothing.
     """
 
-    def __init__(self, identity: Identity, library: Stores) -> None:
+    def __init__(
+        self,
+        identity: Identity,
+        library: Stores,
+        closes: Callable[[str], bool] | None = None,
+    ) -> None:
         self.identity = identity
+        self._closes = closes
         self._library = library
         self.max_document_bytes = library.max_document_bytes
 
@@ -155,16 +163,17 @@ class Shelf:
 
         Raises:
             ContextNotFoundError: If there is no such context.
+            DocumentNotFoundError: If a rule denies its file.
         """
-        return self._library.contexts.get(self.identity, context_id)
+        return self._opened(*self._library.contexts.get(self.identity, context_id))
 
     def get_document(self, raw_type: str, raw_id: str) -> tuple[Context, list[Chunk]]:
         """A document and its chunks in order.
 
         Raises:
-            DocumentNotFoundError: If there is no such document.
+            DocumentNotFoundError: If there is no such document, or a rule denies its file.
         """
-        return self._library.contexts.get_document(self.identity, raw_type, raw_id)
+        return self._opened(*self._library.contexts.get_document(self.identity, raw_type, raw_id))
 
     def delete_document(self, raw_type: str, raw_id: str) -> int:
         """Deletes a document from every store and says how many chunks went.
@@ -277,11 +286,37 @@ class Shelf:
         else:
             found = self._library.engine.search(self.identity, query, criteria, top_k, alpha=alpha)
             found = self._library.confidence.judge(query, found)
-        return replace(found, unknown_names=unknown)
+        hits = tuple(hit for hit in found.hits if self.shows(hit.context))
+        nearest = found.nearest
+        if nearest is not None and not self.shows(nearest.context):
+            nearest = None
+        return replace(found, hits=hits, nearest=nearest, unknown_names=unknown)
 
     def ask(self, query: UnifiedQuery) -> UnifiedResult:
         """Returns what is found for a query over memory and knowledge, best first."""
-        return self._library.unified.search(self.identity, query, self._resolved)
+        found = self._library.unified.search(self.identity, query, self._resolved)
+        hits = tuple(hit for hit in found.hits if self._shows_hit(hit))
+        nearest = found.nearest
+        if nearest is not None and not self._shows_hit(nearest):
+            nearest = None
+        return replace(found, hits=hits, nearest=nearest)
+
+    def _shows_hit(self, hit: UnifiedHit) -> bool:
+        return hit.passage is None or self.shows(hit.passage.context)
+
+    def shows(self, context: Context) -> bool:
+        """Returns whether no rule denies the file that a context is a copy of."""
+        return (
+            self._closes is None or context.raw_type != "file" or not self._closes(context.raw_id)
+        )
+
+    def _opened(self, context: Context, chunks: list[Chunk]) -> tuple[Context, list[Chunk]]:
+        if not self.shows(context):
+            raise DocumentNotFoundError(
+                f"A rule of the settings denies to read {context.raw_id!r}, also its stored copy.",
+                suggestions=("Work with other documents, or ask the user to change the rule.",),
+            )
+        return context, chunks
 
     def index_status(self) -> IndexStatus:
         """How much of what is stored can be found by meaning."""

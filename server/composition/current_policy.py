@@ -12,6 +12,7 @@ from server.settings import Settings
 from server.settings.safety import PolicySettings
 from server.settings.settings import DEFAULT_SOURCE
 from server.settings_error import SettingsError
+from tools.core.spec import Effect
 
 if TYPE_CHECKING:
     from tools.policy.places import DeniedPlace
@@ -69,12 +70,19 @@ class CurrentPolicy:
         """The places that it denies to every tool and program; blocks like the policy."""
         return self().denied_places
 
+    def closes(self, path: str) -> bool:
+        """Returns whether a rule denies to read a path; blocks like the policy."""
+        reads = (each for each in self.denied_places() if Effect.READ in each.effects)
+        return any(each.pattern.covers(path) for each in reads)
+
     def _take(self) -> None:
         """Takes over the policy of the file, or says why not."""
         try:
             policy = self._reread()
         except (SettingsError, ValueError) as error:
-            told = f"The policy stays as it was, all of it. {error} Then it counts at once."
+            told = (
+                f"The policy stays as it was, all of it. {error} Once corrected, it counts at once."
+            )
             if told != self._told:
                 _logger.warning("%s", told)
             self._told = told
@@ -92,7 +100,7 @@ class CurrentPolicy:
         if not self._seen:
             raise SettingsError(f"{file} cannot be found. Write it again.")
         policy = self._make(reread_policy(self._settings, file))
-        if self._state()[2:3] == (0,):
+        if not file.read_bytes().strip():
             raise SettingsError(f"{file} is empty. Write it again, if only a comment.")
         return policy
 

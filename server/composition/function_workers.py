@@ -31,6 +31,7 @@ def make_worker_options(
     from tools.functions.environment import Environments
     from tools.functions.file import WorkerOptions
 
+    settings.create_directories()
     may_store = [path.resolve() for path in settings.functions.context]
     seen = {name: value for name, value in environ.items() if not name.startswith("TOOLCRIB")}
     seen |= OPT_OUT

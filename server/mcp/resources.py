@@ -95,11 +95,17 @@ class ContextResources:
         library: The stored context.
         identity: Whose context is shown where no token says it.
         sources: Those of the settings, by which passages are told where they come from.
+        closes: Tells of a file's path whether a rule denies to read it.
     """
 
     def __init__(
-        self, library: Library, identity: Identity, sources: tuple[Source, ...] = ()
+        self,
+        library: Library,
+        identity: Identity,
+        sources: tuple[Source, ...] = (),
+        closes: Callable[[str], bool] | None = None,
     ) -> None:
+        self._closes = closes
         self._library = library
         self._identity = identity
         self._sources = sources
@@ -115,7 +121,7 @@ class ContextResources:
         offset = offset_of(params.cursor if params else None)
         shelf = self.shelf_of(ctx)
         documents = await answered("resources/list", partial(_page, shelf, offset))
-        page = documents[:PAGE_SIZE]
+        page = filter(shelf.shows, documents[:PAGE_SIZE])
         return types.ListResourcesResult(
             resources=[*(_FIXED if offset == 0 else []), *map(_describe, page)],
             next_cursor=cursor_at(offset + PAGE_SIZE) if len(documents) > PAGE_SIZE else None,
@@ -160,7 +166,7 @@ class ContextResources:
 
     def shelf_of(self, ctx: RequestContext) -> Shelf:
         """The shelf of whoever asks."""
-        return self._library.shelf(principal_of(ctx, self._identity).identity)
+        return self._library.shelf(principal_of(ctx, self._identity).identity, self._closes)
 
     def _read(self, shelf: Shelf, uri: str) -> tuple[str, str]:
         if uri == INDEX_URI:

@@ -26,6 +26,7 @@ _TABLES: dict[str, type[BaseModel]] = {
 }
 _KEYS = {key: key for key in _FIELDS}
 _VARIABLES = {key: _PREFIX + key.upper().replace(".", "__") for key in _FIELDS}
+_GROUPS = {key.partition(".")[0] for key in _FIELDS}
 _MASK = "**********"
 _LONGEST = 200
 """Characters of a wrong value that are shown."""
@@ -94,9 +95,10 @@ def reread_policy(settings: Settings, path: Path) -> PolicySettings:
     What a flag or the environment has set stays, as it would at a start.
 
     Raises:
-        SettingsError: If the file cannot be read, or anything in the table is wrong.
+        SettingsError: If the file cannot be read, a key in it is unknown (perhaps a misspelled
+            `[policy]`), or anything in the table is wrong.
     """
-    in_file = _from_file(path, "the running server", only="policy")
+    in_file = _from_file(path, "the running server")
     given = {key: item for key, item in in_file.items() if key.startswith("policy.")}
     for name in PolicySettings.model_fields:
         source = settings.source_of(f"policy.{name}")
@@ -133,11 +135,11 @@ def _without_secrets(server: Mapping[str, Any]) -> dict[str, Any]:
     return {**server, "args": told, "url": shown(server["url"])}
 
 
-def _from_file(path: Path, namer: str, *, only: str = "") -> dict[str, _Given]:
-    """The values of a file; a key that is unknown is refused, in one group or in all of them."""
+def _from_file(path: Path, namer: str) -> dict[str, _Given]:
+    """Returns the values of a file; an unknown key is refused."""
     try:
         text = path.read_text(encoding="utf-8-sig")
-        values = _flat(tomllib.loads(text))
+        tables = tomllib.loads(text)
     except FileNotFoundError:
         if not namer:
             return {}
@@ -158,10 +160,12 @@ def _from_file(path: Path, namer: str, *, only: str = "") -> dict[str, _Given]:
         ) from error
     except RecursionError:
         raise SettingsError(f"The settings file {path} is nested too deeply.") from None
+    values = _flat(tables)
+    empty = [name for name, table in tables.items() if table == {} and name not in _GROUPS]
     unknown = [
         f"Unknown setting {key!r} in {path}. {_advice(key, _KEYS)}"
-        for key in values
-        if key not in _FIELDS and (not only or key.partition(".")[0] == only)
+        for key in (*values, *empty)
+        if key not in _FIELDS
     ]
     if unknown:
         raise SettingsError("\n".join(unknown))

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePath
 
-from storage.reading.formats import FORMATS
+from storage.reading.formats import FORMATS, MARKDOWN
 from storage.tokenize import is_spaceless
 
 WRAPPED = 50
 """Characters from which a line without an end goes on in the next one; a shorter one is a line."""
 
+_NOTES = frozenset(MARKDOWN.suffixes)
 _MARKDOWN = frozenset(suffix for each in FORMATS if each.markdown for suffix in each.suffixes)
 
 _PROSE = _MARKDOWN | {
@@ -48,6 +49,12 @@ _CELL = r"(?<!\\)\|"
 _QUOTE = r"(?: {0,3}> ?)+"
 _CODE_SPAN = r"(`+)(?!`).+?(?<!`)\1(?!`)"
 
+_WIKI_LINK = (
+    r"(?<![A-Za-z0-9_)\]])!?\[\[(?![\s\"'])(?=[^\[\]]*[^\W\d_]|\d{4}-\d)"
+    r"(?:[^\[\]|:=<>\\]*\|)?([^\[\]|:=<>\\]*[^\[\]|:=<>\\\s])\]\]"
+)
+"""Matches `[[Plan]]`, but no `[[ -f x ]]`, `[[:alpha:]]` or list of lists."""
+
 _INLINE = (
     (r"<!--.*?-->", ""),
     (r"<br[ \t]*/?>", " "),
@@ -60,15 +67,9 @@ _INLINE = (
     ),
     (r"!\[([^\]]*)\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s+[\"'][^\"']*[\"'])?\)", r"\1"),
     (r"\[([^\[\]]+)\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s+[\"'][^\"']*[\"'])?\)", r"\1"),
-    (
-        (
-            r"(?<![A-Za-z0-9_)\]])!?\[\[(?![\s\"'])(?=[^\[\]]*[^\W\d_]|\d{4}-\d)"
-            r"(?:[^\[\]|]*\|)?([^\[\]|]*[^\[\]|\s])\]\]"
-        ),
-        r"\1",
-    ),  # a wiki link, and neither `[[ -f x ]]` nor a list of lists
+    (_WIKI_LINK, r"\1"),
     (r"\[\^[^\]]+\]", ""),
-    (r"(?<![\w\])])\[([^\[\]]+)\]\[[^\[\]]*\]", r"\1"),
+    (r"(?<![\w\[\])])\[([^\[\]]+)\]\[[^\[\]]*\]", r"\1"),
     (r"(?<![\d*\\])(\*{2,3})(?=\S)([^*]*?\S)\1(?![\d*])", r"\2"),
     (r"(?<![\w*\\])\*(?=[^\s*])([^*]*?[^\s*])\*(?![\w*])", r"\1"),
     (r"(?<!\w)__(?=[^\s_])([^_]*[^\w][^_]*)__(?!\w)", r"\1"),  # __init__ is a name
@@ -132,23 +133,31 @@ def is_markdown(file: str) -> bool:
     return PurePath(file).suffix.lower() in _MARKDOWN
 
 
+def is_note(file: str) -> bool:
+    """Returns whether a file may be a note, in which `[[Plan]]` is a link."""
+    return PurePath(file).suffix.lower() in _NOTES
+
+
 def is_unspaced(before: str, after: str) -> bool:
     """Whether no space is written between two texts, as in Chinese, Japanese or Thai."""
     return re.match(_WIDE, before[-1:]) is not None and re.match(_WIDE, after) is not None
 
 
-def pieces_of(text: str, *, prose: bool = True, markdown: bool = True) -> list[Piece]:
+def pieces_of(
+    text: str, *, prose: bool = True, markdown: bool = True, note: bool = True
+) -> list[Piece]:
     """The pieces of a text, in its order.
 
     Args:
         text: The text, or a part of it that was cut anywhere.
         prose: Whether it is written to be read; of code and data every line is a piece, as it is.
         markdown: Whether it is Markdown; of any other prose no sign is taken away.
+        note: Whether it may be a note, whose wiki links are shown by their names.
     """
     if not prose:
         lines = (line.rstrip() for line in text.splitlines())
         return [Piece(line, is_line=True) for line in lines if line]
-    reader = _Reader() if markdown else _PlainReader()
+    reader = _Reader(note=note) if markdown else _PlainReader()
     for line in text.splitlines():
         reader.read(line.rstrip(" \t\r"), is_hard=line.endswith("  "))
     return reader.close()
@@ -200,9 +209,10 @@ class _Reader:
     """Reads a text line by line."""
 
     def _line(self, text: str) -> str:
-        return plain_line(text)
+        return plain_line(text, note=self._note)
 
-    def __init__(self) -> None:
+    def __init__(self, *, note: bool = True) -> None:
+        self._note = note
         self._pieces: list[Piece] = []
         self._heading = ""
         self._lead = ""
@@ -244,11 +254,11 @@ class _Reader:
             self._end_block()
         elif heading := re.match(_HEADING, line):
             self._end_block()
-            self._heading, self._lead = plain_line(heading[1]), ""
+            self._heading, self._lead = self._line(heading[1]), ""
         elif len(self._paragraph) == 1 and "|" in self._paragraph[0] and _is_separator(line):
             self._rows = [self._paragraph.pop(), line]
         elif len(self._paragraph) == 1 and self._item is None and re.match(_UNDERLINE, line):
-            self._heading, self._lead = plain_line(self._paragraph.pop()), ""
+            self._heading, self._lead = self._line(self._paragraph.pop()), ""
         elif re.match(_RULE, line) or re.match(_UNDERLINE, line):
             self._end_block()
         else:
@@ -292,11 +302,11 @@ class _Reader:
         rows, self._rows = self._rows, []
         names: list[str] = []
         if len(rows) > 1 and _is_separator(rows[1]):
-            names = _cells(rows[0])
+            names = self._cells(rows[0])
         for row in rows[2 if names else 0 :]:
             if _is_separator(row):
                 continue
-            cells = _cells(row)
+            cells = self._cells(row)
             named = [*names, *[""] * (len(cells) - len(names))]
             told = [
                 f"{name}: {cell}" if name else cell
@@ -305,6 +315,12 @@ class _Reader:
             ]
             if told:
                 self._add("; ".join(told), lead=self._lead, is_line=True)
+
+    def _cells(self, row: str) -> list[str]:
+        bare = row.strip().removeprefix("|")
+        if bare.endswith("|") and not bare.endswith("\\|"):
+            bare = bare[:-1]
+        return [self._line(cell.replace("\\|", "|")) for cell in re.split(_CELL, bare)]
 
     def _is_within_block(self) -> bool:
         return bool(self._pieces) and self._pieces[-1].block == self._block
@@ -349,28 +365,28 @@ def _joined(lines: list[str]) -> str:
     return text
 
 
-def _cells(row: str) -> list[str]:
-    bare = row.strip().removeprefix("|")
-    if bare.endswith("|") and not bare.endswith("\\|"):
-        bare = bare[:-1]
-    return [plain_line(cell.replace("\\|", "|")) for cell in re.split(_CELL, bare)]
+def plain_line(text: str, *, note: bool = True) -> str:
+    """Returns a line without the signs of Markdown; code stays as it is, in its ticks.
 
-
-def plain_line(text: str) -> str:
-    """A line without the signs of Markdown; what is code is left as it is, in its ticks."""
+    Args:
+        text: The line.
+        note: Whether it is from a note, whose wiki links are shown by their names.
+    """
     parts, at = [], 0
     if "`" in text:
         for match in re.finditer(_CODE_SPAN, text):
-            parts += [_without_signs(text[at : match.start()]), match[0]]
+            parts += [_without_signs(text[at : match.start()], note=note), match[0]]
             at = match.end()
-    parts.append(_without_signs(text[at:]))
+    parts.append(_without_signs(text[at:], note=note))
     return " ".join("".join(parts).split())
 
 
-def _without_signs(text: str) -> str:
+def _without_signs(text: str, *, note: bool) -> str:
     if not any(sign in text for sign in "*_[<~\\&"):
         return text
     text = re.sub(_LINK, r"\1", text)
     for sign, kept in _INLINE:
+        if sign is _WIKI_LINK and not note:
+            continue
         text = re.sub(sign, kept, text)
     return html.unescape(text) if "&" in text else text

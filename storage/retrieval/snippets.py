@@ -20,6 +20,7 @@ from storage.index.embedders.static import StaticEmbedder
 from storage.reading.plain_text import (
     Piece,
     is_markdown,
+    is_note,
     is_prose,
     is_unspaced,
     pieces_of,
@@ -72,12 +73,14 @@ class Passage:
         place: The title and headings that are shown beside it, and so not within it.
         prose: Whether it is written to be read, and not code or data.
         markdown: Whether it is Markdown, whose signs are not shown.
+        note: Whether it may be a note, whose wiki links are shown by their names.
     """
 
     text: str
     place: tuple[str, ...] = ()
     prose: bool = True
     markdown: bool = True
+    note: bool = True
 
     @classmethod
     def of(cls, text: str, title: str, heading: str, file: str = "") -> Passage:
@@ -89,11 +92,12 @@ class Passage:
             heading: The headings that it stands under, joined by " > ".
             file: The name of the file that it is from; empty where it is from none.
         """
-        markdown = is_markdown(file)
+        markdown, note = is_markdown(file), is_note(file)
         place = tuple(
-            (plain_line if markdown else str)(each) for each in (title, *heading.split(" > "))
+            plain_line(each, note=note) if markdown else each
+            for each in (title, *heading.split(" > "))
         )
-        return cls(text, place, is_prose(file), markdown)
+        return cls(text, place, is_prose(file), markdown, note)
 
 
 def snippets(question: str, passages: Sequence[Passage], characters: int) -> list[str]:
@@ -157,7 +161,9 @@ class _Text:
     """A passage's pieces, with those of the wanted terms that each has, and has around it."""
 
     def __init__(self, passage: Passage, wanted: _Wanted) -> None:
-        self.pieces = pieces_of(passage.text, prose=passage.prose, markdown=passage.markdown)
+        self.pieces = pieces_of(
+            passage.text, prose=passage.prose, markdown=passage.markdown, note=passage.note
+        )
         self.verbatim = "" if passage.markdown else passage.text.strip("\n").rstrip()
         self.place = passage.place
         self._wanted = wanted

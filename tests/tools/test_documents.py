@@ -4,10 +4,12 @@ import io
 import os
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
 import docx
 import pytest
+from mcp import MCPError
 from pypdf import PdfReader, PdfWriter
 from reportlab.pdfgen.canvas import Canvas
 
@@ -402,3 +404,29 @@ async def test_what_could_not_be_given_back_is_refused(
         assert remedy in told
         assert len(told) < 1000
         assert not (await crib.call("retrieve_document_context"))["hits"]
+
+
+async def test_the_stored_copy_of_a_file_that_a_rule_denies_is_not_read_either(
+    open_crib: Opener, tmp_path: Path
+) -> None:
+    root = tmp_path / "root"
+    (root / "secrets").mkdir(parents=True)
+    (root / "secrets" / "heron.md").write_text("# Heron\n\nThe heron key is zebra.\n")
+    (root / "open.md").write_text("# Heron\n\nThe heron eats fish.\n")
+    asked = {"query": "heron key"}
+    async with open_crib() as crib:
+        for path in ("secrets/heron.md", "open.md"):
+            await crib.call("add_document", path=path)
+        assert "zebra" in await crib.text("query", **asked)
+    async with open_crib(policy__deny=["read(secrets/**)"]) as crib:
+        for name in ("query", "retrieve_document_context"):
+            assert "zebra" not in str(await crib.client.call_tool(name, asked))
+        assert "fish" in await crib.text("query", query="What does the heron eat?")
+        document = {"raw_type": "file", "raw_id": "secrets/heron.md"}
+        assert (await crib.failure("get_document", **document))[0] == "not_found"
+        await crib.call("get_document", **{**document, "raw_id": "open.md"})
+        listed = await crib.client.list_resources()
+        [uri] = [each.uri for each in listed.resources if "open.md" in str(each.uri)]
+        assert "heron.md" not in str(listed)
+        with pytest.raises(MCPError):
+            await crib.client.read_resource(uri.replace("open.md", "secrets%2Fheron.md"))

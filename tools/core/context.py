@@ -127,6 +127,7 @@ class RequestContext(Asker):
     identity: Identity = field(default_factory=Identity)
     report_progress: ProgressReporter = _report_nothing
     _sandbox: Sandbox | None = None
+    _closes: Callable[[str], bool] | None = None
     _library: Library | None = None
     _calls: Calls | None = None
     _collections: Collections | None = None
@@ -203,7 +204,8 @@ class RequestContext(Asker):
 
     def shelf(self, **identity: str | None) -> Shelf:
         """Returns stored context, bound to whom the call is about (scope context)."""
-        return _granted(self._library, "access to stored context").shelf(self.about(**identity))
+        library = _granted(self._library, "access to stored context")
+        return library.shelf(self.about(**identity), self._closes)
 
     def about(self, **identity: str | None) -> Identity:
         """Returns whose context the call is about: the caller's own, or whose is named.
@@ -297,12 +299,14 @@ class RequestContext(Asker):
         accepted: frozenset[str] = frozenset(),
     ) -> RequestContext:
         """The same call with what its scope grants, but for the root to an agent in a worktree."""
+        closes = None if sandbox is None else sandbox.closes  # also for an agent in a worktree
         if self.is_off_root:
             sandbox = searching = history = None
             machine = None if machine is None else cast("Machine", OffRoot(machine))
         return replace(
             self,
             _sandbox=sandbox,
+            _closes=closes,
             _library=library,
             _calls=calls,
             _collections=collections,

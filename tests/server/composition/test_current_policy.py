@@ -61,7 +61,11 @@ def test_an_edit_counts_as_a_whole_from_the_next_call_on(
         ("[policy]\ndenny = []\n", "Did you mean 'policy.deny'?"),
         ("[policy.deny]\nbash = true\n", "Unknown setting 'policy.deny.bash'"),
         ("policy = 3\n", "Unknown setting 'policy'"),
+        ("[Policy]\ndeny = []\n", "Did you mean 'policy.deny'?"),
+        ("[polcy]\n", "Unknown setting 'polcy'"),
+        ("[serch]\nalpha = 1\n", "Unknown setting 'serch.alpha'"),
         ("", "is empty"),
+        (" \n\n", "is empty"),
         (None, "cannot be found"),
     ],
 )

@@ -45,12 +45,19 @@ def test_what_is_not_markdown_is_shown_as_it_is_stored(text: str, file: str) -> 
         ("`[[ -f x ]]` and `[[y]]`", 0),
         ("```sh\n[[ -f x ]]\n[[y]]\n```", "[[ -f x ]]\n[[y]]"),
         ("\\[\\[Plan]]", "[[Plan]]"),
+        ("grep [[:alpha:]] where [[a == b]] or [[http://a][b]]", 0),
     ],
 )
 def test_wiki_links_of_notes_are_resolved_and_nothing_else(stored: str, told: object) -> None:
     expected = "Ask Grace of Plan on 2024-05-01 x.png" if told is None else told or stored
     assert shown("anything", stored, 500) == expected
     assert shown("anything", stored, 500, file="") == stored
+
+
+@pytest.mark.parametrize("file", ["a.docx", "a.html"])
+def test_pages_and_word_documents_have_no_wiki_links(file: str) -> None:
+    stored = "Add [[package]] to **the** file | [[x]]"
+    assert shown("anything", stored, 500, file=file) == stored.replace("**", "")
 
 
 def test_the_sentences_that_answer_are_shown_in_their_order_with_what_is_left_out_marked() -> None:

@@ -215,6 +215,10 @@ class Sandbox:
             except OSError:
                 return True
 
+    def closes(self, path: str) -> bool:
+        """Returns whether a rule denies to read a path, wherever its file is now."""
+        return self._rules is not None and self._rules.hides(path)
+
     def write(self, path: str, data: bytes, *, expected_sha256: str | None = None) -> Written:
         """Replaces a file's content in one step, or creates the file and its directories.
 
