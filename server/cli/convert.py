@@ -45,6 +45,8 @@ def convert(
     from tools.core.registry import ToolRegistry
 
     path, name = _split(file)
+    if not path.exists():
+        raise typer.BadParameter(f"{str(path)!r} does not exist.", param_hint="FILE")
     flags = {"root": root, "data_dir": data_dir, "functions.paths": [path]}
     registry = ToolRegistry()
     logs.show()  # how far an installation is, and what is wrong

@@ -17,6 +17,7 @@ _QUOTED = re.compile(r"""(?<!\w)(['"])(?:\\.|(?!\1)[^\\])*\1(?!\w)""")
 _NAMED = re.compile(r"\b(name|path|conversation) it\b")
 _UNREADABLE = re.compile(r"^it cannot be read[^.]*\. ")
 _DETAIL = re.compile(r" \([^)]*\)|[:;].*", re.DOTALL)
+_RULE = re.compile(r"\b[Tt]he rule ('[^']*')")
 _NUMBER = re.compile(r"(?<![\w-])\d[\d,.]*(?!\w)")
 
 
@@ -39,6 +40,8 @@ class Outcome:
     @property
     def cause(self) -> str:
         """Why it was skipped, in words that are the same for every file of that kind."""
+        if rule := _RULE.search(self.message):
+            return f"The rule {rule[1]} denies it"
         words = _NAMED.sub(r"\1", _QUOTED.sub("it", self.message))
         words = _NUMBER.sub("…", _DETAIL.sub("", _UNREADABLE.sub("", words)))
         sentence = words.partition(". ")[0].rstrip(". ")

@@ -35,6 +35,8 @@ def worktrees(
         names = sorted(each.name for each in place.iterdir()) if place.is_dir() else []
         if discard is not None and discard not in names:
             raise typer.BadParameter(f"{discard!r} is not in {place}", param_hint="--discard")
+        if not names:
+            echo(f"There are no worktrees in {place}.")
         for name in names if discard is None else [discard]:
             found = app.library.delegations.of_session(name)
             state = "unknown" if found is None else found.outcome or "running"

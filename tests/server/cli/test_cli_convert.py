@@ -111,8 +111,8 @@ def test_what_cannot_be_converted_is_told_with_its_place(ran: Ran, work: Path) -
 
 def test_a_path_that_is_no_python_file_is_refused(ran: Ran) -> None:
     code, _, err = ran("convert", "missing.py")
-    assert code == 1
-    assert "missing.py', which does not exist" in err
+    assert code == 2
+    assert "'missing.py' does not exist." in err
     code, _, err = ran("convert", "notes")
     assert code == 1
 

@@ -1,8 +1,7 @@
 """Files beneath one root: the only way in which a tool touches the disk.
 
 A path is resolved while it is opened and never before (`openat.py`, `place.py`); what was opened is
-judged (`protect.py`); a write replaces the file in one step (`replace.py`). On Windows, where these
-have no counterpart yet, every call is refused with UnavailableError.
+judged (`protect.py`); a write replaces the file in one step (`replace.py`). Windows is refused.
 """
 
 from __future__ import annotations

@@ -63,6 +63,14 @@ def test_a_file_beneath_the_root_is_the_document_that_an_agent_adds(
     assert cli("import", str(tmp_path / "link" / "notes" / "bread.md")).out == "1 unchanged\n"
 
 
+def test_the_rule_that_denies_a_file_is_named_in_the_summary(
+    cli: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLCRIB_POLICY__DENY", '["read(notes/**)"]')
+    ended = cli("import", "notes/bread.md")
+    assert ended.out == "1 skipped\n  1 skipped: The rule 'read(notes/**)' denies it.\n"
+
+
 def test_a_file_beside_the_root_is_stored_under_its_whole_path(cli: Command, work: Path) -> None:
     outside = work.parent / "outside.md"
     outside.write_text("# Outside\n\nBeside the root.\n")
