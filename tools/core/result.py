@@ -126,9 +126,8 @@ class ToolResult:
     @property
     def tells_failure(self) -> bool:
         """Whether the call failed, or its result says that what it ran did."""
-        inner = self.structured.get("result")
-        said = inner if isinstance(inner, dict) else {}
-        return self.is_error or _tells_failure(self.structured) or _tells_failure(said)
+        parts = self.structured, self.structured.get("result")
+        return self.is_error or any(_tells_failure(each) for each in parts if type(each) is dict)
 
     def fitted(self, budget: int, parameters: Collection[str]) -> ToolResult:
         """Returns the result with a text of at most `budget` characters.
@@ -169,13 +168,12 @@ class ToolResult:
 
 
 def _tells_failure(said: Mapping[str, Any]) -> bool:
-    codes = (said.get(name) for name in _EXIT_CODES)
+    codes, states = (map(said.get, names) for names in (_EXIT_CODES, ("state", "status")))
     return (
         any(isinstance(code, int) and code != 0 for code in codes)
+        or any(isinstance(state, str) and state in _FAILED_STATES for state in states)
         or any(said.get(name) is False for name in _SUCCESSES)
         or said.get("timed_out") is True
-        or said.get("state") in _FAILED_STATES
-        or said.get("status") in _FAILED_STATES
     )
 
 

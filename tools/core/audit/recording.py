@@ -121,7 +121,8 @@ class FinishedCall:
     @property
     def remembered_outcome(self) -> str:
         """The outcome for memory, where a program that failed is a failure too."""
-        runs = self.spec is not None and Effect.EXECUTE in self.spec.effects
+        effects = frozenset() if self.spec is None else self.spec.effects
+        runs = not effects.isdisjoint({Effect.EXECUTE, Effect.EXTERNAL})  # others only report it
         failed = runs and self.outcome == "ok" and self.result and self.result.tells_failure
         return ToolFailedError.error_type if failed else self.outcome
 

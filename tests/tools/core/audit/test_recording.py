@@ -134,7 +134,11 @@ async def test_what_ran_and_failed_is_a_failure_to_memory(
 
 @pytest.mark.parametrize(
     "answer",
-    [{"exit_code": 0, "state": "exited"}, {"exit_code": None, "state": "running"}, {"ok": True}],
+    [
+        {"exit_code": 0, "state": "exited"},
+        {"exit_code": None, "state": "running"},
+        {"ok": True, "status": 200, "state": ["failed"]},
+    ],
 )
 async def test_what_ran_well_or_runs_is_none(
     recorded: Recorded, library: Library, answer: dict[str, Any]
