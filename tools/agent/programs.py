@@ -29,6 +29,9 @@ MOST_CALLS = 1_000
 BESIDES = 500
 """Characters that are kept for notes and calls, beside what is printed and returned."""
 
+OMISSION = 100
+"""Characters that the note of omitted output takes at most."""
+
 PRINTED_BYTES = 100_000
 """Of what a program prints, that are kept while it runs."""
 
@@ -133,6 +136,7 @@ async def run_code(
             next_actions=["Look at what its calls did before you run it again."],
         )
     notes = [visible_controls(each)[:NOTE_CHARACTERS] for each in outcome.notes[:MOST_NOTES]]
+    notes += [visible_controls(each)[:NOTE_CHARACTERS] for each in calls.notes[:MOST_NOTES]]
     notes += needed
     if outcome.error is not None:
         raise ToolFailedError(_failed(outcome.error, printed, calls, notes))
@@ -163,8 +167,12 @@ def _result(
 ) -> ProgramResult:
     """What is told of a program that ended well, within a number of characters."""
     said = value if isinstance(value, str) else _json(value)
-    excerpt = printed.excerpt(min(max(room - len(said), room // 2), PRINTED_BYTES))
+    limit = min(max(room - len(said), room // 2), PRINTED_BYTES)
+    excerpt = printed.excerpt(limit)
     shown = visible_controls(excerpt.text)
+    if len(shown) > limit:  # the note of what is left out and visible controls take room too
+        excerpt = printed.excerpt(max(limit * limit // len(shown) - OMISSION, 0))
+        shown = visible_controls(excerpt.text)[:limit]
     left = room - len(shown)
     is_cut = len(said) > left
     if is_cut:

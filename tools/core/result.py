@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self, TypeVar
 
@@ -92,6 +92,11 @@ class ToolFailure(ToolModel):
         return "\n".join(lines)
 
 
+_EXIT_CODES = "exit_code", "exitCode", "returncode", "exit_status"
+_SUCCESSES = "ok", "success", "succeeded"
+_FAILED_STATES = frozenset({"failed", "error", "timed_out", "cancelled", "lost"})
+
+
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """What a call answers.
@@ -117,6 +122,12 @@ class ToolResult:
     verbatim: object | None = None
     added: str = ""
     meta: dict[str, Any] | None = None
+
+    @property
+    def tells_failure(self) -> bool:
+        """Whether the call failed, or its result says that what it ran did."""
+        parts = self.structured, self.structured.get("result")
+        return self.is_error or any(_tells_failure(each) for each in parts if type(each) is dict)
 
     def fitted(self, budget: int, parameters: Collection[str]) -> ToolResult:
         """Returns the result with a text of at most `budget` characters.
@@ -154,6 +165,16 @@ class ToolResult:
         """Returns the result that an exception stands for; the arguments of ToolFailure.of."""
         failure = ToolFailure.of(error, words)
         return cls(failure.model_dump(mode="json"), failure.to_text(), is_error=True)
+
+
+def _tells_failure(said: Mapping[str, Any]) -> bool:
+    codes, states = (map(said.get, names) for names in (_EXIT_CODES, ("state", "status")))
+    return (
+        any(isinstance(code, int) and code != 0 for code in codes)
+        or any(isinstance(state, str) and state in _FAILED_STATES for state in states)
+        or any(said.get(name) is False for name in _SUCCESSES)
+        or said.get("timed_out") is True
+    )
 
 
 def encode_result(result: ToolResult) -> dict[str, Any]:

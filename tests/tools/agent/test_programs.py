@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -211,6 +212,31 @@ async def test_a_program_sees_whole_results_and_its_answer_is_cut(crib: Crib) ->
     text = await crib.text("run_code", code="print('x' * 99_000)\n['y' * 99_000]")
     assert len(text) < 24_000
     assert "return less" in text
+
+
+@pytest.mark.parametrize("printed", ["'x' * 30_000", "'\\x1b' * 30_000", "'é\\n' * 60_000"])
+@pytest.mark.parametrize("value", ["1", "'y' * 50", "['z' * 30_000]"])
+async def test_a_program_that_prints_much_leaves_room_for_its_value(
+    crib: Crib, printed: str, value: str
+) -> None:
+    text = await crib.text("run_code", code=f"print({printed})\n{value}")
+    assert len(text) < 24_000
+    assert "[-" not in text
+    assert text.endswith(("\n1", "y" * 50)) or "a slice.]" in text
+
+
+async def test_a_program_is_told_which_numbers_of_a_result_became_null(crib: Crib) -> None:
+    async def measure() -> dict[str, float]:
+        """Measures."""
+        return {"depth": math.nan, "width": 2.0}
+
+    reads = frozenset({Effect.READ})
+    spec = FunctionToMCP.convert(measure, scope=ToolScope.SANDBOXED, effects=reads)
+    crib.app.registry.add(spec)
+    text = await crib.text("run_code", code="(await tools.measure())['depth'] is None")
+    crib.app.registry.remove("measure")
+    assert text.startswith("true\n[measure: Null stands for numbers that JSON does not have: ")
+    assert "depth is NaN" in text
 
 
 async def test_more_calls_than_a_program_may_make_are_refused(crib: Crib) -> None:

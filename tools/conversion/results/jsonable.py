@@ -32,6 +32,8 @@ from tools.core.invisible import encodable
 MOST_ITEMS = 1_000_000
 """Items that are taken of something that may never end."""
 UNSAYABLE = re.compile(rb"NaN|Infinity")
+NULLS = "[Null stands for numbers that JSON does not have: "
+"""How the note begins that says where NaN and the infinities were."""
 MOST_NAMED = 5
 """Numbers without a form in JSON that are named."""
 WHOLE = frozenset({"CallToolResult", "InputRequiredResult", "ToolResult"})
@@ -71,7 +73,7 @@ def sayable(value: Any) -> tuple[Any, str]:
     clean = _without_unsayable(value, "", found)
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     named = ", ".join(found[:MOST_NAMED]) + more
-    return clean, f"[Null stands for numbers that JSON does not have: {named}.]" if found else ""
+    return clean, f"{NULLS}{named}.]" if found else ""
 
 
 def _without_unsayable(value: Any, path: str, found: list[str]) -> Any:

@@ -28,7 +28,7 @@ from storage.memory.recorder import Recorder
 from storage.models import Identity
 from tools.core.audit.redact import clipped, redacted, redacted_text
 from tools.core.context import RequestContext
-from tools.core.errors import DeadlineError, PermissionDeniedError
+from tools.core.errors import DeadlineError, PermissionDeniedError, ToolFailedError
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec
 
@@ -113,10 +113,18 @@ class FinishedCall:
 
     @property
     def outcome(self) -> str:
-        """As an entry has it."""
+        """As the audit log has it."""
         if self.result is None:
             return CANCELLED
         return str(self.result.structured["error_type"]) if self.result.is_error else "ok"
+
+    @property
+    def remembered_outcome(self) -> str:
+        """The outcome for memory, where a program that failed is a failure too."""
+        effects = frozenset() if self.spec is None else self.spec.effects
+        runs = not effects.isdisjoint({Effect.EXECUTE, Effect.EXTERNAL})  # others only report it
+        failed = runs and self.outcome == "ok" and self.result and self.result.tells_failure
+        return ToolFailedError.error_type if failed else self.outcome
 
     @property
     def arguments(self) -> Mapping[str, Any]:
@@ -208,7 +216,7 @@ def _entry(call: FinishedCall) -> NewEntry:
         action=clipped(call.call.name if call.spec is None else call.spec.name, ACTION_CHARACTERS),
         target=_target(arguments),
         arguments=redacted(_beside_identity(arguments), ARGUMENT_CHARACTERS, names),
-        outcome=call.outcome,
+        outcome=call.remembered_outcome,
         said="" if call.result is None else redacted_text(call.result.text, SAID_CHARACTERS),
         milliseconds=round(call.seconds * 1000, 3),
         importance=_importance(call),
@@ -250,7 +258,7 @@ def _unlinked_target(entry: NewEntry, arguments: Mapping[str, Any]) -> str:
 
 def _importance(call: FinishedCall) -> float:
     spec = call.spec
-    if spec is None or spec.read_only or call.outcome != "ok":
+    if spec is None or spec.read_only or call.remembered_outcome != "ok":
         return READING
     return CHANGING + DESTRUCTIVE * spec.destructive
 

@@ -28,7 +28,7 @@ from tools.core.audit.secret_schema import (
 from tools.core.invisible import encodable
 from tools.core.result import ToolFailure, ToolResult
 from tools.core.spec import ToolSpec
-from tools.sandbox.secrets.redaction import forms_of
+from tools.sandbox.secrets.redaction import Redaction
 
 SHORTEST = 4
 """Characters of a value that is looked for anywhere; a shorter one is in too many words."""
@@ -84,6 +84,7 @@ class SecretArguments:
         self._tools = tools
         self._spec = spec
         self._values: set[str] = set()
+        self._redaction = Redaction(lambda _: PLACEHOLDER)
         self._bearing: dict[int, bool] = {}
         self.found = False
         self.arguments = arguments if spec is None else self._without(spec, arguments)
@@ -105,8 +106,10 @@ class SecretArguments:
             return text
         if len(self._values) > MOST:
             return REDACTED
-        for form in self._forms():
-            text = text.replace(form, PLACEHOLDER)
+        for value in self._values:
+            if len(value) >= SHORTEST:
+                self._redaction.learn("", value)
+        text = self._redaction.text(text)
         for value in self._values:
             if len(value) < SHORTEST:
                 text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", PLACEHOLDER, text)
@@ -114,11 +117,6 @@ class SecretArguments:
                 text = _without_beginning(text, value)
                 text = _without_beginning(text[::-1], value[::-1])[::-1]
         return text.replace(PLACEHOLDER, REDACTED)
-
-    def _forms(self) -> list[str]:
-        """How the secrets may be written, the longer first: one may begin like another."""
-        values = [value for value in self._values if len(value) >= SHORTEST]
-        return sorted({form for value in values for form in forms_of(value)}, key=len, reverse=True)
 
     def told(self, result: ToolResult) -> ToolResult:
         """A result as its caller has it: no failure repeats a secret, but for another server's."""

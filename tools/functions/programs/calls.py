@@ -9,6 +9,7 @@ from typing import Any
 
 from tools.answers.advice import advised
 from tools.answers.tool_cards import parameters
+from tools.conversion.results.jsonable import NULLS
 from tools.core.asking.peer import LogLevel, Peer
 from tools.core.calling.nested import ToolCall
 from tools.core.context import RequestContext
@@ -56,11 +57,17 @@ class ProgramCalls:
     def __init__(self, most: int) -> None:
         self._most = most
         self._made: dict[str, MadeCalls] = {}
+        self._notes: dict[str, None] = {}
 
     @property
     def made(self) -> list[MadeCalls]:
         """The calls that were made, by tool."""
         return list(self._made.values())
+
+    @property
+    def notes(self) -> list[str]:
+        """Which numbers in structured results JSON does not have, by tool."""
+        return list(self._notes)
 
     def remaining(self) -> int:
         """How many more it may make."""
@@ -94,6 +101,9 @@ class ProgramCalls:
             return ToolResult.failure(error)
         text = "\n".join(filter(None, (result.text, result.added)))
         is_told = result.is_error or not result.structured
+        last = result.text.rpartition("\n")[2]
+        if last.startswith(NULLS) and not is_told and len(self._notes) < MOST_NAMED:
+            self._notes[f"{name[:LONGEST_NAME]}: {last.strip('[]')}"] = None
         return ToolResult(result.structured, text if is_told else "", result.is_error)
 
     async def _call(

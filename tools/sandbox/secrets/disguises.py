@@ -6,29 +6,59 @@ import html
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 LONGEST_ESCAPE = 12
 """Characters that a usual escape of one byte takes at most."""
 
-SEPARATORS = b" \t\r\n\v\f:,\"'\\"
-"""What separates lines of Base64, also as literals of a program, and hexadecimal digits."""
+SEPARATORS = re.sub(rb"[\w+/-]", b"", bytes(range(256)))
+"""What may separate lines of Base64, also as literals of a program, and hexadecimal digits."""
 
-_SEPARATOR = re.compile(f"[{re.escape(SEPARATORS.decode())}]+")
+_SEPARATOR = re.compile(r"[^0-9A-Za-z+/_-]+")
+_DECORATIONS = (
+    re.compile(  # numbers, quotation marks, comments and signs of a diff before a line
+        r"\n(?=[ \t\d>|#*;%/+-])[ \t]*"
+        r"(?:\d{1,7}(?:[ \t]*[:|.)]|[ \t])[ \t]*|[>|#*;%+-]+[ \t]*|//+[ \t]*){1,4}+"
+        r"(?=[\"'b]{0,2}[\w+/-]++[^\w\n]*+(?:\n|\Z))"
+    ),
+    re.compile(r"</?[A-Za-z][^<>]{0,80}>"),
+    re.compile(r"\+(?<=[\"'`\s]\+)(?=[\s\\]*[A-Za-z]?[\"'`])"),  # joins literals
+    re.compile(r"b(?<![\w+/]b)(?=[\"'])"),  # begins a literal of bytes
+)
+"""Each is searched alone, since a pattern that begins with one character is fast."""
+
+_DECORATED = re.compile("|".join((*(each.pattern for each in _DECORATIONS), _SEPARATOR.pattern)))
+_NO_DIGITS = re.sub(rb"[0-9A-Fa-f]", b"", bytes(range(256)))
+_LOWER = bytes(range(256)).lower()
+_NOT_HEX = re.compile(r"0[xX]|[^0-9A-Fa-f]+")
+_DUMP = re.compile(
+    r"\n[ \t]*[0-9A-Fa-f]{4,16}"
+    r"(?::(?P<xxd>(?: (?:[0-9A-Fa-f]{2}){1,8})+)|(?P<od>(?:[ \t]{1,2}[0-9A-Fa-f]{2})+))"
+    r"(?:[ \t].*)?(?=\n|\Z)"
+)
+"""A line of xxd, hexdump or od: an address, bytes, perhaps the characters."""
+
+_NUMBERS = 16
+"""Bytes of a value that begin a list of decimal numbers which is taken for its bytes."""
 _NESTED = 3
 """Layers of escapes that are read: JSON in HTML in a URL."""
 
 _ESCAPE = re.compile(
-    r"(?P<utf8>(?:%[0-9A-Fa-f]{2})+|(?:\\+x[0-9A-Fa-f]{2})+)"
-    r"|(?P<utf16>(?:\\+u[0-9A-Fa-f]{4})+)"
+    r"(?P<utf8>(?:%[0-9A-Fa-f]{2})+|(?:\\+x[0-9A-Fa-f]{2})+|(?:=[0-9A-F]{2})+)"
+    r"|(?P<utf16>(?:(?:\\+|%)u[0-9A-Fa-f]{4})+)"
+    r"|(?P<soft>(?:=|\\+)\r?\n)"
     r"|(?P<html>&(?:#0*[0-9]{1,7}|#[xX]0*[0-9A-Fa-f]{1,6}|[A-Za-z][0-9A-Za-z]{1,31});?)"
-    r"|\\+(?:u\{0*(?P<braced>[0-9A-Fa-f]{1,6})\}|U00(?P<long>[0-9A-Fa-f]{6}))"
+    r"|\\+(?:[ux]\{0*(?P<braced>[0-9A-Fa-f]{1,6})\}|U00(?P<long>[0-9A-Fa-f]{6}))"
     r"|\\+0?(?P<octal>[0-3][0-7]{2})"
     r"|\\+(?P<one>.)",
     re.DOTALL,
 )
 """How URLs, JSON, programs, shells, HTML and Markdown write characters."""
 
-_UNIT = re.compile(r"%..|\\+x..|\\+u....")
+_PRINTABLE = re.compile(r"=(?:[0-9A-F]{2}|\r?\n)")
+"""An escape of the encoding quoted-printable."""
+_ESCAPES = re.compile(rf"[%&\\]|{_PRINTABLE.pattern}")
+_UNIT = re.compile(r"%u....|[%=]..|\\+x..|\\+u....")
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "\n": ""}
 
 Span = tuple[int, int, str]
@@ -40,21 +70,21 @@ class _View:
 
     Args:
         text: The text.
-        pattern: Finds what is decoded.
+        matches: What is decoded.
         decode: Returns the characters of a match, each with its length in the text.
     """
 
     def __init__(
         self,
         text: str,
-        pattern: re.Pattern[str],
+        matches: Iterable[re.Match[str]],
         decode: Callable[[re.Match[str]], Iterable[tuple[str, int]]],
     ) -> None:
         parts: list[str] = []
         self._starts = [0]
         self._origins = [(0, 1)]
         end = length = 0
-        for match in pattern.finditer(text):
+        for match in matches:
             parts.append(text[end : match.start()])
             length += match.start() - end
             origin = match.start()
@@ -95,24 +125,83 @@ def disguised(text: str, values: Mapping[str, str], encoded: Mapping[str, str]) 
     found: list[Span] = []
     views: list[_View] = []
     _find_encoded(text, encoded, views, found)
-    while len(views) < _NESTED and re.search(r"[%&\\]", text):
-        views.append(_View(text, _ESCAPE, _decoded))
+    _find_numbers(text, values, views, found)
+    while len(views) < _NESTED and _is_escaped(text):
+        views.append(_View(text, _escapes(text), _decoded))
         if views[-1].text == text:
             break
         text = views[-1].text
         found += (_located(each, views) for each in _places(text, values))
         _find_encoded(text, encoded, views, found)
+        _find_numbers(text, values, views, found)
     return _merged(found)
 
 
 def _find_encoded(
     text: str, encoded: Mapping[str, str], views: Sequence[_View], found: list[Span]
 ) -> None:
-    squeezed = text.encode(errors="surrogatepass").translate(None, SEPARATORS)
-    present = {form: shown for form, shown in encoded.items() if form.encode() in squeezed}
-    if present:
-        view = _View(text, _SEPARATOR, lambda _: ())
-        found += (_located(each, (*views, view)) for each in _places(view.text, present))
+    """Adds the encoded values in a text, whatever separates and decorates their digits."""
+    whole = f"\n{text}"  # so that each line follows a line end
+    for squeezed, pattern in _readings(whole):
+        present = {form: shown for form, shown in encoded.items() if form.encode() in squeezed}
+        if not present:
+            continue
+        view = _View(whole, pattern.finditer(whole), _dumped if pattern is _DUMP else lambda _: ())
+        is_hex = pattern in {_NOT_HEX, _DUMP}
+        for span in _places(view.text.lower() if is_hex else view.text, present):
+            start, end, shown = _located(span, (view,))
+            if pattern is _DUMP:  # the last line repeats its bytes as characters
+                end += len(whole[end:].partition("\n")[0])
+            found.append(_located((start - 1, end - 1, shown), views))
+
+
+def _readings(whole: str) -> Iterator[tuple[bytes, re.Pattern[str]]]:
+    """Yields what is left of a text without what a pattern finds: quick to search."""
+    plain = whole.encode(errors="replace")
+    yield plain.translate(None, SEPARATORS), _SEPARATOR
+    bare = whole
+    for decoration in _DECORATIONS:
+        bare = decoration.sub("", bare)
+    if len(bare) < len(whole):
+        yield bare.encode(errors="replace").translate(None, SEPARATORS), _DECORATED
+    yield plain.replace(b"0x", b"").translate(_LOWER, _NO_DIGITS), _NOT_HEX
+    if lines := _DUMP.findall(whole):
+        yield "".join(chain.from_iterable(lines)).encode().translate(_LOWER, b" \t"), _DUMP
+
+
+def _is_escaped(text: str) -> bool:
+    return any(each in text for each in "%&\\") or _PRINTABLE.search(text) is not None
+
+
+def _escapes(text: str) -> Iterator[re.Match[str]]:
+    """Yields what _ESCAPE finds; it is slow where nothing begins."""
+    begun = _ESCAPES.search(text)
+    while begun:
+        found = _ESCAPE.match(text, begun.start())
+        if found:
+            yield found
+        begun = _ESCAPES.search(text, (found or begun).end())
+
+
+def _dumped(match: re.Match[str]) -> Iterator[tuple[str, int]]:
+    start, end = match.span("xxd" if match["xxd"] else "od")
+    yield "", start - match.start()
+    for character in match.string[start:end]:
+        yield character.strip(), 1
+
+
+def _find_numbers(
+    text: str, values: Mapping[str, str], views: Sequence[_View], found: list[Span]
+) -> None:
+    """Adds the values in a text that are lists of decimal numbers, one for each byte."""
+    for value, shown in values.items():
+        data = value.encode()
+        rest = r"(?:\W{1,40}\d{1,3})*" if len(data) > _NUMBERS else ""
+        listed = r"\W{1,40}".join(map(str, data[:_NUMBERS]))
+        found += (
+            _located((*match.span(), shown), views)
+            for match in re.finditer(rf"{listed}(?!\d){rest}", text)
+        )
 
 
 def _places(text: str, forms: Mapping[str, str]) -> Iterator[Span]:
@@ -145,6 +234,8 @@ def _decoded(match: re.Match[str]) -> Iterator[tuple[str, int]]:
     kind, escape = match.lastgroup or "", match[0]
     if kind in {"utf8", "utf16"}:
         yield from _units(escape, *(_UTF8 if kind == "utf8" else _UTF16))
+    elif kind == "soft":
+        yield "", len(escape)
     elif kind == "octal":
         yield chr(int(match[kind], 8)), len(escape)
     elif kind == "one":

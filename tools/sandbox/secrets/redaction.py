@@ -18,6 +18,10 @@ from tools.sandbox.secrets.disguises import LONGEST_ESCAPE, SEPARATORS, disguise
 
 Sink = Callable[[bytes], object]
 
+_WORD = re.compile(rb"(?:[\\=]\s+|\S)*\Z")
+"""The last word of a text; a line end that is escaped does not end it."""
+
+_ESCAPED = re.compile(rb"[%&\\]|=(?:[0-9A-F]|\s|\Z)")
 _PERCENT = re.compile(r"%[0-9A-F]{2}")
 
 
@@ -27,9 +31,14 @@ def marker(name: str) -> str:
 
 
 class Redaction:
-    """Knows the values of the secrets that were used, also those that have changed since."""
+    """Knows the values of the secrets that were used, also those that have changed since.
 
-    def __init__(self) -> None:
+    Args:
+        shown: Returns what to show instead of the secret of a name.
+    """
+
+    def __init__(self, shown: Callable[[str], str] = marker) -> None:
+        self._shown = shown
         self._known: set[tuple[str, str]] = set()
         self._forms: tuple[tuple[bytes, bytes], ...] = ()
         self._texts: tuple[tuple[str, str], ...] = ()
@@ -41,13 +50,14 @@ class Redaction:
         if (name, value) in self._known:
             return
         self._known.add((name, value))
-        self._values[value] = marker(name)
+        shown = self._shown(name)
+        self._values[value] = shown
         utf8 = value.encode()
         encoded_as = (utf8.hex(), utf8.hex().upper(), *_base64(utf8))
-        self._encoded |= dict.fromkeys(encoded_as, marker(name))
-        texts = dict(self._texts) | dict.fromkeys(forms_of(value), marker(name))
+        self._encoded |= dict.fromkeys(encoded_as, shown)
+        texts = dict(self._texts) | dict.fromkeys(forms_of(value), shown)
         encoded = {text.encode(): shown.encode() for text, shown in texts.items()}
-        forms = dict(self._forms) | encoded | _wide(value, marker(name))
+        forms = dict(self._forms) | encoded | _wide(value, shown)
         # The longer first: one form may begin like another.
         self._texts = tuple(sorted(texts.items(), key=lambda each: -len(each[0])))
         self._forms = tuple(sorted(forms.items(), key=lambda each: -len(each[0])))
@@ -124,8 +134,8 @@ class Redaction:
         if begun:
             kept = (at for at in range(len(tail) - 1, -1, -1) if tail[at] not in SEPARATORS)
             held = max(held, len(tail) - next(islice(kept, begun - 1, None)))
-        word = re.search(rb"\S*\Z", tail)
-        is_escaped = word is not None and re.search(rb"[%&\\]", word[0])
+        word = _WORD.search(tail)
+        is_escaped = word is not None and _ESCAPED.search(word[0])
         return max(held, len(word[0])) if word and is_escaped else held
 
 

@@ -95,6 +95,58 @@ def entries(library: Library, identity: Identity = ANN) -> list[Entry]:
     return library.entries.recent(identity, None, 1_000)[::-1]
 
 
+def running(answer: dict[str, Any]) -> Callable[..., Any]:
+    """Makes a tool that runs something and answers so."""
+
+    @tool(scope=ToolScope.SANDBOXED, effects={Effect.EXECUTE})
+    def launch(command: str) -> dict[str, Any]:
+        """Launches a command.
+
+        Args:
+            command: Which.
+        """
+        return {**answer, "said": command}
+
+    return launch
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"exit_code": 3, "state": "exited"},
+        {"exit_code": -9},
+        {"state": "timed_out"},
+        {"timed_out": True, "exit_code": None},
+        {"state": "failed"},
+        {"status": "lost"},
+        {"success": False},
+        {"result": {"returncode": 1}},
+    ],
+)
+async def test_what_ran_and_failed_is_a_failure_to_memory(
+    recorded: Recorded, library: Library, answer: dict[str, Any]
+) -> None:
+    manager = recorded(running(answer))
+    for _ in range(8):
+        await manager.execute("launch", {"command": "make"}, ASKING)
+    assert {(each.outcome, each.importance) for each in entries(library)} == {("tool_failed", 2.0)}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"exit_code": 0, "state": "exited"},
+        {"exit_code": None, "state": "running"},
+        {"ok": True, "status": 200, "state": ["failed"]},
+    ],
+)
+async def test_what_ran_well_or_runs_is_none(
+    recorded: Recorded, library: Library, answer: dict[str, Any]
+) -> None:
+    await recorded(running(answer)).execute("launch", {"command": "make"}, ASKING)
+    assert [(each.outcome, each.importance) for each in entries(library)] == [("ok", 4.0)]
+
+
 async def test_of_a_function_that_stores_nothing_is_kept_that_it_was_to_store(
     recorded: Recorded, library: Library
 ) -> None:

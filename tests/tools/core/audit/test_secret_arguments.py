@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -249,6 +250,28 @@ def test_texts_about_a_call_are_without_its_secrets_however_they_write_them() ->
         assert "hunter2" not in call.text(text)
     assert call.text("nothing of it") == "nothing of it"
     assert encoded not in call.text(b64encode(b'a"b hunter2 and more').decode())
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda value: "".join(f"&#{ord(each)};" for each in value),
+        lambda value: "".join(f"\\x{ord(each):02x}" for each in value),
+        lambda value: f"{value[:4]}%{ord(value[4]):02X}{value[5:]}",
+        lambda value: value.encode().hex(" "),
+        lambda value: str(list(value.encode())),
+        lambda value: "\n".join(re.findall(".{1,10}", b64encode(value.encode()).decode())),
+    ],
+)
+def test_a_result_is_recorded_without_its_secrets_in_escapes_or_lines(
+    write: Callable[[str], str],
+) -> None:
+    value = "S3cretTokenValue9zQabcd"
+    secrets = TOOLS.of("login", {"password": value})
+    recorded = secrets.recorded(ToolResult({}, f"got {write(value)} back"))
+    assert recorded is not None
+    assert recorded.text.startswith(f"got {REDACTED}") or recorded.text == f"got [{REDACTED}] back"
+    assert value[-4:] not in recorded.text
 
 
 def test_a_short_secret_is_taken_out_where_it_is_a_word() -> None:

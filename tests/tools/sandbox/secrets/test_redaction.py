@@ -128,6 +128,80 @@ def test_an_encoded_value_is_taken_out_across_lines(
     assert SHOWN.encode() in in_pieces(knowing(value), pieces)
 
 
+def lines(value: str, width: int = 12) -> list[str]:
+    text = base64.b64encode(b"x:" + value.encode() + b":yyyy").decode()
+    return [text[at : at + width] for at in range(0, len(text), width)]
+
+
+def prefixed(prefix: str) -> Callable[[str], str]:
+    return lambda value: "\n".join(f"{prefix}{line}" for line in lines(value))
+
+
+def numbered(value: str) -> str:
+    return "\n".join(f"{at:6}\t{line}" for at, line in enumerate(lines(value), 1))
+
+
+def dumped(line: str, separator: str, size: int = 1) -> Callable[[str], str]:
+    """Writes an address, bytes and characters in each line."""
+
+    def dump(value: str) -> str:
+        data = b"a: " + value.encode()
+        rows = (data[at : at + 16] for at in range(0, len(data), 16))
+        return "\n".join(
+            line.format(at * 16, row.hex(separator, -size), row.decode("latin-1"))
+            for at, row in enumerate(rows)
+        )
+
+    return dump
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        *map(prefixed, ("> ", ">> ", "| ", "# ", "// ", "* ", "+", "- ", "  + ")),
+        numbered,
+        *(
+            lambda value, between=each: between.join(lines(value))
+            for each in ("<br>", "<br />\n", "&shy;", "\xa0", "\u200b", "\0", "=\n", '" +\n  "')
+        ),
+        lambda value: "\n".join(f"b'{line}'" for line in lines(value)),
+        lambda value: "\n".join(f"> b'{line}'" for line in lines(value)),
+        dumped("{:08x}  {}  |{}|", " "),
+        dumped("{:08x}: {}  {}", " ", 2),
+        dumped("{:07o} {}", " "),
+        lambda value: ", ".join(f"0x{byte:02x}" for byte in value.encode()),
+        lambda value: value.encode().hex("-").upper(),
+        lambda value: str(list(value.encode())),
+        lambda value: " ".join(map(str, value.encode())),
+        lambda value: "".join(f"\\x{{{ord(each):x}}}" for each in value),
+        lambda value: "".join(f"%u{ord(each):04x}" for each in value),
+        lambda value: "".join(f"={byte:02X}" for byte in value.encode()),
+        lambda value: f"{value[:4]}={ord(value[4]):02X}=\n{value[5:]}",
+    ],
+)
+@pytest.mark.parametrize("value", ["ghp_0123456789abcdefXYZ", "a+b/c9?KeyOfMine-77"])
+def test_a_value_is_taken_out_of_quotations_dumps_and_lists(
+    value: str, write: Callable[[str], str]
+) -> None:
+    shown = knowing(value).text(f"begin\n{write(value)}\nend")
+    assert SHOWN in shown
+    assert shown.startswith("begin\n")
+    assert shown.endswith("\nend")
+    assert value[-4:] not in shown
+
+
+@pytest.mark.parametrize("line_end", ["\\\n", "\\\r\n", "=\n"])
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 50])
+def test_a_value_that_is_continued_on_lines_is_taken_out_across_pieces(
+    line_end: str, size: int
+) -> None:
+    value = "ghp_0123456789abcdefXYZ"
+    cut = line_end.join(value[at : at + 5] for at in range(0, len(value), 5))
+    data = f"token {cut} end\n".encode()
+    pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    assert in_pieces(knowing(value), pieces) == f"token {SHOWN} end\n".encode()
+
+
 def test_an_escaped_value_is_taken_out_across_pieces() -> None:
     escaped = "".join(map(reference, VALUE)).encode()
     for cut in range(len(escaped)):
