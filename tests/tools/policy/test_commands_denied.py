@@ -339,6 +339,15 @@ UNSURE = [
     ". y",
     "hash -p /bin/rm ls; ls y",
     "enable -f y rm",
+    # a shell that a wrapper starts where it is given no command
+    *("x | unshare", "x | unshare -r", "x | x86_64", "x | linux64", "x | setarch x86_64"),
+    *("x | setarch -R", "x | env unshare", "x | nice linux32", "x | chroot /", "x | fakeroot"),
+    *("x | sudo -s", "x | sudo -u y -i", "x | sudo --sh", "x | doas -s", "x | newgrp"),
+    *("x | runuser", "x | timeout 5 unshare"),
+    # values of options of wrappers
+    *("strace -o '|rm x' true", "strace -o '!rm x' true", "strace -fo '| rm -f x; cat' true"),
+    *("strace -o'|rm x' true", "strace --output='|rm x' true", "ltrace -o '|rm x' true"),
+    *("strace -o '|true; rm x' ls", "env strace -o '|nice rm x' ls", "rlwrap -z 'rm x' cat"),
 ]
 
 
@@ -375,6 +384,7 @@ HARMLESS = [
     "rmdir x",
     "./rm.sh",
     "echo 'ls; ' > x",
+    *("ls | env", "ls | nice", "time -f '%e %U' ls", "strace -o x ls", "sudo -l", "ls | xargs"),
 ]
 
 

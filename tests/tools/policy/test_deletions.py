@@ -64,7 +64,7 @@ MUCH = [
     ("/bin/rm -fR src", "It deletes 30 files (src)."),
     ("rm -rf s*", "It deletes 30 files (s*)."),
     ("rm flat/*.txt", "It deletes 30 files (flat/*.txt)."),
-    ("rm -rf .", "It deletes a git repository (.)."),
+    ("rm -rf .", "It deletes a git repository (.). It deletes 100 files (.)."),
     ("rm -rf vendor", "It deletes a git repository (vendor)."),
     ("rm -rf vendor/lib/.git*", "It deletes a git repository (vendor/lib/.git*)."),
     ("rm -rf mirror", "It deletes a git repository (mirror)."),
@@ -82,6 +82,25 @@ MUCH = [
     ("git checkout HEAD -- .", "It discards all changes that are not committed."),
     ("git checkout -f main", "It discards all changes that are not committed."),
     ("git restore .", "It discards all changes that are not committed."),
+    ("rm --rec src", "It deletes 30 files (src)."),
+    ("rm --r src", "It deletes 30 files (src)."),
+    ("git reset --har", "It discards all changes that are not committed."),
+    ("git reset --ha HEAD~1", "It discards all changes that are not committed."),
+    ("git clean -d --forc", "It deletes all files that git does not track."),
+    ("git clean -f -- -n", "It deletes all files that git does not track."),
+    ("git checkout --forc", "It discards all changes that are not committed."),
+    ("git switch --disc main", "It discards all changes that are not committed."),
+    ("git checkout-index -f -a", "It discards all changes that are not committed."),
+    ("git restore -- src", "It discards all changes that are not committed."),
+    ("git restore src few", "It discards all changes that are not committed."),
+    ("git checkout HEAD~1 -- src", "It discards all changes that are not committed."),
+    ("git restore --staged --worktree .", "It discards all changes that are not committed."),
+    ("echo 'rm --rec src' | sh", "It deletes what cannot be told from the line."),
+    ("echo 'git reset --har' | sh", "It deletes what cannot be told from the line."),
+    (
+        "GIT_CONFIG_KEY_0=alias.x GIT_CONFIG_VALUE_0='reset --hard' git x",
+        "It deletes what cannot be told from the line.",
+    ),
     ("rsync -a --delete-after few/ src/", "It deletes what rsync does not find at its source."),
 ]
 
@@ -95,7 +114,32 @@ def test_a_line_that_deletes_much_asks_and_says_what(line: str, reason: str, jud
     assert judged(line, profile="trusting").verdict is Verdict.ALLOW
 
 
+@pytest.mark.parametrize(
+    ("line", "reasons"),
+    [
+        ("git reset --hard; rm -rf vendor/lib/.git", ("discards all", "repository (vendor")),
+        ("git reset --hard && rm -rf src", ("discards all", "30 files (src)")),
+        ("(git clean -f; git reset --hard)", ("does not track", "discards all")),
+        ("rm -rf vendor src", ("repository (vendor)", "33 files (vendor, src)")),
+        ('rm -rf vendor "$x"', ("repository (vendor)", "cannot be told")),
+        ("if rm -rf src; then find . -delete; fi", ("30 files (src)", "all that find finds")),
+    ],
+)
+def test_the_question_names_all_that_a_line_deletes(
+    line: str, reasons: tuple[str, ...], judged: Judge
+) -> None:
+    decision = judged(line)
+    assert decision.verdict is Verdict.ASK
+    assert all(reason in decision.reason for reason in reasons), decision.reason
+
+
 LITTLE = [
+    "git clean -f --dry",
+    "git restore --st src",
+    "git checkout -b src",
+    "git restore -- few/0.py",
+    "git restore few",
+    "git reset --soft HEAD~1",
     "rm -rf few",
     "rm -rf nothing",
     "rm -rf few nothing few/0.py",

@@ -9,6 +9,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, Protocol
 
 from tools.policy.shell.command_match import Match, match_command
@@ -38,9 +39,14 @@ MOVING = frozenset({"cd", "pushd", "popd"})
 FINDING = frozenset({"find", "gfind", "fd", "fdfind", "xargs", "parallel"})
 PRINTING = frozenset({"cat", "echo", "printf"})
 COMMAND_END, BETWEEN = re.compile(r"[;|&\n]"), re.compile(r"[\s,()\[\]{}!=:]+")
-FORCE = re.compile(r"-\w*f\w*|--force")
+FORCE = re.compile(r"-\w*f\w*|--f\w*")
+HARD = re.compile(r"--ha?r?d?")
+DISCARDS = "It discards all changes that are not committed."
+VARIABLES = "GIT_CONFIG"
+"""By variables that begin like this, git runs what is not in its words."""
+
 UNTOLD = "It deletes what cannot be told from the line."
-RECURSIVE = re.compile(r"--recursive|-[A-Za-z]*[rR][A-Za-z]*")
+RECURSIVE = re.compile(r"--r\w*|-[A-Za-z]*[rR][A-Za-z]*")
 
 
 class LookAt(Protocol):
@@ -66,10 +72,13 @@ LOSSES = {
                 *("git reset --hard *", "git checkout . *", "git checkout * . *"),
                 *("git checkout -f *", "git checkout --force *", "git restore . *"),
                 *("git restore * . *", "git switch -f *", "git switch --discard-changes *"),
+                *("git switch --force *", "git read-tree --reset *"),
+                *("git checkout-index -f *", "git checkout-index --force *"),
             ),
             _patterns("git restore --staged *", "git restore -S *"),
-            "It discards all changes that are not committed.",
+            DISCARDS,
         ),
+        (_patterns("git restore --worktree * . *", "git restore -W * . *"), (), DISCARDS),
     ),
     "rsync": (
         (
@@ -80,6 +89,10 @@ LOSSES = {
     ),
 }
 """By its name, what a program deletes: the commands, those of them that only show it, what goes."""
+
+RESTORING = frozenset({"checkout", "restore"})
+RESTORES = _patterns("git restore *", "git checkout *")
+KEEPS = _patterns("git restore --staged *", "git restore -S *", "git checkout -b *")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +130,30 @@ class Deletions:
 
     def say(self, found: Sequence[Found]) -> str:
         """What some commands of the line delete, in a sentence; empty where it is not much."""
-        for each in found:
-            for does, keeps, says in LOSSES.get(_name(each), ()):
-                if _is_any(does, each) and not _is_any(keeps, each):
-                    return says
+        says = [
+            loss
+            for each in found
+            for does, keeps, loss in LOSSES.get(_name(each), ())
+            if _is_any(does, each.words) and not _is_any(keeps, _before_paths(each.words))
+        ]
+        if any(self._discards(each) for each in found):
+            says.append(DISCARDS)
         finding = [each for each in found if _name(each) in FINDING]
         if any(word.text == "-delete" for each in finding for word in each.words):
-            return "It deletes all that find finds."
+            says.append("It deletes all that find finds.")
         removed = dict.fromkeys(_removed(found, finds=bool(finding)))
-        return self._say_removed([*removed])
+        return " ".join(filter(None, dict.fromkeys((*says, *self._say_removed([*removed])))))
+
+    def _discards(self, found: Found) -> bool:
+        """Whether git restores paths that hold many files."""
+        if not _is_any(RESTORES, found.words):
+            return False
+        if _is_any(KEEPS, _before_paths(found.words)):
+            return False
+        behind = dropwhile(lambda word: word.text not in RESTORING, found.words)
+        paths = [word for word in behind if not _is_option(word)]
+        there = [each for word in paths[1:] if (each := self._extent(word, is_recursive=True))]
+        return any(each.files >= MANY or each.is_more for each in there)
 
     def hidden(self, command: ShellCommand, part: int) -> str:
         """What a part of the line may delete in a text that is run, in a sentence."""
@@ -134,27 +162,34 @@ class Deletions:
             texts += [each for other in command.found for each in other if _name(each) in PRINTING]
             texts += [each for each in command.found[part] if _name(each) in RISKY]
         words = (word.text or "" for each in texts for word in (*each.words, Word("\n")))
-        text = command.bare if len(command.line) > LONGEST else QUOTES.sub("", " ".join(words))
+        text = (
+            command.bare
+            if len(command.line) > LONGEST or VARIABLES in command.line
+            else QUOTES.sub("", " ".join(words))
+        )
         return UNTOLD if any(map(_deletes_much, COMMAND_END.split(text))) else ""
 
-    def _say_removed(self, removed: Sequence[Removed]) -> str:
+    def _extent(self, word: Word, *, is_recursive: bool) -> Extent | None:
+        """How much there is at a path; None where that cannot be told."""
+        text = word.text
+        if text is None or self.look is None or (self.moves and not text.startswith("/")):
+            return None
+        path = posixpath.join(self.cwd, text)
+        return self.look(path, is_glob=word.is_glob, is_recursive=is_recursive)
+
+    def _say_removed(self, removed: Sequence[Removed]) -> Iterator[str]:
         files, is_more = 0, False
         for each in removed:
-            text = each.word.text
-            if text is None or self.look is None or (self.moves and not text.startswith("/")):
-                return UNTOLD
-            there = self.look(
-                posixpath.join(self.cwd, text),
-                is_glob=each.word.is_glob,
-                is_recursive=each.is_recursive,
-            )
+            there = self._extent(each.word, is_recursive=each.is_recursive)
+            if there is None:
+                yield UNTOLD
+                continue
             if there.has_repository:
-                return f"It deletes a git repository ({_shown(text)})."
+                yield f"It deletes a git repository ({_shown(str(each.word.text))})."
             files, is_more = files + there.files, is_more or there.is_more
-        if files < MANY and not is_more:
-            return ""
-        where = _shown(", ".join(str(each.word.text) for each in removed))
-        return f"It deletes {'more than ' * is_more}{files} files ({where})."
+        if files >= MANY or is_more:
+            where = _shown(", ".join(str(each.word.text) for each in removed))
+            yield f"It deletes {'more than ' * is_more}{files} files ({where})."
 
 
 def _deletes_much(text: str) -> bool:
@@ -162,9 +197,9 @@ def _deletes_much(text: str) -> bool:
     words = {base_name(word) for word in BETWEEN.split(text)}
     if {"git", "clean"} <= words and any(map(FORCE.fullmatch, words)):
         return True
-    return {"git", "reset", "--hard"} <= words or (
-        "rm" in words and any(map(RECURSIVE.fullmatch, words))
-    )
+    if {"git", "reset"} <= words and any(map(HARD.fullmatch, words)):
+        return True
+    return "rm" in words and any(map(RECURSIVE.fullmatch, words))
 
 
 def _removed(found: Sequence[Found], *, finds: bool) -> Iterator[Removed]:
@@ -186,8 +221,24 @@ def _is_option(word: Word) -> bool:
     return word.text is not None and word.text.startswith("-")
 
 
-def _is_any(patterns: Sequence[CommandPattern], found: Found) -> bool:
-    return any(match_command(pattern, found.words) is Match.YES for pattern in patterns)
+def _is_any(patterns: Sequence[CommandPattern], words: Sequence[Word]) -> bool:
+    return any(
+        match_command(pattern, _spelled_out(pattern, words)) is Match.YES for pattern in patterns
+    )
+
+
+def _spelled_out(pattern: CommandPattern, words: Sequence[Word]) -> list[Word]:
+    """The words, abbreviations of the pattern's long options replaced by these."""
+    names = [word.text for word in pattern.words if word and word.text.startswith("--")]
+    return [
+        next((Word(name) for name in names if name.startswith(given) and given > "--"), word)
+        for word, given in ((word, (word.text or "").partition("=")[0]) for word in words)
+    ]
+
+
+def _before_paths(words: Sequence[Word]) -> list[Word]:
+    """The words in front of `--`, among which the options are."""
+    return [*takewhile(lambda word: word.text != "--", words)]
 
 
 def _name(found: Found) -> str:

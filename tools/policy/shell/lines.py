@@ -93,6 +93,8 @@ class LineRules:
         if first.verdict is not Verdict.DENY:
             first = self._judge_whole(command) or first
         reason = first.reason
+        if first.rule == DELETION:
+            reason = " ".join(dict.fromkeys(said.reason for said in each if said.rule == DELETION))
         if uncovered and first.rule == self.otherwise.rule:
             reason = f"Not covered by a rule: {_named(uncovered)}. {reason}"
         return Decision(first.verdict, first.rule, first.source, reason, parts, uncovered)

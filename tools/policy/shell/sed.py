@@ -11,17 +11,32 @@ from collections.abc import Iterator, Sequence
 from tools.policy.shell.inner import Inner
 from tools.policy.shell.words import Word
 
-_REGEX = r"/(?:\\.|[^/\\\n])*/[IM]*"
-_LINE = rf"(?:\d+(?:~\d+)?|\$|{_REGEX})"
-_ADDRESS = rf"(?:{_LINE}(?:\s*,\s*(?:{_LINE}|[+~]\d+))?\s*!?\s*)?"
-_SUBSTITUTION = "s(?P<s>[^\\\\\n;\\s])" + (r"(?:\\.|(?!(?P=s))[^\\])*(?P=s)" * 2) + r"[gpIiMm\d]*"
-_TRANSLITERATION = "y(?P<y>[^\\\\\n;\\s])" + (r"(?:\\.|(?!(?P=y))[^\\])*(?P=y)" * 2)
-_COMMAND = re.compile(
-    rf"[\s;{{}}]*{_ADDRESS}(?:\{{|(?:{_SUBSTITUTION}|{_TRANSLITERATION}|[=dDgGhHnNpPxz]|[qQ]\d*|l\d*"
-    r"|[:bt]\s*\w*|[aic](?:\\\n|\s*)[^\\\n]*(?=\n|$))?\s*(?=[;}\n]|$))",
-    re.DOTALL,
-)
-"""One command that runs nothing, and reads and writes no other file."""
+
+def _command(inside: str) -> re.Pattern[str]:
+    """Builds what one command looks like that runs nothing, and uses no other file.
+
+    Args:
+        inside: What a regex may have in brackets; DELIMITER stands for what ends the regex.
+    """
+    items = rf"(?:\[:[a-z]+:\]|\[(?![:.=])|\\[^\]\n]|{inside})*"
+    regex = rf"(?:\\[^c]|\[\^?+\]?+{items}\]|(?!DELIMITER)[^\[\\\n])*DELIMITER"
+    line = rf"(?:\d+(?:~\d+)?|\$|/{regex.replace('DELIMITER', '/')}[IM]*)"
+    address = rf"(?:{line}(?:\s*,\s*(?:{line}|[+~]\d+))?\s*!?\s*)?"
+    s_regex = regex.replace("DELIMITER", "(?P=s)")
+    s = rf"s(?P<s>[^][\\\n;\s]){s_regex}(?:\\.|(?!(?P=s))[^\\\n])*(?P=s)[gpIiMm\d]*"
+    y = r"y(?P<y>[^][\\\n;\s])" + (r"(?:\\.|(?!(?P=y))[^\[\\\n])*(?P=y)" * 2)
+    return re.compile(
+        rf"[\s;{{}}]*{address}(?:\{{|(?:{s}|{y}|[=dDgGhHnNpPxz]|[qQ]\d*|l\d*"
+        r"|[:bt]\s*\w*|[aic](?:\\\n|[^\S\n]*)[^\\\n]*(?=\n|$))?\s*(?=[;}\n]|$))",
+        re.DOTALL,
+    )
+
+
+# Seds may disagree on whether a delimiter in brackets ends the regex. Where one is there, no
+# letter may be in the script by which a command runs, reads or writes anything.
+_CERTAIN = _command(r"(?!DELIMITER)[^\]\[\\\n]")
+_EITHER = _command(r"[^\]\[\\\n]")
+_ACTS = re.compile(r"[eErRwW]")
 
 _FLAGS = re.compile(
     r"-[nErsuz]+|-i.*|--(quiet|silent|regexp-extended|separate|unbuffered|null-data|in-place.*"
@@ -57,9 +72,15 @@ def inner_of_sed(words: Sequence[Word]) -> Iterator[Inner]:
 
 
 def _runs_nothing(script: str) -> bool:
+    return _consists_of(_CERTAIN, script) or (
+        _ACTS.search(script) is None and _consists_of(_EITHER, script)
+    )
+
+
+def _consists_of(command: re.Pattern[str], script: str) -> bool:
     at = 0
     while at < len(script):
-        found = _COMMAND.match(script, at)
+        found = command.match(script, at)
         if found is None or (found.end() == at and script[at] not in ";}\n"):
             return False
         at = max(found.end(), at + 1)

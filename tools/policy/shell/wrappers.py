@@ -46,6 +46,17 @@ SCRIPTED = frozenset({"env", "eval", "flock", "watch"})
 RUNS_SHELL = re.compile(r"(^|[;&|(]\s*)([\w./-]*/)?(ba|da|z|k|mk|a)?sh\s|[;&|(]\s*\S*sh$|\beval\s")
 """Texts in which a shell is run."""
 
+SHELL_ALONE = frozenset(
+    {"chroot", "fakeroot", "runuser", "setarch", "unshare"}
+    | {"i386", "i486", "i586", "i686", "linux32", "linux64", "uname26", "x86_64"}
+)
+"""Wrappers that start a shell where they are given no command."""
+
+SHELL_BY_OPTION = frozenset({"doas", "sudo"})
+SHELL_OPTION = re.compile(r"-[A-Za-z]*[si]|--(s(h|$)|l(o|$))")
+VALUE = re.compile(r"(?:[^|!]*[|!]|-\w|--[\w-]+=)?\s*(?P<script>\S.*)", re.DOTALL)
+HOLDS_COMMAND = re.compile(r"[|!\s]")
+
 PLACEHOLDER = re.compile(
     r"(-[^-adEeiILlnPs]*(i|(?P<takes>I))|--r[eplac]*(=|$))(?P<text>.*)", re.DOTALL
 )
@@ -237,7 +248,19 @@ def _behind(words: Sequence[Word], name: str, wrapper: Wrapper, start: int) -> I
         yield Inner(at, unseen=f"what {name} runs cannot be determined")
     if at < len(words):
         yield Inner(at, words=tuple(words[at:]))
+    yield from _unsaid(words, start, at, name)
     yield from _suffixes(words, start)
+
+
+def _unsaid(words: Sequence[Word], start: int, end: int, name: str) -> Iterator[Inner]:
+    """What values of options run, as in `strace -o '|x'`; the shell where no command is left."""
+    for at, word in enumerate(words[start:end], start=start):
+        found = VALUE.fullmatch(word.text or "")
+        if found and HOLDS_COMMAND.search(found[0]):
+            yield Inner(at, script=found["script"], is_certain=False)
+    options = any(SHELL_OPTION.match(word.text or "-s") for word in words[1:])
+    if end >= len(words) and (name in SHELL_ALONE or (name in SHELL_BY_OPTION and options)):
+        yield Inner(len(words) - 1, unseen=f"{name} runs what it reads")
 
 
 def _placeholders(options: Sequence[Word]) -> Iterator[str]:
@@ -328,6 +351,7 @@ LOOKS: dict[str, Callable[[Sequence[Word], str], Iterator[Inner]]] = {
     **dict.fromkeys(RUNNERS, _of_subcommand),
     **dict.fromkeys(("sed", "gsed"), _of_sed),
     "git": _of_git,
+    "newgrp": _of_any,
     "env": _of_env,
     "flock": _of_flock,
     "watch": _of_watch,
