@@ -365,6 +365,123 @@ def test_each_of_these_would_run_without_the_rule(command: str, judge: Judge) ->
     assert judge("bash", {"command": command}, allow=["bash"]).verdict is Verdict.ALLOW
 
 
+def _against_rm(judge: Judge, command: str) -> Verdict:
+    rules = {"deny": ["bash(rm *)"], "allow": ["bash"]}
+    return judge(
+        "bash", {"command": command}, profile="trusting", containment=Containment.CONFINED, **rules
+    ).verdict
+
+
+UNSURE_INPUT = [
+    "printf 'r%s x' m | bash -v",
+    "printf 'r%s x' m | sh -h",
+    "printf 'r%s x' m | dash -x -v",
+    "printf 'r%s x' m | bash --rcfile --help",
+    "printf 'r%s x' m | timeout 5 sh -v",
+    "base64 -d <<< cm0geA== | ksh -v",
+    "printf 'r%s x' m | tcsh",
+    "printf 'r%s x' m | bash-static -x",
+    "printf 'r%s x' m | python3 -v",
+    "python3 -v -c 'x'",
+    "python3 -W --version -c 'x'",
+    "python3 -v -m timeit -n1 x",
+    "printf x | tclsh --version",
+    "printf x | ghci -v",
+    "printf x | python3.13t",
+    "printf x | python3.11-dbg -",
+    "printf x | x86_64-linux-gnu-python3.11 -",
+    "perl5.36-x86_64-linux-gnu -e x",
+    "perl -aF'/(?{x})/' a b",
+    "printf x | view -es",
+    "printf x | groff -U",
+    "(cd /dev/fd; sh ./0)",
+    "(cd ../../dev/fd; make -f 0)",
+    "cd /proc/self/fd && awk -f 0",
+    "ls | python3 0",
+    "ls | perl ./00",
+    "ls | sh 3",
+    "ln -s /dev/stdin x; ls | sh x",
+    "ln -s /d*/fd x; ls | sh x/0",
+]
+UNSURE_VALUES = [
+    "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=alias.p GIT_CONFIG_VALUE_0=y git p",
+    "GIT_CONFIG_PARAMETERS=\"'alias.p=push'\" git p",
+    "export GIT_CONFIG_PARAMETERS=\"'alias.p=push'\" && git p",
+    "export GIT_EXTERNAL_DIFF=./x; git diff --ext-diff > $y",
+    "GIT_EXTERNAL_DIFF='printf x|sh;:' git diff --ext-diff",
+    "GIT_SSH_COMMAND='./x y' git ls-remote ssh://x/y",
+    "GIT_SEQUENCE_EDITOR=./x git rebase -i y",
+    "MAKEFLAGS=--eval=x make y",
+    "MANPAGER='x|sh' man ls",
+    "SSH_ASKPASS=./x git fetch",
+    "LESSOPEN='|x %s' less a",
+    "CUSTOM='printf x | env -i sh' y",
+    "PS4='$(printf x)'; set -x; :",
+    "x='$(printf y)'; echo \"${x@P}\"",
+    "x='a[$(printf y)]'; echo $((x))",
+    'x="a[\\$(printf y)]"; (( x ))',
+    "x='a[`printf y`]'; echo ${!x}",
+    "x=('a[$(printf y)]'); echo ${b[x]}",
+    "for x in 'a[$(printf y)]'; do echo $((x)); done",
+    "pip config edit --editor 'printf x|exec sh;:'",
+    "dpkg --pre-invoke='printf x | command bash' --unpack y",
+    "gcc -wrapper 'sh,-c,x' -c y.c",
+    "unknown --hook 'printf x | /usr/bin/env -i python3'",
+    "unknown --hook 'printf x | busybox sh'",
+]
+
+
+@pytest.mark.parametrize("command", UNSURE_INPUT)
+def test_what_a_program_reads_may_be_a_denied_command(command: str, judge: Judge) -> None:
+    assert _against_rm(judge, command) is not Verdict.ALLOW
+
+
+@pytest.mark.parametrize("command", UNSURE_VALUES)
+def test_a_text_that_runs_later_may_be_a_denied_command(command: str, judge: Judge) -> None:
+    assert _against_rm(judge, command) is not Verdict.ALLOW
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python3 -V",
+        "python3 --version",
+        "node -v",
+        "perl -v",
+        "php -v",
+        "ruby -v",
+        "bash --version",
+        "python3 -v script.py",
+        "bash -v script.sh",
+        "python3.11-dbg script.py",
+        "python3-config --cflags",
+        "GIT_PAGER=cat git log",
+        "GIT_EDITOR=true git rebase --continue",
+        "GIT_EDITOR=: git commit --amend",
+        "MAKEFLAGS=-j4 make test",
+        "CFLAGS='-O2 -g' make > $y",
+        "ENV=production make deploy",
+        "GIT_CONFIG_GLOBAL=/dev/null git status",
+        "cd dev && ls",
+        "cd ../proc && ls",
+        "ln -s /dev/null x",
+        "cd src && python3 run.py 0",
+        "x=$(awk '{print $1}' a); echo \"$x\"",
+        'for f in *.py; do wc -l "$f"; done',
+        'name="$USER"; echo "${name%x}"',
+        "gh issue create --title 'Fix bash (and zsh) completion'",
+        "pytest -k 'parse or python'",
+        "rg '(ba|z)sh |bash' src",
+        "sed -E 's/(bash|sh) x/y/' a",
+        "git commit -m 'Fix a|sh and (bash) lines'",
+        "make test",
+        "npm test",
+    ],
+)
+def test_everyday_commands_are_not_taken_for_denied_ones(command: str, judge: Judge) -> None:
+    assert _against_rm(judge, command) is Verdict.ALLOW
+
+
 HARMLESS = [
     "ls",
     "echo rm",

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 
 from tools.policy.shell.inner import Inner, names_stdin
 from tools.policy.shell.words import Word
 
-SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"})
-INTERPRETERS = re.compile(
-    r"(python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|luajit|tclsh|wish|osascript|rscript"
-    r"|julia|ghci|irb|ipython|bpython|raku|tsx|ts-node|r|guile|racket|octave|erl|elixir|iex|ocaml"
-    r"|sbcl|clisp|groovy|scala|pwsh|nu|xonsh|gnuplot|jshell|qjs|janet|swipl|jrunscript)[0-9.]*"
+SHELLS = frozenset(
+    {"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash", "rzsh", "ksh93", "rksh"}
+    | {"csh", "tcsh", "yash", "posh", "lksh", "bash-static", "zsh-static", "mksh-static", "zsh5"}
 )
+INTERPRETERS = re.compile(
+    r"(?:\w+-(?:\w+-)?linux-\w+-)?"
+    r"(?P<name>python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|luajit|tclsh|wish|osascript|rscript"
+    r"|julia|ghci|irb|ipython|bpython|raku|tsx|ts-node|r|guile|racket|octave|erl|elixir|iex|ocaml"
+    r"|sbcl|clisp|groovy|scala|pwsh|nu|xonsh|gnuplot|jshell|qjs|janet|swipl|jrunscript)"
+    r"(?:[0-9.]+[dmtuw]*|w)?(?:-(?:dbg|debug|static|cgi|dev|(?:\w+-)?(?:linux|darwin)[\w-]*))?"
+)
+"""Their names, also with a version, a platform or a kind of build."""
 CODE = re.compile(
     r"-[A-Za-z0-9]*[cCeEpPrR].*|--(eval|print|run|execute|command)(=.*)?|eval|exec|-", re.DOTALL
 )
@@ -21,7 +28,7 @@ CODE = re.compile(
 
 CODE_OF = {
     **dict.fromkeys(("python", "pypy", "ipython"), re.compile(r"-[bBdEIOqsSuvPx]*i.*")),
-    "perl": re.compile(r"-\w*d.*|-\w*[mM](?![\w:]+(=[\w:,]+)?$).*", re.DOTALL),
+    "perl": re.compile(r"-\w*d.*|-\w*[mM](?![\w:]+(=[\w:,]+)?$).*|-[^IiMmxCD]*F.*", re.DOTALL),
 }
 """Options behind which one of them does too."""
 
@@ -38,7 +45,12 @@ NO_VALUE = re.compile(
 )
 """Options behind which the next word is the file that an interpreter runs."""
 
-HARMLESS = frozenset({"--version", "-V", "-v", "--help", "-h", "-help"})
+PRINTS = re.compile(
+    r"(?!tclsh|wish|erl)\S+ --(version|help)|(perl|deno|gnuplot) -V"
+    r"|(python|pypy) (-V|-h(elp)?)"
+    r"|(perl|node|nodejs|php|ruby|lua|luajit|bun|irb|julia|guile) -[vh]"
+)
+"""Interpreters that print something and end, with the only option they are given."""
 
 LONG_OPTION = re.compile(
     r"--?(debug(ger)?|dump-(po-)?strings|help|interactive|login|no(-config|editing|profile|rc)"
@@ -62,9 +74,9 @@ def inner_of_shell(words: Sequence[Word], name: str) -> Iterator[Inner]:
         yield Inner(min(at, len(words) - 1), unseen=f"what {name} runs cannot be determined")
     elif script or ("c" in letters and rest):
         yield Inner(at if not script else at - 1, script=script or rest[0].text or "$x")
-    elif not rest and not HARMLESS.isdisjoint(texts):
+    elif not rest and texts in (["--version"], ["--help"]):
         return
-    elif not rest or "s" in letters or names_stdin(rest[0].text or "") or rest[0].text == "0":
+    elif not rest or "s" in letters or _names_open_file(rest[0].text or ""):
         yield Inner(len(words), unseen=f"{name} runs what it reads")
     elif rest[1:] and name in SHELLS:
         yield Inner(at, words=tuple(rest), is_certain=False)
@@ -100,8 +112,12 @@ def _options(words: Sequence[Word], name: str) -> tuple[int, str, str]:
 
 def inner_of_interpreter(words: Sequence[Word], name: str) -> Iterator[Inner]:
     """Yields where a program is given as text, or read from the standard input."""
-    more = CODE_OF.get(name.rstrip("0123456789."))
-    is_python = name.startswith(("py", "ipy"))
+    found = INTERPRETERS.fullmatch(name)
+    known = found["name"] if found else name
+    more = CODE_OF.get(known)
+    is_python = known.startswith(("py", "ipy"))
+    if len(words) == 2 and PRINTS.fullmatch(f"{known} {words[1].text}"):  # noqa: PLR2004
+        return
     may_be_value = False
     for at, word in enumerate(words[1:], start=1):
         text = word.text
@@ -112,17 +128,20 @@ def inner_of_interpreter(words: Sequence[Word], name: str) -> Iterator[Inner]:
             text is None
             or CODE.fullmatch(text)
             or (more is not None and more.fullmatch(text))
-            or names_stdin(text)
+            or _names_open_file(text)
             or "data:" in text.casefold()
         ):
             yield Inner(at, unseen=f"what {name} runs cannot be determined")
-            return
-        if text in HARMLESS:
             return
         if not (text.startswith("-") or may_be_value or (at == 1 and name in {"deno", "bun"})):
             return  # a file, as any other program is
         may_be_value = text.startswith("-") and "=" not in text and not NO_VALUE.fullmatch(text)
     yield Inner(len(words), unseen=f"{name} runs what it reads")
+
+
+def _names_open_file(text: str) -> bool:
+    """Whether a program to run is what is open already, also from within `/dev/fd`."""
+    return names_stdin(text) or posixpath.normpath(text).isdecimal()
 
 
 def _of_module(words: Sequence[Word], at: int, name: str) -> Iterator[Inner]:

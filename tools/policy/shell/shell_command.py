@@ -22,10 +22,10 @@ from tools.policy.shell.plain_line import PlainLine
 from tools.policy.shell.reading.pieces import LONGEST, check_characters
 from tools.policy.shell.reading.reader import read_script
 from tools.policy.shell.reading.script import NotPlainError
-from tools.policy.shell.reading.tree import commands_in, parsed, scripts_in
+from tools.policy.shell.reading.tree import commands_in, parsed, scripts_in, values_in
 from tools.policy.shell.reading.tree_script import script_of
 from tools.policy.shell.words import Word, base_name
-from tools.policy.shell.wrappers import inner_commands, is_opaque
+from tools.policy.shell.wrappers import RUNS_SHELL, inner_commands, is_opaque
 
 DEEPEST = 8
 """Scripts within scripts that are looked into."""
@@ -44,6 +44,24 @@ MOST_SIGNS = 200
 
 GLOB = re.compile(r"[*?\[]")
 CODE_VARIABLE = re.compile(r"(PERL5OPT|PERL5DB|RUBYOPT)=|.*data:", re.DOTALL | re.IGNORECASE)
+COMMAND_VARIABLE = re.compile(
+    r"GIT_CONFIG_(KEY|VALUE)_.*|GIT_CONFIG_PARAMETERS|GIT_EXTERNAL_DIFF|GIT_SSH|TAR_OPTIONS|ZIPOPT"
+    r"|\w*(COMMAND|EDITOR|PAGER|BROWSER|ASKPASS|VISUAL|MAKEFLAGS|_RSH|LESSOPEN|LESSCLOSE)"
+)
+"""Variables whose values are commands or settings of programs that name commands."""
+
+NO_COMMAND = re.compile(r"(cat|true|false|:|echo|less|more|none|[-jkns0-9 ]*)")
+"""Values of these by which nothing else is run."""
+
+EXPORTING = frozenset({"declare", "export", "local", "readonly", "typeset"})
+OPEN_FILES = re.compile(
+    r"(.*/)?(fd|stdin|stdout|stderr)(/.*)?|/+(dev(?!/+(null|shm))|proc)(/.*)?|/[^/]*[*?\[].*",
+    re.DOTALL,
+)
+"""Places where a program may find under another name what it was given open."""
+
+PLACING = frozenset({"cd", "link", "ln", "pushd"})
+SIGN = re.compile(r"[$`]")
 CONTINUATION = re.compile(r"\\\r?\n")
 
 
@@ -218,6 +236,7 @@ class _Look:
             return
         if words[0].text is None or words[0].is_glob:
             self._miss("a command's name cannot be determined")
+        self._into_places(words)
         for inner in inner_commands(words):
             if inner.unseen:
                 self._miss(inner.unseen)
@@ -230,13 +249,26 @@ class _Look:
             else:
                 self._note(Found(inner.words, is_certain=False), depth)
 
+    def _into_places(self, words: Sequence[Word]) -> None:
+        """Looks at variables and names that a command gives to what runs after it."""
+        name, *rest = (word.text or "" for word in words)
+        if name in EXPORTING:
+            halves = (each.partition("=") for each in rest)
+            self.into_variables((each, value) for each, sign, value in halves if sign)
+        if base_name(name) in PLACING and any(map(OPEN_FILES.fullmatch, rest)):
+            self._miss(f"{name} may name what a program is given open")
+        if is_opaque(words) and any(map(RUNS_SHELL.search, rest)):
+            self._miss(f"{name} may hand a text to a shell")
+
     def into_variables(self, assigned: Iterable[tuple[str, str]]) -> None:
         """Looks at variables that are set for a command, which may run what they say."""
         for name, value in assigned:
             if not harmless_variables([(name, value)]):
                 if (
                     CODE_VARIABLE.match(f"{name}={value}")
+                    or (COMMAND_VARIABLE.fullmatch(name) and not NO_COMMAND.fullmatch(value))
                     or is_expanded(value)
+                    or RUNS_SHELL.search(value)
                     or names_stdin(value)
                 ):
                     self._miss(f"{name} may run what is in {value!r}")
@@ -245,6 +277,11 @@ class _Look:
     def _into_form(self, line: str, depth: int) -> None:
         try:
             root = parsed(line)
+            for name, text, is_literal in values_in(root):
+                if COMMAND_VARIABLE.fullmatch(name):
+                    self.into_variables([(name, text.strip("'\""))])
+                elif is_literal and (SIGN.search(text) or RUNS_SHELL.search(text)):
+                    self._miss(f"{name} has a text that the shell may expand later")
             for words in commands_in(root):
                 self.into_command(words, depth)
                 if self._words > MOST_WORDS:

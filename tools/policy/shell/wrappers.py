@@ -34,7 +34,8 @@ _INVISIBLE = """
     expect gdb vim vi ex emacs ed sqlite3 psql mysql npx pnpx uvx bunx pipx script systemd-run
     firejail bwrap alias compgen complete fc jobs let mapfile readarray enable hash shopt bind
     coproc rsync scp socat nc ncat entr watchexec rr hyperfine proxychains torsocks
-    start-stop-daemon
+    start-stop-daemon rvim rview view vimdiff vim.basic vim.tiny vim.nox vim.gtk3 gvim gview evim
+    editor emacs-nox emacs-gtk emacs-lucid m4 dc erb bmake troff groff
 """
 INVISIBLE = frozenset(_INVISIBLE.split())
 """Commands that can run others in ways that are not looked into."""
@@ -43,7 +44,13 @@ ACTIVATE = re.compile(r"(.*/)?bin/activate", re.DOTALL)
 """Scripts that say of themselves to set variables alone."""
 
 SCRIPTED = frozenset({"env", "eval", "flock", "watch"})
-RUNS_SHELL = re.compile(r"(^|[;&|(]\s*)([\w./-]*/)?(ba|da|z|k|mk|a)?sh\s|[;&|(]\s*\S*sh$|\beval\s")
+_PASSED_ON = r"((exec|env|command|builtin|nohup|time|sudo)\s+)*[\w./-]*?"
+_SHELL = r"(?<![\w.-])(ba|da|z|k|mk|a|c|tc|fi|ya|po|lk|rba)?sh"
+RUNS_SHELL = re.compile(
+    rf"(^|[;&|(]\s*){_PASSED_ON}{_SHELL}(\s|,-)|[;&|(]\s*\S*sh$|\beval\s"
+    rf"|[;&]\s*{_PASSED_ON}{_SHELL}\s*[;&|]"
+    rf"|\|\s*([\w.=/-]+\s+)*[\w./-]*?({_SHELL}|(?<![\w.-])(python|perl|ruby|node|php)[\d.]*)(?![\w.-])"
+)
 """Texts in which a shell is run."""
 
 SHELL_ALONE = frozenset(

@@ -85,6 +85,34 @@ def scripts_in(root: Node) -> Iterator[str]:
         stack.extend(reversed(node.children))
 
 
+def values_in(root: Node) -> Iterator[tuple[str, str, bool]]:
+    """Yields the variables that a line sets, each with a text and whether that is a literal.
+
+    A value is given as a whole, and each literal within it again.
+    """
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.type in {"variable_assignment", "for_statement"}:
+            field = "name" if node.type == "variable_assignment" else "variable"
+            name = text_of(target) if (target := node.child_by_field_name(field)) else ""
+            for value in node.children_by_field_name("value"):
+                yield name, text_of(value), False
+                yield from ((name, text, True) for text in _literals(value))
+        stack.extend(reversed(node.children))
+
+
+def _literals(value: Node) -> Iterator[str]:
+    stack = [value]
+    while stack:
+        node = stack.pop()
+        is_sign = node.type == "$" and node.parent and node.parent.type in {"string", "array"}
+        if node.type in {"raw_string", "ansi_c_string", "word", "string_content"} or is_sign:
+            yield text_of(node)
+        elif node.type not in {"command_substitution", "process_substitution"}:
+            stack.extend(node.children)
+
+
 def _words(node: Node) -> Iterator[Word]:
     """The words of a command; assignments before its name are none of them."""
     for place, child in enumerate(node.children):
