@@ -348,6 +348,7 @@ UNSURE = [
     *("strace -o '|rm x' true", "strace -o '!rm x' true", "strace -fo '| rm -f x; cat' true"),
     *("strace -o'|rm x' true", "strace --output='|rm x' true", "ltrace -o '|rm x' true"),
     *("strace -o '|true; rm x' ls", "env strace -o '|nice rm x' ls", "rlwrap -z 'rm x' cat"),
+    *("rlwrap -z'rm x' cat", "rlwrap -z 'nice rm x' cat", "strace -o '|sh -c \"rm x\"' true"),
 ]
 
 
@@ -501,8 +502,18 @@ HARMLESS = [
     "rmdir x",
     "./rm.sh",
     "echo 'ls; ' > x",
-    *("ls | env", "ls | nice", "time -f '%e %U' ls", "strace -o x ls", "sudo -l", "ls | xargs"),
 ]
+
+PLAIN_WRAPPERS = [
+    *("ls | env", "ls | nice", "time -f '%e (%U)' ls", "strace -o x ls", "sudo -l", "ls | xargs"),
+    *("sudo -p 'word: ' ls", "strace -e 'trace=!open' ls", "xargs -d '\\n' cat", "x | chroot / ls"),
+]
+
+
+@pytest.mark.parametrize("command", PLAIN_WRAPPERS)
+def test_wrappers_that_run_nothing_unseen_do_not_ask(command: str, judge: Judge) -> None:
+    rules = {"deny": ["bash(rm *)"], "allow": ["bash"]}
+    assert judge("bash", {"command": command}, **rules).verdict is Verdict.ALLOW
 
 
 @pytest.mark.parametrize("command", HARMLESS)

@@ -92,6 +92,8 @@ MUCH = [
     ("git switch --disc main", "It discards all changes that are not committed."),
     ("git checkout-index -f -a", "It discards all changes that are not committed."),
     ("git restore -- src", "It discards all changes that are not committed."),
+    ("git restore --source HEAD :/", "It discards all changes that are not committed."),
+    ("git restore '*.py'", "It discards all changes that are not committed."),
     ("git restore src few", "It discards all changes that are not committed."),
     ("git checkout HEAD~1 -- src", "It discards all changes that are not committed."),
     ("git restore --staged --worktree .", "It discards all changes that are not committed."),

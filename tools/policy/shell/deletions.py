@@ -91,7 +91,9 @@ LOSSES = {
 """By its name, what a program deletes: the commands, those of them that only show it, what goes."""
 
 RESTORING = frozenset({"checkout", "restore"})
-RESTORES = _patterns("git restore *", "git checkout *")
+MAGIC = re.compile(r":|.*\*")
+"""Paths that git expands itself."""
+
 KEEPS = _patterns("git restore --staged *", "git restore -S *", "git checkout -b *")
 
 
@@ -146,14 +148,14 @@ class Deletions:
 
     def _discards(self, found: Found) -> bool:
         """Whether git restores paths that hold many files."""
-        if not _is_any(RESTORES, found.words):
-            return False
-        if _is_any(KEEPS, _before_paths(found.words)):
+        if _name(found) != "git" or _is_any(KEEPS, _before_paths(found.words)):
             return False
         behind = dropwhile(lambda word: word.text not in RESTORING, found.words)
-        paths = [word for word in behind if not _is_option(word)]
-        there = [each for word in paths[1:] if (each := self._extent(word, is_recursive=True))]
-        return any(each.files >= MANY or each.is_more for each in there)
+        paths = [word for word in behind if word.text and not _is_option(word)][1:]
+        there = [each for word in paths if (each := self._extent(word, is_recursive=True))]
+        return any(MAGIC.match(word.text or "") for word in paths) or any(
+            each.files >= MANY or each.is_more for each in there
+        )
 
     def hidden(self, command: ShellCommand, part: int) -> str:
         """What a part of the line may delete in a text that is run, in a sentence."""
@@ -162,11 +164,8 @@ class Deletions:
             texts += [each for other in command.found for each in other if _name(each) in PRINTING]
             texts += [each for each in command.found[part] if _name(each) in RISKY]
         words = (word.text or "" for each in texts for word in (*each.words, Word("\n")))
-        text = (
-            command.bare
-            if len(command.line) > LONGEST or VARIABLES in command.line
-            else QUOTES.sub("", " ".join(words))
-        )
+        is_whole = len(command.line) > LONGEST or VARIABLES in command.line
+        text = command.bare if is_whole else QUOTES.sub("", " ".join(words))
         return UNTOLD if any(map(_deletes_much, COMMAND_END.split(text))) else ""
 
     def _extent(self, word: Word, *, is_recursive: bool) -> Extent | None:
@@ -222,9 +221,8 @@ def _is_option(word: Word) -> bool:
 
 
 def _is_any(patterns: Sequence[CommandPattern], words: Sequence[Word]) -> bool:
-    return any(
-        match_command(pattern, _spelled_out(pattern, words)) is Match.YES for pattern in patterns
-    )
+    spelled = ((pattern, _spelled_out(pattern, words)) for pattern in patterns)
+    return any(match_command(pattern, given) is Match.YES for pattern, given in spelled)
 
 
 def _spelled_out(pattern: CommandPattern, words: Sequence[Word]) -> list[Word]:

@@ -13,11 +13,8 @@ from tools.policy.shell.words import Word
 
 
 def _command(inside: str) -> re.Pattern[str]:
-    """Builds what one command looks like that runs nothing, and uses no other file.
-
-    Args:
-        inside: What a regex may have in brackets; DELIMITER stands for what ends the regex.
-    """
+    """Builds what one command looks like that runs nothing, and uses no other file."""
+    # `inside` is what brackets may hold; DELIMITER stands for what ends the regex.
     items = rf"(?:\[:[a-z]+:\]|\[(?![:.=])|\\[^\]\n]|{inside})*"
     regex = rf"(?:\\[^c]|\[\^?+\]?+{items}\]|(?!DELIMITER)[^\[\\\n])*DELIMITER"
     line = rf"(?:\d+(?:~\d+)?|\$|/{regex.replace('DELIMITER', '/')}[IM]*)"

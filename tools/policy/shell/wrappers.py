@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tools.policy.shell.git import inner_of_git, takes_data
-from tools.policy.shell.inner import Inner, is_expanded
+from tools.policy.shell.inner import QUOTES, Inner, is_expanded
 from tools.policy.shell.interpreters import (
     INTERPRETERS,
     SHELLS,
@@ -61,8 +61,8 @@ SHELL_ALONE = frozenset(
 
 SHELL_BY_OPTION = frozenset({"doas", "sudo"})
 SHELL_OPTION = re.compile(r"-[A-Za-z]*[si]|--(s(h|$)|l(o|$))")
-VALUE = re.compile(r"(?:[^|!]*[|!]|-\w|--[\w-]+=)?\s*(?P<script>\S.*)", re.DOTALL)
-HOLDS_COMMAND = re.compile(r"[|!\s]")
+VALUE_OF = re.compile(r"^(-\w|--[\w-]+=)")
+PIPED = re.compile(r"[^|!]*[|!](.+)", re.DOTALL)
 
 PLACEHOLDER = re.compile(
     r"(-[^-adEeiILlnPs]*(i|(?P<takes>I))|--r[eplac]*(=|$))(?P<text>.*)", re.DOTALL
@@ -262,9 +262,12 @@ def _behind(words: Sequence[Word], name: str, wrapper: Wrapper, start: int) -> I
 def _unsaid(words: Sequence[Word], start: int, end: int, name: str) -> Iterator[Inner]:
     """What values of options run, as in `strace -o '|x'`; the shell where no command is left."""
     for at, word in enumerate(words[start:end], start=start):
-        found = VALUE.fullmatch(word.text or "")
-        if found and HOLDS_COMMAND.search(found[0]):
-            yield Inner(at, script=found["script"], is_certain=False)
+        text = VALUE_OF.sub("", word.text or "")
+        if found := PIPED.fullmatch(text):
+            yield Inner(at, script=found[1], is_certain=False)
+        pieces = [Word(piece) for piece in QUOTES.sub("", text).split()]
+        for place in range(len(pieces) if pieces[1:] else 0):
+            yield Inner(at, words=tuple(pieces[place:]), is_certain=False)
     options = any(SHELL_OPTION.match(word.text or "-s") for word in words[1:])
     if end >= len(words) and (name in SHELL_ALONE or (name in SHELL_BY_OPTION and options)):
         yield Inner(len(words) - 1, unseen=f"{name} runs what it reads")
