@@ -113,6 +113,7 @@ def is_certain(line: str, plain: PlainLine) -> bool:
         and paths_opened(plain, writing=False) <= FILES
         and parents <= {"", "sub"}
         and "sub" not in paths_opened(plain, writing=True)
+        and not any(path.endswith("/") for path in paths_opened(plain, writing=True))
     )
 
 
@@ -543,6 +544,7 @@ LINES = st.lists(PIECES, max_size=14).map(lambda pieces: "git " + "".join(pieces
 @example(line="git ''#b")
 @example(line="git -c {a\\,b}")
 @example(line="git 1\\\n>/dev/null")
+@example(line="git > x/")
 def test_any_line_that_is_judged_plain_runs_what_was_read(line: str, bin_directory: Path) -> None:
     assert agrees(line, bin_directory)
 
