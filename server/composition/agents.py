@@ -198,7 +198,8 @@ def _processes(  # noqa: PLR0913, PLR0917  # what all programs have, and one run
         }
     )
     files = sandbox if place.root == settings.root else None
-    return make_processes(own, environ, secrets, files, denied)
+    ruled = place.root / place.prefix
+    return make_processes(own, environ, secrets, files, denied, ruled=ruled)
 
 
 def _worktrees(settings: Settings, search_path: str, sandbox: Sandbox) -> Worktrees:

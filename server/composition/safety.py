@@ -225,12 +225,14 @@ def make_secrets(
     )
 
 
-def make_processes(
+def make_processes(  # noqa: PLR0913  # the composition root hands over every part
     settings: Settings,
     environ: Mapping[str, str],
     secrets: Callable[[], Secrets | None] = lambda: None,
     sandbox: Sandbox | None = None,
     denied: Denied = tuple,
+    *,
+    ruled: Path | None = None,
 ) -> Processes:
     """What starts programs, confined as the settings require, with the secrets that there are.
 
@@ -240,6 +242,7 @@ def make_processes(
         secrets: Gives the secrets.
         sandbox: The files of the root, which it works in; None takes what is there now.
         denied: Gives what rules deny to programs now.
+        ruled: The directory inside the root that those are about; None for the root.
     """
     from tools.sandbox.processes.home import git_identity
     from tools.sandbox.processes.processes import Processes, inherited_variables
@@ -261,6 +264,7 @@ def make_processes(
         guard=partial(_guard, settings),
         secrets=secrets(),
         denied=denied,
+        ruled=ruled,
     )
 
 

@@ -80,6 +80,12 @@ class _Judged:
     shown: str
     unheld: Mapping[str, str]
 
+    def places(self, policy: Policy, *, is_confirmed: bool) -> PlaceRules | None:
+        """Returns what a policy says of the files that the call opens."""
+        return policy.places(
+            self.spec, self.arguments, containment=self.containment, is_confirmed=is_confirmed
+        )
+
 
 class Permissions:
     """Lets calls through, asks a person about them, or refuses them.
@@ -160,7 +166,7 @@ class Permissions:
         is_confirmed = decision.verdict is Verdict.ASK and context.loop is None
         if decision.verdict is Verdict.ASK and permission.approval is None:
             if spec.check is not None and decision.source == TOOL:
-                permission.places = policy.places(spec, arguments, is_confirmed=is_confirmed)
+                permission.places = call.places(policy, is_confirmed=is_confirmed)
                 granted = context.granted(sandbox=files(permission), machine=self._machine)
                 await spec.check(arguments, granted)
             with nullcontext() if context.deadline is None else context.deadline.paused():
@@ -174,7 +180,7 @@ class Permissions:
         permission.holds = lambda: self._current_policy() is policy
         again = partial(self._settle, permission=permission, files=files)
         permission.renew = lambda running: again(replace(call, context=running))
-        permission.places = policy.places(spec, arguments, is_confirmed=is_confirmed)
+        permission.places = call.places(policy, is_confirmed=is_confirmed)
         if spec.subject is not None and spec.subject.kind is SubjectKind.URL:
             permission.reach = partial(_reaches, policy, spec, arguments, spec.subject.parameter)
 

@@ -192,13 +192,19 @@ class Policy:
         return more
 
     def places(
-        self, spec: ToolSpec, arguments: Mapping[str, Any], *, is_confirmed: bool = False
+        self,
+        spec: ToolSpec,
+        arguments: Mapping[str, Any],
+        *,
+        containment: Containment = Containment.NONE,
+        is_confirmed: bool = False,
     ) -> PlaceRules | None:
         """What the rules say of the files that a call may open; None where they say nothing.
 
         Args:
             spec: The tool.
             arguments: Its arguments, as validation made them.
+            containment: How far what the tool runs is held back.
             is_confirmed: Whether a person is asked about this very call.
         """
         fit = self._fit(spec)
@@ -206,11 +212,12 @@ class Policy:
         obeyed = obeyed_names(call)
         if not obeyed and (not fit.has_paths or call.subject is None):
             return fit.closed
+        judge = partial(self.judge, spec, containment=containment)
         return JudgedPlaces(
             closed=fit.closed or ClosedPlaces(closed_index(()), closed_index(()), spec.name),
             spelled=call.path,
-            was_asked=lambda: self.judge(spec, arguments).verdict is Verdict.ASK,
-            judge=partial(self._judge_at, spec, arguments),
+            was_asked=lambda: judge(arguments).verdict is Verdict.ASK,
+            judge=lambda path: judge({**arguments, _parameter(spec): path}),
             asking=partial(self._asking, fit, arguments),
             obeyed=obeyed,
             is_confirmed=is_confirmed,
@@ -279,10 +286,6 @@ class Policy:
         if fit.confirm_if is not None and not fit.confirm_if.match(call.argument):
             return said
         return confirmation
-
-    def _judge_at(self, spec: ToolSpec, arguments: Mapping[str, Any], path: str) -> Decision:
-        """Judges the same call about another path."""
-        return self.judge(spec, {**arguments, _parameter(spec): path})
 
     def _asking(self, fit: _Fit, arguments: Mapping[str, Any], path: str) -> frozenset[str]:
         call = Call(fit.spec, {**arguments, _parameter(fit.spec): path}, self._roots)

@@ -415,6 +415,20 @@ async def test_a_denied_path_is_hidden_from_agents_in_the_root_and_in_worktrees(
     assert "the key" not in done.text
 
 
+@pytest.mark.boundary
+async def test_rules_hold_in_a_worktree_of_a_root_below_the_top_of_its_repository(
+    open_crib: Open, tmp_path: Path
+) -> None:
+    (tmp_path / "root" / "secrets").mkdir(parents=True)
+    (tmp_path / "root" / "secrets" / "key").write_text("the key")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "root")
+    git(tmp_path, "commit", "-qm", "first")
+    agents = {"small": small(worktree=True)}
+    async with open_crib(agents=agents, policy__deny=("read(secrets/**)",), **ALLOWED) as crib:
+        assert await answer(crib, "read secrets/key") == "failed: Permission denied"
+
+
 async def test_a_repository_that_an_agent_makes_runs_nothing_outside_of_its_confinement(
     open_crib: Open, repository: Path, tmp_path: Path
 ) -> None:

@@ -14,10 +14,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tools.core.errors import PermissionDeniedError
-from tools.core.spec import Confirmation, ToolSpec
+from tools.core.spec import Confirmation, Effect, ToolSpec
 from tools.policy.paths import PathPattern, path_rule, relative_path
 from tools.policy.policy import Policy
-from tools.policy.verdict import Decision, Verdict
+from tools.policy.verdict import Containment, Decision, Verdict
 
 Judge = Callable[..., Decision]
 Crib = Mapping[str, ToolSpec]
@@ -268,6 +268,25 @@ def test_what_a_confirmed_call_leads_to_is_open_unless_a_rule_asks_about_it(crib
     assert "read_file(private/**)" in opens("private/b", is_confirmed=True)
     # Where a grant stood for the answer, it was of the path given.
     assert "confirmation:required" in opens("b", is_confirmed=False)
+
+
+@pytest.mark.parametrize("verdict", ["ask", "deny"])
+@pytest.mark.parametrize("rule", ["write(locked/**)", "write(.github/**)"])
+def test_rules_about_other_places_stop_no_confined_tool(
+    crib: Crib, rule: str, verdict: str
+) -> None:
+    subject = crib["write_file"].subject
+    effects = frozenset({Effect.READ, Effect.WRITE, Effect.EXECUTE})
+    spec = replace(crib["bash"], name="clean", subject=subject, effects=effects)
+    rules: dict[str, Any] = {verdict: [rule]}
+    policy, level = Policy(**rules), Containment.OFFLINE
+    call = {"file_path": "d.jsonl"}
+    assert policy.judge(spec, call, containment=level).verdict is Verdict.ALLOW
+    places = policy.places(spec, call, containment=level)
+    assert places is not None
+    places.check("d.clean.jsonl", writing=True)
+    with pytest.raises(PermissionDeniedError):
+        places.check(rule[6:-3] + "/a", writing=True)
 
 
 def test_every_tool_that_opens_files_is_kept_out_of_denied_places(crib: Crib) -> None:

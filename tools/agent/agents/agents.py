@@ -65,12 +65,14 @@ class Place:
         root: The directory that it works in.
         address: Where its Toolcrib is, `host:port`.
         readable: What else it may read.
+        prefix: Where the root of the settings is in its own.
     """
 
     agent: Agent
     root: Path
     address: str
     readable: tuple[Path, ...] = ()
+    prefix: str = "."
 
 
 class Agents:
@@ -280,7 +282,8 @@ class Agents:
         """Where an agent works, and what starts its program there."""
 
         def make(worktree: Worktree) -> Processes:
-            return self._processes(Place(agent, worktree.path, address, (worktree.common,)))
+            place = Place(agent, worktree.path, address, (worktree.common,), worktree.prefix)
+            return self._processes(place)
 
         if not agent.worktree:
             at_root = Place(agent, self._root, address)

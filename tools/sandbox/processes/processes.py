@@ -79,7 +79,8 @@ class Processes:
         guard: Makes the guard that checks the addresses of those hosts.
         secrets: What programs may be given; by default there is nothing.
         denied: Gives what rules deny to programs now.
-        ruled: The root that those are about, where programs work in another; None for theirs.
+        ruled: The root that those are about, where programs work in another or above it; None for
+            theirs.
     """
 
     def __init__(
@@ -110,8 +111,12 @@ class Processes:
         self._protected = ProtectedPathFinder(self._root, self._visible, protected, read_only)
         self._quarantine = data_dir / "quarantine"
         self._protection = Protection(self._root, self._quarantine, sandbox.held)
+        about = os.path.realpath(ruled or root)
         self._denied = DeniedPathFinder(
-            os.path.realpath(ruled or root), self._visible.readable, denied, is_own=ruled is None
+            about,
+            (self._root, *self._visible.readable),
+            denied,
+            is_own=is_beneath(about, self._root),
         )
         self._launcher = Launcher()
         self._networks = Networks(self._launcher, network, guard)

@@ -187,6 +187,29 @@ async def test_a_link_that_may_not_be_written_asks(open_crib: Any) -> None:
         assert "link is a link, which programs can replace" in crib.asked.pop()
 
 
+@pytest.mark.parametrize("level", [Level.BUBBLEWRAP, Level.LANDLOCK, Level.NONE])
+@pytest.mark.parametrize("above", ["now", "*"])
+async def test_a_rule_whose_path_leads_through_a_link_is_enforced_or_asks(
+    open_crib: Any, level: Level, above: str
+) -> None:
+    deny = (f"read({above}/secrets/**)",)
+    async with opened(open_crib, level, policy__deny=deny) as crib:
+        (crib.root / "rel" / "1" / "secrets").mkdir(parents=True)
+        (crib.root / "rel" / "1" / "secrets" / "key").write_text("the key")
+        (crib.root / "now").symlink_to("rel/1")
+        said = await crib.text("bash", command="cat now/secrets/key rel/1/secrets/key")
+        assert "the key" not in said
+        assert bool(crib.asked) is (level is not Level.BUBBLEWRAP)
+
+
+async def test_a_rule_that_closes_to_writes_what_is_behind_a_link_asks(open_crib: Any) -> None:
+    async with opened(open_crib, Level.BUBBLEWRAP, policy__deny=("write(now/docs/**)",)) as crib:
+        (crib.root / "rel" / "docs").mkdir(parents=True)
+        (crib.root / "now").symlink_to("rel")
+        await crib.failure("bash", command="touch now/docs/a")
+        assert "now is a link, which programs can replace" in crib.asked.pop()
+
+
 async def test_more_directories_than_are_searched_ask(
     open_crib: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,9 @@ MOST_PATHS = 300
 _Reached = tuple[frozenset[int], ...]
 """How far each rule's pattern has come, as of `PathPattern.descend`."""
 
+_At = tuple[str, _Reached]
+"""A directory, and how far the patterns have come there."""
+
 
 @dataclass(frozen=True, slots=True)
 class DeniedPaths:
@@ -118,7 +121,7 @@ class DeniedPathFinder:
         self._visible = visible
         self._lock = threading.Lock()
         self._last: tuple[DeniedPlace, ...] = ()
-        self._known: dict[str, _Folder] = {}
+        self._known: dict[_At, _Folder] = {}
 
     def find(self, level: Level) -> DeniedPaths:
         """Finds what exists now, and what a level can do about it; blocks while it walks."""
@@ -136,8 +139,9 @@ class DeniedPathFinder:
                     found[walk.links.get(path, path)] = rules[0]  # nothing where it leads out
                 elif rules and (is_free or is_beneath(path, self._root)):
                     found[path] = rules[0]
-                    if path in walk.links:
-                        unheld[rules[0]] = f"{path} is a link, which programs can replace"
+                    link = path if path in walk.links else walk.through.get(path)
+                    if link is not None:
+                        unheld[rules[0]] = f"{link} is a link, which programs can replace"
             return found
 
         read, written = having(Effect.READ), having(Effect.WRITE)
@@ -181,6 +185,8 @@ class DeniedPathFinder:
             for number in numbers
             if number in held and not any(is_beneath(path, each) for each in before.written)
         }
+        if not new:  # the root that rules are about may be gone with what was in it
+            return
         to, root = Quarantine(quarantine), os.open(self._root, OPEN_DIRECTORY)
         try:
             for path in outermost(new):
@@ -205,25 +211,24 @@ _TOO_MANY = f"there are more than {MOST_FOLDERS} directories to search"
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """A directory as it was read.
+    """A directory as it was read, where patterns had come so far.
 
     Attributes:
         signature: Numbers that change when it does; none while they might not.
-        reached: How far the patterns had come there.
         entries: Name, whether it is a link, and how far the patterns come, of what matters.
     """
 
     signature: tuple[int, ...]
-    reached: _Reached
     entries: tuple[tuple[str, bool, _Reached], ...]
 
 
 class _Walk:
-    """One search.
+    """One search, which follows links where it is also of other tops than the root.
 
     Attributes:
         found: The outermost paths, each with the places that name it.
         links: Links among them, and where they lead.
+        through: Those that rules name by way of a link, each with that link.
         given_up: Places that were not searched for everywhere.
         seen: The directories that were searched.
     """
@@ -233,17 +238,19 @@ class _Walk:
         places: Sequence[DeniedPlace],
         root: str,
         tops: Sequence[str],
-        known: Mapping[str, _Folder],
+        known: Mapping[_At, _Folder],
     ) -> None:
         self.found: dict[str, list[int]] = {}
         self.links: dict[str, str] = {}
         self.given_up: set[int] = set()
-        self.seen: dict[str, _Folder] = {}
+        self.through: dict[str, str] = {}
+        self.seen: dict[_At, _Folder] = {}
         self._patterns = [each.pattern for each in places]
         self._root = root
         self._tops = (root, *tops)
         self._known = known
-        self._pending: list[tuple[str, _Reached]] = []
+        self._pending: list[tuple[str, _Reached, str]] = []
+        self._follows = bool(tops)
 
     def run(self) -> None:
         """Searches the root, and then all else that may be seen."""
@@ -258,20 +265,26 @@ class _Walk:
 
     def _search(self) -> None:
         while self._pending:
-            path, reached = self._pending.pop()
+            path, reached, link = self._pending.pop()
+            if (path, reached) in self.seen:
+                continue
             if len(self.seen) >= MOST_FOLDERS:
                 self.given_up.update(at for at, each in enumerate(reached) if each)
                 continue
             try:
-                self.seen[path] = folder = self._read(path, reached)
+                self.seen[path, reached] = folder = self._read(path, reached)
             except OSError as error:  # removed meanwhile, or closed to the server too
                 if error.errno == errno.ENAMETOOLONG:
                     self.given_up.update(at for at, each in enumerate(reached) if each)
                 continue
             for name, is_link, further in folder.entries:
-                self._come_to(f"{path.rstrip('/')}/{name}", further, is_link=is_link)
+                entry = f"{path.rstrip('/')}/{name}"
+                if entry != self._root:  # it was searched first, with all patterns
+                    self._come_to(entry, further, link, is_link=is_link)
 
-    def _come_to(self, path: str, reached: _Reached, *, is_link: bool = False) -> None:
+    def _come_to(
+        self, path: str, reached: _Reached, link: str = "", *, is_link: bool = False
+    ) -> None:
         covered = [at for at, each in enumerate(self._patterns) if each.is_covering(reached[at])]
         is_seen = any(is_beneath(path, each) for each in self._tops)
         if covered and is_link:
@@ -282,16 +295,34 @@ class _Walk:
         for each in [path] if is_seen else self._tops:
             if covered and is_beneath(each, path):
                 self.found.setdefault(each, []).extend(covered)
+                if link:
+                    self.through[each] = link
         rest = tuple(frozenset() if at in covered else each for at, each in enumerate(reached))
         leads_on = is_seen or any(is_beneath(each, path) for each in self._tops)
-        if any(rest) and not is_link and leads_on and path not in self.seen:
-            self._pending.append((path, rest))
+        if any(rest) and is_link and is_seen:
+            self._follow(path, rest, link)
+        elif any(rest) and not is_link and leads_on:
+            self._pending.append((path, rest, link))
+
+    def _follow(self, path: str, reached: _Reached, link: str) -> None:
+        """Searches what a link leads to, unless the walk comes there with the same patterns."""
+        if not self._follows or not os.path.isdir(path):  # noqa: PTH112  # thousands of links
+            return
+        target = os.path.realpath(path)
+        if is_beneath(target, self._root):
+            begun = (each.begin() for each in self._patterns)
+            reached = tuple(
+                frozenset() if each == start else each
+                for each, start in zip(reached, begun, strict=True)
+            )
+        if any(reached) and any(is_beneath(target, each) for each in self._tops):
+            self._pending.append((target, reached, link or path))
 
     def _read(self, path: str, reached: _Reached) -> _Folder:
         status = os.lstat(path)
         signature = (*identity(status), status.st_ctime_ns) if is_settled(status) else ()
-        known = self._known.get(path)
-        if known is not None and known.reached == reached and signature == known.signature != ():
+        known = self._known.get((path, reached))
+        if known is not None and signature == known.signature != ():
             return known
         found = []
         with os.scandir(path) as entries:
@@ -300,13 +331,13 @@ class _Walk:
                     each and pattern.descend(each, entry.name)
                     for each, pattern in zip(reached, self._patterns, strict=True)
                 )
-                is_leaf = not entry.is_dir(follow_symlinks=False)
+                is_leaf = not (entry.is_dir(follow_symlinks=False) or entry.is_symlink())
                 if any(
                     each and (not is_leaf or pattern.is_covering(each))
                     for each, pattern in zip(further, self._patterns, strict=True)
                 ):
                     found.append((entry.name, entry.is_symlink(), further))
-        return _Folder(signature, reached, tuple(found))
+        return _Folder(signature, tuple(found))
 
 
 def _at_root(pattern: PathPattern) -> frozenset[int]:
