@@ -61,7 +61,9 @@ OPEN_FILES = re.compile(
 """Places where a program may find under another name what it was given open."""
 
 PLACING = frozenset({"cd", "link", "ln", "pushd"})
-SIGN = re.compile(r"[$`]")
+LATER = re.compile(r"`|\$\\*([({\[]|'?$)|^\$'.*\\[0-7xuUc]", re.DOTALL)
+"""Signs in a literal by which a shell that expands it later runs a command."""
+
 CONTINUATION = re.compile(r"\\\r?\n")
 
 
@@ -280,8 +282,9 @@ class _Look:
             for name, text, is_literal in values_in(root):
                 if COMMAND_VARIABLE.fullmatch(name):
                     self.into_variables([(name, text.strip("'\""))])
-                elif is_literal and (SIGN.search(text) or RUNS_SHELL.search(text)):
+                elif is_literal and (LATER.search(text) or RUNS_SHELL.search(text)):
                     self._miss(f"{name} has a text that the shell may expand later")
+                    self.into_line(QUOTES.sub("", text), depth + 1)
             for words in commands_in(root):
                 self.into_command(words, depth)
                 if self._words > MOST_WORDS:
