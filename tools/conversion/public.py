@@ -25,12 +25,17 @@ from tools.core.browsing.resource import RESOURCE_MARK
 from tools.core.errors import ToolDefinitionError
 from tools.core.spec import MARK, ToolSpec, settle
 
+SERVERS = frozenset({"MCPServer", "FastMCP"})
+LIBRARIES = ("mcp.", "fastmcp.")
+"""Classes whose instances are MCP servers; neither library is imported here."""
+
 
 def public_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
     """Yields the functions that a module offers: those in `__all__`, else marked, else public ones.
 
-    A mark is a decorator of ours, or one that makes a command of click or typer. A module that has
-    any keeps its other functions to itself. Without marks, a function that others depend on, or
+    A mark is a decorator of ours, a tool of an MCP server in the module, or what makes a command of
+    click or typer. A module with a mark anywhere, be it on a private name or in a class, keeps its
+    other functions to itself. Without marks, a function that others depend on, or
     that completes their arguments, is not offered: what it makes, such as a token, is for them.
     The module's own commands of click come last.
     """
@@ -45,11 +50,13 @@ def public_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
             found.setdefault(id(value), (name, value))
     functions = [value for _, value in found.values()]
     own_commands = {id(each) for each in registered(vars(module).values())}
+    own_commands |= {id(each) for each in _served(module)}
     marked = {id(each) for each in functions if _is_marked(each) or id(each) in own_commands}
+    has_marks = bool(marked or commands or own_commands) or _has_hidden_mark(module)
     others = {id(each) for each in (*depended_on(functions), *_completing(functions))}
     for name, value in found.values():
         # The author's choice decides where there is one: a helper's name alone offers nothing.
-        is_chosen = id(value) in marked or not (marked or commands)
+        is_chosen = id(value) in marked or not has_marks
         if listed is not None or (is_chosen and id(inspect.unwrap(value)) not in others - marked):
             yield name, value
     yield from commands
@@ -147,6 +154,28 @@ def _completing(functions: Iterable[Any]) -> Iterator[Callable[..., Any]]:
         of_resources = [options for _, options in getattr(function, RESOURCE_MARK, ())]
         for options in (*of_resources, *getattr(function, PROMPT_MARK, ())):
             yield from options.get("complete", {}).values()
+
+
+def _served(module: ModuleType) -> Iterator[object]:
+    """Yields each MCP server that the module makes, and the functions that are its tools."""
+    for server in vars(module).values():
+        if type(server).__name__ in SERVERS and type(server).__module__.startswith(LIBRARIES):
+            yield server
+            manager = getattr(server, "_tool_manager", None)
+            tools = () if manager is None else manager.list_tools()
+            yield from (getattr(each, "fn", None) for each in tools)
+
+
+def _has_hidden_mark(module: ModuleType) -> bool:
+    """Returns whether a private name, or a member of a class, is marked."""
+    own = [each for each in vars(module).values() if _is_own(module, each)]
+    members = [member for each in own if inspect.isclass(each) for member in vars(each).values()]
+    return any(_is_marked(each) or is_command(each) for each in (*own, *members))
+
+
+def _is_own(module: ModuleType, value: object) -> bool:
+    own = getattr(value, "callback", None) if is_command(value) else value
+    return getattr(own, "__module__", None) == module.__name__
 
 
 def _is_marked(value: object) -> bool:

@@ -166,6 +166,13 @@ HELPER = """
         "@click.command()\n    def look(): ...",
         "app = typer.Typer()\n    @app.command()\n    def look(): ...",
         "def look(): ...\n    __all__ = ['look']",
+        "@tool\n    def _look() -> int: return 1",
+        "@click.command()\n    def _look(): ...",
+        "class Eye:\n        @tool\n        def look(self) -> int: return 1",
+        (
+            "from mcp.server import MCPServer\n    mcp = MCPServer('x')\n"
+            "    @mcp.tool()\n    def look() -> int: return 1"
+        ),
         "def look(by: dict[str, str] = Depends(auth_headers)) -> int: return 1",
     ],
 )

@@ -49,8 +49,7 @@ DELEGATING = ("delegate_task", "delegate_to_agent")
 ELSEWHERE = ("tag:files", "bash", "bash_*", "execute_python_code", "run_code")
 """What an agent in a worktree is not offered: all of it would be refused (`OFF_ROOT`)."""
 
-FAILURE_CHARACTERS = 2_000
-"""Of an agent's words that a failure repeats."""
+FAILURE_CHARACTERS = 2_000  # of an agent's words that a failure repeats
 
 Serve = Callable[[Delegation, str, ToolSet], AbstractAsyncContextManager[str]]
 """Serves one agent its Toolcrib, for its token alone; gives the address, `host:port`."""
@@ -65,7 +64,7 @@ class Place:
         root: The directory that it works in.
         address: Where its Toolcrib is, `host:port`.
         readable: What else it may read.
-        prefix: Where the root of the settings is in its own.
+        prefix: The path of the settings' root inside `root`.
     """
 
     agent: Agent
@@ -282,8 +281,8 @@ class Agents:
         """Where an agent works, and what starts its program there."""
 
         def make(worktree: Worktree) -> Processes:
-            place = Place(agent, worktree.path, address, (worktree.common,), worktree.prefix)
-            return self._processes(place)
+            at = (worktree.path, address, (worktree.common,), worktree.prefix)
+            return self._processes(Place(agent, *at))
 
         if not agent.worktree:
             at_root = Place(agent, self._root, address)
@@ -294,8 +293,7 @@ class Agents:
                 await processes.aclose()
             return
         worktrees = await anyio.to_thread.run_sync(self._worktrees)
-        # Not by the name of the delegation, which marks its words: the agent sees where it is.
-        async with worktrees.opened(begun.session_id, make) as opened:
+        async with worktrees.opened(begun.session_id, make) as opened:  # a name that it may see
             yield opened
 
     def _keep(self, begun: Delegation, task: str, outcome: Outcome) -> tuple[Delegation, str]:

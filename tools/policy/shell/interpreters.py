@@ -116,7 +116,7 @@ def inner_of_interpreter(words: Sequence[Word], name: str) -> Iterator[Inner]:
     known = found["name"] if found else name
     more = CODE_OF.get(known)
     is_python = known.startswith(("py", "ipy"))
-    if len(words) == 2 and PRINTS.fullmatch(f"{known} {words[1].text}"):  # noqa: PLR2004
+    if len(words[1:]) == 1 and PRINTS.fullmatch(f"{known} {words[1].text}"):
         return
     may_be_value = False
     for at, word in enumerate(words[1:], start=1):
