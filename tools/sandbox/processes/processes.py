@@ -79,8 +79,7 @@ class Processes:
         guard: Makes the guard that checks the addresses of those hosts.
         secrets: What programs may be given; by default there is nothing.
         denied: Gives what rules deny to programs now.
-        ruled: The root that those are about, where programs work in another or above it; None for
-            theirs.
+        ruled: The root that those are about, if it is not the programs' own root.
     """
 
     def __init__(
@@ -112,12 +111,8 @@ class Processes:
         self._quarantine = data_dir / "quarantine"
         self._protection = Protection(self._root, self._quarantine, sandbox.held)
         about = os.path.realpath(ruled or root)
-        self._denied = DeniedPathFinder(
-            about,
-            (self._root, *self._visible.readable),
-            denied,
-            is_own=is_beneath(about, self._root),
-        )
+        seen, is_own = (self._root, *self._visible.readable), is_beneath(about, self._root)
+        self._denied = DeniedPathFinder(about, seen, denied, is_own=is_own)
         self._launcher = Launcher()
         self._networks = Networks(self._launcher, network, guard)
         search_path = self._environment.get("PATH", os.defpath)
