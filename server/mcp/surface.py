@@ -251,7 +251,8 @@ class ToolLists:
         if self._surface.shortens(spec):
             listed = lean(listed)
         changed: dict[str, Any] = {}
-        is_kept = bool(spec.becomes_job and not spec.server)  # then the first answer may be a task
+        may_last = spec.becomes_job or spec.passes_on
+        is_kept = bool(may_last and not spec.server)  # then the first answer may be a task
         if is_kept or self._results(spec, variant) == "text":
             changed["output_schema"] = None
         if not variant.nulls:

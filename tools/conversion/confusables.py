@@ -74,20 +74,35 @@ def skeleton(name: str) -> str:
     return shapes.lower().replace("rn", "m")
 
 
+_LATIN = re.compile("[\u0250-\u02af\uff10-\uff5a\U0001d400-\U0001d7ff]")
+"""Letters of phonetics, of East Asian width and of mathematics."""
+
+_SIGNS = re.compile("^[\u2010-\u2015\u2212\uff0d]+\\w|\\S[\u2044\u2215\uff0f]\\S")
+"""Dashes before an option, and slashes within a path, that are not those of ASCII."""
+
+
 def is_mixed(name: str) -> bool:
     """Whether a word of the name has letters of ASCII beside others that are taken for such."""
     return not name.isascii() and any(
-        _ASCII.search(word) and not _FOREIGN.isdisjoint(word) for word in _LETTERS.findall(name)
+        _ASCII.search(word) and (not _FOREIGN.isdisjoint(word) or _LATIN.search(word))
+        for word in _LETTERS.findall(name)
     )
 
 
 _COMMAND = re.compile(
-    r"(?:^|[|;&({`]|\b(?:sudo|env|exec|time|nohup|xargs)\s)\s*([^\s|;&(){}`]+)", re.MULTILINE
+    r"(?:^(?:command: )?|[|;&({`])\s*"
+    r"(?:(?:\w+=\S*|sudo|doas|env|exec|time|nohup|xargs|nice|command|builtin|timeout(?:\s+-\S+)*\s+\S+"
+    r"|(?:ba|da|k|z)?sh)\s+(?:-\S+\s+(?:\d+\s+)?)*)*([^\s|;&(){}`]+)",
+    re.MULTILINE,
 )
-"""The words of a text that a shell would run."""
+"""The words of a text that a shell would run, also behind what runs a command."""
 
 _WORD = re.compile(r"[^\s\"'`|;&(){}<>=,]+")
-_HOST = re.compile(r"(.*://)?(?:[^/@]*(@))?([\w-]+(?:\.[\w-]+)+)", re.DOTALL)
+_DOTS = ".\u3002\uff0e\uff61"
+"""What ends a label of a host (IDNA)."""
+
+_URL = re.compile(r".*?://(?:[^/@]*@)?([^/?#:]+)", re.DOTALL)
+_HOST = re.compile(rf"(?:[^/@]*(@))?([\w-]+(?:[{_DOTS}][\w-]+)*[{_DOTS}][\w-]{{2,}})", re.DOTALL)
 _MOST_TOLD = 3
 
 
@@ -107,17 +122,26 @@ def lookalikes(text: str) -> str:
 
 
 def _descriptions(word: str, *, is_command: bool) -> Iterator[str]:
-    if is_mixed(word) or (is_command and skeleton(word).isascii()):
+    if is_mixed(word) or _SIGNS.search(word) or (is_command and skeleton(word).isascii()):
         odd = next(each for each in word if not each.isascii())
         name = unicodedata.name(odd, "UNNAMED").lower()
         yield f"{word!r} has U+{ord(odd):04X} ({name})"
-    host = _HOST.match(word)
-    if host is None or host[3].isascii():
+    url, name_of_host = _URL.match(word), _HOST.match(word)
+    if url:
+        host, is_sure = url[1], True
+    elif name_of_host:
+        host, is_sure = name_of_host[2], bool(name_of_host[1])
+    else:
         return
-    if host[1] or host[2] or skeleton(host[3]).isascii():  # else it may be the name of a file
+    if not host.isascii() and (is_sure or skeleton(host).isascii()):  # else perhaps a file
         import idna  # only where a question has such a host
 
         try:
-            yield f"{host[3]!r} is {idna.encode(host[3].lower(), uts46=True).decode()}"
+            yield f"{host!r} is {idna.encode(host.lower(), uts46=True).decode()}"
         except idna.IDNAError:
-            yield f"{host[3]!r} is not a host name"
+            labels = host.lower().split(".")
+            forms = (f"xn--{each.encode('punycode').decode()}" for each in labels)
+            read = (
+                each if each.isascii() else form for each, form in zip(labels, forms, strict=True)
+            )
+            yield f"{host!r} is not a host name, but may be read as {'.'.join(read)}"

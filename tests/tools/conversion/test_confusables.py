@@ -19,6 +19,16 @@ from tools.conversion.confusables import lookalikes
         ("url: https://b\xfccher.example:8443/", "'b\xfccher.example' is xn--bcher-kva.example"),
         ("ssh ann@r\u0430y.example", "is xn--ry-7kc.example"),
         ("curl \u0430\u0440\u0440\u04cf\u0435.com", "is xn--80ak6aa92e.com"),
+        ("command: \u0440\u0455 aux", "'\u0440\u0455' has U+0440"),
+        ("command: A=1 nice -n 5 \u0440\u0455", "'\u0440\u0455' has U+0440"),
+        ("timeout 5 \u0440\u0455", "'\u0440\u0455' has U+0440"),
+        ("rm \u2013rf x", "'\u2013rf' has U+2013 (en dash)"),
+        ("cat a\u2215b", "has U+2215 (division slash)"),
+        ("npm install \u0261ulp", "has U+0261"),
+        ("npm install \uff4codash", "has U+FF4C"),
+        ("curl https://\u0430\u0440\u0440\u04cf\u0435\u3002com/", "is xn--80ak6aa92e.com"),
+        ("curl http://\u0455erver/", "is xn--erver-g2e"),
+        ("curl https://\U0001f98a.example/", "may be read as xn--9s9h.example"),
     ],
 )
 def test_words_that_look_like_others_are_described(text: str, told: str) -> None:
@@ -33,6 +43,8 @@ def test_words_that_look_like_others_are_described(text: str, told: str) -> None
         "cat r\xe9sum\xe9.pdf",
         "echo \u201chi\u201d \u2026 caf\xe9",
         "echo \u4f60\u597d",
+        "echo '\u2013 a' 1\u20132 a\u2013b",
+        "git commit -m '\u0440\u0443\u043a\u0430 \u0430'",
     ],
 )
 def test_other_languages_are_not(text: str) -> None:

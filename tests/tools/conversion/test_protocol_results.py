@@ -6,7 +6,8 @@ import json
 import math
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, TypedDict
 
 import pytest
 from fastmcp.tools.base import ToolResult as FastResult
@@ -43,6 +44,19 @@ class Own(CallToolResult):
 
 class Held(BaseModel):
     inner: CallToolResult
+
+
+class Model(BaseModel):
+    inner: Any
+
+
+@dataclass
+class Data:
+    inner: Any
+
+
+class Table(TypedDict):
+    inner: Any
 
 
 def texts(*said: str) -> list[Any]:
@@ -142,6 +156,14 @@ async def test_structured_content_is_held_against_its_declared_type(given: Any) 
 async def test_one_inside_a_value_is_no_data(value: object) -> None:
     with pytest.raises(ToolFailedError, match=r"return it by itself|which is no answer"):
         await answer(Any, value)
+
+
+@pytest.mark.parametrize("returns", [Any, "typed"])
+@pytest.mark.parametrize("box", [Model, Data, Table])
+@pytest.mark.parametrize("inner", [Own(content=[]), [FastResult(content="x")]])
+async def test_one_inside_an_object_is_no_data(box: Any, inner: object, returns: Any) -> None:
+    with pytest.raises(ToolFailedError, match="return it by itself"):
+        await answer(box if returns == "typed" else returns, box(inner=inner))
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,30 @@ def protocol_result(kind: object) -> str:
     return ""
 
 
+def refuse_held(value: Any) -> None:
+    """Refuses a value that pydantic takes apart, if an answer of MCP is in it.
+
+    Raises:
+        UnsendableError: If one is; it says what to change.
+    """
+    stack, seen = [value], set[int]()
+    while stack:
+        each = stack.pop()
+        kind = type(each)
+        if kind in READY or kind is str or id(each) in seen:
+            continue
+        seen.add(id(each))
+        if name := protocol_result(kind):
+            raise UnsendableError(f"a {name} inside its result; return it by itself")
+        if isinstance(each, dict):
+            stack.extend(each.values())
+        elif isinstance(each, list | tuple | set | frozenset):
+            stack.extend(each)
+        else:
+            fields = getattr(kind, "model_fields", getattr(kind, "__dataclass_fields__", ()))
+            stack.extend(getattr(each, field, None) for field in fields)
+
+
 def ordered(items: list[Any]) -> list[Any]:
     """Returns the items of a set, which has no order of its own, in one that is always the same.
 
@@ -168,8 +192,7 @@ def _other(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one 
 def _instance(value: Any, media: list[Attachment]) -> Any:
     """The form of an object of a class that is neither builtin nor an enum."""
     if isinstance(value, BaseModel):
-        if name := protocol_result(type(value)):
-            raise UnsendableError(f"a {name} inside its result; return it by itself")
+        refuse_held(value)
         return _plain(_taken_apart(without_data(value, media)), media)
     found = value if isinstance(value, EmbeddedResource) else media_of(value)
     if found is not None:
@@ -179,6 +202,7 @@ def _instance(value: Any, media: list[Attachment]) -> Any:
         form = json_form(value, partial(_plain, media=media))
         return _opaque(value, media) if form is NotImplemented else form
     if is_dataclass(value):
+        refuse_held(value)
         return _plain(_taken_apart(without_data(value, media)), media)
     return _collection(value, media)
 

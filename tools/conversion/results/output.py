@@ -23,7 +23,13 @@ from tools.conversion.callables.annotations import UnfoundNameError
 from tools.conversion.results.arrays import alternatives, to_builtin
 from tools.conversion.results.attachments import lines, without_data
 from tools.conversion.results.blocks import blocks_of
-from tools.conversion.results.jsonable import ordered, protocol_result, to_jsonable, to_noted
+from tools.conversion.results.jsonable import (
+    ordered,
+    protocol_result,
+    refuse_held,
+    to_jsonable,
+    to_noted,
+)
 from tools.conversion.results.replacement import replaced
 from tools.conversion.results.return_type import (
     core_types,
@@ -349,6 +355,7 @@ class Serializer:
 
     def _dumped(self, value: Any, media: list[Attachment]) -> Any:
         if self._may_hold_blocks:
+            refuse_held(value)
             value = without_data(value, media)
         if not self._json_only:
             try:
