@@ -6,6 +6,7 @@ import base64
 import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -355,3 +356,17 @@ async def test_a_refusal_of_another_server_is_held_against_its_schema(
     assert told == ([f"{advice}\n{parameters}"] if advice else [])
     several = await crib.text("call_tools", calls=[called])
     assert (parameters in several) is bool(advice)
+
+
+async def test_calls_that_are_passed_on_may_become_tasks(open_crib: Open, tmp_path: Path) -> None:
+    source = (
+        "async def doze() -> str:\n    import anyio\n    await anyio.sleep(5)\n    return 'up'\n"
+    )
+    (tmp_path / "naps.py").write_text(
+        f"from tools.authoring import tool\n\n@tool(becomes_job=True)\n{source}", encoding="utf-8"
+    )
+    async with open_crib(functions__paths=[tmp_path / "naps.py"], patience=0.2) as crib:
+        listed = {each.name: each for each in (await crib.client.list_tools()).tools}
+        assert listed["call_tools"].output_schema is None
+        told = await crib.text("call_tools", calls=[{"name": "doze", "arguments": {}}])
+        assert "goes on as task" in told
