@@ -93,8 +93,18 @@ FAILURES: list[tuple[Any, Callable[[], object]]] = [
 async def test_a_failure_is_a_failure_with_its_text(
     returns: Any, make: Callable[[], object]
 ) -> None:
-    with pytest.raises(ToolFailedError, match=r"^boom$"):
+    with pytest.raises(ToolFailedError, match=r"^boom(\n\{\"a\":1\})?$"):
         await answer(returns, make())
+
+
+@pytest.mark.parametrize(("content", "message"), [([], '{"a":1}'), (texts('{"a": 1}'), '{"a": 1}')])
+async def test_the_structured_content_of_a_failure_is_told_once(
+    content: list[Any], message: str
+) -> None:
+    made = CallToolResult(content=content, structured_content={"a": 1}, is_error=True)
+    with pytest.raises(ToolFailedError) as raised:
+        await answer(CallToolResult, made)
+    assert raised.value.message == message
 
 
 async def test_content_structured_content_and_meta_are_passed_on() -> None:

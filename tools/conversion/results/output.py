@@ -188,10 +188,12 @@ class Output:
         content: list[Any] = list(value.content)
         media: list[Attachment] = []
         text = "\n".join(filter(None, lines(content)))
+        structured = _field(value, "structured_content", "structuredContent")
         if _field(value, "is_error", "isError"):
+            if structured and not text.startswith(("{", "[")):  # else it is there as a text too
+                text = f"{text}\n{_compact(to_jsonable(structured))}".strip()
             raise ToolFailedError(text or f"{self._tool} failed and does not say why.")
         clean = to_jsonable(content, media)
-        structured = _field(value, "structured_content", "structuredContent")
         if structured is None and self._serializer is None:
             answer, note = ToolResult({RESULT: clean if media or not text else text}, ""), ""
         else:
