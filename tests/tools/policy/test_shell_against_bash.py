@@ -113,7 +113,7 @@ def is_certain(line: str, plain: PlainLine) -> bool:
         and paths_opened(plain, writing=False) <= FILES
         and parents <= {"", "sub"}
         and "sub" not in paths_opened(plain, writing=True)
-        and not any(each.path.endswith("/") for run in plain.runs for each in run.opened)
+        and not any((each.path or "").endswith("/") for run in plain.runs for each in run.opened)
     )
 
 
