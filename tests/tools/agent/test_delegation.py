@@ -175,10 +175,13 @@ async def test_nothing_of_an_agent_lingers(crib: Any, mark: str) -> None:
 async def test_what_an_agent_has_left_running_in_the_background_ends_with_it(
     open_crib: Open, mark: str
 ) -> None:
-    line = {"command": f"sleep 600; : {mark}", "run_in_background": True}
+    line = {"command": f"echo up; sleep 600; : {mark}", "run_in_background": True}
     allowed = {"policy__allow": ("delegate_to_agent", "bash")}
     async with open_crib(agents={"small": small()}, **allowed) as crib:
         own = await crib.call("bash", **line)
+        with anyio.fail_after(60):
+            while not (await crib.call("bash_output", job_id=own["job_id"]))["output"]:
+                await anyio.lowlevel.checkpoint()  # its helpers have all become the shell then
         before = survivors(mark)
         assert "[running as job" in await answer(crib, f"call bash {json.dumps(line)}")
         assert survivors(mark) == before
