@@ -221,8 +221,16 @@ def _is_option(word: Word) -> bool:
 
 
 def _is_any(patterns: Sequence[CommandPattern], words: Sequence[Word]) -> bool:
-    spelled = ((pattern, _spelled_out(pattern, words)) for pattern in patterns)
+    texts = {None if word.is_glob else word.text for word in words}
+    likely = [each for each in patterns if _may_fit(each, texts)]
+    spelled = ((pattern, _spelled_out(pattern, words)) for pattern in likely)
     return any(match_command(pattern, given) is Match.YES for pattern, given in spelled)
+
+
+def _may_fit(pattern: CommandPattern, texts: set[str | None]) -> bool:
+    """Returns whether a command with these words may fit: quick for commands of git."""
+    name, second = (word.text if word else "" for word in pattern.words[:2])
+    return name != "git" or None in texts or second in texts
 
 
 def _spelled_out(pattern: CommandPattern, words: Sequence[Word]) -> list[Word]:
