@@ -92,7 +92,7 @@ async def _measure(url: str, clients: int, seconds: float, documents: int) -> No
         async with anyio.create_task_group() as tasks:
 
             async def search() -> None:  # another process: its work is not the reader's wait
-                found.extend(await run_sync(_searched, url, clients, seconds + 5))
+                found.extend(await run_sync(_run_searches, url, clients, seconds + 5))
 
             tasks.start_soon(search)
             await anyio.sleep(4)
@@ -118,7 +118,7 @@ async def _reads(client: Client, seconds: float) -> list[float]:
     return took
 
 
-def _searched(url: str, clients: int, seconds: float) -> list[float]:
+def _run_searches(url: str, clients: int, seconds: float) -> list[float]:
     return anyio.run(_searches, url, clients, seconds)
 
 

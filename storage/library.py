@@ -305,7 +305,7 @@ class Shelf:
         return hit.passage is None or self.shows(hit.passage.context)
 
     def shows(self, context: Context) -> bool:
-        """Returns whether no rule denies the file that a context is a copy of."""
+        """Returns whether rules allow reading the file that a context copies."""
         return (
             self._closes is None or context.raw_type != "file" or not self._closes(context.raw_id)
         )

@@ -50,7 +50,7 @@ def public_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
             found.setdefault(id(value), (name, value))
     functions = [value for _, value in found.values()]
     own_commands = {id(each) for each in registered(vars(module).values())}
-    own_commands |= {id(each) for each in _served(module)}
+    own_commands |= {id(each) for each in _server_tools(module)}
     marked = {id(each) for each in functions if _is_marked(each) or id(each) in own_commands}
     has_marks = bool(marked or commands or own_commands) or _has_hidden_mark(module)
     others = {id(each) for each in (*depended_on(functions), *_completing(functions))}
@@ -156,7 +156,7 @@ def _completing(functions: Iterable[Any]) -> Iterator[Callable[..., Any]]:
             yield from options.get("complete", {}).values()
 
 
-def _served(module: ModuleType) -> Iterator[object]:
+def _server_tools(module: ModuleType) -> Iterator[object]:
     """Yields each MCP server that the module makes, and the functions that are its tools."""
     for server in vars(module).values():
         if type(server).__name__ in SERVERS and type(server).__module__.startswith(LIBRARIES):

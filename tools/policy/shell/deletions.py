@@ -223,7 +223,7 @@ def _is_option(word: Word) -> bool:
 def _is_any(patterns: Sequence[CommandPattern], words: Sequence[Word]) -> bool:
     texts = {None if word.is_glob else word.text for word in words}
     likely = [each for each in patterns if _may_fit(each, texts)]
-    spelled = ((pattern, _spelled_out(pattern, words)) for pattern in likely)
+    spelled = ((pattern, _expand_options(pattern, words)) for pattern in likely)
     return any(match_command(pattern, given) is Match.YES for pattern, given in spelled)
 
 
@@ -233,8 +233,8 @@ def _may_fit(pattern: CommandPattern, texts: set[str | None]) -> bool:
     return name != "git" or None in texts or second in texts
 
 
-def _spelled_out(pattern: CommandPattern, words: Sequence[Word]) -> list[Word]:
-    """The words, abbreviations of the pattern's long options replaced by these."""
+def _expand_options(pattern: CommandPattern, words: Sequence[Word]) -> list[Word]:
+    """Replaces abbreviations of a pattern's long options by the full names."""
     names = [word.text for word in pattern.words if word and word.text.startswith("--")]
     return [
         next((Word(name) for name in names if name.startswith(given) and given > "--"), word)
@@ -243,7 +243,7 @@ def _spelled_out(pattern: CommandPattern, words: Sequence[Word]) -> list[Word]:
 
 
 def _before_paths(words: Sequence[Word]) -> list[Word]:
-    """The words in front of `--`, among which the options are."""
+    """Returns the words before `--`, which include all options."""
     return [*takewhile(lambda word: word.text != "--", words)]
 
 

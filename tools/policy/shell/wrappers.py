@@ -255,12 +255,12 @@ def _behind(words: Sequence[Word], name: str, wrapper: Wrapper, start: int) -> I
         yield Inner(at, unseen=f"what {name} runs cannot be determined")
     if at < len(words):
         yield Inner(at, words=tuple(words[at:]))
-    yield from _unsaid(words, start, at, name)
+    yield from _of_options(words, start, at, name)
     yield from _suffixes(words, start)
 
 
-def _unsaid(words: Sequence[Word], start: int, end: int, name: str) -> Iterator[Inner]:
-    """What values of options run, as in `strace -o '|x'`; the shell where no command is left."""
+def _of_options(words: Sequence[Word], start: int, end: int, name: str) -> Iterator[Inner]:
+    """Yields commands in values of options (`strace -o '|x'`), and a shell without a command."""
     for at, word in enumerate(words[start:end], start=start):
         text = VALUE_OF.sub("", word.text or "")
         if found := PIPED.fullmatch(text):

@@ -203,9 +203,9 @@ class Explanations:
             words = _IN_ROOT.findall(line.replace(f"{self.root}/", ""))
             named = next((each for each in words if "/" in each or each.startswith(".")), "It")
             yield (
-                f"{named} {_CLOSED_SAYS}: it is, or leads to, a file that other programs obey, a"
-                " function file that Toolcrib serves, or a path that a rule denies. No setting"
-                " opens it to programs."
+                f"{named} {_CLOSED_SAYS}: it is, or leads to, a file that other programs obey or a"
+                " function file that Toolcrib serves (no setting opens these to programs), or a"
+                " path that a rule denies."
             )
 
     def _no_network(self, line: str) -> str:

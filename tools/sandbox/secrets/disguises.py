@@ -146,7 +146,9 @@ def _find_encoded(
         present = {form: shown for form, shown in encoded.items() if form.encode() in squeezed}
         if not present:
             continue
-        view = _View(whole, pattern.finditer(whole), _dumped if pattern is _DUMP else lambda _: ())
+        view = _View(
+            whole, pattern.finditer(whole), _dump_digits if pattern is _DUMP else lambda _: ()
+        )
         is_hex = pattern in {_NOT_HEX, _DUMP}
         for span in _places(view.text.lower() if is_hex else view.text, present):
             start, end, shown = _located(span, (view,))
@@ -156,7 +158,7 @@ def _find_encoded(
 
 
 def _readings(whole: str) -> Iterator[tuple[bytes, re.Pattern[str]]]:
-    """Yields what is left of a text without what a pattern finds: quick to search."""
+    """Yields a text without its separators, and the pattern that removes them."""
     plain = whole.encode(errors="replace")
     yield plain.translate(None, SEPARATORS), _SEPARATOR
     bare = whole
@@ -183,7 +185,7 @@ def _escapes(text: str) -> Iterator[re.Match[str]]:
         begun = _ESCAPES.search(text, (found or begun).end())
 
 
-def _dumped(match: re.Match[str]) -> Iterator[tuple[str, int]]:
+def _dump_digits(match: re.Match[str]) -> Iterator[tuple[str, int]]:
     start, end = match.span("xxd" if match["xxd"] else "od")
     yield "", start - match.start()
     for character in match.string[start:end]:
