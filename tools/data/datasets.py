@@ -22,7 +22,7 @@ DatasetPath = Annotated[
     Field(
         min_length=1,
         max_length=4_096,
-        description="A file (JSONL, JSON, CSV, TSV, Parquet), or a folder of texts",
+        description="A file (JSONL, JSON, CSV, TSV, Parquet; also .gz, .zst), or a folder of texts",
     ),
     Alias("dataset_path", "path"),
 ]
@@ -143,6 +143,8 @@ async def clean_dataset(
 
 
 def _repeated(rows: Sequence[dict[str, Any]], text_key: str | None) -> int:
-    texts = [row.get(text_key) for row in rows] if text_key is not None else []
-    plain = [" ".join(text.split()).casefold() for text in texts if isinstance(text, str)]
+    from tools.data.worker.texts import joined, values_of
+
+    texts = [joined(values_of(row, text_key)) for row in rows] if text_key is not None else []
+    plain = [" ".join(text.split()).casefold() for text in texts if text]
     return len(plain) - len(set(plain))

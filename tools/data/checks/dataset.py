@@ -54,7 +54,7 @@ def with_text_keys(spec: DatasetSpec, sandbox: Sandbox) -> tuple[DatasetSpec, Fi
     files = (path for path in _local_paths(spec) if not is_directory(sandbox, path))
     read = [first_rows(sandbox, path) for path in files]
     rows = next((each for each in read if each is not None and each.rows), None)
-    if rows is None or TEXT_KEY in rows.keys or (key := rows.longest_text()) is None:
+    if rows is None or TEXT_KEY in rows.keys or (key := rows.text_key()) is None:
         return spec, Findings()
     said = f"Samples have no key {TEXT_KEY!r}; `text_keys` is {key!r}, which has the longest texts."
     return spec.model_copy(update={"text_keys": [key]}), Findings(warnings=[said])

@@ -5,17 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BytesIO
-from itertools import islice, pairwise, takewhile
-from pathlib import PurePath
+from itertools import islice, pairwise
 from typing import Any
 
 from tools.core.errors import InvalidArgumentsError
-from tools.data.worker.entries import NEVER_CLOSED, SEPARATORS, Entry, entries_of
+from tools.data.worker.agreed import AGAIN
+from tools.data.worker.entries import (
+    ROW_FORMS,
+    DamagedError,
+    Entry,
+    entries_in,
+    form_of,
+    open_lines,
+)
+from tools.data.worker.texts import text_key_of
 from tools.sandbox.files.sandbox import Sandbox
 
 READ_BYTES = 2_000_000
-"""How much of a file is read."""
+"""How much of a file is read, if there is a row in it."""
+
+MOST_BYTES = 200_000_000
+"""How much of a file is read for its first row."""
 
 MOST = 1_000
 """Rows that are looked at."""
@@ -28,58 +38,67 @@ class Rows:
     Attributes:
         rows: The first of them.
         is_whole: Whether there are no others.
-        broken: What holds no row between them.
+        broken: What is not a row between them.
+        size: Bytes that these take in the file.
     """
 
     rows: tuple[dict[str, Any], ...]
     is_whole: bool
     broken: tuple[Entry, ...] = ()
+    size: int = 0
 
     @property
     def keys(self) -> list[str]:
         """The keys that any of them has, in the order in which they come."""
         return list(dict.fromkeys(key for row in self.rows for key in row))
 
-    def longest_text(self) -> str | None:
-        """The key with the longest texts; None where none has a text."""
-        texts = {
-            key: sum(len(row[key]) for row in self.rows if isinstance(row.get(key), str))
-            for key in self.keys
-        }
-        longest = max(texts, key=lambda key: texts[key], default=None)
-        return longest if longest is not None and texts[longest] else None
+    def text_key(self) -> str | None:
+        """Returns the key of their texts; None where none has a text."""
+        return text_key_of(self.rows)
 
 
 def first_rows(sandbox: Sandbox, path: str) -> Rows | None:
-    """The first rows of a file; None where it is of a form that is not read here.
+    """Returns the first rows of a file; None where it is of a form that is not read here.
 
     Raises:
+        InvalidArgumentsError: If it cannot be decompressed.
         ToolError: If it cannot be opened.
     """
-    suffix = PurePath(path).suffix.lower()
-    if suffix not in {".jsonl", ".json", *SEPARATORS}:
+    if form_of(path) not in ROW_FORMS:
         return None
-    content = sandbox.read(path, max_bytes=READ_BYTES)
-    entries = entries_of(BytesIO(content.data), suffix)
-    if content.truncated:
-        entries = _whole(entries)
-    found = list(islice((each for each in entries if not each.is_header), MOST + 1))
+    found = _read(sandbox, path, READ_BYTES)
+    return found if found.rows or found.is_whole else _read(sandbox, path, MOST_BYTES)
+
+
+def _read(sandbox: Sandbox, path: str, most: int) -> Rows:
+    read = 0
+
+    def counted(lines: Iterator[bytes]) -> Iterator[bytes]:
+        nonlocal read
+        for line in lines:
+            read += len(line)
+            yield line
+
+    try:
+        with sandbox.open_read(path) as file:
+            lines = counted(open_lines(file, path, most))
+            found = list(islice(entries_in(lines, form_of(path)), MOST + 1))
+            is_cut = read >= most
+    except DamagedError as error:
+        raise InvalidArgumentsError(f"{path}: {error}.", next_actions=[AGAIN]) from error
+    if is_cut and len(found) <= MOST:  # the last may be cut
+        found = [each for each, _next in pairwise(found)]
     first = found[:MOST]
     return Rows(
         rows=tuple(each.row for each in first if each.row is not None),
-        is_whole=len(found) <= MOST and not content.truncated,
+        is_whole=len(found) <= MOST and not is_cut,
         broken=tuple(each for each in first if each.fault),
+        size=sum(len(each.content) + 1 for each in first),
     )
 
 
-def _whole(entries: Iterator[Entry]) -> Iterator[Entry]:
-    """Those before the one in which a file was cut."""
-    closed = takewhile(lambda each: each.fault != NEVER_CLOSED, entries)
-    return (each for each, _next in pairwise(closed))
-
-
 def is_directory(sandbox: Sandbox, path: str) -> bool:
-    """Whether a path is a directory.
+    """Returns whether a path is a directory.
 
     Raises:
         ToolError: If nothing is there, or it cannot be opened.

@@ -12,9 +12,10 @@ from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.data.answers.datasets import Form
 from tools.data.checks.parquet import check_parquet
-from tools.data.checks.rows import Rows, first_rows, is_directory
+from tools.data.checks.rows import first_rows, is_directory
 from tools.data.running.staging import Stage, files_of
-from tools.data.worker.entries import Entry
+from tools.data.worker.entries import Entry, form_of
+from tools.data.worker.texts import text_key_of
 from tools.sandbox.files.sandbox import Sandbox
 
 TEXTS = (".txt", ".md", ".rst", ".tex", ".html", ".markdown")
@@ -50,8 +51,8 @@ class Seen:
 
     @property
     def text_key(self) -> str | None:
-        """The field with the longest texts; None where none has a text."""
-        return Rows(tuple(self.rows), is_whole=False).longest_text()
+        """The text key that fits the rows; None where none has a text."""
+        return text_key_of(self.rows)
 
 
 async def look_at(context: RequestContext, path: str, sample: int) -> Seen:
@@ -86,17 +87,17 @@ def _file(sandbox: Sandbox, path: str, sample: int) -> Seen:
         raise InvalidArgumentsError(
             f"{path} is of a form that is not read.",
             suggestions=[".jsonl", ".json", ".csv", ".tsv", ".parquet", "a folder of texts"],
-            next_actions=["Give a file of one of these forms, or a folder of text files."],
+            next_actions=[
+                "Give a file of one of these forms, also as .gz, .bz2, .xz or .zst, or a folder of"
+                " text files."
+            ],
         )
     rows = list(found.rows)
     size = sandbox.read(path, max_bytes=0).size
-    form: Form = suffix.removeprefix(".")  # type: ignore[assignment]  # those that are read
-    count = about = None
-    if found.is_whole:
-        count = len(rows)
-    else:
-        each = sum(len(str(row).encode(errors="replace")) for row in rows) / max(len(rows), 1)
-        about = round(size / max(each, 1))
+    form: Form = form_of(path).removeprefix(".")  # type: ignore[assignment]  # those that are read
+    count = len(rows) if found.is_whole else None
+    is_plain = form_of(path) == suffix  # of a compressed file, the size tells nothing
+    about = round(size * len(rows) / max(found.size, 1)) if is_plain and count is None else None
     looked = len(rows) + len(found.broken)
     return Seen(form, rows[:sample], size, 1, count, about, found.broken, looked)
 

@@ -82,7 +82,7 @@ def _text_key(sandbox: Sandbox, recipe: SplitRecipe) -> str:
     """
     source = recipe.source
     rows = first_rows(sandbox, source) if PurePosixPath(source).suffix == ".jsonl" else None
-    longest = None if rows is None else rows.longest_text()
+    longest = None if rows is None else rows.text_key()
     if rows is None or longest is None:
         raise InvalidArgumentsError(
             f"{source} is no JSONL file with texts.",

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from .entries import Entry
 from .failures import RecipeError
 from .keeping import Kept, columns_of
-from .reading import NO_TEXT, UNREADABLE, Columns, Read, chosen, rows_of
+from .reading import NO_TEXT, UNREADABLE, Columns, Source, chosen, rows_of
 from .steps import NUMBER, Outcome, as_step
-from .writing import write
+from .texts import fields_of, joined
+from .writing import Changes, write
 
 _CHARACTERS = 160
-"""Of a text that is shown."""
+"""Characters of a text that are shown."""
 
 
 class Course:
     """A run between two operators.
-
-    Args:
-        config: The recipe.
-        source: What was read.
 
     Attributes:
         columns: The rows that are left, with their numbers.
@@ -33,20 +31,25 @@ class Course:
         RecipeError: If the rows have no such texts.
     """
 
-    def __init__(self, config: dict[str, Any], source: Read) -> None:
+    def __init__(self, config: dict[str, Any], source: Source) -> None:
         self._config = config
         self._source = source
         self.steps: list[dict[str, Any]] = []
-        self.gone = {line.number: UNREADABLE for line in source.broken}
+        self.gone = dict.fromkeys(source.broken, UNREADABLE)
         self.done = 0
         self._read = len(source.numbers) + len(source.broken)
         if source.broken:
-            self.steps.append(broken_step(source.broken, len(source.numbers)))
-        columns = {**source.columns, NUMBER: source.numbers}
-        self.columns = _with_text(columns, config, self.steps, self.gone)
+            self.steps.append(broken_step(source.broken.values(), len(source.numbers)))
+        self.columns = self._with_text({**source.columns, NUMBER: source.numbers})
 
-    def go_on(self, kept: Kept | None) -> bool:
-        """Goes on after the operators of which there is what they left.
+    @property
+    def changes(self) -> Changes:
+        """What became of the rows since they were read."""
+        columns = {name: values for name, values in self.columns.items() if name != NUMBER}
+        return Changes(self._source, columns, self.columns[NUMBER])
+
+    def resume(self, kept: Kept | None) -> bool:
+        """Continues after the operators of which there is what they left.
 
         Returns:
             Whether it could be read; else this is still before the first operator.
@@ -54,10 +57,17 @@ class Course:
         columns = None if kept is None else columns_of(kept)
         if kept is None or columns is None:
             return False
-        known = set(self._source.numbers).union(line.number for line in self._source.broken)
-        if not known.issuperset([*columns.get(NUMBER, (None,)), *kept.gone]):
+        numbers = columns.get(NUMBER, [None])
+        known = {*self._source.numbers, *self._source.broken}
+        if not known.issuperset([*numbers, *kept.gone]):
             return False
-        self.columns, self.done, self.steps, self.gone = columns, kept.done, kept.steps, kept.gone
+        carried = {
+            name: self._source.pick(name, numbers)
+            for name in self._source.columns
+            if name not in kept.removed
+        }
+        self.columns = {**carried, **columns}
+        self.done, self.steps, self.gone = kept.done, kept.steps, kept.gone
         return True
 
     def take(self, name: str, outcome: Outcome) -> None:
@@ -75,30 +85,77 @@ class Course:
         self.columns = outcome.columns
         self.done += 1
 
-    def told(self) -> dict[str, Any]:
-        """What another run has to know of the operators before."""
+    def told(self, changes: Changes) -> dict[str, Any]:
+        """Returns what another run has to know of the operators before."""
         gone: dict[str, list[int]] = {}
         for number, name in self.gone.items():
             gone.setdefault(name, []).append(number)
-        return {"done": self.done, "rows_in": self._read, "steps": self.steps, "gone": gone}
-
-    def written(self, sample: int) -> dict[str, Any]:
-        """Writes the result, and returns what came of the run with some of its rows."""
-        texts = _texts(self._source, self._config)
-        numbers = self.columns.pop(NUMBER)
-        write(self.columns, self._source.features, self._config)
-        gone = self.gone
         return {
+            "done": self.done,
+            "rows_in": self._read,
+            "steps": self.steps,
+            "gone": gone,
+            "removed": changes.gone,
+        }
+
+    def write(self, sample: int, columns: Columns) -> dict[str, Any]:
+        """Writes the result, and returns what came of the run with some of its rows.
+
+        Args:
+            sample: How many rows of each kind are returned.
+            columns: The rows that are left, with their numbers, as they are to be written.
+        """
+        self.columns = columns
+        changes, numbers = self.changes, self.columns[NUMBER]
+        key = text_keys(self._config)[0]
+        read = {number: at for at, number in enumerate(self._source.numbers)}
+        left = {number: at for at, number in reversed(list(enumerate(numbers)))}
+
+        def shown(number: int, rows: Columns, places: dict[int, int]) -> dict[str, Any]:
+            if number in self._source.broken:
+                text = self._source.broken[number].text
+            else:
+                fields = fields_of(key, rows) or []
+                text = joined([rows[name][places[number]] for name in fields])
+            return {"row": number + 1, "text": text[:_CHARACTERS]}
+
+        answer = {
             "engine": "direct",
             "rows_in": self._read,
             "rows_out": len(numbers),
             "steps": self.steps,
-            "kept": [_shown(number, texts) for number in _first(numbers, sample)],
+            "kept": [
+                shown(number, self.columns, left)
+                for number in list(dict.fromkeys(numbers[: sample * 2]))[:sample]
+            ],
             "dropped": [
-                {**_shown(number, texts), "operator": gone[number]}
-                for number in _spread(gone, sample)
+                {**shown(number, self._source.columns, read), "operator": self.gone[number]}
+                for number in _spread(self.gone, sample)
             ],
         }
+        write(changes, self._config)
+        return answer
+
+    def _with_text(self, columns: Columns) -> Columns:
+        """The rows that have each of their texts; Data-Juicer reads no others."""
+        rows = range(rows_of(columns))
+        keep = [True for _row in rows]
+        for key in text_keys(self._config):
+            fields = fields_of(key, columns)
+            if fields is None:
+                known = ", ".join(repr(name) for name in columns if name != NUMBER)
+                raise RecipeError(
+                    f"text_keys: the rows have no field {key!r}; they have {known}.",
+                    "Name one of these fields.",
+                )
+            for row in rows:
+                keep[row] = keep[row] and any(columns[name][row] is not None for name in fields)
+        if all(keep):
+            return columns
+        self.steps.append(as_step(NO_TEXT, len(keep), sum(keep)))
+        numbers = zip(columns[NUMBER], keep, strict=True)
+        self.gone.update((number, NO_TEXT) for number, kept in numbers if not kept)
+        return chosen(columns, keep)
 
 
 def text_keys(config: dict[str, Any]) -> list[str]:
@@ -107,57 +164,16 @@ def text_keys(config: dict[str, Any]) -> list[str]:
     return [keys] if isinstance(keys, str) else list(keys)
 
 
-def _with_text(
-    columns: Columns, config: dict[str, Any], steps: list[dict[str, Any]], gone: dict[int, str]
-) -> Columns:
-    """The rows that have each of their texts; Data-Juicer reads no others.
-
-    Raises:
-        RecipeError: If there is no such column.
-    """
-    keys = text_keys(config)
-    for key in keys:
-        if key not in columns:
-            known = ", ".join(repr(name) for name in columns if name != NUMBER)
-            raise RecipeError(
-                f"text_keys: the rows have no field {key!r}; they have {known}.",
-                "Name one of these fields.",
-            )
-    keep = [all(columns[key][at] is not None for key in keys) for at in range(rows_of(columns))]
-    if all(keep):
-        return columns
-    steps.append(as_step(NO_TEXT, len(keep), sum(keep)))
-    dropped = (number for number, kept in zip(columns[NUMBER], keep, strict=True) if not kept)
-    gone.update(dict.fromkeys(dropped, NO_TEXT))
-    return chosen(columns, keep)
-
-
-def broken_step(broken: list[Entry], rows: int) -> dict[str, Any]:
-    """Returns the lines that were left out as a step, with what was wrong with the first.
+def broken_step(broken: Iterable[Entry], rows: int) -> dict[str, Any]:
+    """Returns what was left out as a step, with what was wrong with the first.
 
     Args:
-        broken: The lines.
+        broken: What is not a row.
         rows: How many rows are left.
     """
-    return as_step(UNREADABLE, rows + len(broken), rows, failed=len(broken), errors=broken)
-
-
-def _texts(source: Read, config: dict[str, Any]) -> dict[int, Any]:
-    """The text of each row as it was read, and what could not be read, by their numbers."""
-    texts = source.columns.get(text_keys(config)[0], [])
-    return {
-        **dict(zip(source.numbers, texts, strict=bool(texts))),
-        **{line.number: line.text for line in source.broken},
-    }
-
-
-def _shown(number: int, texts: dict[int, Any]) -> dict[str, Any]:
-    text = texts[number]
-    return {"row": number + 1, "text": "" if text is None else str(text)[:_CHARACTERS]}
-
-
-def _first(numbers: list[int], sample: int) -> list[int]:
-    return list(dict.fromkeys(numbers[: sample * 2]))[:sample]
+    entries = list(broken)
+    many = len(entries)
+    return as_step(UNREADABLE, rows + many, rows, failed=many, errors=entries)
 
 
 def _spread(gone: dict[int, str], sample: int) -> list[int]:

@@ -1,51 +1,65 @@
-"""What a file has in the places of its rows: rows, and what holds none.
+"""Reads the rows of JSON, JSONL, CSV and TSV, and names by line what is not a row.
 
-The server finds them by this too, without Data-Juicer: it needs no package.
+The server reads first rows with it too, without Data-Juicer: it needs no package, but for `.zst`.
 """
 
 from __future__ import annotations
 
+import bz2
 import csv
+import gzip
+import io
 import json
+import lzma
 import re
 import sys
-from collections.abc import Iterable, Iterator
-from io import BytesIO
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from pathlib import PurePath
 from typing import Any, BinaryIO
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 """By the ending of a file's name, what is between two fields."""
 
+ROW_FORMS = (".jsonl", ".json", *SEPARATORS)
+
 SKIPS_ROWS = {"on_bad_lines": "skip"}
-"""Arguments of the reader of tables that leave rows out which do not fit their header."""
+"""Arguments of the reader of tables that leave out rows which do not fit their header."""
 
-NEVER_CLOSED = "a quote is never closed"
-"""Why a record is none that goes on to the end."""
-
+_NEVER_CLOSED = "a quote is never closed"
 _NO_OBJECT = "another value"
 _NOT_UNICODE = "not all of it is Unicode"
 _RETURNS = "a carriage return stands without a line feed"
 _TOO_DEEP = "too many brackets in each other"
 
 _CHARACTERS = 160
-"""Of an entry that is shown."""
+"""Characters of an entry that are shown."""
+
+_MOST_DIGITS = 4_000
+"""Python refuses to read integers of more than 4,300 digits."""
 
 _MARK = b"\xef\xbb\xbf"
-"""What some programs begin a file with, and no reader of rows expects."""
-
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _BLANK = re.compile(r"\s*")
+_DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError)
+
+
+class DamagedError(ValueError):
+    """A compressed file that cannot be decompressed to its end."""
 
 
 class Entry:
-    """What is in the place of a row.
+    """A row of a file, or what is in the place of one.
 
     Args:
         number: The line where it begins, from 0.
-        content: Its bytes; of a value in an array none.
-        row: Its values by their keys; None for what holds none, and for the header of a table.
-        fault: Why it holds no row; empty where it holds one, and for a header.
+        content: Its bytes; of a row in an array of JSON, on one line.
+        row: Its values by their keys; None where it is not a row.
+        fault: Why it is not a row.
     """
+
+    __slots__ = ("content", "fault", "number", "row")
 
     def __init__(
         self, number: int, content: bytes, row: dict[str, Any] | None, fault: str = ""
@@ -56,44 +70,93 @@ class Entry:
         self.fault = fault
 
     def __str__(self) -> str:
-        """Where it is, and what is wrong with it."""
+        """Returns where it is, and what is wrong with it."""
         return f"line {self.number + 1}: {self.fault}"
 
     @property
-    def is_header(self) -> bool:
-        """Whether it is the header of a table."""
-        return self.row is None and not self.fault
-
-    @property
     def text(self) -> str:
-        """How it begins."""
+        """The beginning of its content."""
         return self.content[: 4 * _CHARACTERS].decode(errors="replace").strip()[:_CHARACTERS]
 
 
-def entries_of(file: BinaryIO, suffix: str) -> Iterator[Entry]:
-    """Returns what is in the places of rows; of a table the header first.
+def form_of(name: str) -> str:
+    """Returns the ending that tells the form of a file, without that of its compression."""
+    path = PurePath(name.lower())
+    return PurePath(path.stem).suffix if path.suffix in _OPENERS else path.suffix
+
+
+def open_lines(file: BinaryIO, name: str, most: int | None = None) -> Iterator[bytes]:
+    """Yields the lines of a file, decompressed and as UTF-8 without a byte order mark.
 
     Args:
-        file: The file at its beginning, which can be sought.
-        suffix: The ending of its name.
+        file: The file at its beginning.
+        name: Its name, which tells how it is compressed.
+        most: How many bytes to yield before the end, in whole lines; None yields all.
+
+    Raises:
+        DamagedError: If it cannot be decompressed.
     """
-    if suffix in SEPARATORS:
-        return records_of(file, SEPARATORS[suffix])
-    begin = file.read(1_024).removeprefix(_MARK).lstrip()[:1]
-    file.seek(0)
-    if suffix != ".json" and begin != b"[":
-        return lines_of(file)
-    content = file.read().removeprefix(_MARK)
+    suffix = PurePath(name).suffix.lower()
+    try:
+        plain = _OPENERS[suffix](file) if suffix in _OPENERS else file
+        size = -1 if most is None else most
+        begin = plain.read(2)
+        if begin in _UTF_16:
+            decoded = io.TextIOWrapper(
+                io.BufferedReader(_Joined(begin, plain)),
+                "utf-16",
+                errors="surrogateescape",
+                newline="\n",
+            )
+            encoded = (line.encode("utf-8", "surrogatepass") for line in decoded)
+            lines: Iterator[bytes] = encoded
+        else:
+            whole = io.BufferedReader(_Joined(begin, plain))
+            lines = iter(lambda: whole.readline(size), b"")
+        for number, line in enumerate(lines):
+            yield line if number else line.removeprefix(_MARK)
+            if most is not None and (most := most - len(line)) <= 0:
+                return
+    except _damage() as error:
+        if suffix not in _OPENERS:
+            raise
+        said = str(error) or type(error).__name__
+        raise DamagedError(f"it cannot be decompressed: {said}") from error
+
+
+def entries_in(lines: Iterator[bytes], form: str) -> Iterator[Entry]:
+    """Yields the rows of a file, and what is in the place of rows; not the header of a table.
+
+    Args:
+        lines: The lines of the file.
+        form: As `form_of` returns it.
+    """
+    if form in SEPARATORS:
+        return _records(lines, SEPARATORS[form])
+    begin = list[bytes]()
+    for line in lines:
+        begin.append(line)
+        if line.strip():
+            break
+    opening = begin[-1].lstrip()[:1] if begin else b""
+    if form != ".json" and opening != b"[":
+        return lines_of(chain(begin, lines))
+    content = b"".join(chain(begin, lines))
     row, fault = _row(content)
     if row is not None:  # one object on several lines
-        return iter([Entry(0, content, row)])
-    if begin == b"[" and (suffix == ".json" or fault == _NO_OBJECT):
+        return iter([Entry(0, on_one_line(content), row)])
+    if opening == b"[" and (form == ".json" or fault == _NO_OBJECT):
         return _values_of(content)
-    return lines_of(BytesIO(content))
+    return lines_of(content.splitlines(keepends=True))
+
+
+def on_one_line(content: bytes) -> bytes:
+    """Returns valid JSON on one line: its strings hold no line breaks."""
+    return content.strip().replace(b"\r", b" ").replace(b"\n", b" ")
 
 
 def way_out(suffix: str) -> str:
-    """Returns what to do where an entry holds no row.
+    """Returns what to do where an entry is not a row.
 
     Args:
         suffix: The ending of the file's name.
@@ -116,44 +179,43 @@ def lines_of(lines: Iterable[bytes]) -> Iterator[Entry]:
             yield Entry(number, plain, row, fault)
 
 
-def records_of(file: Iterable[bytes], separator: str) -> Iterator[Entry]:
-    """Yields the header of a table and its rows.
-
-    What has fewer fields than the header is a row: the others are empty.
-    """
+def _records(lines: Iterator[bytes], separator: str) -> Iterator[Entry]:
+    """Yields the rows of a table; fields that a row has not are None."""
     csv.field_size_limit(sys.maxsize)
-    lines = iter(file)
-    number, header = 0, None
+    number, header = 0, list[str]()
     while (taken := _record(lines, separator)) is not None:
         content, fields, fault, rest = taken
         if content.strip(b" \r\n"):
             fault = fault or _misfit(content, fields, header)
-            row = None if fault or header is None else _named(header, fields)
-            yield Entry(number, content, row, fault)
-            header = fields if header is None else header
+            if fault:
+                yield Entry(number, content, None, fault)
+            elif header:
+                missing = [None] * (len(header) - len(fields))
+                yield Entry(number, content, dict(zip(header, chain(fields, missing), strict=True)))
+            header = header or fields
         number += content.count(b"\n")
         if rest:
-            lines = iter(rest)  # all that there is
+            lines = iter(rest)
 
 
 def _values_of(content: bytes) -> Iterator[Entry]:
     """Yields the values of an array of JSON, up to where it is broken."""
     text = content.decode(errors="surrogateescape")
-    decoder = json.JSONDecoder()
     at, end = text.index("[") + 1, len(text)
     number, counted, count = 0, 0, 0
-    while (at := _skip(text, at)) < end and text[at] != "]":
+    while (at := skip_blank(text, at)) < end and text[at] != "]":
         number, counted, count = number + text.count("\n", counted, at), at, count + 1
         try:
-            value, after = decoder.raw_decode(text, at)
+            value, after = DECODER.raw_decode(text, at)
         except json.JSONDecodeError as error:
             yield _broken(error)
             return
-        except RecursionError:
-            yield Entry(number, b"", None, _TOO_DEEP)
+        except (_RepeatedKeyError, RecursionError) as error:
+            fault = str(error) if isinstance(error, _RepeatedKeyError) else _TOO_DEEP
+            yield Entry(number, b"", None, fault)
             return
         yield _value(value, text[at:after], number, count)
-        at = _skip(text, after)
+        at = skip_blank(text, after)
         if at < end and text[at] == ",":
             at += 1
         elif at < end and text[at] != "]":
@@ -161,20 +223,32 @@ def _values_of(content: bytes) -> Iterator[Entry]:
             return
     if at >= end:
         yield _broken(json.JSONDecodeError("Expecting ']'", text, at))
-    elif (after := _skip(text, at + 1)) < end:
+    elif (after := skip_blank(text, at + 1)) < end:
         yield _broken(json.JSONDecodeError("Extra data", text, after))
 
 
-def _row(content: bytes) -> tuple[dict[str, Any] | None, str]:
-    """The row of a line of JSONL, or why it holds none."""
+def _value(value: object, text: str, number: int, count: int) -> Entry:
+    if not isinstance(value, dict):
+        return Entry(number, b"", None, f"value {count} of its array is no object")
     try:
-        row = json.loads(content.decode().rstrip("\r\n"))
+        content = text.encode()
+    except UnicodeError:
+        return Entry(number, b"", None, _NOT_UNICODE)
+    return Entry(number, on_one_line(content), value)
+
+
+def _row(content: bytes) -> tuple[dict[str, Any] | None, str]:
+    """The row of a line of JSONL, or why it is not one."""
+    try:
+        row = DECODER.decode(content.decode().rstrip("\r\n"))
         if b"\\u" in content:
             json.dumps(row, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         return None, f"{error.msg}, character {error.colno}"
     except UnicodeError:  # of bytes, or of half a character that is written with \u
         return None, _NOT_UNICODE
+    except _RepeatedKeyError as error:
+        return None, str(error)
     except RecursionError:
         return None, _TOO_DEEP
     return (row, "") if isinstance(row, dict) else (None, _NO_OBJECT)
@@ -183,11 +257,11 @@ def _row(content: bytes) -> tuple[dict[str, Any] | None, str]:
 def _record(
     lines: Iterator[bytes], separator: str
 ) -> tuple[bytes, list[str], str, list[bytes]] | None:
-    """The next record, its fields, and why it is none; None where there is none any more.
+    """The next record, its fields, and why it is not one; None at the end.
 
     Where a quote is never closed, it is the first line, and last are the lines read after that.
     """
-    taken: list[bytes] = []
+    taken = list[bytes]()
     is_open = False
 
     def read() -> Iterator[str]:
@@ -204,40 +278,93 @@ def _record(
     if fields is None:
         return None
     if is_open:
-        return taken[0], fields, NEVER_CLOSED, taken[1:]
+        return taken[0], fields, _NEVER_CLOSED, taken[1:]
     return b"".join(taken), fields, "", []
 
 
-def _misfit(content: bytes, fields: list[str], header: list[str] | None) -> str:
-    """Why a record holds no row; empty where it holds one."""
+def _misfit(content: bytes, fields: list[str], header: list[str]) -> str:
+    """Why a record is not a row or a header; empty where it is."""
     try:
         content.decode()
     except UnicodeError:
         return _NOT_UNICODE
-    if header is not None and len(fields) > len(header):
+    if not header and (again := _repeated(fields)) is not None:
+        return f"the header has {again!r} twice"
+    if header and len(fields) > len(header):
         return f"{len(fields)} fields, and the header has {len(header)}"
     return ""
-
-
-def _named(header: list[str], fields: list[str]) -> dict[str, Any]:
-    missing = [None] * (len(header) - len(fields))
-    return dict(zip(header, chain(fields, missing), strict=True))
-
-
-def _value(value: object, text: str, number: int, count: int) -> Entry:
-    if not isinstance(value, dict):
-        return Entry(number, b"", None, f"value {count} of its array is no object")
-    try:
-        text.encode()
-    except UnicodeError:
-        return Entry(number, b"", None, _NOT_UNICODE)
-    return Entry(number, b"", value)
 
 
 def _broken(error: json.JSONDecodeError) -> Entry:
     return Entry(error.lineno - 1, b"", None, f"{error.msg}, character {error.colno}")
 
 
-def _skip(text: str, at: int) -> int:
+def skip_blank(text: str, at: int) -> int:
+    """Returns the first place from `at` on that is not blank."""
     blank = _BLANK.match(text, at)
     return at if blank is None else blank.end()
+
+
+class _RepeatedKeyError(ValueError):
+    """An object of JSON that has a key twice."""
+
+
+def _repeated(names: Iterable[str]) -> str | None:
+    seen = set[str]()
+    return next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]  # that is the point of `or`
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise _RepeatedKeyError(f"the key {_repeated(name for name, _ in pairs)!r} stands twice")
+    return made
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) < _MOST_DIGITS else float(digits)
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_integer)
+"""Reads rows, and refuses objects that have a key twice."""
+
+SCAN: Callable[[str, int], tuple[Any, int]] = DECODER.scan_once  # type: ignore[attr-defined]  # which has no stub
+"""Reads the value that begins at a place of a text; returns it, and where it ends."""
+
+
+class _Joined(io.RawIOBase):
+    """A file of which the beginning was read."""
+
+    def __init__(self, begin: bytes, rest: BinaryIO) -> None:
+        self._begin = begin
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._begin or self._rest.read(len(buffer))
+        self._begin = b""
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+def _open_zstandard(file: BinaryIO) -> Any:
+    import zstandard
+
+    return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+
+
+def _damage() -> tuple[type[Exception], ...]:
+    """What is raised where a compressed file is damaged."""
+    found = sys.modules.get("zstandard")
+    return _DAMAGE if found is None else (*_DAMAGE, found.ZstdError)
+
+
+_OPENERS: dict[str, Any] = {
+    ".gz": lambda file: gzip.GzipFile(fileobj=file),
+    ".bz2": bz2.BZ2File,
+    ".xz": lzma.LZMAFile,
+    ".zst": _open_zstandard,
+}
+"""By the ending of a file's name, what decompresses it."""

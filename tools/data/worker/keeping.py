@@ -50,6 +50,7 @@ class Kept:
         steps: What each did.
         last: The last of them.
         gone: By its number, what dropped a row.
+        removed: Fields that operators removed.
 
     Raises:
         ValueError, KeyError, TypeError, AttributeError, IndexError: If it is not whole.
@@ -61,6 +62,7 @@ class Kept:
         self.steps: list[dict[str, Any]] = told["steps"]
         self.last = str(self.steps[-1]["operator"])
         self.rows_in = int(told["rows_in"])
+        self.removed: list[str] = told.get("removed", [])
         self.gone: dict[int, str] = {
             number: name for name, numbers in told["gone"].items() for number in numbers
         }
@@ -80,17 +82,15 @@ class Keeper:
         self._directory = directory
         self._due = time.perf_counter() + (after or 0)
 
-    def keep(self, columns: Columns, tell: Callable[[], dict[str, Any]]) -> None:
-        """Keeps the rows, unless it is too early, or one of them could not be read again.
+    def keep(self, columns: Columns, told: dict[str, Any]) -> None:
+        """Keeps rows, unless a value of theirs could not be read again.
 
         Args:
-            columns: The rows.
-            tell: Returns what to tell of the operators before; `done` is how many they are.
+            columns: What is not as it was read.
+            told: What to tell of the operators before; `done` is how many they are.
         """
-        if self.is_due:
-            told = tell()
-            if self.keep_rows(told["done"], partial(_write, columns)):
-                self.finish(told)
+        if self.keep_rows(told["done"], partial(_write, columns)):
+            self.finish(told)
 
     @property
     def is_due(self) -> bool:

@@ -43,14 +43,16 @@ class Media:
 
     def place(self, columns: Columns, config: dict[str, Any]) -> Columns:
         """Returns rows that name the files as this process sees them."""
-        keys = _keys(config)
+        keys = _keys(config) if self._files else set()
         return {
             name: _changed(values, self._placed) if name in keys else values
             for name, values in columns.items()
         }
 
     def told(self, columns: Columns) -> Columns:
-        """Returns rows that name the files as the result does, and puts new ones beside it."""
+        """Returns rows that name the files as the result does, and puts new ones next to it."""
+        if not self._files:
+            return columns
         return {name: _changed(values, self._tell) for name, values in columns.items()}
 
     def _placed(self, name: str) -> str:

@@ -1,174 +1,230 @@
-"""Rows as Data-Juicer reads them, in columns."""
+"""Reads a data set: values for operators, and each row as it stands, to be carried through."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from .agreed import AGAIN
-from .entries import SEPARATORS, Entry, entries_of, lines_of, records_of, way_out
-from .failures import RecipeError, UnreadableError
+from .entries import (
+    ROW_FORMS,
+    SEPARATORS,
+    DamagedError,
+    Entry,
+    entries_in,
+    form_of,
+    open_lines,
+    way_out,
+)
+from .failures import UnreadableError
 
 Columns = dict[str, list[Any]]
 
-JSONL = ".jsonl"
-"""How the names of files end that have a row in each line."""
-
 UNREADABLE = "(not readable)"
-"""What stands for the reader where it leaves lines of JSONL, CSV or TSV out that hold no row."""
+"""What stands for the reader where it leaves out what is not a row."""
 
 NO_TEXT = "(no text)"
 """What stands for the reader where it leaves rows without a text out."""
 
+SUFFIX = "__dj__suffix__"
+"""The field in which `suffix_filter` finds the ending of a row's file."""
 
-class Read:
+
+class Source:
     """What was read.
 
-    Args:
-        columns: Its values.
-        features: Their types, as `datasets` has them.
-        numbers: The place of each row, from 0; None where none was left out.
-        broken: Lines that were left out, since they hold no row.
+    Attributes:
+        columns: Its values; None where a row has no such field.
+        numbers: The place of each row in the file, from 0, counting what is not a row.
+        broken: By its place, what is not a row and was left out.
     """
 
-    def __init__(
-        self,
-        columns: Columns,
-        features: Any,
-        numbers: list[int] | None = None,
-        broken: list[Entry] | None = None,
-    ) -> None:
+    def __init__(self, columns: Columns, numbers: Sequence[int], broken: dict[int, Entry]) -> None:
         self.columns = columns
-        self.features = features
-        self.numbers = list(range(rows_of(columns))) if numbers is None else numbers
-        if len(self.numbers) != rows_of(columns):
-            raise UnreadableError(
-                f"it has {len(self.numbers)} rows, and its reader finds {rows_of(columns)}.",
-                "Mend its rows.",
-            )
-        self.broken = broken or []
+        self.numbers = list(numbers)
+        self.broken = broken
+        self.index = {number: at for at, number in enumerate(self.numbers)}
 
-    def first(self, limit: int | None) -> Read:
-        """Returns the first rows, with what was left out between them; all for None."""
-        if limit is None or limit >= len(self.numbers):
-            return self
-        columns = {name: values[:limit] for name, values in self.columns.items()}
-        end = self.numbers[limit]
-        broken = [line for line in self.broken if line.number < end]
-        return Read(columns, self.features, self.numbers[:limit], broken)
+    def pick(self, name: str, numbers: Iterable[int]) -> list[Any]:
+        """Returns the values that some rows have in a field."""
+        values = self.columns[name]
+        return [values[self.index[number]] for number in numbers]
 
 
-def read(
-    path: str,
-    cache: str,
-    suffixes: list[str] | None,
-    *,
-    add_suffix: bool = False,
-    lenient: bool = False,
-) -> Read:
-    """Reads a file, or all files of a directory that have the kind of most.
+class Lines(Source):
+    """Rows of JSON, or of a table whose cells became texts of JSON.
 
     Args:
-        path: The file or directory.
-        cache: Directory for what is kept on the way.
-        suffixes: Endings of the files; None for all that are known.
-        add_suffix: Whether each row tells the ending of its file.
-        lenient: Whether lines of a JSONL file, and rows of a table, that hold no row are left out.
+        path: A file with a row on each line, as they are to be written.
+        starts: Where each line begins in it, and where the last ends.
+    """
+
+    def __init__(  # what a pass over the file finds
+        self,
+        path: Path,
+        starts: list[int],
+        columns: Columns,
+        numbers: list[int],
+        broken: dict[int, Entry],
+    ) -> None:
+        super().__init__(columns, numbers, broken)
+        self.path = path
+        self._starts = starts
+
+    def contents(self, numbers: Iterable[int]) -> Iterator[bytes]:
+        """Yields rows as they stand."""
+        with self.path.open("rb") as file:
+            for number in numbers:
+                at = self.index[number]
+                file.seek(self._starts[at])
+                yield file.read(self._starts[at + 1] - self._starts[at] - 1)
+
+
+class Table(Source):
+    """Rows of Parquet, or the texts of files.
+
+    Args:
+        table: The rows, in Arrow.
+    """
+
+    def __init__(self, table: Any, limit: int | None) -> None:
+        self.table = table if limit is None else table.slice(0, limit)
+        names = self.table.column_names
+        columns = {name: self.table[name].to_pylist() for name in names}
+        super().__init__(columns, range(self.table.num_rows), {})
+
+
+def read(config: dict[str, Any], directory: Path, limit: int | None, *, lenient: bool) -> Source:
+    """Reads the file, or the files of the directory, that a recipe names.
+
+    Args:
+        config: The recipe.
+        directory: For what is kept on the way.
+        limit: How many rows are read; None reads all.
+        lenient: Whether what is not a row is left out.
 
     Raises:
         UnreadableError: If it cannot be read.
     """
-    source = Path(path)
-    copied = fitting_rows(source, Path(cache).parent, lenient=lenient)
-    if copied is None:
-        try:
-            return _read(path, cache, suffixes, add_suffix=add_suffix)
-        except UnreadableError as error:
-            if not (lenient and path.endswith(JSONL)):
-                raise named(error, source) from error
-        copied = _copy_rows(_entries(source), Path(cache).with_name(f"readable{JSONL}"))
-    copy, numbers, broken = copied
-    if not numbers:
-        raise UnreadableError(f"{broken[0]}, and so are all others.", "Mend its rows.")
-    loaded = _read(str(copy), cache, suffixes, add_suffix=add_suffix)
-    return Read(loaded.columns, loaded.features, numbers, broken)
+    path = Path(config["dataset_path"])
+    suffixes = config.get("suffixes")
+    files = [path] if path.is_file() else _files_in(path, suffixes)
+    names_suffix = any("suffix_filter" in each for each in config["process"])
+    if files and all(form_of(file.name) in ROW_FORMS for file in files):
+        source: Source = _lines(files, directory, limit, lenient=lenient)
+        if all(form_of(file.name) in SEPARATORS for file in files):
+            _type_cells(source, config)
+    else:
+        source = Table(_table(path, directory, suffixes, add_suffix=names_suffix), limit)
+    if names_suffix:
+        source.columns.setdefault(SUFFIX, [path.suffix] * len(source.numbers))
+    return source
 
 
-Copied = tuple[Path, list[int], list[Entry]]
-"""A copy with rows alone, the place of each in the file, and what is not in it."""
+def _files_in(directory: Path, suffixes: Sequence[str] | None) -> list[Path]:
+    """The files of the kind that most files of a directory have, where that is one with rows."""
+    files = sorted(each for each in directory.rglob("*") if each.is_file())
+    if suffixes:
+        wanted = {f".{each.lower().removeprefix('.')}" for each in suffixes}
+        files = [each for each in files if wanted & {each.suffix.lower(), form_of(each.name)}]
+    rows = [each for each in files if form_of(each.name) in ROW_FORMS]
+    kinds = [[each for each in rows if form_of(each.name) in kind] for kind in _FAMILIES]
+    most = max(kinds, key=len)
+    return most if len(most) * 2 > len(files) else []
 
 
-def fitting_rows(source: Path, directory: Path, *, lenient: bool) -> Copied | None:
-    """Copies a table that has rows which do not fit its header; None where it is none.
+_FAMILIES = ((".jsonl", ".json"), (".csv",), (".tsv",))
 
-    Its reader would take fields of one column for another.
 
-    Args:
-        source: What is read.
-        directory: Where the copy is made.
-        lenient: Whether these rows are left out.
+def _lines(files: Sequence[Path], directory: Path, limit: int | None, *, lenient: bool) -> Lines:
+    target = directory / "rows.jsonl"
+    starts, numbers, end = [0], list[int](), 0
+    columns: Columns = {}
+    broken: dict[int, Entry] = {}
+    with target.open("wb") as copy:
+        for number, (file, entry) in enumerate(_entries(files)):
+            if limit is not None and len(numbers) == limit:
+                break
+            if entry.row is None:
+                if not lenient or form_of(file.name) == ".json":
+                    where = f"{file.name}, " if len(files) > 1 else ""
+                    raise UnreadableError(f"{where}{entry}.", way_out(form_of(file.name)))
+                broken[number] = entry
+                continue
+            is_table = form_of(file.name) in SEPARATORS
+            line = _as_json(entry.row) if is_table else entry.content.strip()
+            copy.write(line + b"\n")
+            end += len(line) + 1
+            starts.append(end)
+            if not entry.row.keys() <= columns.keys():
+                for name in entry.row:
+                    columns.setdefault(name, [None] * len(numbers))
+            numbers.append(number)
+            for name, values in columns.items():
+                values.append(entry.row.get(name))
+    if broken and not numbers:
+        raise UnreadableError(
+            f"{next(iter(broken.values()))}, and so are all others.", "Mend its rows."
+        )
+    return Lines(target, starts, columns, numbers, broken)
 
-    Raises:
-        UnreadableError: If there are some, and they are not left out.
+
+def _entries(files: Iterable[Path]) -> Iterator[tuple[Path, Entry]]:
+    for path in files:
+        form = form_of(path.name)
+        with path.open("rb") as file:
+            try:
+                for entry in entries_in(open_lines(file, path.name), form):
+                    yield path, entry
+            except DamagedError as error:
+                raise UnreadableError(str(error), AGAIN) from error
+
+
+def _as_json(row: dict[str, Any]) -> bytes:
+    return json.dumps(row, ensure_ascii=False).encode()
+
+
+def _type_cells(source: Source, config: dict[str, Any]) -> None:
+    """Has operators find numbers in the columns that they name, and no text in empty cells.
+
+    What is written of these columns are the cells as they stand.
     """
-    if source.suffix not in SEPARATORS or not source.is_file():
-        return None
-    first = next((row for row in _entries(source) if row.fault), None)
-    if first is None:
-        return None
-    if not lenient:
-        raise UnreadableError(f"{first}.", way_out(source.suffix))
-    copy, numbers, broken = _copy_rows(_entries(source), directory / f"readable{source.suffix}")
-    return copy, numbers[1:], broken  # the header is no row
+    values = (
+        each for step in config["process"] for each in (next(iter(step.values())) or {}).values()
+    )
+    named = {value.partition(".")[0] for value in values if isinstance(value, str)}
+    for name, cells in source.columns.items():
+        filled = [cell or None for cell in cells]
+        if name in named and (numbers := _numbers(filled)) is not None:
+            filled = numbers
+        source.columns[name] = filled
 
 
-def named(error: RecipeError, source: Path) -> RecipeError:
-    """Returns the error that says which place of a file cannot be read, as far as that is found."""
-    if source.suffix == ".parquet" and source.is_file():
-        return _named_parquet(error, source)
-    if source.suffix not in {JSONL, ".json"} or not source.is_file():
-        return error
-    with source.open("rb") as file:
-        broken = next((each for each in entries_of(file, source.suffix) if each.fault), None)
-    if broken is None:
-        return error
-    return UnreadableError(f"{broken}.", way_out(source.suffix))
+def _numbers(cells: Sequence[str | None]) -> list[Any] | None:
+    """The numbers that cells hold; None where one holds something else."""
+    made = list[Any]()
+    for cell in cells:
+        try:
+            made.append(None if cell is None else json.loads(cell, parse_constant=float))
+        except ValueError:
+            return None
+    is_numeric = all(type(each) in {int, float, type(None)} for each in made)
+    return made if is_numeric else None
 
 
-def _named_parquet(error: RecipeError, source: Path) -> RecipeError:
-    """Returns the error that says why a Parquet file cannot be read; the same where it can."""
+def _table(path: Path, directory: Path, suffixes: Sequence[str] | None, *, add_suffix: bool) -> Any:
+    """The rows of Parquet as they are, and the texts of other files as Data-Juicer reads them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        for _rows in pq.ParquetFile(source).iter_batches():
-            pass
-    except (pa.ArrowException, OSError) as fault:
-        return UnreadableError(str(fault), AGAIN)
-    return error
-
-
-def _entries(source: Path) -> Iterator[Entry]:
-    """The lines of a file of JSONL, or the records of a table."""
-    separator = SEPARATORS.get(source.suffix)
-    with source.open("rb") as file:
-        yield from lines_of(file) if separator is None else records_of(file, separator)
-
-
-def _copy_rows(lines: Iterator[Entry], copy: Path) -> Copied:
-    numbers, broken = [], []
-    with copy.open("wb") as file:
-        for line in lines:
-            if line.fault:
-                broken.append(line)
-            else:
-                numbers.append(line.number)
-                file.write(line.content)
-    return copy, numbers, broken
-
-
-def _read(path: str, cache: str, suffixes: list[str] | None, *, add_suffix: bool) -> Read:
+    if path.suffix.lower() == ".parquet" and path.is_file():
+        try:
+            return pq.ParquetFile(path).read()
+        except (pa.ArrowException, OSError) as error:
+            raise UnreadableError(str(error), AGAIN) from error
     import datasets
     from data_juicer.core.data import NestedDataset
     from data_juicer.format import formatter, text_formatter
@@ -177,16 +233,19 @@ def _read(path: str, cache: str, suffixes: list[str] | None, *, add_suffix: bool
     def as_read(dataset: Any, **_options: object) -> Any:
         return NestedDataset(dataset)
 
+    cache = str(directory / "cache")
     datasets.config.HF_DATASETS_CACHE = cache
-    # It would look for empty rows by a slow way: `rows_without_text` does the same.
+    # It would look for rows without a text by a slow way.
     formatter.unify_format = text_formatter.unify_format = as_read
     try:
-        loaded = load_formatter(path, suffixes=suffixes, add_suffix=add_suffix).load_dataset()
-        columns = datasets.Dataset.__getitem__(loaded, slice(0, len(loaded)))  # decodes
+        find = load_formatter(str(path), suffixes=suffixes, add_suffix=add_suffix)
+        loaded = find.load_dataset().with_format("arrow")
     except Exception as error:
         cause = error.__cause__ or error
-        raise UnreadableError(str(cause).replace(cache, "")) from error
-    return Read({name: list(values) for name, values in columns.items()}, loaded.features)
+        raise UnreadableError(
+            str(cause).replace(cache, "").replace(os.fspath(path), "it")
+        ) from error
+    return datasets.Dataset.__getitem__(loaded, slice(0, len(loaded)))
 
 
 def rows_of(columns: Columns) -> int:

@@ -6,25 +6,24 @@ from pathlib import Path
 from typing import Any
 
 from .channel import Call
-from .course import Course, broken_step, text_keys
-from .entries import SEPARATORS, SKIPS_ROWS
+from .course import Course, text_keys
+from .entries import SEPARATORS, SKIPS_ROWS, form_of
 from .failures import RecipeError
 from .keeping import Keeper, Kept, kept_in
 from .media import Media, files_in
 from .program import run_program
-from .reading import JSONL, Read, fitting_rows, named, read, rows_of
-from .steps import can_run, make_operators, run_operator
+from .reading import Columns, Source, Table, read, rows_of
+from .steps import NUMBER, can_run, make_operators, run_operator
+from .texts import JOIN
+from .writing import Changes, array_of, write
 
 _DIRECT = {
     *("dataset_path", "export_path", "export_type", "suffixes", "process", "np", "project_name"),
     *("text_keys", "image_key", "image_bytes_key", "audio_key", "video_key", "executor_type"),
     *("keep_stats_in_res_ds", "keep_hashes_in_res_ds", "skip_op_error", "turbo", "open_monitor"),
-    *("use_cache", "work_dir", "load_jsonl_lenient"),
+    *("use_cache", "work_dir", "load_jsonl_lenient", "load_dataset_kwargs"),
 }
 """Keys of a configuration that a direct run heeds, or that change no row."""
-
-_LENIENT = "load_dataset_kwargs"
-"""A key that a direct run heeds where it is `SKIPS_ROWS`, for a table."""
 
 _BESIDES = 3
 """Steps of a run that are no operators: copying, which the server tells, reading and writing."""
@@ -50,18 +49,20 @@ def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
     keeper = Keeper(directory / "kept", message["keep_after"])
     kept = kept_in(message["kept"])
     operators = _operators(config)
+    total = len(config["process"]) + _BESIDES
+    if not _is_read_here(config):
+        return run_program(config, directory, keeper, kept, call)
+    call.report(1, total, "Reading")
+    source = read(config, directory, message["limit"], lenient=_is_lenient(config))
     if operators is None:
-        return _run_program(config, directory, keeper, kept, call)
-    call.report(1, len(operators) + _BESIDES, "Reading")
-    source = _source(message)
+        return _run_program(config, source, directory, (keeper, kept), call)
     media = Media(message.get("files") or {}, directory, Path(config["export_path"]))
-    source.columns = media.place(source.columns, config)
     course = Course(config, source)
-    went_on = course.go_on(kept)
+    went_on = course.resume(kept)
+    course.columns = media.place(course.columns, config)
     _operate(course, operators, keeper, call)
-    call.report(len(operators) + 2, len(operators) + _BESIDES, "Writing")
-    course.columns = media.told(course.columns)
-    answer = course.written(message["sample"])
+    call.report(len(operators) + 2, total, "Writing")
+    answer = course.write(message["sample"], media.told(course.columns))
     return {**answer, "went_on_after": kept.last} if kept and went_on else answer
 
 
@@ -82,7 +83,9 @@ def name_files(message: dict[str, Any], _call: Call) -> dict[str, Any]:
             " operator that groups, aggregates, needs a GPU or is your own.",
             "Leave that out.",
         )
-    files = files_in(_source(message).columns, message["config"])
+    config, directory = message["config"], Path(message["directory"])
+    source = read(config, directory, message["limit"], lenient=_is_lenient(config))
+    files = files_in(source.columns, config)
     return {"files": files[: message["most"]]}
 
 
@@ -94,64 +97,84 @@ def _operators(config: dict[str, Any]) -> list[Any] | None:
         OperatorError: If one cannot be made.
     """
     is_here = config.get("executor_type", "default") == "default"
-    if not (is_here and config.keys() <= _DIRECT | {_LENIENT} and _is_read_here(config)):
+    if not (is_here and config.keys() <= _DIRECT and _is_read_here(config)):
         return None
     operators = make_operators(config["process"], _common(config))
     return operators if all(map(can_run, operators)) else None
 
 
-def _source(message: dict[str, Any]) -> Read:
-    """The rows that are read."""
-    config: dict[str, Any] = message["config"]
-    names = [next(iter(each)) for each in config["process"]]
-    source = read(
-        config["dataset_path"],
-        str(Path(message["directory"]) / "cache"),
-        config.get("suffixes"),
-        add_suffix="suffix_filter" in names,
-        lenient=_is_lenient(config),
-    )
-    return source.first(message["limit"])
-
-
 def _is_read_here(config: dict[str, Any]) -> bool:
-    """Whether lines that hold no row, where they are to be left out, can be found here."""
-    path = Path(config["dataset_path"])
-    is_compressed = JSONL in path.suffixes[:-1]
-    if (options := config.get(_LENIENT)) and (
-        options != SKIPS_ROWS or path.suffix not in SEPARATORS
-    ):
-        return False
-    return not config.get("load_jsonl_lenient") or (path.is_file() and not is_compressed)
+    """Whether there is one place of data, and no option that only Data-Juicer's readers know."""
+    return "dataset_path" in config and config.get("load_dataset_kwargs") in (None, SKIPS_ROWS)
 
 
 def _is_lenient(config: dict[str, Any]) -> bool:
-    """Whether what holds no row is left out, of a data set of this form."""
-    if Path(config["dataset_path"]).suffix in SEPARATORS:
-        return dict(config.get(_LENIENT) or {}).items() >= SKIPS_ROWS.items()
+    """Whether what is not a row is left out, of a data set of this form."""
+    if form_of(config["dataset_path"]) in SEPARATORS:
+        return config.get("load_dataset_kwargs") == SKIPS_ROWS
     return bool(config.get("load_jsonl_lenient"))
 
 
 def _run_program(
-    config: dict[str, Any], directory: Path, keeper: Keeper, kept: Kept | None, call: Call
+    config: dict[str, Any],
+    source: Source,
+    directory: Path,
+    keeping: tuple[Keeper, Kept | None],
+    call: Call,
 ) -> dict[str, Any]:
-    path = config.get("dataset_path")
-    if path is None:
-        return run_program(config, directory, keeper, kept, call)
-    copied = fitting_rows(Path(path), directory, lenient=_is_lenient(config))
-    if copied is not None:
-        config = {**config, "dataset_path": str(copied[0])}
-    try:
-        answer = run_program(config, directory, keeper, kept, call)
-    except RecipeError as error:
-        if config.get("load_jsonl_lenient"):
-            raise
-        raise named(error, Path(path)) from error
-    if copied is None:
-        return answer
-    _, numbers, broken = copied
-    step = broken_step(broken, len(numbers))
-    return {**answer, "rows_in": step["rows_in"], "steps": [step, *answer["steps"]]}
+    """Has `dj-process` run a recipe on rows that were read here, and are written here.
+
+    It reads Parquet, so that it infers no types, and each row keeps its number.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if any(JOIN in key and key not in source.columns for key in text_keys(config)):
+        raise RecipeError(
+            f"text_keys: {', '.join(text_keys(config))} are several fields, and this recipe needs"
+            " dj-process, whose operators read one.",
+            "Name one field.",
+        )
+    course = Course(config, source)
+    columns = {name: array_of(values) for name, values in course.columns.items()}
+    given = directory / "rows.parquet"
+    pq.write_table(pa.table(columns), given)
+    on_cluster = config.get("executor_type", "default") != "default"
+    is_whole = not (on_cluster or config.get("export_shard_size"))
+    made = directory / "made.parquet"
+    changed = {"dataset_path": str(given), "suffixes": None, "load_jsonl_lenient": None}
+    if is_whole:
+        changed |= {"export_path": str(made), "export_type": "parquet"}
+    more = {key: value for key, value in {**config, **changed}.items() if value is not None}
+    more.pop("load_dataset_kwargs", None)
+    answer = run_program(more, directory, *keeping, call)
+    if is_whole:
+        _write_made(pq.ParquetFile(made).read(), source, columns, config)
+    steps = [*course.steps, *answer["steps"]]
+    return {**answer, "rows_in": len(source.numbers) + len(source.broken), "steps": steps}
+
+
+def _write_made(made: Any, source: Source, given: dict[str, Any], config: dict[str, Any]) -> None:
+    """Writes what `dj-process` has made; rows that have their numbers still, as they were read."""
+    numbers = made[NUMBER].to_pylist() if NUMBER in made.column_names else []
+    if not all(isinstance(number, int) for number in numbers) or len(numbers) < made.num_rows:
+        names = [name for name in made.column_names if name != NUMBER]
+        source = Table(made.select(names), None)
+        write(Changes(source, source.columns, source.numbers), config)
+        return
+    places = {number: at for at, number in enumerate(given[NUMBER].to_pylist())}
+    columns: Columns = {}
+    for name in made.column_names:
+        values = made[name].to_pylist()
+        if name in source.columns:
+            before, read_values = given[name].to_pylist(), source.pick(name, numbers)
+            values = [
+                own if value == before[places[number]] else value
+                for number, value, own in zip(numbers, values, read_values, strict=True)
+            ]
+        columns[name] = values
+    del columns[NUMBER]
+    write(Changes(source, columns, numbers), config)
 
 
 def _operate(course: Course, operators: list[Any], keeper: Keeper, call: Call) -> None:
@@ -161,7 +184,10 @@ def _operate(course: Course, operators: list[Any], keeper: Keeper, call: Call) -
         message = f"{name}: {rows_of(course.columns)} rows"
         call.report(course.done + 2, len(operators) + _BESIDES, message)
         course.take(name, run_operator(operator, course.columns, call))
-        keeper.keep(course.columns, course.told)
+        if keeper.is_due:
+            changes = course.changes
+            changed = {**changes.values, NUMBER: course.columns[NUMBER]}
+            keeper.keep(changed, course.told(changes))
 
 
 def _common(config: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Each row carries its number, so that it is known which of them an operator dropp
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from typing import Any
 from .channel import Call, CancelledError
 from .failures import MISSING, AllRowsError, MissingPackageError, OperatorError, RecipeError
 from .reading import Columns, chosen, rows_of
+from .texts import fields_of, joined, texts_in, with_texts
 
 NUMBER = "__toolcrib_row__"
 """The column with the number of each row."""
@@ -133,17 +135,16 @@ def run_operator(operator: Any, columns: Columns, call: Call) -> Outcome:
             outcome.errors.append(text)
 
     sink = logger.add(note, level="ERROR", format="{message}")
+    texts = _Texts(columns, operator.text_key)
     try:
         if isinstance(operator, Filter):
-            outcome.columns = _filter(operator, _with_column(operator, columns), call)
+            outcome.columns = _filter(operator, texts, call)
         elif isinstance(operator, Deduplicator):
-            outcome.columns = _deduplicate(operator, columns, call)
+            outcome.columns = _deduplicate(operator, texts, call)
         elif isinstance(operator, Selector):
-            outcome.columns = _whole(operator, columns)
+            outcome.columns = _select(operator, texts)
         else:
-            outcome.columns = _map(
-                operator.process, operator, _with_column(operator, columns), call
-            )
+            outcome.columns = texts.map(operator, call)
     except CancelledError:
         raise
     except Exception as error:
@@ -157,6 +158,67 @@ def run_operator(operator: Any, columns: Columns, call: Call) -> Outcome:
     outcome.dropped = sorted(before.keys() - set(outcome.columns[NUMBER]))
     outcome.seconds = time.perf_counter() - started
     return outcome
+
+
+class _Texts:
+    """Rows as operators see them, which expect one text in each.
+
+    Args:
+        columns: The rows.
+        key: The text key of an operator: a field, or several that go together.
+    """
+
+    def __init__(self, columns: Columns, key: str) -> None:
+        self.columns = columns
+        self._key = key
+        self._fields = fields_of(key, columns) or []
+        plain = self._fields == [key] and set(map(type, columns[key])) <= {str, type(None)}
+        self._is_plain = plain or not self._fields
+
+    @property
+    def seen(self) -> Columns:
+        """The rows with all texts of a row as one."""
+        if self._is_plain:
+            return self.columns
+        values = zip(*(self.columns[name] for name in self._fields), strict=True)
+        return {**self.columns, self._key: list(map(joined, values))}
+
+    def restored(self, seen: Columns) -> Columns:
+        """Returns rows with their own texts, and what was computed of them."""
+        computed = {name: values for name, values in seen.items() if name != self._key}
+        return seen if self._is_plain else {**self.columns, **computed}
+
+    def map(self, operator: Any, call: Call) -> Columns:
+        """Returns the rows as a mapper leaves them, which sees each text by itself."""
+        columns = _with_column(operator, self.columns)
+        if self._is_plain:
+            return _map(operator.process, operator, columns, call)
+        rows = range(rows_of(columns))
+        texts = [
+            [text for name in self._fields for text in texts_in(columns[name][row])] for row in rows
+        ]
+        owners = [row for row in rows for _text in texts[row]]
+        others = {
+            name: [values[row] for row in owners]
+            for name, values in columns.items()
+            if name not in self._fields
+        }
+        flat = {**others, self._key: [text for each in texts for text in each]}
+        mapped = _map(operator.process, operator, flat, call)
+        if rows_of(mapped) != len(owners):
+            raise ValueError("it makes several rows of a text, which a row with several texts bars")
+        changed = iter(mapped.pop(self._key))
+        own: Columns = {name: [] for name in self._fields}
+        for row in rows:
+            for name, values in own.items():
+                value = columns[name][row]
+                made = with_texts(value, changed)
+                values.append(value if made == value else made)
+        firsts = {row: at for at, row in reversed(list(enumerate(owners)))}
+        for name, values in mapped.items():
+            before = columns.get(name, [None] * len(rows))
+            own[name] = [values[firsts[row]] if row in firsts else before[row] for row in rows]
+        return {**columns, **own}
 
 
 def _check_left(operator: Any, outcome: Outcome) -> None:
@@ -213,38 +275,73 @@ def _map(function: Any, operator: Any, columns: Columns, call: Call) -> Columns:
     return made or columns
 
 
-def _filter(operator: Any, columns: Columns, call: Call) -> Columns:
-    computed = _map(operator.compute_stats, operator, columns, call)
+def _filter(operator: Any, texts: _Texts, call: Call) -> Columns:
+    seen = _with_column(operator, texts.seen)
+    computed = _map(operator.compute_stats, operator, seen, call)
     size = max(operator.batch_size, 1) if operator.is_batched_op() else 1
     keep: list[bool] = []
     for batch in _batches(computed, size, call):
         keep.extend(map(bool, operator.process(batch)))
-    return chosen(computed, keep)
+    return chosen(texts.restored(computed), keep)
 
 
-def _deduplicate(operator: Any, columns: Columns, call: Call) -> Columns:
+def _deduplicate(operator: Any, texts: _Texts, call: Call) -> Columns:
     """Compares what it has computed of each row, which Data-Juicer does over a dataset."""
-    from data_juicer.core.data import NestedDataset
     from data_juicer.utils.constant import HashKeys
 
-    hashed = _map(operator.compute_hash, operator, columns, call)
+    hashed = _map(operator.compute_hash, operator, texts.seen, call)
     names = (
         *(HashKeys.hash, HashKeys.minhash, HashKeys.simhash),
         *(HashKeys.imagehash, HashKeys.videohash),
     )
     own = {name: hashed[name] for name in names if name in hashed}
-    places = "__toolcrib_place__"
-    small = NestedDataset.from_dict({**own, places: list(range(rows_of(hashed)))})
-    left, _pairs = operator.process(small)
-    kept = list(left[places])
-    return {name: [values[place] for place in kept] for name, values in hashed.items()}
+    if hasattr(operator, "window_size"):
+        _tell_short_texts_apart(operator, texts.seen[operator.text_key], own)
+    kept = _places(operator.process, own, rows_of(hashed))
+    return {
+        name: [values[place] for place in kept] for name, values in texts.restored(hashed).items()
+    }
 
 
-def _whole(operator: Any, columns: Columns) -> Columns:
-    """What an operator leaves that has to see all rows at once."""
-    import datasets
+def _tell_short_texts_apart(operator: Any, texts: Sequence[str], hashes: Columns) -> None:
+    """Gives each text that is shorter than a shingle a hash of its own; they all have the same."""
+    from data_juicer.utils.constant import HashKeys
+
+    split = {
+        "character": list,
+        "space": str.split,
+        "punctuation": operator.punctuation_pattern.split,
+        "sentencepiece": getattr(getattr(operator, "tokenizer", None), "encode", list),
+    }[operator.tokenization]
+    for at, text in enumerate(texts):
+        plain = text.lower() if operator.lowercase else text
+        if operator.ignore_pattern:
+            plain = operator.ignore_pattern.sub("", plain)
+        if len(split(plain)) >= operator.window_size:
+            continue
+        digest = hashlib.sha256(plain.encode(errors="surrogatepass")).digest()
+        if HashKeys.minhash in hashes:
+            bands = len(hashes[HashKeys.minhash][at])
+            hashes[HashKeys.minhash][at] = [digest for _band in range(bands)]
+        else:
+            hashes[HashKeys.simhash][at] = str(int.from_bytes(digest[:8]))
+
+
+def _select(operator: Any, texts: _Texts) -> Columns:
+    """Returns the rows that an operator chooses which has to see all rows at once.
+
+    It is given the fields that its parameters name; what they hold is not written.
+    """
+    named = {value.partition(".")[0] for value in vars(operator).values() if isinstance(value, str)}
+    seen = {name: values for name, values in texts.seen.items() if name in named}
+    kept = _places(operator.process, seen, rows_of(texts.columns))
+    return {name: [values[place] for place in kept] for name, values in texts.columns.items()}
+
+
+def _places(process: Any, columns: Columns, rows: int) -> list[int]:
+    """The places of the rows that an operator leaves of a dataset."""
     from data_juicer.core.data import NestedDataset
 
-    left = operator.process(NestedDataset.from_dict(columns))
-    taken = datasets.Dataset.__getitem__(left, slice(0, len(left)))
-    return {name: list(values) for name, values in taken.items()}
+    places = "__toolcrib_place__"
+    left = process(NestedDataset.from_dict({**columns, places: list(range(rows))}))
+    return list((left[0] if isinstance(left, tuple) else left)[places])
