@@ -115,11 +115,12 @@ class DatasetInspection(DatasetFields):
 
     def to_text(self) -> str:
         """The whole in a line, then the fields and the rows."""
-        many = f"more than {self.looked} rows"
-        if self.rows is not None or self.about_rows is not None:
-            many = (
-                f"{self.rows} rows" if self.about_rows is None else f"about {self.about_rows} rows"
-            )
+        if self.rows is not None:
+            many = f"{self.rows} rows"
+        elif self.about_rows is not None:
+            many = f"about {self.about_rows} rows"
+        else:
+            many = f"more than {self.looked} rows"
         parts = f" in {self.files} files" if self.files > 1 else ""
         lines = [f"{self.path}: {self.form}, {many}{parts}, {self.size} bytes."]
         if self.not_readable:

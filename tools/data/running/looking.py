@@ -88,8 +88,7 @@ def _file(sandbox: Sandbox, path: str, sample: int) -> Seen:
             f"{path} is of a form that is not read.",
             suggestions=[".jsonl", ".json", ".csv", ".tsv", ".parquet", "a folder of texts"],
             next_actions=[
-                "Give a file of one of these forms, also as .gz, .bz2, .xz or .zst, or a folder of"
-                " text files."
+                "Give a file of one of these forms (.gz, .bz2, .xz and .zst too), or a text folder."
             ],
         )
     rows = list(found.rows)
