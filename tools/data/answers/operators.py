@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import FiniteFloat
 
 from tools.core.result import AnyJson, OmitNone, ToolModel
-from tools.data.catalogue.kinds import How, Kind
+from tools.data.catalogue.kinds import How, Kind, Runs
 
 if TYPE_CHECKING:  # a start needs no catalogue
     from tools.data.catalogue.catalogue import Resolved
@@ -21,6 +21,12 @@ SUMMARY_CHARACTERS = 160
 
 DEFAULT_CHARACTERS = 80
 """Of a default in a line."""
+
+NOTHING_FITS = (
+    "Say in English or Chinese what is to be done with the data, see all with "
+    "list_operator_catalog, or write your own with develop_operator."
+)
+NOTHING_LEFT = "No operator has this op_type and all of these tags: leave some out."
 
 
 class ParameterInfo(ToolModel):
@@ -73,24 +79,28 @@ class ListedOperator(ToolModel):
         type: What kind it is of.
         tags: What it works on, and what it needs.
         summary: What it does.
-        parameters: Its own parameters; absent where they were not asked for.
+        runs: Which set-up of Data-Juicer runs it: the default ("here"), only --full, or none.
+        why_not: Why the default set-up does not run it; absent if it does.
+        parameters: Its own parameters; absent unless they were asked for.
     """
 
     name: str
     type: Kind
     tags: list[str]
     summary: str
+    runs: Runs
+    why_not: OmitNone[str] = None
     parameters: OmitNone[list[ParameterInfo]] = None
 
     @classmethod
     def of(cls, operator: Operator, *, with_parameters: bool = False) -> ListedOperator:
         """An operator of the catalogue."""
         shown = list(map(ParameterInfo.of, operator.parameters)) if with_parameters else None
-        return cls.from_attributes(operator, tags=list(operator.tags), parameters=shown)
+        return cls.from_attributes(operator, **_shared(operator), parameters=shown)
 
     def to_text(self) -> str:
         """One line, and one for each parameter."""
-        head = f"{self.name} ({', '.join(self.tags)}): {_short(self.summary)}"
+        head = f"{self.name} ({', '.join(self.tags)}){_limits(self)}: {_short(self.summary)}"
         return "\n  ".join([head, *(each.to_text() for each in self.parameters or ())])
 
 
@@ -102,37 +112,37 @@ class OperatorHit(ToolModel):
         type: What kind it is of.
         tags: What it works on, and what it needs.
         summary: What it does.
-        score: How well it fits, by which it is ranked: BM25 of a search by words alone, 0 to 1 of
-            one by words and meaning, 0 to 100 of a model; absent of a pattern, which fits or not.
-        bm25: Of its words; absent where they were not asked.
-        cosine: Of its meaning; absent where that was not asked.
+        runs: Which set-up of Data-Juicer runs it: the default ("here"), only --full, or none.
+        why_not: Why the default set-up does not run it; absent if it does.
+        score: How well it fits, from 0 to 1, comparable between searches: the share of the intent's
+            words and meaning that it has (1: all), less for another medium or executor and for what
+            does not run here. A model's own estimate if it chose. Absent of a pattern.
+        bm25: BM25 of its words; comparable only within one search.
+        cosine: Similarity of its meaning; absent if only words were compared.
     """
 
     name: str
     type: Kind
     tags: list[str]
     summary: str
+    runs: Runs
+    why_not: OmitNone[str] = None
     score: OmitNone[FiniteFloat] = None
     bm25: OmitNone[FiniteFloat] = None
     cosine: OmitNone[FiniteFloat] = None
 
     @classmethod
-    def of(cls, operator: Operator, score: float | None = None) -> OperatorHit:
-        """An operator of the catalogue with the score that it has, if it has one."""
-        tags = list(operator.tags)
-        return cls.from_attributes(operator, tags=tags, score=score, bm25=None, cosine=None)
-
-    @classmethod
-    def scored(cls, operator: Operator, score: Score) -> OperatorHit:
-        """An operator of the catalogue with what a search found."""
-        tags = list(operator.tags)
-        of_search = {"score": score.score, "bm25": score.bm25, "cosine": score.cosine}
-        return cls.from_attributes(operator, tags=tags, **of_search)
+    def of(cls, operator: Operator, score: Score | float | None = None) -> OperatorHit:
+        """An operator of the catalogue with its score, if it has one."""
+        scores = (score, None, None) if score is None or isinstance(score, float) else score
+        kinds = dict(zip(("score", "bm25", "cosine"), scores, strict=True))
+        return cls.from_attributes(operator, **_shared(operator), **kinds)
 
     def to_text(self) -> str:
         """One line."""
         score = "" if self.score is None else f" [{self.score:.2f}]"
-        return f"{self.name}{score} ({', '.join(self.tags)}): {_short(self.summary)}"
+        tags = ", ".join(self.tags)
+        return f"{self.name}{score} ({tags}){_limits(self)}: {_short(self.summary)}"
 
 
 class SearchStep(ToolModel):
@@ -156,21 +166,31 @@ class FoundOperators(ToolModel):
         operators: The operators, the best first.
         trace: The searchers that were asked, in their order.
         candidates: How many operators the filters leave.
+        next_step: What to do if nothing was found.
     """
 
     operators: list[OperatorHit]
     trace: list[SearchStep]
     candidates: int
+    next_step: OmitNone[str] = None
+
+    @classmethod
+    def of(
+        cls, operators: list[OperatorHit], trace: list[SearchStep], candidates: int
+    ) -> FoundOperators:
+        """A search's result, with the next step if it is empty."""
+        step = None if operators else NOTHING_FITS if candidates else NOTHING_LEFT
+        return cls(operators=operators, trace=trace, candidates=candidates, next_step=step)
 
     def to_text(self) -> str:
-        """A line an operator, then who found them."""
+        """A line for each operator, then who found them."""
         lines = [each.to_text() for each in self.operators]
         steps = (
             f"{each.searcher} found {each.found}" + (f" ({each.note})" if each.note else "")
             for each in self.trace
         )
-        if not lines:
-            lines = ["No operator found."]
+        if self.next_step:
+            lines = [f"No operator found. {self.next_step}"]
         return "\n".join([*lines, f"[Of {self.candidates} operators: {'; '.join(steps)}.]"])
 
 
@@ -182,6 +202,8 @@ class OperatorInfo(ToolModel):
         resolved: How the given name was understood.
         type: What kind it is of.
         tags: What it works on, and what it needs.
+        runs: Which set-up of Data-Juicer runs it: the default ("here"), only --full, or none.
+        why_not: Why the default set-up does not run it; absent if it does.
         executors: Which run it.
         description: What it does.
         parameters: Its own parameters.
@@ -193,6 +215,8 @@ class OperatorInfo(ToolModel):
     resolved: How
     type: Kind
     tags: list[str]
+    runs: Runs
+    why_not: OmitNone[str] = None
     executors: list[str]
     description: str
     parameters: list[ParameterInfo]
@@ -206,8 +230,8 @@ class OperatorInfo(ToolModel):
         own = {each.name for each in operator.parameters}
         return cls.from_attributes(
             operator,
+            **_shared(operator),
             resolved=found.how,
-            tags=list(operator.tags),
             executors=list(operator.modes),
             parameters=list(map(ParameterInfo.of, operator.parameters)),
             common_parameters=[each for each in common if each not in own],
@@ -216,7 +240,7 @@ class OperatorInfo(ToolModel):
 
     def to_text(self) -> str:
         """What it does, then a line a parameter."""
-        head = f"{self.name} ({', '.join((self.type, *self.tags))})"
+        head = f"{self.name} ({', '.join((self.type, *self.tags))}){_limits(self)}"
         how = "" if self.resolved == "exact" else f", understood by {self.resolved}"
         lines = [f"{head}{how}", self.description, f"Executors: {', '.join(self.executors)}"]
         lines += [f"- {each.to_text()}" for each in self.parameters] or ["No own parameters."]
@@ -245,6 +269,18 @@ class OperatorPage(ToolModel):
         if self.next_cursor:
             lines.append(f"[More: cursor={self.next_cursor}]")
         return "\n".join(lines)
+
+
+def _shared(operator: Operator) -> dict[str, Any]:
+    return {"tags": list(operator.tags), "why_not": operator.why_not or None}
+
+
+def _limits(operator: ListedOperator | OperatorHit | OperatorInfo) -> str:
+    """Returns which set-up an operator needs, in parentheses, or why none runs it."""
+    if operator.runs == "here":
+        return ""
+    needs = "needs --full" if operator.runs == "full" else f"cannot run here: {operator.why_not}"
+    return f" ({needs.rstrip('.')})"
 
 
 def _short(summary: str) -> str:
