@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 ALPHA = 0.35
 """Weight of meaning against words."""
 
-UNLIKE, ALIKE = 0.15, 0.6
+UNLIKE, ALIKE = 0.2, 0.6
 """Cosines up to which meanings have nothing in common, and from which they are the same."""
 
 MISSING = 4.0
-"""Weight of a word that no operator has, in the idf of such a word."""
+"""Weight of words that no operator has: their idf, times this and the root of their number."""
 
-FLOOR = 0.36
+FLOOR = 0.32
 """Score from which an operator serves an intent; measured with `benchmarks.operators`."""
 
 OTHER_MEDIUM = 0.85
@@ -84,10 +84,11 @@ class Index:
             for place, count in self._terms.get(term, {}).items():
                 texts[int(place)][term] = count
         corpus = SmallCorpus(texts, lengths=self._lengths)
-        missing = MISSING * corpus.weight("")
         found = [np.array(corpus.scores(each)) for _, each in phrases]
+        best = [float(each.max()) for each in found]
+        missing = MISSING * corpus.weight("") * best.count(0) ** 0.5
         bm25 = np.sum([np.zeros(len(texts)), *found], axis=0)
-        fits = bm25 / (sum(float(each.max()) or missing for each in found) or 1.0)
+        fits = bm25 / ((sum(best) + missing) or 1.0)
         cosines = [None] * len(texts)
         if with_meaning:
             words = (intent.encode("ascii", "ignore").decode(), *(said for said, _ in phrases))
