@@ -61,7 +61,11 @@ async def by_pattern(pattern: str, operators: Sequence[Operator]) -> list[Operat
     """
     texts = [
         "\n".join(
-            (op.name, op.description, *(f"{each.name} {each.description}" for each in op.parameters))
+            (
+                op.name,
+                op.description,
+                *(f"{each.name} {each.description}" for each in op.parameters),
+            )
         )
         for op in operators
     ]

@@ -141,7 +141,7 @@ def _phrases(intent: str) -> Iterator[tuple[str, list[str]]]:
 @cache
 def _glossary() -> tuple[Mapping[str, str], re.Pattern[str]]:
     """Returns the release's words by phrase, and a pattern that finds phrases."""
-    phrases = {}
+    phrases: dict[str, str] = {}
     text = files(__package__).joinpath("glossary.txt").read_text(encoding="utf-8")
     for line in text.splitlines():
         said, separator, words = line.partition("=")
