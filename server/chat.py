@@ -13,9 +13,9 @@ from functools import partial
 import anyio.to_thread
 
 from storage.errors import StorageUnavailableError
-from storage.index.embedders.endpoint import Endpoint
+from storage.index.embedders.endpoint import SHOWN, Endpoint
 from storage.outbound import ClientFactory, plain_client
-from tools.core.client import Prompt, Refusal, Reply
+from tools.core.client import NoReply, Prompt, Refusal, Reply
 
 logger = logging.getLogger("toolcrib.chat")
 
@@ -45,18 +45,24 @@ class ChatSampler:
         client: ClientFactory = plain_client,
     ) -> None:
         self._model = model
+        self._key = api_key
         self._endpoint = Endpoint(
             f"{url.rstrip('/')}/chat/completions", api_key, timeout=timeout, client=client
         )
 
-    async def ask(self, prompts: Sequence[Prompt], *, state: str) -> list[Reply | Refusal | None]:  # noqa: ARG002  # the call goes on
-        """A reply to each prompt, or that the model refused; None where that failed."""
+    async def ask(
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        state: str,  # noqa: ARG002  # the call goes on
+    ) -> list[Reply | Refusal | NoReply]:
+        """A reply to each prompt, that the model refused, or why there is none."""
         return [
             await anyio.to_thread.run_sync(partial(self._ask, prompt), abandon_on_cancel=True)
             for prompt in prompts
         ]
 
-    def _ask(self, prompt: Prompt) -> Reply | Refusal | None:
+    def _ask(self, prompt: Prompt) -> Reply | Refusal | NoReply:
         # No limit of tokens goes along: its name differs from model to model.
         system = [{"role": "system", "content": prompt.system}] if prompt.system else []
         body = {
@@ -67,10 +73,10 @@ class ChatSampler:
             return self._reply(self._endpoint.post(body))
         except StorageUnavailableError as error:
             logger.warning("The model gives no answer: %s", error.message)
-            return None
+            return NoReply(error.message.rstrip("."))
 
-    def _reply(self, answer: bytes) -> Reply | Refusal | None:
-        """What the model said; None if the answer is none."""
+    def _reply(self, answer: bytes) -> Reply | Refusal | NoReply:
+        """Returns what the model said, or why that is not an answer."""
         try:
             choice = json.loads(answer)["choices"][0]
             said = choice["message"]["content"]
@@ -79,7 +85,12 @@ class ChatSampler:
             )
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
             logger.warning("The model's endpoint did not answer with a chat completion.")
-            return None
+            begin = answer[:SHOWN].decode(errors="replace")
+            if self._key:  # an endpoint may repeat what it was sent
+                begin = begin.replace(self._key, "***")
+            return NoReply(f"the endpoint did not answer with a chat completion, but {begin!r}")
         if refused:
             return Refusal(f"the model {self._model}")
-        return Reply(said, self._model) if isinstance(said, str) and said.strip() else None
+        if isinstance(said, str) and said.strip():
+            return Reply(said, self._model)
+        return NoReply("its message has no text")

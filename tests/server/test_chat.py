@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from server.chat import ChatSampler
-from tools.core.client import Prompt, Refusal, Reply
+from tools.core.client import NoReply, Prompt, Refusal, Reply
 
 pytestmark = pytest.mark.anyio
 
@@ -98,6 +98,7 @@ async def test_an_endpoint_that_is_busy_is_asked_again(serve: Callable[..., Api]
         (302, b""),
         (200, b""),
         (200, b"<html>"),
+        (200, KEY.encode()),
         (200, b"[" * 100_000),
         (200, b"[]"),
         (200, b'{"choices": []}'),
@@ -113,8 +114,9 @@ async def test_what_is_no_answer_counts_as_none(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     api = serve(answer)
-    assert await ChatSampler(api.url, "tiny", api_key=KEY).ask([PROMPT], state="") == [None]
-    assert KEY not in caplog.text
+    (reply,) = await ChatSampler(api.url, "tiny", api_key=KEY).ask([PROMPT], state="")
+    assert isinstance(reply, NoReply)
+    assert KEY not in caplog.text + reply.problem
 
 
 @pytest.mark.parametrize(
@@ -133,4 +135,5 @@ async def test_a_model_that_refuses_is_told_apart(serve: Callable[..., Api], bod
 async def test_an_endpoint_that_is_not_there_counts_as_none(serve: Callable[..., Api]) -> None:
     api = serve((200, b""))
     api.stop()
-    assert await ChatSampler(api.url, "tiny", timeout=0.2).ask([PROMPT], state="") == [None]
+    (reply,) = await ChatSampler(api.url, "tiny", timeout=0.2).ask([PROMPT], state="")
+    assert isinstance(reply, NoReply)

@@ -191,6 +191,17 @@ class Refusal:
     by: str
 
 
+@dataclass(frozen=True, slots=True)
+class NoReply:
+    """That asking a model failed.
+
+    Attributes:
+        problem: What went wrong, with the beginning of what was answered instead.
+    """
+
+    problem: str
+
+
 class AnswersAwaitedError(UnavailableError):
     """The client has to ask its model first, and then makes the same call once more."""
 
@@ -213,8 +224,10 @@ class Sampler(Protocol):
     at_once: int
     state: str
 
-    async def ask(self, prompts: Sequence[Prompt], *, state: str) -> list[Reply | Refusal | None]:
-        """A reply to each prompt, or who refused; None where that failed.
+    async def ask(
+        self, prompts: Sequence[Prompt], *, state: str
+    ) -> list[Reply | Refusal | NoReply]:
+        """A reply to each prompt, who refused, or why there is none.
 
         Args:
             prompts: The questions.

@@ -1,15 +1,16 @@
-"""Operators of Data-Juicer: found by what they are to do, and told whole."""
+"""Finds operators of Data-Juicer by what they are to do, and describes them."""
 
 from __future__ import annotations
 
 import bisect
+import re
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import anyio.to_thread
 from pydantic import Field
 
 from tools.answers.params import TopK
-from tools.core.client import Refusal, Reply, Sampler
+from tools.core.client import Refusal, Reply
 from tools.core.context import RequestContext
 from tools.core.errors import UnavailableError, UpstreamError
 from tools.core.spec import Effect, ToolScope, tool
@@ -26,9 +27,16 @@ from tools.data.catalogue.kinds import Kind
 
 if TYPE_CHECKING:  # a start needs no catalogue
     from tools.data.catalogue.operator import Operator
+    from tools.data.catalogue.search import Score
 
 CANDIDATES = 40
-"""Operators that are found by words before a model chooses among them."""
+"""Operators that are found by words and meaning before a model chooses among them."""
+
+SHOWN = 200
+"""Characters of a model's answer that an error repeats."""
+
+LIKE_PATTERN = re.compile(r"\w[\\^$*|(\[]|[\\^$*|)\]]\w")
+"""What makes an intent that finds nothing a regular expression: signs of one next to a word."""
 
 _Intent = Annotated[
     str, Field(min_length=1, max_length=1_000, pattern=r"\S", description="What is to be done")
@@ -58,19 +66,20 @@ async def retrieve_operators(
     tags: _Tags = None,
 ) -> FoundOperators:
     """Finds operators of Data-Juicer by what they are to do, in English or Chinese."""
-    from tools.data.catalogue.search import by_pattern
+    from tools.data.catalogue.search import FLOOR
 
     operators = await _chosen(op_type, tags)
-    hits: list[OperatorHit] = []
-    trace = []
+    hits, trace = [], []
     if mode != "regex":
-        hits = await _searched(intent, operators, with_meaning=mode == "auto")
-        searcher = "hybrid" if any(each.cosine is not None for each in hits) else "bm25"
-        trace.append(SearchStep(searcher=searcher, found=len(hits)))
-    if mode == "regex" or (mode == "auto" and not hits):
+        ranked = await _ranked(intent, operators, with_meaning=mode == "auto")
+        hits = [OperatorHit.of(*each) for each in ranked if each[1].score >= FLOOR]
+        trace.append(SearchStep(searcher="hybrid" if mode == "auto" else "bm25", found=len(hits)))
+    if mode == "regex" or (mode == "auto" and not hits and LIKE_PATTERN.search(intent)):
+        from tools.data.catalogue.choosing import by_pattern
+
         hits = [OperatorHit.of(each) for each in await by_pattern(intent, operators)]
         trace.append(SearchStep(searcher="regex", found=len(hits)))
-    return FoundOperators(operators=hits[:top_k], trace=trace, candidates=len(operators))
+    return FoundOperators.of(hits[:top_k], trace, len(operators))
 
 
 @tool(
@@ -100,31 +109,28 @@ async def retrieve_operators_api(
                 "Ask the user to set summaries.url and summaries.model to such a model.",
             ],
         )
-    from tools.data.catalogue.search import ratings
+    from tools.data.catalogue.choosing import question, ratings
 
-    operators = await _chosen(op_type, tags)
-    found: list[OperatorHit] = []
+    operators = asked = await _chosen(op_type, tags)
     trace = []
     if mode == "auto":
-        found = await _searched(intent, operators, with_meaning=True)
-        trace.append(SearchStep(searcher="hybrid", found=len(found)))
-    asked = [bundled().operators[each.name] for each in found[:CANDIDATES]] or operators
+        ranked = await _ranked(intent, operators, with_meaning=True)
+        asked = [operator for operator, _ in ranked[:CANDIDATES]]
+        trace.append(SearchStep(searcher="hybrid", found=len(asked)))
     if not asked:
-        return FoundOperators(operators=[], trace=trace, candidates=0)
-    reply = await _asked(context.sampler, intent, top_k, asked)
-    if isinstance(reply, Reply):
-        rated = ratings(reply.text, asked)
-        hits = [OperatorHit.of(bundled().operators[name], rated[name]) for name in rated]
-        trace.append(SearchStep(searcher="llm", found=len(hits), note=reply.model))
-    elif mode == "llm":
-        raise UpstreamError(
-            f"No operator was chosen: {reply}.",
-            next_actions=["Use retrieve_operators, which needs no model."],
-        )
-    else:
-        hits = found
-        trace.append(SearchStep(searcher="llm", found=0, note=reply))
-    return FoundOperators(operators=hits[:top_k], trace=trace, candidates=len(operators))
+        return FoundOperators.of([], trace, 0)
+    (reply,) = await context.sampler.ask([question(intent, top_k, asked)], state="")
+    if not isinstance(reply, Reply):
+        problem = f"{reply.by} refused" if isinstance(reply, Refusal) else reply.problem
+        raise _failure(f"The model gave no answer: {problem}")
+    try:
+        rated = ratings(reply.text, operators)
+    except ValueError as error:
+        begins = f"It begins {reply.text[:SHOWN]!r}"
+        raise _failure(f"The answer of {reply.model} is not usable: {error}. {begins}") from None
+    hits = [OperatorHit.of(*each) for each in rated[:top_k]]
+    trace.append(SearchStep(searcher="llm", found=len(rated), note=reply.model))
+    return FoundOperators.of(hits, trace, len(operators))
 
 
 @tool(
@@ -174,29 +180,26 @@ def list_operator_catalog(
 
 
 async def _chosen(op_type: Kind | None, tags: list[str] | None) -> list[Operator]:
-    """The operators that the filters leave; the first time the catalogue is read."""
+    """Returns the operators that the filters leave, in a thread: the first call reads them."""
     return await anyio.to_thread.run_sync(lambda: list(bundled().chosen(op_type, tags or ())))
 
 
-async def _searched(
+async def _ranked(
     intent: str, operators: list[Operator], *, with_meaning: bool
-) -> list[OperatorHit]:
-    """Those that a search finds, the best first."""
-    index = await anyio.to_thread.run_sync(bundled_index)
-    search = index.by_both if with_meaning else index.by_words
-    scores = await anyio.to_thread.run_sync(search, intent)
-    found = [(scores[each.name], each) for each in operators if each.name in scores]
-    found.sort(key=lambda each: (-each[0].score, each[1].name))
-    return [OperatorHit.scored(operator, score) for score, operator in found]
+) -> list[tuple[Operator, Score]]:
+    """Returns operators with their scores, the best first."""
+    scores = await anyio.to_thread.run_sync(
+        lambda: bundled_index().search(intent, with_meaning=with_meaning)
+    )
+    found = [(each, scores[each.name]) for each in operators]
+    return sorted(found, key=lambda each: (-each[1].score, each[0].name))
 
 
-async def _asked(
-    sampler: Sampler, intent: str, top_k: int, operators: list[Operator]
-) -> Reply | str:
-    """What a model answered, or why it did not."""
-    from tools.data.catalogue.search import question
-
-    (reply,) = await sampler.ask([question(intent, top_k, operators)], state="")
-    if isinstance(reply, Reply):
-        return reply
-    return f"{reply.by} refused" if isinstance(reply, Refusal) else "the model gave no answer"
+def _failure(message: str) -> UpstreamError:
+    return UpstreamError(
+        f"{message}.",
+        next_actions=[
+            "Use retrieve_operators, which needs no model.",
+            "Ask the user to check the model that summaries.url and summaries.model name.",
+        ],
+    )

@@ -12,7 +12,7 @@ import mcp_types as types
 
 from server.mcp.asking.client_requests import ClientRequest
 from server.mcp.asking.function_run import FunctionRun, round_of
-from tools.core.client import Prompt, Refusal, Reply
+from tools.core.client import NoReply, Prompt, Refusal, Reply
 from tools.core.invisible import encodable
 
 ANSWER_SECONDS = 120.0
@@ -39,8 +39,10 @@ class ClientSampler:
         self.state = "" if this_round is None else this_round.state
         self._request = request
 
-    async def ask(self, prompts: Sequence[Prompt], *, state: str) -> list[Reply | Refusal | None]:
-        """A reply to each prompt, or who refused; None where that failed.
+    async def ask(
+        self, prompts: Sequence[Prompt], *, state: str
+    ) -> list[Reply | Refusal | NoReply]:
+        """A reply to each prompt, who refused, or why there is none.
 
         Raises:
             AnswersAwaitedError: If the client must answer first, and then makes the call again.
@@ -68,13 +70,14 @@ def _question(prompt: Prompt) -> types.CreateMessageRequest:
     )
 
 
-def _reply(answer: types.InputResponse | types.ErrorData) -> Reply | Refusal | None:
+def _reply(answer: types.InputResponse | types.ErrorData) -> Reply | Refusal | NoReply:
     if isinstance(answer, types.ErrorData) and answer.code == _REJECTED:
         return Refusal("the user of the client")
     if not isinstance(answer, types.CreateMessageResult | types.CreateMessageResultWithTools):
-        return None
+        told = answer.message if isinstance(answer, types.ErrorData) else "another kind of result"
+        return NoReply(f"the client answered with {told[:200]!r}")
     if answer.stop_reason in _REFUSALS:
         return Refusal("the model of the client")
     blocks = answer.content if isinstance(answer.content, list) else [answer.content]
     text = "\n".join(block.text for block in blocks if isinstance(block, types.TextContent))
-    return Reply(text, answer.model) if text.strip() else None
+    return Reply(text, answer.model) if text.strip() else NoReply("its message has no text")

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar, get_args, overload
 
 from tools.core.asking.peer import Filled, Form, LogLevel, Peer, Root
-from tools.core.client import Prompt, Refusal, Reply, Sampler
+from tools.core.client import NoReply, Prompt, Refusal, Reply, Sampler
 from tools.core.errors import DeclinedError, UnavailableError
 
 ValueT = TypeVar("ValueT")
@@ -113,7 +113,7 @@ class Asker:
             [reply] = await self.sampler.ask([Prompt(system, text, max_tokens)], state="")
         if isinstance(reply, Refusal):
             raise DeclinedError(f"{self.tool} asked a model, but {reply.by} refused.")
-        if reply is None:
+        if isinstance(reply, NoReply):
             raise UnavailableError(f"{self.tool} asked a model, which gave no answer.")
         return reply
 

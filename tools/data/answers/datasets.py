@@ -124,7 +124,9 @@ class DatasetInspection(DatasetFields):
         parts = f" in {self.files} files" if self.files > 1 else ""
         lines = [f"{self.path}: {self.form}, {many}{parts}, {self.size} bytes."]
         if self.not_readable:
-            first = "; ".join([*self.first_not_readable, *self._others()])
+            others = self.not_readable - len(self.first_not_readable)
+            more = [f"and {others} more"] if others else []
+            first = "; ".join([*self.first_not_readable, *more])
             lines.append(f"Not readable: {self.not_readable} of {self.looked} rows: {first}.")
         if self.text_key is not None:
             again = f"{self.repeated} of {self.sampled} sampled rows repeat an earlier text"
@@ -132,11 +134,6 @@ class DatasetInspection(DatasetFields):
         lines += [f"Fields of {self.sampled} rows:", *(field.line() for field in self.fields)]
         lines += [visible_controls(str(row)) for row in self.sample]
         return "\n".join(lines)
-
-    def _others(self) -> list[str]:
-        """How many are not readable besides those that are shown."""
-        others = self.not_readable - len(self.first_not_readable)
-        return [f"and {others} more"] if others else []
 
 
 def fields_of(rows: Sequence[dict[str, Any]]) -> list[FieldReport]:
@@ -149,7 +146,7 @@ def fields_of(rows: Sequence[dict[str, Any]]) -> list[FieldReport]:
 
 
 def shown(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with its long values cut."""
+    """Returns a row with its long values cut."""
     return {name: _cut(value) for name, value in row.items()}
 
 

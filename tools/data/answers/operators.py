@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import FiniteFloat
 
 from tools.core.result import AnyJson, OmitNone, ToolModel
-from tools.data.catalogue.kinds import How, Kind
+from tools.data.catalogue.kinds import How, Kind, Runs
 
 if TYPE_CHECKING:  # a start needs no catalogue
     from tools.data.catalogue.catalogue import Resolved
@@ -21,6 +21,12 @@ SUMMARY_CHARACTERS = 160
 
 DEFAULT_CHARACTERS = 80
 """Of a default in a line."""
+
+NOTHING_FITS = (
+    "Say in English or Chinese what is to be done with the data, see all with "
+    "list_operator_catalog, or write your own with develop_operator."
+)
+NOTHING_LEFT = "No operator has this op_type and all of these tags: leave some out."
 
 
 class ParameterInfo(ToolModel):
@@ -56,83 +62,94 @@ class ParameterInfo(ToolModel):
     def to_text(self) -> str:
         """One line."""
         default = self.computed or json.dumps(self.default, ensure_ascii=False)
-        if len(default) > DEFAULT_CHARACTERS:
-            default = f"{default[:DEFAULT_CHARACTERS]}…"
-        given = "required" if self.is_required else f"= {default}"
+        given = "required" if self.is_required else f"= {_cut(default, DEFAULT_CHARACTERS)}"
         choices = " or ".join(map(repr, self.value_schema.get("enum", ())))
         typed = f": {choices or self.type}" if choices or self.type else ""
         said = f" | {self.description}" if self.description else ""
         return f"{self.name}{typed} {given}{said}"
 
 
-class ListedOperator(ToolModel):
-    """An operator in a list.
+class AnyOperator(ToolModel):
+    """What every answer says of an operator.
 
     Attributes:
         name: Its name in a recipe.
         type: What kind it is of.
         tags: What it works on, and what it needs.
-        summary: What it does.
-        parameters: Its own parameters; absent where they were not asked for.
+        runs: Which set-up of Data-Juicer runs it: the default ("here"), only --full, or none.
+        why_not: Why the default set-up does not run it; absent if it does.
     """
 
     name: str
     type: Kind
     tags: list[str]
+    runs: Runs
+    why_not: OmitNone[str] = None
+
+    @classmethod
+    def of_operator(cls, operator: Operator, **given: object) -> Self:
+        """An operator of the catalogue, with the other fields."""
+        return cls.from_attributes(operator, why_not=operator.why_not or None, **given)
+
+    def head(self, score: str = "", *more: str) -> str:
+        """Its name with what it works on, and which set-up it needs or why none runs it."""
+        needs = {"full": "needs --full", "no": f"cannot run here: {self.why_not}".rstrip(".")}
+        limits = f" ({needs[self.runs]})" if self.runs in needs else ""
+        return f"{self.name}{score} ({', '.join((*more, *self.tags))}){limits}"
+
+
+class ListedOperator(AnyOperator):
+    """An operator in a list.
+
+    Attributes:
+        summary: What it does.
+        parameters: Its own parameters; absent unless they were asked for.
+    """
+
     summary: str
     parameters: OmitNone[list[ParameterInfo]] = None
 
     @classmethod
-    def of(cls, operator: Operator, *, with_parameters: bool = False) -> ListedOperator:
+    def of(cls, operator: Operator, *, with_parameters: bool = False) -> Self:
         """An operator of the catalogue."""
         shown = list(map(ParameterInfo.of, operator.parameters)) if with_parameters else None
-        return cls.from_attributes(operator, tags=list(operator.tags), parameters=shown)
+        return cls.of_operator(operator, parameters=shown)
 
     def to_text(self) -> str:
         """One line, and one for each parameter."""
-        head = f"{self.name} ({', '.join(self.tags)}): {_short(self.summary)}"
-        return "\n  ".join([head, *(each.to_text() for each in self.parameters or ())])
+        lines = [each.to_text() for each in self.parameters or ()]
+        return "\n  ".join([f"{self.head()}: {_cut(self.summary, SUMMARY_CHARACTERS)}", *lines])
 
 
-class OperatorHit(ToolModel):
+class OperatorHit(AnyOperator):
     """An operator that was found.
 
     Attributes:
-        name: Its name in a recipe.
-        type: What kind it is of.
-        tags: What it works on, and what it needs.
         summary: What it does.
-        score: How well it fits, by which it is ranked: BM25 of a search by words alone, 0 to 1 of
-            one by words and meaning, 0 to 100 of a model; absent of a pattern, which fits or not.
-        bm25: Of its words; absent where they were not asked.
-        cosine: Of its meaning; absent where that was not asked.
+        score: How well it fits, from 0 to 1, comparable between searches: the share of the intent's
+            words and meaning that it has (1: all), less for another medium or executor and for what
+            does not run here. A model's own estimate if it chose. Absent of a pattern.
+        bm25: BM25 of its words; comparable only within one search.
+        cosine: Similarity of its meaning; absent if only words were compared.
     """
 
-    name: str
-    type: Kind
-    tags: list[str]
     summary: str
     score: OmitNone[FiniteFloat] = None
     bm25: OmitNone[FiniteFloat] = None
     cosine: OmitNone[FiniteFloat] = None
 
     @classmethod
-    def of(cls, operator: Operator, score: float | None = None) -> OperatorHit:
-        """An operator of the catalogue with the score that it has, if it has one."""
-        tags = list(operator.tags)
-        return cls.from_attributes(operator, tags=tags, score=score, bm25=None, cosine=None)
-
-    @classmethod
-    def scored(cls, operator: Operator, score: Score) -> OperatorHit:
-        """An operator of the catalogue with what a search found."""
-        tags = list(operator.tags)
-        of_search = {"score": score.score, "bm25": score.bm25, "cosine": score.cosine}
-        return cls.from_attributes(operator, tags=tags, **of_search)
+    def of(cls, operator: Operator, score: Score | float | None = None) -> Self:
+        """An operator of the catalogue with its score, if it has one."""
+        kinds = score if isinstance(score, tuple) else (score, None, None)
+        return cls.of_operator(
+            operator, **dict(zip(("score", "bm25", "cosine"), kinds, strict=True))
+        )
 
     def to_text(self) -> str:
         """One line."""
         score = "" if self.score is None else f" [{self.score:.2f}]"
-        return f"{self.name}{score} ({', '.join(self.tags)}): {_short(self.summary)}"
+        return f"{self.head(score)}: {_cut(self.summary, SUMMARY_CHARACTERS)}"
 
 
 class SearchStep(ToolModel):
@@ -156,32 +173,39 @@ class FoundOperators(ToolModel):
         operators: The operators, the best first.
         trace: The searchers that were asked, in their order.
         candidates: How many operators the filters leave.
+        next_step: What to do if nothing was found.
     """
 
     operators: list[OperatorHit]
     trace: list[SearchStep]
     candidates: int
+    next_step: OmitNone[str] = None
+
+    @classmethod
+    def of(
+        cls, operators: list[OperatorHit], trace: list[SearchStep], candidates: int
+    ) -> FoundOperators:
+        """A search's result, with the next step if it is empty."""
+        step = None if operators else NOTHING_FITS if candidates else NOTHING_LEFT
+        return cls(operators=operators, trace=trace, candidates=candidates, next_step=step)
 
     def to_text(self) -> str:
-        """A line an operator, then who found them."""
+        """A line for each operator, then who found them."""
         lines = [each.to_text() for each in self.operators]
         steps = (
             f"{each.searcher} found {each.found}" + (f" ({each.note})" if each.note else "")
             for each in self.trace
         )
-        if not lines:
-            lines = ["No operator found."]
+        if self.next_step:
+            lines = [f"No operator found. {self.next_step}"]
         return "\n".join([*lines, f"[Of {self.candidates} operators: {'; '.join(steps)}.]"])
 
 
-class OperatorInfo(ToolModel):
+class OperatorInfo(AnyOperator):
     """All that is known of an operator.
 
     Attributes:
-        name: Its name in a recipe.
         resolved: How the given name was understood.
-        type: What kind it is of.
-        tags: What it works on, and what it needs.
         executors: Which run it.
         description: What it does.
         parameters: Its own parameters.
@@ -189,10 +213,7 @@ class OperatorInfo(ToolModel):
         release: The release of Data-Juicer.
     """
 
-    name: str
     resolved: How
-    type: Kind
-    tags: list[str]
     executors: list[str]
     description: str
     parameters: list[ParameterInfo]
@@ -200,15 +221,14 @@ class OperatorInfo(ToolModel):
     release: str
 
     @classmethod
-    def of(cls, found: Resolved, common: Iterable[str], release: str) -> OperatorInfo:
+    def of(cls, found: Resolved, common: Iterable[str], release: str) -> Self:
         """An operator of the catalogue, with what all of its kind take."""
         operator = found.operator
         own = {each.name for each in operator.parameters}
-        return cls.from_attributes(
+        return cls.of_operator(
             operator,
             resolved=found.how,
-            tags=list(operator.tags),
-            executors=list(operator.modes),
+            executors=operator.modes,
             parameters=list(map(ParameterInfo.of, operator.parameters)),
             common_parameters=[each for each in common if each not in own],
             release=release,
@@ -216,9 +236,12 @@ class OperatorInfo(ToolModel):
 
     def to_text(self) -> str:
         """What it does, then a line a parameter."""
-        head = f"{self.name} ({', '.join((self.type, *self.tags))})"
         how = "" if self.resolved == "exact" else f", understood by {self.resolved}"
-        lines = [f"{head}{how}", self.description, f"Executors: {', '.join(self.executors)}"]
+        lines = [
+            f"{self.head('', self.type)}{how}",
+            self.description,
+            f"Executors: {', '.join(self.executors)}",
+        ]
         lines += [f"- {each.to_text()}" for each in self.parameters] or ["No own parameters."]
         return "\n".join([*lines, f"Also: {', '.join(self.common_parameters)}"])
 
@@ -247,7 +270,5 @@ class OperatorPage(ToolModel):
         return "\n".join(lines)
 
 
-def _short(summary: str) -> str:
-    if len(summary) <= SUMMARY_CHARACTERS:
-        return summary
-    return f"{summary[: SUMMARY_CHARACTERS - 1]}…"
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from tools.core.errors import NotFoundError
 from tools.data.catalogue.kinds import How, Kind
@@ -26,24 +26,14 @@ SUGGESTED = 3
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """An operator that was named.
-
-    Attributes:
-        operator: The operator.
-        how: How its name was understood.
-    """
+    """An operator that was named, and how its name was understood."""
 
     operator: Operator
     how: How
 
 
 class Catalogue:
-    """What a release offers.
-
-    Args:
-        operators: The operators, each a line of JSON.
-        release: What else there is, as JSON.
-    """
+    """What a release offers: its operators, each a line of JSON, and the rest as JSON."""
 
     def __init__(self, operators: Iterable[str], release: str) -> None:
         read = (Operator.of(json.loads(each)) for each in operators)
@@ -73,14 +63,12 @@ class Catalogue:
     @property
     def export_types(self) -> Mapping[str, Sequence[str]]:
         """The formats that results can be written in: with "default", and on "ray"."""
-        found: Mapping[str, Sequence[str]] = self._release["export_types"]
-        return found
+        return cast("Mapping[str, Sequence[str]]", self._release["export_types"])
 
     @property
     def validators(self) -> Sequence[str]:
         """The checks that data can be put to when they are read."""
-        found: Sequence[str] = self._release["validators"]
-        return found
+        return cast("Sequence[str]", self._release["validators"])
 
     @cached_property
     def system_options(self) -> dict[str, Parameter]:
@@ -119,25 +107,19 @@ class Catalogue:
             found = [each for each in self.operators if fold(each) == wanted]
             if wanted and len(found) == 1:
                 return Resolved(self.operators[found[0]], how)
-        return self._likeliest(name)
 
-    def _likeliest(self, name: str) -> Resolved:
         from rapidfuzz import fuzz, process
 
-        names = list(self.operators)
-        near = [
-            (found, likeness)
-            for found, likeness, _ in process.extract(
-                name, names, scorer=fuzz.ratio, processor=_bare, limit=SUGGESTED
-            )
-            if likeness >= LIKELY
-        ]
-        is_alone = len(near) == 1 or (len(near) > 1 and near[0][1] > near[1][1])
-        if is_alone and near[0][1] >= CERTAIN:
+        ranked = process.extract(
+            name, list(self.operators), scorer=fuzz.ratio, processor=_bare, limit=SUGGESTED
+        )
+        near = [(each, likeness) for each, likeness, _ in ranked if likeness >= LIKELY]
+        first, second, *_ = *(likeness for _, likeness in near), 0, 0
+        if first >= CERTAIN and first > second:
             return Resolved(self.operators[near[0][0]], "fuzzy")
         raise NotFoundError(
             f"Data-Juicer {self.version} has no operator {name[:100]!r}.",
-            suggestions=[found for found, _ in near],
+            suggestions=[each for each, _ in near],
             next_actions=["Find one by what it does: retrieve_operators."],
         )
 

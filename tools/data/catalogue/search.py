@@ -1,52 +1,47 @@
-"""Finding operators by what they are to do: by words and meaning, by a pattern, or by a model."""
+"""Finds operators by what they are to do: by the words of an intent, and by its meaning."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import TYPE_CHECKING, NamedTuple
 
 from storage.index.embedders.static import StaticEmbedder
-from storage.tokenize import is_spaceless, tokenize
-from tools.core.client import Prompt
-from tools.data.catalogue.glossary import translated
+from storage.tokenize import tokenize
 from tools.data.catalogue.operator import Operator
-from tools.data.catalogue.patterns import matching
 
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
-ALPHA = 0.4
-"""Weight of meaning against words, where the embedder reads the language."""
+ALPHA = 0.35
+"""Weight of meaning against words."""
 
-FLOOR = 0.35
-"""Cosine below which an operator with none of the words is not meant."""
+UNLIKE, ALIKE = 0.2, 0.6
+"""Cosines up to which meanings have nothing in common, and from which they are the same."""
 
-MAX_TOKENS = 1_500
-"""How long a model's answer may be: a line an operator."""
+MISSING = 4.0
+"""Weight of words that no operator has: their idf, times this and the root of their number."""
 
-BEST = 100
-"""The score of what fits a need wholly."""
+FLOOR = 0.32
+"""Score from which an operator serves an intent; measured with `benchmarks.operators`."""
 
-_SYSTEM = (
-    "You choose operators of the data processing system Data-Juicer for a need. Answer with the "
-    "operators that serve it, the best first, one a line: its name as it is listed, a space, and a "
-    f"whole number from 1 to {BEST} that says how well it fits. Name no others; say nothing else."
-)
-_RATING = re.compile(r"([A-Za-z]\w*)\W+(\d{1,3})\b")
+OTHER_MEDIUM = 0.85
+"""Share of its score that an operator keeps that works on another medium than the intent names."""
+
+OTHER_EXECUTOR = 0.8
+"""The same for one that needs Ray where the intent does not name it, or the other way around."""
+
+SET_UP = {"here": 1.0, "full": 0.97, "no": 0.93}
+"""The same by `Operator.runs`: what cannot run here comes after what fits nearly as well."""
+
+MEDIA = {tokenize(medium)[0]: medium for medium in ("image", "audio", "video")}
+"""The media that an intent may name, by their terms; one that names none is about text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
-    """How well an operator fits.
-
-    Attributes:
-        score: What it is ranked by.
-        bm25: Of its words; 0 where it has none.
-        cosine: Of its meaning; None where that was not asked.
-    """
+class Score(NamedTuple):
+    """How well an operator fits, from 0 to 1, with its BM25 and, if it was computed, its cosine."""
 
     score: float
     bm25: float
@@ -54,12 +49,10 @@ class Score:
 
 
 class Index:
-    """Operators, by their words and their meaning.
+    """Operators by their words and their meaning.
 
-    Args:
-        operators: The operators, in the order of their places.
-        terms: The places that have a term, each with the term's weighted count there.
-        lengths: How many terms each place has, weighted.
+    `terms` has the places of each term with its weighted count there, and `lengths` the weighted
+    number of terms at each place.
     """
 
     def __init__(
@@ -73,71 +66,95 @@ class Index:
         self._lengths = lengths
         self._embedder = StaticEmbedder()
 
-    def by_words(self, intent: str) -> dict[str, Score]:
-        """The BM25 score of each operator that has a word of the intent, by name."""
+    def search(self, intent: str, *, with_meaning: bool = True) -> dict[str, Score]:
+        """Returns the score of each operator by name.
+
+        Words count as the share of what an operator could have at most: BM25, divided by the sum
+        of the best BM25 that any operator has for each phrase. So a score does not depend on what
+        else an intent finds, and words that no operator has lower it.
+        """
+        import numpy as np
+
+        from storage.retrieval.bm25 import SmallCorpus
+
+        phrases = list(_phrases(intent))
+        terms = {term for _, each in phrases for term in each}
+        texts: list[dict[str, float]] = [{} for _ in self._lengths]
+        for term in terms:
+            for place, count in self._terms.get(term, {}).items():
+                texts[int(place)][term] = count
+        corpus = SmallCorpus(texts, lengths=self._lengths)
+        found = [np.array(corpus.scores(each)) for _, each in phrases]
+        best = [float(each.max()) for each in found]
+        missing = MISSING * corpus.weight("") * best.count(0) ** 0.5
+        bm25 = np.sum([np.zeros(len(texts)), *found], axis=0)
+        fits = bm25 / ((sum(best) + missing) or 1.0)
+        cosines = [None] * len(texts)
+        if with_meaning:
+            words = (intent.encode("ascii", "ignore").decode(), *(said for said, _ in phrases))
+            cosine = self._vectors @ self._embedder.embed_query(" ".join(words))
+            near = np.clip((cosine - UNLIKE) / (ALIKE - UNLIKE), 0, 1)
+            fits = ALPHA * near + (1 - ALPHA) * fits
+            cosines = cosine.tolist()
+        scores = zip((fits * self._priorities(terms)).tolist(), bm25.tolist(), cosines, strict=True)
         return {
-            self._operators[place].name: Score(each, each) for place, each in self._bm25(intent)
+            operator.name: Score(round(score, 4), *kinds)
+            for operator, (score, *kinds) in zip(self._operators, scores, strict=True)
         }
 
-    def by_both(self, intent: str) -> dict[str, Score]:
-        """The scores of those that are near by words or by meaning; by words alone in Chinese."""
-        from storage.retrieval.ranking import fuse
+    def _priorities(self, terms: set[str]) -> list[float]:
+        """Returns the share of its score that each operator keeps."""
+        named = {MEDIA[term] for term in terms & MEDIA.keys()}
+        executor = "ray" if "ray" in terms else "default"
+        return [
+            (1 if not media or (media & named if named else media == {"text"}) else OTHER_MEDIUM)
+            * (1 if executor in operator.modes else OTHER_EXECUTOR)
+            * SET_UP[operator.runs]
+            for operator, media in zip(self._operators, self._media, strict=True)
+        ]
 
-        if is_spaceless(intent):
-            return self.by_words(intent)
-        words = dict(self._bm25(intent))
-        cosines = dict(enumerate((self._vectors @ self._embedder.embed_query(intent)).tolist()))
-        fused = fuse(cosines, words, ALPHA, FLOOR)
-        return {
-            self._operators[place].name: Score(score, words.get(place, 0.0), cosines[place])
-            for place, score in fused.items()
-        }
+    @cached_property
+    def _media(self) -> list[set[str]]:
+        texts = (f"{each.name} {' '.join(each.tags)} {each.summary}" for each in self._operators)
+        return [{each for each in ("text", *MEDIA.values()) if each in text} for text in texts]
 
     @cached_property
     def _vectors(self) -> Vectors:
         texts = (f"{each.name.replace('_', ' ')}: {each.summary}" for each in self._operators)
         return self._embedder.embed_passages(list(texts))
 
-    def _bm25(self, intent: str) -> list[tuple[int, float]]:
-        from storage.retrieval.bm25 import SmallCorpus
 
-        terms = tokenize(translated(intent))
-        texts: list[dict[str, float]] = [{} for _ in self._lengths]
-        for term in set(terms):
-            for place, count in self._terms.get(term, {}).items():
-                texts[int(place)][term] = count
-        scored = SmallCorpus(texts, lengths=self._lengths).scores(terms)
-        return [(place, score) for place, score in enumerate(scored) if score > 0]
+def _phrases(intent: str) -> Iterator[tuple[str, list[str]]]:
+    """Yields the release's words for each phrase of an intent, and the terms to search for.
 
-
-async def by_pattern(pattern: str, operators: Sequence[Operator]) -> list[Operator]:
-    """Those whose name, description or parameters a pattern is found in, by name.
-
-    Raises:
-        InvalidArgumentsError: If it is no regular expression.
-        DeadlineError: If it takes too long.
+    The longest phrase of the glossary comes first; every word outside of them is its own phrase.
     """
-    texts = ["\n".join((each.name, each.description, *_parameters(each))) for each in operators]
-    return [operators[place] for place in await matching(pattern, texts)]
+    glossary, pattern = _glossary()
+    for found in pattern.finditer(intent):
+        if words := glossary[_plain(found[0])]:
+            yield words, tokenize(f"{found[0]} {words}")
+    for term in tokenize(pattern.sub(" ; ", intent)):
+        if not term.isdigit():
+            yield "", [term]
 
 
-def question(intent: str, top_k: int, operators: Sequence[Operator]) -> Prompt:
-    """What a model is asked, so that its answer can be read by `ratings`."""
-    listed = "\n".join(f"{each.name}: {each.summary}" for each in operators)
-    text = f"The need: {intent}\n\nAt most {top_k} of these operators:\n{listed}"
-    return Prompt(_SYSTEM, text, MAX_TOKENS)
+@cache
+def _glossary() -> tuple[Mapping[str, str], re.Pattern[str]]:
+    """Returns the release's words by phrase, and a pattern that finds phrases."""
+    phrases: dict[str, str] = {}
+    text = files(__package__).joinpath("glossary.txt").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        said, separator, words = line.partition("=")
+        if separator and not line.startswith("#"):
+            phrases |= {_plain(phrase): words.strip() for phrase in said.split("|")}
+    patterns = (
+        rf"\b{re.escape(each)}s?\b".replace(r"\ ", r"\s+") if each.isascii() else re.escape(each)
+        for each in sorted(phrases, key=len, reverse=True)
+    )
+    return phrases, re.compile("|".join(patterns), re.IGNORECASE)
 
 
-def ratings(answer: str, operators: Sequence[Operator]) -> dict[str, int]:
-    """The score of each operator that a model's answer names, the best first."""
-    known = {each.name for each in operators}
-    found = {
-        name: min(int(score), BEST)
-        for name, score in reversed(_RATING.findall(answer))  # the first of two counts
-        if name in known and int(score)
-    }
-    return dict(sorted(found.items(), key=lambda each: (-each[1], each[0])))
-
-
-def _parameters(operator: Operator) -> list[str]:
-    return [f"{each.name} {each.description}" for each in operator.parameters]
+def _plain(phrase: str) -> str:
+    """Returns a phrase in lower case, with single spaces and without a plural's s."""
+    plain = " ".join(phrase.lower().split())
+    return plain.removesuffix("s") if plain.isascii() else plain

@@ -11,7 +11,7 @@ from weakref import WeakSet
 import anyio
 
 from tools.core.asking.peer import Filled, Form, LogLevel, Peer, Root
-from tools.core.client import Prompt, Refusal, Reply
+from tools.core.client import NoReply, Prompt, Refusal, Reply
 from tools.core.errors import UnavailableError
 from tools.core.result import ToolResult, decode_result
 from tools.functions.workers.messages import LONGEST_TOLD, Message
@@ -68,7 +68,12 @@ class ServerPeer(Peer):
         self._questions.send({"changed": self._call, "uri": uri})
         await anyio.lowlevel.checkpoint()
 
-    async def ask(self, prompts: Sequence[Prompt], *, state: str) -> list[Reply | Refusal | None]:  # noqa: ARG002  # the call goes on
+    async def ask(
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        state: str,  # noqa: ARG002  # the call goes on
+    ) -> list[Reply | Refusal | NoReply]:
         """A reply to each prompt."""
         return [Reply(**await self._ask({"prompt": asdict(each)})) for each in prompts]
 
