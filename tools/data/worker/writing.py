@@ -225,7 +225,7 @@ def array_of(values: Sequence[Any], kind: Any = None) -> Any:
     """Returns values as Arrow has them; values of several types as texts of JSON."""
     import pyarrow as pa
 
-    for each in (kind, None):
+    for each in (kind, None, pa.uint64()):
         with suppress(pa.ArrowException, OverflowError):
             return pa.array(values, type=each)
     texts = (None if value is None else as_json(value).decode() for value in values)

@@ -1,0 +1,197 @@
+"""What recipes leave as it is, in every form of file, and which texts they work on."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, Step
+
+pytestmark = pytest.mark.anyio
+
+CLEANS: dict[str, dict[str, Any]] = {
+    "whitespace_normalization_mapper": {},
+    "document_deduplicator": {"lowercase": True},
+}
+LINES = '{"text": "Grüße\u00a0dort", "n": 1.10}\n{"text": "Zwei", "at": "2026-01-02"}\n'
+CLEANED = LINES.replace("\u00a0", " ")
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "a.jsonl.gz": gzip.compress,
+    "a.jsonl.bz2": bz2.compress,
+    "a.jsonl.xz": lzma.compress,
+    "a.jsonl.zst": zstandard.compress,
+    "wide.jsonl": lambda content: content.decode().encode("utf-16"),
+    "marked.jsonl": lambda content: b"\xef\xbb\xbf" + content,
+}
+
+
+async def run(
+    crib: Any, source: str, steps: dict[str, dict[str, Any]], *keys: str, to: str = "out.jsonl"
+) -> tuple[dict[str, Any], Path]:
+    """Runs a recipe; returns its report and what it wrote."""
+    recipe = Recipe(
+        dataset=DatasetSpec(dataset_path=source, export_path=to, text_keys=list(keys or ["text"])),
+        process=ProcessSpec(
+            operators=[Step(name=name, params=each) for name, each in steps.items()]
+        ),
+    )
+    plan = Plan(user_intent="Try it", recipe=recipe, approval_required=False)
+    (crib.root / "plan.yaml").write_text(plan.to_yaml(), encoding="utf-8")
+    (crib.root / to).unlink(missing_ok=True)
+    report = await crib.call("apply_recipe", plan_path="plan.yaml")
+    return report, crib.root / to
+
+
+def write(crib: Any, name: str, *rows: Any) -> str:
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    (crib.root / name).write_text(text, encoding="utf-8")
+    return name
+
+
+@pytest.mark.parametrize("name", PACKED)
+async def test_the_first_rows_of_a_packed_file_are_seen(crib: Any, name: str) -> None:
+    (crib.root / name).write_bytes(PACKED[name](LINES.encode()))
+    seen = await crib.call("inspect_dataset", dataset_source=name)
+    assert (seen["form"], seen["rows"], seen["text_key"]) == ("jsonl", 2, "text")
+    assert seen["sample"][0] == {"text": "Grüße\u00a0dort", "n": 1.1}
+
+
+async def test_a_packed_file_that_was_cut_off_is_refused(crib: Any) -> None:
+    (crib.root / "cut.jsonl.gz").write_bytes(gzip.compress(LINES.encode() * 99)[:-9])
+    kind, told = await crib.failure("inspect_dataset", dataset_source="cut.jsonl.gz")
+    assert kind == "invalid_arguments"
+    assert "cut.jsonl.gz: it cannot be decompressed" in told
+
+
+async def test_a_first_row_of_many_megabytes_is_seen(crib: Any) -> None:
+    source = write(crib, "long.jsonl", {"text": "long words " * 500_000}, {"text": "short"})
+    seen = await crib.call("list_dataset_fields", dataset_source=source)
+    assert (seen["sampled"], seen["fields"][0]["name"]) == (2, "text")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.jsonl", '{"text": "x"}\n{"text": "y", "text": "z"}\n', "line 2: the key 'text'"),
+        ("b.jsonl", '{"text": "x", "m": {"a": 1, "a": 2}}\n', "line 1: the key 'a' stands twice"),
+        ("c.json", '[{"text": "x"},\n{"text": "y", "text": 1}]', "line 2: the key 'text'"),
+        ("d.csv", "text,text\nx,y\n", "line 1: the header has 'text' twice"),
+    ],
+)
+async def test_a_key_that_stands_twice_is_named_by_its_line(
+    crib: Any, name: str, content: str, says: str
+) -> None:
+    (crib.root / name).write_text(content)
+    seen = await crib.call("inspect_dataset", dataset_source=name)
+    assert seen["first_not_readable"][0].startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("row", "key"),
+    [
+        (
+            {"id": "a long identifier", "messages": [{"role": "user", "content": "Hi" * 9}]},
+            "messages",
+        ),
+        ({"question": "Why?", "answer": "Because.", "url": "x"}, "question+answer"),
+        ({"instruction": "Add", "input": "", "output": "Two and more"}, "instruction+output"),
+        ({"title": "A", "body": "Some words.", "tags": ["one", "two", "three"]}, "body"),
+    ],
+)
+async def test_chats_and_answers_are_texts(crib: Any, row: dict[str, Any], key: str) -> None:
+    seen = await crib.call("inspect_dataset", dataset_source=write(crib, "rows.jsonl", row))
+    assert seen["text_key"] == key
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", PACKED)
+async def test_a_packed_file_is_cleaned_and_nothing_else_is_changed(
+    workshop: Any, name: str
+) -> None:
+    (workshop.root / name).write_bytes(PACKED[name](LINES.encode()))
+    _report, written = await run(workshop, name, CLEANS)
+    assert written.read_text() == CLEANED
+
+
+@pytest.mark.data
+async def test_each_message_of_a_chat_is_cleaned_and_whole_chats_are_compared(
+    workshop: Any,
+) -> None:
+    def chat(*texts: str) -> dict[str, Any]:
+        return {"t": 1, "messages": [{"role": "x", "content": text, "n": 2} for text in texts]}
+
+    source = write(
+        workshop, "chat.jsonl", chat("Hi\u00a0you", "Yes."), chat("Ho", "Yes."), chat("ho", "yes.")
+    )
+    report, written = await run(workshop, source, CLEANS, "messages")
+    rows = [json.loads(line) for line in written.read_text().splitlines()]
+    assert rows == [chat("Hi you", "Yes."), chat("Ho", "Yes.")]
+    assert report["kept"][0]["text"] == "Hi you\nYes."
+
+
+@pytest.mark.data
+async def test_an_answer_that_many_questions_have_is_no_repetition(workshop: Any) -> None:
+    rows = [{"question": each, "answer": "Yes"} for each in ("A\u00a0?", "B?", "b?")]
+    _report, written = await run(
+        workshop, write(workshop, "qa.jsonl", *rows), CLEANS, "question+answer"
+    )
+    assert [json.loads(line)["question"] for line in written.read_text().splitlines()] == [
+        "A ?",
+        "B?",
+    ]
+
+
+@pytest.mark.data
+async def test_texts_shorter_than_a_shingle_are_compared_exactly(workshop: Any) -> None:
+    near = {"tokenization": "character", "num_bands": 25, "num_rows_per_band": 10}
+    texts = ("cat", "dog", "Cat", "A text about knots.", "A text about knots!")
+    source = write(workshop, "near.jsonl", *({"text": text} for text in texts))
+    _report, written = await run(workshop, source, {"document_minhash_deduplicator": near})
+    left = [json.loads(line)["text"] for line in written.read_text().splitlines()]
+    assert left == ["cat", "dog", "A text about knots."]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("form", ["jsonl", "json", "parquet"])
+async def test_values_of_any_type_reach_parquet_and_come_back(workshop: Any, form: str) -> None:
+    rows = [
+        {"text": "One", "n": 18446744073709551615, "at": "2026-01-02", "m": 1, "o": {"a": [1]}},
+        {"text": "Two", "m": "two", "zip": "00501"},
+    ]
+    source = write(workshop, "types.jsonl", *rows)
+    keep = {"text_length_filter": {"min_len": 1}}
+    await run(workshop, source, keep, to="types.parquet")
+    _report, written = await run(workshop, "types.parquet", keep, to=f"back.{form}")
+    seen = await workshop.call("inspect_dataset", dataset_source=f"back.{form}")
+    [first, second] = seen["sample"]
+    assert (first["n"], first["at"], first["o"]) == (2**64 - 1, "2026-01-02", {"a": [1]})
+    assert (first["m"], second["m"], second["zip"]) == ("1", '"two"', "00501")
+    assert written.exists()
+
+
+@pytest.mark.data
+async def test_a_column_of_a_table_is_a_number_for_the_operator_that_names_it(
+    workshop: Any,
+) -> None:
+    (workshop.root / "scores.csv").write_text("text,score\na,10\nb,9\nc,100\nd,2\n")
+    highest = {"field_key": "score", "topk": 2}
+    _report, written = await run(workshop, "scores.csv", {"topk_specified_field_selector": highest})
+    rows = [json.loads(line) for line in written.read_text().splitlines()]
+    assert {row["score"] for row in rows} == {"100", "10"}
+
+
+@pytest.mark.data
+async def test_the_files_of_a_folder_are_read_in_the_order_of_their_names(workshop: Any) -> None:
+    (workshop.root / "parts").mkdir()
+    for name in ("b", "a"):
+        (workshop.root / "parts" / f"{name}.jsonl").write_text(f'{{"text": "{name}", "n": 1.0}}\n')
+    _report, written = await run(workshop, "parts", {"text_length_filter": {"min_len": 1}})
+    assert written.read_text() == '{"text": "a", "n": 1.0}\n{"text": "b", "n": 1.0}\n'
