@@ -60,7 +60,8 @@ def main() -> None:
                     run({**message, "keep_after": None, "kept": None}, Call())  # type: ignore[arg-type]  # enough of one
                 else:
                     run_data_juicer(config, work)
-                made[engine] = (work / "out.jsonl").read_text(encoding="utf-8").splitlines()
+                text = (work / "out.jsonl").read_bytes().decode()
+                made[engine] = text.split("\n")[:-1]
             except BaseException as error:  # noqa: BLE001  # whatever it is, it is the answer
                 made[engine] = f"{type(error).__name__}: {error}"
         answers.write(json.dumps(made) + "\n")

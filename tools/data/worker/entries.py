@@ -147,7 +147,7 @@ def entries_in(lines: Iterator[bytes], form: str) -> Iterator[Entry]:
         return iter([Entry(0, on_one_line(content), row)])
     if opening == b"[" and (form == ".json" or fault == _NO_OBJECT):
         return _values_of(content)
-    return lines_of(content.splitlines(keepends=True))
+    return lines_of(content.split(b"\n"))
 
 
 def on_one_line(content: bytes) -> bytes:
