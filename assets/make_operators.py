@@ -33,6 +33,8 @@ from tools.data.release import VERSION
 
 WHEEL_SHA256 = "de77979969b574e841f947d2171028b5e15a4eeea2b2802c528b5ef1758e9c8f"
 TARGET = Path(__file__).parents[1] / "tools/data/catalogue"
+AVAILABILITY = Path(__file__).parent / "data_juicer_source/availability.json"
+"""Operators that the minimal set-up cannot run, by where they run and why; a test runs them."""
 
 
 def main() -> None:
@@ -50,7 +52,9 @@ def main() -> None:
 def made(sources: Mapping[str, str]) -> dict[str, str]:
     """The files, from the release's sources by their paths in the wheel."""
     classes = Classes(sources)
-    operators = sorted(operators_of(classes), key=lambda each: str(each["name"]))
+    limits = _limits()
+    found = [{**each, **limits.get(each["name"], {})} for each in operators_of(classes)]
+    operators = sorted(found, key=lambda each: str(each["name"]))
     release = {
         "version": VERSION,
         "common": common_parameters(classes),
@@ -79,6 +83,16 @@ def made(sources: Mapping[str, str]) -> dict[str, str]:
         "operators.jsonl": "".join(f"{_json(each)}\n" for each in operators),
         "release.json": f"{_json(release)}\n",
         "terms.json": f"{_json(index)}\n",
+    }
+
+
+def _limits() -> dict[str, dict[str, str]]:
+    listed = json.loads(AVAILABILITY.read_text(encoding="utf-8"))
+    return {
+        name: {"runs": runs, "why_not": why_not}
+        for runs, reasons in listed.items()
+        for why_not, names in reasons.items()
+        for name in names
     }
 
 

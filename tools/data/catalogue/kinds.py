@@ -12,3 +12,6 @@ OwnKind = Literal["mapper", "filter", "deduplicator", "selector"]
 
 How = Literal["exact", "case", "alphanumeric", "fuzzy"]
 """How a name was understood; each way is tried after the one before."""
+
+Runs = Literal["here", "full", "no"]
+"""Which set-up of Data-Juicer runs an operator."""

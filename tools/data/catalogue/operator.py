@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tools.data.catalogue.kinds import Kind
+from tools.data.catalogue.kinds import Kind, Runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ class Operator:
         modes: The executors that run it.
         description: What it does; the first line says it in short.
         parameters: Its own parameters, without those of all of its kind.
+        runs: Which set-up runs it: the default one ("here"), only `--full`, or none ("no").
+        why_not: Why the default set-up does not run it; empty if it does.
     """
 
     name: str
@@ -56,18 +58,15 @@ class Operator:
     modes: tuple[str, ...]
     description: str
     parameters: tuple[Parameter, ...]
+    runs: Runs = "here"
+    why_not: str = ""
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Operator:
         """The operator that a record is."""
-        return cls(
-            name=said["name"],
-            type=said["type"],
-            tags=tuple(said["tags"]),
-            modes=tuple(said["modes"]),
-            description=said["description"],
-            parameters=tuple(map(Parameter.of, said["parameters"])),
-        )
+        lists = {key: tuple(said[key]) for key in ("tags", "modes")}
+        parameters = tuple(map(Parameter.of, said["parameters"]))
+        return cls(**{**said, **lists, "parameters": parameters})
 
     @property
     def summary(self) -> str:
