@@ -15,7 +15,7 @@ from .channel import Call
 from .failures import MISSING, MissingPackageError, NotHereError, OperatorError, RecipeError
 from .keeping import Keeper, Kept
 from .keeping_program import GOES_ON, can_keep, keep_between, kept_by
-from .preparing import read_in_order, switch_off, write_json_whole
+from .preparing import adapt, switch_off
 from .reading import NO_TEXT, UNREADABLE
 from .steps import as_step
 
@@ -41,12 +41,7 @@ def main(on_cluster: bool, keeping: dict[str, Any] | None) -> None:
         on_cluster: Whether it runs the recipe on one.
         keeping: What `keep_between` takes; None where nothing is kept.
     """
-    switch_off()
-    read_in_order()
-    write_json_whole()
-    from multiprocess import connection
-
-    connection.default_family = "AF_INET"  # Unix sockets are closed to confined programs
+    adapt()
     if on_cluster:
         switch_off_on_cluster()
     if keeping is not None:
