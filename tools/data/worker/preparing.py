@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from functools import partial
+from functools import partial, partialmethod
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 from .failures import MissingPackageError
@@ -41,6 +42,7 @@ def adapt() -> None:
     _read_in_order()
     _write_json_whole()
     _connect_by_loopback()
+    _fuse_without_videos()
 
 
 def switch_off() -> None:
@@ -137,6 +139,23 @@ def _connect_by_loopback() -> None:
     """Has processes connect by TCP: Unix sockets are closed to confined programs."""
     for module in ("multiprocess", "multiprocessing"):
         import_module(f"{module}.connection").default_family = "AF_INET"
+        manager = import_module(f"{module}.managers").BaseManager
+        manager.start = partialmethod(_start_on_loopback, manager.start)
+
+
+def _start_on_loopback(manager: Any, start: Any, *arguments: Any, **options: Any) -> None:
+    """Starts a manager, whose process may be new and not know of the family."""
+    manager._address = manager._address or ("127.0.0.1", 0)
+    start(manager, *arguments, **options)
+
+
+def _fuse_without_videos() -> None:
+    """Has fused filters of texts run without PyAV, with which they would look for videos."""
+    from data_juicer.ops import op_fusion
+
+    if find_spec("av") is None:
+        no_video = SimpleNamespace(container=SimpleNamespace(InputContainer=()))
+        op_fusion.LazyLoader = lambda *_arguments, **_options: no_video
 
 
 def _refuse(_loader: type, package: str, _options: object = None) -> NoReturn:
