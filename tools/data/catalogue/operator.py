@@ -8,6 +8,22 @@ from typing import Any
 
 from tools.data.catalogue.kinds import Kind, Runs
 
+_FILES = {
+    "agent_bad_case_signal_mapper": ("calibration_json_path",),
+    "document_minhash_deduplicator": ("tokenizer_model",),
+    "document_minhash_deduplicator_with_uid": ("tokenizer_model",),
+    "flagged_words_filter": ("flagged_words_dir",),
+    "generate_qa_from_examples_mapper": ("seed_file",),
+    "human_preference_annotation_mapper": ("label_config_file",),
+    "image_ohem_selector": ("score_file",),
+    "python_file_mapper": ("file_path",),
+    "ray_bts_minhash_deduplicator": ("tokenizer_model",),
+    "ray_bts_minhash_deduplicator_with_uid": ("tokenizer_model",),
+    "ray_bts_minhash_cpp_deduplicator": ("tokenizer_model",),
+    "stopwords_filter": ("stopwords_dir",),
+}
+"""Parameters that name a file or directory of the user's, which the operator reads."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
@@ -21,6 +37,7 @@ class Parameter:
         default: What it is where nobody gives it.
         computed: The default as it is written, where only running it would tell its value.
         is_required: Whether it has no default.
+        why_not: Why the default set-up cannot do it; empty where it can.
     """
 
     name: str
@@ -30,6 +47,7 @@ class Parameter:
     default: Any = None
     computed: str = ""
     is_required: bool = False
+    why_not: str = ""
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Parameter:
@@ -72,3 +90,8 @@ class Operator:
     def summary(self) -> str:
         """What it does, in a line."""
         return self.description.partition("\n")[0]
+
+
+def file_parameters(name: str, params: Mapping[str, Any]) -> list[str]:
+    """Returns which of an operator's given parameters name a file or directory to read."""
+    return [each for each in _FILES.get(name, ()) if isinstance(params.get(each), str)]

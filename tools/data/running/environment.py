@@ -6,6 +6,7 @@ replace some of the server's.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import sys
@@ -34,6 +35,9 @@ SET_UP = "Ask the user to run `toolcrib data setup`."
 PINNED = Path(__file__).with_name("minimal.txt")
 """What operators on text need, with all that needs in turn."""
 
+WORDS = Path(__file__).with_name("words.txt")
+"""Packages of which the word lists and models are used, in every environment."""
+
 _FFMPEG = "lib/python*/site-packages/imageio_ffmpeg/binaries/ffmpeg-*"
 """A program that comes with a package, for operators that look for it by its name."""
 
@@ -59,11 +63,13 @@ class Installed:
         version: The release of Data-Juicer.
         extent: How much of what it can use.
         base: Where the Python is installed that it was made with.
+        pins: The digest of the versions that were pinned.
     """
 
     version: str
     extent: Extent
     base: str = sys.base_prefix
+    pins: str = ""
 
 
 class DataEnvironment:
@@ -85,7 +91,8 @@ class DataEnvironment:
         """Returns what is there; None where nothing whole is."""
         try:
             said = json.loads((self.path / _MARK).read_bytes())
-            found = Installed(said["version"], Extent(said["extent"]), said["base"])
+            base, pins = said["base"], said.get("pins", "")
+            found = Installed(said["version"], Extent(said["extent"]), base, pins)
         except (OSError, ValueError, KeyError):
             return None
         return found if python_of(self.path).exists() else None
@@ -124,12 +131,14 @@ class DataEnvironment:
         Raises:
             UnavailableError: It cannot be made. What was there before is left.
         """
-        wanted = Installed(VERSION, extent)
+        pins = hashlib.sha256(PINNED.read_bytes() + WORDS.read_bytes()).hexdigest()
+        wanted = Installed(VERSION, extent, pins=pins)
         made = False
 
         async def is_whole() -> bool:
             found = self.installed() or Installed("", extent)
-            return found.version == VERSION and found.extent in {extent, Extent.FULL}
+            is_current = (found.version, found.pins) == (VERSION, pins)
+            return is_current and found.extent in {extent, Extent.FULL}
 
         async def make(unfinished: Path) -> None:
             nonlocal made
@@ -169,12 +178,13 @@ class DataEnvironment:
         make = ("venv", "--no-project", "--clear", "--relocatable", "--python", sys.executable)
         await uv((*make, directory))
         add = ("pip", "install", "--python", python)
+        exactly = (*add, "--no-deps", "--requirements", WORDS)
         if extent is Extent.FULL:
             await uv((*add, f"py-data-juicer[all]=={VERSION}"))
+            await uv(exactly)
             await anyio.to_thread.run_sync(_link_ffmpeg, directory)
         else:
-            pinned = ("--no-deps", f"py-data-juicer=={VERSION}", "--requirements", PINNED)
-            await uv((*add, *pinned))
+            await uv((*exactly, "--requirements", PINNED, f"py-data-juicer=={VERSION}"))
         await report("Trying it")
         await run_command(
             (python, "-I", "-c", _PROOF), cwd=directory, environ=self._environ, report=report

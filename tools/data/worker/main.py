@@ -38,11 +38,11 @@ def main(on_cluster: bool) -> None:
 
 def _answer(call: Call, message: dict[str, Any], calls: dict[int, Call]) -> None:
     """Does what a message asks, and says what came of it."""
-    from .inspecting import look
+    from .inspecting import look, make
     from .running import name_files, run
 
     try:
-        do = {"look": look, "name_files": name_files, "run": run}[message["do"]]
+        do = {"look": look, "make": make, "name_files": name_files, "run": run}[message["do"]]
         structured = do(message, call)
         is_error = False
     except BaseException as error:  # noqa: BLE001  # whatever it is, it is the answer

