@@ -54,7 +54,12 @@ def made(sources: Mapping[str, str]) -> dict[str, str]:
     classes = Classes(sources)
     listed = json.loads(AVAILABILITY.read_text(encoding="utf-8"))
     keys = {name: why_not for why_not, names in listed.pop("options").items() for name in names}
-    limits = _limits(listed)
+    limits = {
+        name: {"runs": runs, "why_not": why_not}
+        for runs, reasons in listed.items()
+        for why_not, names in reasons.items()
+        for name in names
+    }
     found = [{**each, **limits.get(each["name"], {})} for each in operators_of(classes)]
     operators = sorted(found, key=lambda each: str(each["name"]))
     release = {
@@ -88,15 +93,6 @@ def made(sources: Mapping[str, str]) -> dict[str, str]:
         "operators.jsonl": "".join(f"{_json(each)}\n" for each in operators),
         "release.json": f"{_json(release)}\n",
         "terms.json": f"{_json(index)}\n",
-    }
-
-
-def _limits(listed: Mapping[str, Mapping[str, list[str]]]) -> dict[str, dict[str, str]]:
-    return {
-        name: {"runs": runs, "why_not": why_not}
-        for runs, reasons in listed.items()
-        for why_not, names in reasons.items()
-        for name in names
     }
 
 

@@ -29,15 +29,8 @@ _FILES = {
 class Parameter:
     """One parameter of an operator, a formatter or a configuration.
 
-    Attributes:
-        name: Its name.
-        schema: JSON schema of its values; empty takes any.
-        description: What it is for.
-        type: Its annotation, as it is written.
-        default: What it is where nobody gives it.
-        computed: The default as it is written, where only running it would tell its value.
-        is_required: Whether it has no default.
-        why_not: Why the default set-up cannot do it; empty where it can.
+    `schema` is empty where it takes any value; `computed` is a default as it is written, of which
+    only running it would tell the value; `why_not` says why the default set-up cannot do it.
     """
 
     name: str
@@ -51,23 +44,16 @@ class Parameter:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Parameter:
-        """The parameter that a record is."""
+        """Returns the parameter that a record describes."""
         return cls(**said, is_required=said.keys().isdisjoint({"default", "computed"}))
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One operator.
+    """One operator, with its own parameters and without those of all of its kind.
 
-    Attributes:
-        name: Its name in a recipe.
-        type: What kind it is of.
-        tags: What it works on, and what it needs.
-        modes: The executors that run it.
-        description: What it does; the first line says it in short.
-        parameters: Its own parameters, without those of all of its kind.
-        runs: Which set-up runs it: the default one ("here"), only `--full`, or none ("no").
-        why_not: Why the default set-up does not run it; empty if it does.
+    `tags` say what it works on and needs, `modes` which executors run it; `runs` and `why_not`
+    whether the default set-up runs it ("here"), only `--full`, or none ("no").
     """
 
     name: str
@@ -81,7 +67,7 @@ class Operator:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Operator:
-        """The operator that a record is."""
+        """Returns the operator that a record describes."""
         lists = {key: tuple(said[key]) for key in ("tags", "modes")}
         parameters = tuple(map(Parameter.of, said["parameters"]))
         return cls(**{**said, **lists, "parameters": parameters})

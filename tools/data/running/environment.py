@@ -1,8 +1,4 @@
-"""The environment of Data-Juicer: where it lies, whether it is whole, and how it is made.
-
-It is a directory of the data directory with packages of its own: Data-Juicer's are large, and would
-replace some of the server's.
-"""
+"""The environment of Data-Juicer, whose packages are large and would replace the server's."""
 
 from __future__ import annotations
 
@@ -38,14 +34,11 @@ PINNED = Path(__file__).with_name("minimal.txt")
 WORDS = Path(__file__).with_name("words.txt")
 """Packages of which the word lists and models are used, in every environment."""
 
-_FFMPEG = "lib/python*/site-packages/imageio_ffmpeg/binaries/ffmpeg-*"
-"""A program that comes with a package, for operators that look for it by its name."""
+_FFMPEG = "lib/python*/site-packages/imageio_ffmpeg/binaries/ffmpeg-*"  # operators look for it
 
-_PROOF = "import data_juicer.ops.filter, data_juicer.core.data"
-"""Fails where something of it is missing."""
+_PROOF = "import data_juicer.ops.filter, data_juicer.core.data"  # fails where something is missing
 
-_MARK = "toolcrib.json"
-"""The file in a whole environment that says what it has."""
+_MARK = "toolcrib.json"  # in a whole environment; it says what it has
 
 
 class Extent(StrEnum):
@@ -57,14 +50,7 @@ class Extent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What an environment has.
-
-    Attributes:
-        version: The release of Data-Juicer.
-        extent: How much of what it can use.
-        base: Where the Python is installed that it was made with.
-        pins: The digest of the versions that were pinned.
-    """
+    """What an environment has, where its Python came from, and the digest of pinned versions."""
 
     version: str
     extent: Extent
@@ -73,15 +59,7 @@ class Installed:
 
 
 class DataEnvironment:
-    """The one environment of a data directory.
-
-    Args:
-        data_dir: The data directory; made where it is missing.
-        environ: The server's environment variables, for uv's index and proxy.
-
-    Attributes:
-        path: The directory.
-    """
+    """The one environment of a data directory; `environ` has uv's index and proxy."""
 
     def __init__(self, data_dir: Path, *, environ: Mapping[str, str]) -> None:
         self.path = data_dir.resolve() / "data-juicer"
@@ -119,14 +97,7 @@ class DataEnvironment:
         return (self.path,) if found is None else (self.path, Path(found.base))
 
     async def set_up(self, extent: Extent, report: Report) -> bool:
-        """Makes it; what uv has fetched before is not fetched again.
-
-        Args:
-            extent: How much it is to have.
-            report: Shows how far it is.
-
-        Returns:
-            Whether anything was done: not where it is there with at least as much.
+        """Makes it, unless it is there with at least as much; returns whether it did.
 
         Raises:
             UnavailableError: It cannot be made. What was there before is left.

