@@ -53,7 +53,7 @@ def switch_off() -> None:
     from data_juicer.ops import base_op
 
     if find_spec("torch") is None:  # whose memory it would free after each operator
-        base_op.free_models = lambda clear_model_zoo=True: None
+        base_op.free_models = lambda *_arguments, **_options: None
 
 
 def use_local_models() -> None:
