@@ -34,7 +34,7 @@ from tools.data.release import VERSION
 WHEEL_SHA256 = "de77979969b574e841f947d2171028b5e15a4eeea2b2802c528b5ef1758e9c8f"
 TARGET = Path(__file__).parents[1] / "tools/data/catalogue"
 AVAILABILITY = Path(__file__).parent / "data_juicer_source/availability.json"
-"""Operators that the minimal set-up cannot run, by where they run and why; a test runs them."""
+"""What the default set-up cannot run, and why; tests run operators and keys to hold it."""
 
 
 def main() -> None:
@@ -52,13 +52,23 @@ def main() -> None:
 def made(sources: Mapping[str, str]) -> dict[str, str]:
     """The files, from the release's sources by their paths in the wheel."""
     classes = Classes(sources)
-    limits = _limits()
+    listed = json.loads(AVAILABILITY.read_text(encoding="utf-8"))
+    keys = {name: why_not for why_not, names in listed.pop("options").items() for name in names}
+    limits = {
+        name: {"runs": runs, "why_not": why_not}
+        for runs, reasons in listed.items()
+        for why_not, names in reasons.items()
+        for name in names
+    }
     found = [{**each, **limits.get(each["name"], {})} for each in operators_of(classes)]
     operators = sorted(found, key=lambda each: str(each["name"]))
     release = {
         "version": VERSION,
         "common": common_parameters(classes),
-        "options": list(options_of(sources["data_juicer/config/config.py"])),
+        "options": [
+            each | ({"why_not": keys[each["name"]]} if each["name"] in keys else {})
+            for each in options_of(sources["data_juicer/config/config.py"])
+        ],
         "formatters": list(formatters_of(classes)),
         "strategies": list(strategies_of(sources["data_juicer/core/data/load_strategy.py"])),
         "export_types": {
@@ -83,16 +93,6 @@ def made(sources: Mapping[str, str]) -> dict[str, str]:
         "operators.jsonl": "".join(f"{_json(each)}\n" for each in operators),
         "release.json": f"{_json(release)}\n",
         "terms.json": f"{_json(index)}\n",
-    }
-
-
-def _limits() -> dict[str, dict[str, str]]:
-    listed = json.loads(AVAILABILITY.read_text(encoding="utf-8"))
-    return {
-        name: {"runs": runs, "why_not": why_not}
-        for runs, reasons in listed.items()
-        for why_not, names in reasons.items()
-        for name in names
     }
 
 

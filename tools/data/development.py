@@ -42,7 +42,7 @@ class DevelopedOperator(ToolModel):
     failure: OmitNone[str] = None
 
     def to_text(self) -> str:
-        """Which files there are, and what comes next."""
+        """Says which files there are, and what comes next."""
         operator, *others = self.files
         checks = {
             "run": "Data-Juicer ran it on its samples.",
@@ -99,7 +99,6 @@ async def develop_operator(
 
 
 def _write(scaffold: Scaffold, sandbox: Sandbox) -> None:
-    """Writes all files, or none where one is there already."""
     for path in scaffold.files:
         try:
             sandbox.open_read(path).close()
@@ -113,7 +112,7 @@ def _write(scaffold: Scaffold, sandbox: Sandbox) -> None:
 
 
 async def _tried(scaffold: Scaffold, context: RequestContext) -> str | None:
-    """Why a run on its samples failed; None where it did not."""
+    """Returns why a run on its samples failed; None where it did not."""
     from tools.data.running.readiness import check_ready
     from tools.data.running.runs import run_recipe
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from server.settings import Settings
     from tools.data.running.environment import DataEnvironment, Extent
 
-SIZES = {"minimal": "67 packages, about 650 MB", "full": "about 530 packages and 16 GB"}
+SIZES = {"minimal": "77 packages, about 800 MB", "full": "about 530 packages and 16 GB"}
 """On the disk, on Linux; a few packages differ between machines."""
 
 
@@ -61,7 +61,7 @@ def remove(data_dir: DataDirOption = None, config: ConfigOption = None) -> None:
 def _tell(environment: DataEnvironment, extent: Extent) -> None:
     """What would be installed, and where."""
     from tools.data.release import VERSION
-    from tools.data.running.environment import PINNED, Extent
+    from tools.data.running.environment import PINNED, WORDS, Extent
 
     echo(f"{environment.path} would have {SIZES[extent]}:")
     if extent is Extent.FULL:
@@ -69,6 +69,7 @@ def _tell(environment: DataEnvironment, extent: Extent) -> None:
     else:
         echo(f"py-data-juicer=={VERSION}")
         echo(PINNED.read_text(encoding="utf-8").rstrip())
+    echo(WORDS.read_text(encoding="utf-8").rstrip())
 
 
 async def _report(line: str) -> None:

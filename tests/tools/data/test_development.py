@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import anyio
 import pytest
 
+from tools.data.catalogue.kinds import OwnKind
 from tools.data.running.environment import DataEnvironment
-from tools.data.scaffold.templates import OPERATORS
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +21,7 @@ RUN_TESTS = (
 )
 
 
-@pytest.mark.parametrize("kind", OPERATORS)
+@pytest.mark.parametrize("kind", get_args(OwnKind))
 async def test_an_operator_begins_with_files_that_can_be_read(crib: Any, kind: str) -> None:
     made = await crib.call("develop_operator", **FIX, operator_type=kind)
     name = f"fix_dates_{kind}"
@@ -85,7 +85,7 @@ async def test_without_data_juicer_a_trial_is_unavailable_and_nothing_is_written
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", OPERATORS)
+@pytest.mark.parametrize("kind", get_args(OwnKind))
 async def test_an_operator_runs_as_it_is_begun_and_passes_its_own_test(
     workshop: Any, data_juicer: DataEnvironment, kind: str
 ) -> None:

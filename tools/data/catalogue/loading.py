@@ -14,14 +14,7 @@ ANY = "*"
 
 @dataclass(frozen=True, slots=True)
 class Formatter:
-    """What reads or makes a dataset.
-
-    Attributes:
-        name: Its name.
-        description: What it does.
-        suffixes: Endings of the files that it reads.
-        parameters: Its parameters.
-    """
+    """What reads or makes a dataset, and the endings of the files that it reads."""
 
     name: str
     description: str
@@ -30,24 +23,14 @@ class Formatter:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Formatter:
-        """The formatter that a record is."""
+        """Returns the formatter that a record describes."""
         parameters = tuple(map(Parameter.of, said["parameters"]))
         return cls(said["name"], said["description"], tuple(said["suffixes"]), parameters)
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A way to load data.
-
-    Attributes:
-        executor_type: Who loads it: "default" or "ray".
-        type: Where it is: "local" or "remote".
-        source: What kind of place that is; "*" is any.
-        description: What it does.
-        required: The keys that it needs.
-        optional: Others that it takes.
-        is_implemented: Whether the release can do it at all.
-    """
+    """A way to load data: by "default" or "ray", from a "local" or "remote" place."""
 
     executor_type: str
     type: str
@@ -59,6 +42,6 @@ class Strategy:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Strategy:
-        """The strategy that a record is."""
+        """Returns the strategy that a record describes."""
         keys = {key: tuple(said[key]) for key in ("required", "optional")}
         return cls(**{**said, **keys})

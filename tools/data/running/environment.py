@@ -1,11 +1,8 @@
-"""The environment of Data-Juicer: where it lies, whether it is whole, and how it is made.
-
-It is a directory of the data directory with packages of its own: Data-Juicer's are large, and would
-replace some of the server's.
-"""
+"""The environment of Data-Juicer, whose packages are large and would replace the server's."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import sys
@@ -34,14 +31,14 @@ SET_UP = "Ask the user to run `toolcrib data setup`."
 PINNED = Path(__file__).with_name("minimal.txt")
 """What operators on text need, with all that needs in turn."""
 
-_FFMPEG = "lib/python*/site-packages/imageio_ffmpeg/binaries/ffmpeg-*"
-"""A program that comes with a package, for operators that look for it by its name."""
+WORDS = Path(__file__).with_name("words.txt")
+"""Packages of which the word lists and models are used, in every environment."""
 
-_PROOF = "import data_juicer.ops.filter, data_juicer.core.data"
-"""Fails where something of it is missing."""
+_FFMPEG = "lib/python*/site-packages/imageio_ffmpeg/binaries/ffmpeg-*"  # operators look for it
 
-_MARK = "toolcrib.json"
-"""The file in a whole environment that says what it has."""
+_PROOF = "import data_juicer.ops.filter, data_juicer.core.data"  # fails where something is missing
+
+_MARK = "toolcrib.json"  # in a whole environment; it says what it has
 
 
 class Extent(StrEnum):
@@ -53,29 +50,16 @@ class Extent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What an environment has.
-
-    Attributes:
-        version: The release of Data-Juicer.
-        extent: How much of what it can use.
-        base: Where the Python is installed that it was made with.
-    """
+    """What an environment has, where its Python came from, and the digest of pinned versions."""
 
     version: str
     extent: Extent
     base: str = sys.base_prefix
+    pins: str = ""
 
 
 class DataEnvironment:
-    """The one environment of a data directory.
-
-    Args:
-        data_dir: The data directory; made where it is missing.
-        environ: The server's environment variables, for uv's index and proxy.
-
-    Attributes:
-        path: The directory.
-    """
+    """The one environment of a data directory; `environ` has uv's index and proxy."""
 
     def __init__(self, data_dir: Path, *, environ: Mapping[str, str]) -> None:
         self.path = data_dir.resolve() / "data-juicer"
@@ -85,7 +69,8 @@ class DataEnvironment:
         """Returns what is there; None where nothing whole is."""
         try:
             said = json.loads((self.path / _MARK).read_bytes())
-            found = Installed(said["version"], Extent(said["extent"]), said["base"])
+            base, pins = said["base"], said.get("pins", "")
+            found = Installed(said["version"], Extent(said["extent"]), base, pins)
         except (OSError, ValueError, KeyError):
             return None
         return found if python_of(self.path).exists() else None
@@ -112,24 +97,19 @@ class DataEnvironment:
         return (self.path,) if found is None else (self.path, Path(found.base))
 
     async def set_up(self, extent: Extent, report: Report) -> bool:
-        """Makes it; what uv has fetched before is not fetched again.
-
-        Args:
-            extent: How much it is to have.
-            report: Shows how far it is.
-
-        Returns:
-            Whether anything was done: not where it is there with at least as much.
+        """Makes it, unless it is there with at least as much; returns whether it did.
 
         Raises:
             UnavailableError: It cannot be made. What was there before is left.
         """
-        wanted = Installed(VERSION, extent)
+        pins = hashlib.sha256(PINNED.read_bytes() + WORDS.read_bytes()).hexdigest()
+        wanted = Installed(VERSION, extent, pins=pins)
         made = False
 
         async def is_whole() -> bool:
             found = self.installed() or Installed("", extent)
-            return found.version == VERSION and found.extent in {extent, Extent.FULL}
+            is_current = (found.version, found.pins) == (VERSION, pins)
+            return is_current and found.extent in {extent, Extent.FULL}
 
         async def make(unfinished: Path) -> None:
             nonlocal made
@@ -169,12 +149,13 @@ class DataEnvironment:
         make = ("venv", "--no-project", "--clear", "--relocatable", "--python", sys.executable)
         await uv((*make, directory))
         add = ("pip", "install", "--python", python)
+        exactly = (*add, "--no-deps", "--requirements", WORDS)
         if extent is Extent.FULL:
             await uv((*add, f"py-data-juicer[all]=={VERSION}"))
+            await uv(exactly)
             await anyio.to_thread.run_sync(_link_ffmpeg, directory)
         else:
-            pinned = ("--no-deps", f"py-data-juicer=={VERSION}", "--requirements", PINNED)
-            await uv((*add, *pinned))
+            await uv((*exactly, "--requirements", PINNED, f"py-data-juicer=={VERSION}"))
         await report("Trying it")
         await run_command(
             (python, "-I", "-c", _PROOF), cwd=directory, environ=self._environ, report=report

@@ -1,7 +1,6 @@
 """Workers: Data-Juicer in confined processes, kept warm for the next recipe.
 
-A worker sees its environment and one directory of the product's own, and nothing of the user's:
-what it reads is copied in there, and what it wrote is taken from there.
+A worker sees its environment and one directory, in which what it reads is copied.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import logging
 import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import gettempdir, mkdtemp
@@ -40,11 +40,9 @@ _logger = logging.getLogger("toolcrib")
 PROGRAM = Path(__file__).parents[1] / "worker"
 """What a worker runs; but for `agreed` and `entries` never imported here: it needs packages."""
 
-IDLE_SECONDS = 300.0
-"""How long a worker waits for the next recipe."""
+IDLE_SECONDS = 300.0  # a worker waits for the next recipe
 
-MOST_AT_ONCE = 2
-"""Workers that run recipes; each keeps a processor busy."""
+MOST_AT_ONCE = 2  # workers that run recipes; each keeps a processor busy
 
 LOOK = (
     Action("Look at the rows with {}.", "inspect_dataset"),
@@ -53,7 +51,6 @@ LOOK = (
 """What is to be done where a worker knows nothing better."""
 
 _START = "import sys; sys.path.append(sys.argv.pop()); from worker.main import main; main({})"
-"""Starts it; put in is whether on a cluster."""
 
 _VARIABLES = {
     "HF_DATASETS_OFFLINE": "1",
@@ -67,11 +64,8 @@ _VARIABLES = {
 class DataWorkers:
     """Runs what needs Data-Juicer; close with `aclose`.
 
-    Args:
-        environment: Where Data-Juicer is.
-        checkpoints: What runs had done that did not succeed.
-        make: Makes what starts programs that see one directory, and nothing of the user's; given
-            True, programs that nothing confines, which reach a cluster.
+    `make` makes what starts programs that see one directory and nothing of the user's; given True,
+    programs that nothing confines, which reach a cluster.
     """
 
     def __init__(
@@ -97,20 +91,12 @@ class DataWorkers:
         return digest.hexdigest()
 
     def check(self) -> None:
-        """Goes on where Data-Juicer is set up.
-
-        Raises:
-            UnavailableError: It is not.
-        """
+        """Raises UnavailableError unless Data-Juicer is set up."""
         self.environment.python()
 
     @asynccontextmanager
     async def directory(self) -> AsyncIterator[Path]:
-        """A directory that workers see, which is removed in the end.
-
-        Raises:
-            UnavailableError: Data-Juicer is not set up.
-        """
+        """Makes a directory that workers see, and removes it in the end."""
         await anyio.to_thread.run_sync(self._prepare)
         root = cast("PrivateDirectory", self._root).path
         path = Path(await anyio.to_thread.run_sync(partial(mkdtemp, dir=root)))
@@ -128,17 +114,17 @@ class DataWorkers:
         alone: bool = False,
         free: bool = False,
     ) -> Mapping[str, Any]:
-        """Has a worker do something, and returns what it answers.
+        """Sends a request to a worker and returns its answer.
 
         Args:
-            asked: What, in its words.
-            context: Whose call it is, which hears how far it is.
-            alone: Whether the worker is to do nothing else, before and after.
-            free: Whether nothing is to confine it; it does nothing else then.
+            asked: The request, which `worker.main` describes.
+            context: The call, to which progress is reported.
+            alone: Whether the worker serves no other request.
+            free: Whether it is not confined; it serves no other request then.
 
         Raises:
             UnavailableError: No worker can be started, or it ended.
-            ToolError: What it failed of.
+            ToolError: The worker's failure.
         """
         async with self._places:
             warm = await self._take(alone=alone or free, free=free)
@@ -179,7 +165,6 @@ class DataWorkers:
             self._root = PrivateDirectory()
 
     async def _take(self, *, alone: bool, free: bool) -> _Warm:
-        """A worker that has nothing to do."""
         await anyio.to_thread.run_sync(self._prepare)
         installed = self.environment.installed()
         while self._idle and not alone:
@@ -234,25 +219,19 @@ class DataWorkers:
         group.start_soon(self._end_if_idle, warm, warm.uses)
 
     async def _end_if_idle(self, warm: _Warm, uses: int) -> None:
-        """Ends a worker that nobody has taken for long."""
         await anyio.sleep(IDLE_SECONDS)
         if warm in self._idle and warm.uses == uses:
             self._idle.remove(warm)
             await warm.worker.aclose()
 
 
+@dataclass(eq=False, slots=True)
 class _Warm:
-    """A worker that has loaded Data-Juicer.
+    """A worker that has loaded Data-Juicer."""
 
-    Args:
-        worker: The worker.
-        installed: What it has loaded.
-    """
-
-    def __init__(self, worker: Worker, installed: Installed | None) -> None:
-        self.worker = worker
-        self.installed = installed
-        self.uses = 0
+    worker: Worker
+    installed: Installed | None
+    uses: int = 0
 
 
 async def workers_of(machine: Machine) -> DataWorkers:

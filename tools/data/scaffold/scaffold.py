@@ -1,11 +1,13 @@
-"""A scaffold: which files an operator begins with, and whether they are sound."""
+"""A scaffold: which files an operator begins with."""
 
 from __future__ import annotations
 
 import ast
 import keyword
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files as files_of
 from pathlib import PurePosixPath
 from string import Template
 
@@ -13,26 +15,17 @@ from tools.core.errors import ConflictError, InvalidArgumentsError
 from tools.data.catalogue.catalogue import Catalogue
 from tools.data.catalogue.kinds import OwnKind
 from tools.data.recipe import DatasetSpec, ProcessSpec, Recipe, Step, SystemSpec
-from tools.data.scaffold.templates import OPERATORS, README, SAMPLES, TESTS
 
+_TEMPLATES = files_of(__package__).joinpath("templates")
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True)
 class Scaffold:
-    """The files of an operator.
-
-    Attributes:
-        name: The operator's name, which ends in its kind.
-        cls: The name of its class.
-        kind: Its kind.
-        folder: The directory that they are in, relative to the root.
-        files: Their texts by their paths, relative to the root.
-    """
+    """The files of an operator: their texts by their paths, which are relative to the root."""
 
     name: str
     cls: str
-    kind: OwnKind
     folder: str
     files: dict[str, str]
 
@@ -40,15 +33,7 @@ class Scaffold:
     def of(
         cls, intent: str, name: str, kind: OwnKind, folder: str, catalogue: Catalogue
     ) -> Scaffold:
-        """The files of an operator that is to be written.
-
-        Args:
-            intent: What it is to do.
-            name: How it is to be called; its kind is put behind it where that is missing, for
-                Data-Juicer knows the kind by the name.
-            kind: Its kind.
-            folder: Where it is to lie, relative to the root.
-            catalogue: The operators that there are.
+        """Returns the files of an operator whose name, in the end, ends in its kind.
 
         Raises:
             InvalidArgumentsError: If that is no name.
@@ -69,37 +54,23 @@ class Scaffold:
         path = str(PurePosixPath(folder, f"{full}.py"))
         said = " ".join(intent.split())
         words = {"name": full, "cls": title, "kind": kind, "path": path}
-        code = {**words, "intent": _quotable(said)}
-        told = {**words, "intent": said, "version": catalogue.version}
+        code = {**words, "intent": said.replace("\\", "\\\\").replace('"', "'")}  # in a docstring
         texts = {
-            f"{full}.py": Template(OPERATORS[kind]).substitute(code),
-            f"test_{full}.py": Template(TESTS[kind]).substitute(code),
-            "samples.jsonl": SAMPLES,
-            "README.md": Template(README).substitute(told),
+            f"{full}.py": _filled(kind, code),
+            f"test_{full}.py": _filled(f"test_{kind}", code),
+            "samples.jsonl": _TEMPLATES.joinpath("samples.jsonl").read_text(encoding="utf-8"),
+            "README.md": _filled("readme", {**words, "intent": said, "version": catalogue.version}),
         }
+        for file, text in texts.items():
+            if file.endswith(".py"):
+                ast.parse(text, file)
         files = {str(PurePosixPath(folder, file)): text for file, text in texts.items()}
-        made = cls(full, title, kind, folder, files)
-        made.check()
-        return made
+        return cls(full, title, folder, files)
 
     @property
     def operator_path(self) -> str:
         """The file of the operator."""
         return str(PurePosixPath(self.folder, f"{self.name}.py"))
-
-    def check(self) -> None:
-        """Sees that its Python can be read and registers the class.
-
-        Raises:
-            SyntaxError: If it cannot be read.
-            ValueError: If it registers none.
-        """
-        for path, text in self.files.items():
-            if path.endswith(".py"):
-                ast.parse(text, path)
-        tree = ast.parse(self.files[self.operator_path])
-        if self.cls not in {each.name for each in tree.body if isinstance(each, ast.ClassDef)}:
-            raise ValueError(f"{self.operator_path} has no class {self.cls}.")
 
     def trial(self) -> Recipe:
         """The recipe that runs it on its samples."""
@@ -115,6 +86,6 @@ class Scaffold:
         )
 
 
-def _quotable(text: str) -> str:
-    """A text that may stand in a docstring."""
-    return text.replace("\\", "\\\\").replace('"', "'")
+def _filled(template: str, values: Mapping[str, str]) -> str:
+    text = _TEMPLATES.joinpath(f"{template}.txt").read_text(encoding="utf-8")
+    return Template(text).substitute(values)

@@ -1,4 +1,4 @@
-"""Looks at files that only Data-Juicer's environment can read."""
+"""Looks at what only Data-Juicer's environment can: files, and operators with their parameters."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 from .agreed import AGAIN
 from .channel import Call
-from .failures import UnreadableError
+from .failures import OperatorError, RecipeError, UnreadableError
+from .steps import NUMBER, can_run, make_operators, run_operator
+
+_SAMPLES = ["One short text, <b>two</b> sentences. See https://example.org/a.", "\\section{A} 汉语"]
+"""Texts that operators are tried on."""
 
 
 def look(message: dict[str, Any], call: Call) -> dict[str, Any]:
-    """Reads the first rows of a Parquet file.
-
-    Args:
-        message: `path`, `source`, what the user calls it, and `sample`, how many rows.
-        call: Is told when nobody waits any more.
+    """Reads the first `sample` rows of the Parquet file at `path`.
 
     Raises:
         UnreadableError: If it cannot be read.
@@ -31,15 +31,74 @@ def look(message: dict[str, Any], call: Call) -> dict[str, Any]:
     rows = [] if batch is None else batch.to_pylist()
     return {
         "rows": file.metadata.num_rows,
-        "sample": [{name: _shown(value) for name, value in row.items()} for row in rows],
+        "sample": [{name: _as_json(value) for name, value in row.items()} for row in rows],
         "types": {field.name: str(field.type) for field in file.schema_arrow},
     }
 
 
-def _shown(value: Any) -> Any:
-    """A value as JSON has it."""
+def make(message: dict[str, Any], call: Call) -> dict[str, Any]:
+    """Makes the operators in the `process` of `config`, and uses those in `probe` on samples.
+
+    Returns `faults`: of each that fails the `operator`, the `parameter` if it is known, and `why`.
+    """
+    faults = []
+    for each in message["config"]["process"]:
+        [(name, given)] = each.items()
+        params, is_tried = given or {}, name in message["probe"]
+        if why := _fault(name, params, call, is_tried=is_tried):
+            without = ({other: params[other] for other in params if other != key} for key in params)
+            mended = [not _fault(name, rest, call, is_tried=is_tried) for rest in without]
+            blamed = [key for key, helps in zip(params, mended, strict=True) if helps]
+            parameter = blamed[0] if len(blamed) == 1 else None
+            faults.append({"operator": name, "parameter": parameter, "why": why})
+    return {"faults": faults}
+
+
+def _fault(name: str, params: dict[str, Any], call: Call, *, is_tried: bool) -> str:
+    """Returns why an operator cannot be made, or used on samples; empty where it can."""
+    common = {"text_key": "text", "skip_op_error": False}
+    call.check()
+    try:
+        [operator] = make_operators([{name: params}], common)
+    except OperatorError as error:
+        return _as_sentence(error.cause)
+    except RecipeError as error:
+        return _as_sentence(error)
+    if why := _empty_range(operator, is_of_text=is_tried):
+        return why
+    if not is_tried or not can_run(operator):
+        return ""
+    rows = {"text": [*_SAMPLES], NUMBER: [*range(len(_SAMPLES))]}
+    try:
+        run_operator(operator, rows, call)
+    except OperatorError as error:  # of its parameters, unless it fails without them
+        if params and not _fault(name, {}, call, is_tried=True):
+            return _as_sentence(error.cause)
+    return ""
+
+
+def _empty_range(operator: Any, *, is_of_text: bool) -> str:
+    """Returns which bounds of an operator no value meets, if there are such."""
+    values = vars(operator)
+    for low, least in values.items():
+        most = values.get(low.replace("min_", "max_", 1))
+        if not low.startswith("min_") or not isinstance(least, int | float):
+            continue
+        if isinstance(most, int | float) and least > most:
+            return f"{low} is {least}, which is more than {low.replace('min', 'max', 1)}: {most}."
+        if is_of_text and low == "min_ratio" and least > 1:
+            return f"{low} is {least}, and a ratio of characters or words is at most 1."
+    return ""
+
+
+def _as_sentence(error: BaseException) -> str:
+    said = " ".join(str(error).split()).rstrip(".")[:500]
+    return f"{said or type(error).__name__}."
+
+
+def _as_json(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(key): _shown(each) for key, each in value.items()}
+        return {str(key): _as_json(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_shown(each) for each in value]
+        return [_as_json(each) for each in value]
     return value if isinstance(value, str | int | float | bool | None) else str(value)

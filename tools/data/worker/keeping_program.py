@@ -1,7 +1,6 @@
 """What `dj-process` keeps between two operators, and how it goes on from there.
 
-Its own checkpoints (`use_checkpoint`) are written when an operator raises, and not when the process
-is killed.
+Its own checkpoints (`use_checkpoint`) are not written when the process is killed.
 """
 
 from __future__ import annotations
@@ -14,15 +13,13 @@ from typing import Any
 from .keeping import Keeper
 
 GOES_ON = "toolcrib goes on from what was kept"
-"""What it says when it does."""
 
 _KEPT = re.compile(r"toolcrib kept the rows after (\d+) operators")
 
-_BATCH = 1_000
-"""Rows that are written at once."""
+_BATCH = 1_000  # rows that are written at once
 
+# Keys of recipes whose operators have to be run as a whole.
 _WHOLE = ("op_fusion", "open_insight_mining", "adaptive_batch_size", "use_checkpoint")
-"""Keys of recipes whose operators have to be run as a whole."""
 
 
 def can_keep(config: dict[str, Any]) -> bool:
@@ -38,13 +35,10 @@ def kept_by(line: str) -> int | None:
 
 
 def keep_between(directory: str, after: float | None, rows: str | None, done: int) -> None:
-    """Has Data-Juicer keep what its operators leave, in this process.
+    """Has Data-Juicer keep in a directory what its operators leave, in this process.
 
-    Args:
-        directory: Where.
-        after: Seconds of work that are worth it; None keeps nothing.
-        rows: Where rows are that an earlier run has kept; None where it begins anew.
-        done: After how many operators they are.
+    It is kept after so many seconds of work (None keeps nothing). `rows` is the file that an
+    earlier run has kept after `done` operators, or None.
     """
     from data_juicer.core.data import NestedDataset
     from data_juicer.core.data.dataset_builder import DatasetBuilder

@@ -8,16 +8,11 @@ from typing import Any
 from .channel import Call, Channel
 from .failures import failure_of
 
-_OFFERS: dict[str, Any] = {"offers": [], "problems": [], "files": []}
-"""What a worker that has loaded answers; see `tools.functions.workers.messages`."""
-
 
 def main(on_cluster: bool) -> None:
     """Loads Data-Juicer, which takes seconds, and runs what it is told to.
 
-    Args:
-        on_cluster: Whether it has a cluster run everything, for which a program of its own loads
-            Data-Juicer.
+    For runs on a cluster, a program of its own loads it.
     """
     channel = Channel()
     channel.receive()  # what to load, of which nothing is meant for this worker
@@ -25,7 +20,7 @@ def main(on_cluster: bool) -> None:
         from .preparing import prepare
 
         prepare()
-    channel.send({"loaded": _OFFERS})
+    channel.send({"loaded": {"offers": [], "problems": [], "files": []}})
     calls: dict[int, Call] = {}
     while (message := channel.receive()) is not None:
         if "cancel" in message:
@@ -38,11 +33,11 @@ def main(on_cluster: bool) -> None:
 
 def _answer(call: Call, message: dict[str, Any], calls: dict[int, Call]) -> None:
     """Does what a message asks, and says what came of it."""
-    from .inspecting import look
+    from .inspecting import look, make
     from .running import name_files, run
 
     try:
-        do = {"look": look, "name_files": name_files, "run": run}[message["do"]]
+        do = {"look": look, "make": make, "name_files": name_files, "run": run}[message["do"]]
         structured = do(message, call)
         is_error = False
     except BaseException as error:  # noqa: BLE001  # whatever it is, it is the answer

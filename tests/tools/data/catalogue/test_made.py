@@ -12,6 +12,7 @@ import pytest
 from tools.data.catalogue.bundle import bundled
 from tools.data.catalogue.catalogue import Catalogue
 from tools.data.catalogue.fields import terms_of
+from tools.data.catalogue.operator import file_parameters
 from tools.data.release import VERSION
 
 ROOT = Path(__file__).parents[4]
@@ -272,3 +273,21 @@ def test_every_default_of_the_release_fits_its_schema() -> None:
     ]
 
     assert wrong == []
+
+
+def test_parameters_that_name_files_to_read_are_known() -> None:
+    written = {"batch_meta_export_path"}
+    for operator in bundled().operators.values():
+        if operator.runs == "here" and not {"image", "audio"} & set(operator.tags):
+            named = {
+                each.name: "words"
+                for each in operator.parameters
+                if each.name.endswith(("_dir", "_path", "_file", "tokenizer_model"))
+            }
+            found = file_parameters(operator.name, {**named, "lang": "en"})
+            assert set(found) == named.keys() - written
+
+
+def test_parameters_that_are_not_given_name_no_file() -> None:
+    assert file_parameters("stopwords_filter", {"stopwords_dir": None}) == []
+    assert file_parameters("shout_mapper", {"file_path": "own.py"}) == []

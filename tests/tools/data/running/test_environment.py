@@ -53,14 +53,15 @@ def test_what_lacks_its_mark_is_not_taken_for_whole(tmp_path: Path) -> None:
     assert environment.installed() is None
 
 
+@pytest.mark.parametrize("version", ["0.9", VERSION])  # the second with other pins
 async def test_a_set_up_that_fails_leaves_what_was_there(
-    tmp_path: Path, nowhere: dict[str, str]
+    tmp_path: Path, nowhere: dict[str, str], version: str
 ) -> None:
     environment = DataEnvironment(tmp_path, environ=nowhere)
-    pretend(environment, "0.9")
+    pretend(environment, version)
     with pytest.raises(UnavailableError, match="py-data-juicer"):
         await environment.set_up(Extent.MINIMAL, say_nothing)
-    assert environment.installed() == Installed("0.9", Extent.MINIMAL, "/opt/python")
+    assert environment.installed() == Installed(version, Extent.MINIMAL, "/opt/python")
     assert there(tmp_path) == {"data-juicer", "data-juicer.lock"}
 
 

@@ -1,0 +1,51 @@
+"""Tries the operators of a recipe before it runs: some refuse a value only when made or used."""
+
+from __future__ import annotations
+
+from tools.core.context import RequestContext
+from tools.core.errors import UnavailableError
+from tools.data.catalogue.bundle import bundled
+from tools.data.catalogue.operator import file_parameters
+from tools.data.recipe import Recipe, Step
+from tools.data.running.workers import workers_of
+
+
+async def check_operators(context: RequestContext, recipe: Recipe) -> list[str]:
+    """Returns what is wrong with operators as Data-Juicer makes and uses them, without the data.
+
+    Empty where it is not set up or no worker starts, and for a recipe on a cluster. Left out are
+    operators that run in no set-up, those of one's own, and those that are given files to read.
+    """
+    known = bundled().operators
+    steps = [
+        each
+        for each in recipe.process.operators
+        if each.name in known
+        and known[each.name].runs != "no"
+        and not file_parameters(each.name, each.params)
+    ]
+    if recipe.on_cluster or not steps:
+        return []
+    asked = {
+        "do": "make",
+        "source": "",
+        "config": {"process": [{each.name: each.params} for each in steps]},
+        "probe": [each.name for each in steps if _is_probed(each)],
+    }
+    try:
+        answer = await (await workers_of(context.machine)).ask(asked, context)
+    except UnavailableError:
+        return []
+    return [
+        f"`{fault['operator']}{'.' if fault['parameter'] else ''}{fault['parameter'] or ''}`:"
+        f" {fault['why']}"
+        for fault in answer["faults"]
+    ]
+
+
+def _is_probed(step: Step) -> bool:
+    """Whether an operator is one on texts alone, which is tried on samples."""
+    tags = bundled().operators[step.name].tags
+    # Parameters with such names name a field, which the samples do not have.
+    needs_no_field = not any("key" in name or "field" in name for name in step.params)
+    return needs_no_field and "text" in tags and "multimodal" not in tags and "gpu" not in tags
