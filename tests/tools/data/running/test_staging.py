@@ -8,7 +8,7 @@ import pytest
 
 from tools.core.errors import ConflictError, ToolError, UnavailableError
 from tools.data.recipe import DatasetSpec, ProcessSpec, Recipe, Step
-from tools.data.running.outputs import Outputs
+from tools.data.running.outputs import Outputs, find_outputs
 from tools.data.running.staging import Stage
 from tools.sandbox.files.sandbox import Sandbox
 
@@ -46,7 +46,7 @@ def test_what_has_come_there_meanwhile_is_not_replaced(tmp_path: Path, stage: St
     with pytest.raises(ConflictError):
         stage.deliver("made/out.jsonl", Outputs())
     assert (tmp_path / "root" / "made" / "out.jsonl").read_text() == "another run's"
-    stage.deliver("made/out.jsonl", Outputs())
+    stage.deliver("made/out.jsonl", find_outputs(stage.sandbox, ["made/out.jsonl"]))
     assert (tmp_path / "root" / "made" / "out.jsonl").read_text() == "one"
 
 
