@@ -11,7 +11,6 @@ import pytest
 from mcp import Client
 from mcp_types import ElicitResult
 
-from storage.keeping.changes.own import ChangeFilter
 from tools.data.recipe import (
     DatasetMixture,
     DatasetSource,
@@ -286,9 +285,9 @@ async def test_what_a_program_has_approved_is_what_runs(
 ) -> None:
     asked = list[str]()
     agree = once(edit, workshop.root, asked)
-    code = "print(apply_recipe(plan_path='plan.yaml', confirm=True))"
+    code = "await tools.apply_recipe(plan_path='plan.yaml', confirm=True)"
     async with Client(workshop.app.server, mode="legacy", elicitation_callback=agree) as client:
-        result = await client.call_tool("run_tool_program", {"code": code})
+        result = await client.call_tool("run_code", {"code": code})
     assert asked
     assert "conflict" in str(result.content), result.content
     check_untouched(workshop.root)
@@ -338,7 +337,7 @@ async def test_a_plan_cannot_lift_a_question_by_what_it_says(
 
 @pytest.mark.data
 async def test_a_question_names_the_file_that_is_replaced_and_undo_brings_it_back(
-    workshop: Any,
+    workshop: Any, undo_last: Any
 ) -> None:
     write_rows(workshop.root / "raw.jsonl")
     before = '{"text": "Mine"}\n' * 3
@@ -347,8 +346,7 @@ async def test_a_question_names_the_file_that_is_replaced_and_undo_brings_it_bac
     assert "6 rows in, 2 out" in told
     assert "replaces: there.jsonl (3 rows, 51 bytes)" in asked[0]
     assert (workshop.root / "there.jsonl").read_text() != before
-    change = workshop.app.history().changes.own(workshop.app.identity).find(ChangeFilter())[0]
-    await workshop.call("undo", call=change.by.call, dry_run=False)
+    undo_last(workshop)
     assert (workshop.root / "there.jsonl").read_text() == before
 
 

@@ -9,8 +9,6 @@ import pytest
 from mcp import Client
 from mcp_types import ElicitResult
 
-from storage.keeping.changes.own import ChangeFilter
-
 pytestmark = [pytest.mark.anyio, pytest.mark.data]
 
 TEXTS = (
@@ -201,7 +199,7 @@ async def cleaned(crib: Any, source: str, edit: Any = None, **more: Any) -> tupl
 
 
 async def test_a_person_is_asked_before_a_file_is_replaced_and_undo_brings_it_back(
-    workshop: Any,
+    workshop: Any, undo_last: Any
 ) -> None:
     source = write(workshop.root, "asked.jsonl")
     told, asked = await cleaned(workshop, source, dry_run=True)
@@ -214,8 +212,7 @@ async def test_a_person_is_asked_before_a_file_is_replaced_and_undo_brings_it_ba
     assert "reads: asked.jsonl (6 rows, " in asked[0]
     for name in ("asked.clean.jsonl", "asked.clean.recipe.yaml", "asked.clean.report.md"):
         assert f"replaces: {name} (" in asked[0]
-    own = workshop.app.history().changes.own(workshop.app.identity)
-    await workshop.call("undo", call=own.find(ChangeFilter())[0].by.call, dry_run=False)
+    undo_last(workshop)
     assert (workshop.root / "asked.clean.jsonl").read_text() == "mine\n"
 
 
