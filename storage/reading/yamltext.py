@@ -11,13 +11,14 @@ if TYPE_CHECKING:
 _NUMBER = r"[-+]?(?:0|[1-9][0-9]*)"
 
 
-def read_yaml(text: str, *, plain: int = 0) -> object:
+def read_yaml(text: str, *, plain: int = 0, unique: bool = False) -> object:
     """What a YAML text says.
 
     Args:
         text: The text.
         plain: How deep it may be nested if it has to do without tags, anchors and aliases, with
             which a few lines say billions; 0 allows all that is safe to read.
+        unique: Whether a key that is given twice is refused; otherwise the last value counts.
 
     Raises:
         ValueError: If it is no YAML, or more than it may be.
@@ -27,7 +28,7 @@ def read_yaml(text: str, *, plain: int = 0) -> object:
     try:
         if plain:
             _check_plain(text, plain)
-        return yaml.load(text, Loader=_loader())  # noqa: S506  # it is a safe one
+        return yaml.load(text, Loader=_loader(unique=unique))  # noqa: S506  # it is a safe one
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
 
@@ -52,15 +53,25 @@ def _safe() -> Any:  # noqa: ANN401  # a class of PyYAML, which has no types
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the other takes ten times as long
 
 
-def _loader() -> type[yaml.SafeLoader]:
+def _loader(*, unique: bool) -> type[yaml.SafeLoader]:
+    import yaml
+
     safe: Any = _safe()
 
     class Loader(safe):  # type: ignore[misc]  # a class known only now
         yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # as PyYAML declares it
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:  # noqa: ANN401  # PyYAML's
-            made = super().construct_mapping(node, deep)
-            return {each if isinstance(each, str) else str(each): made[each] for each in made}
+            read = super().construct_mapping(node, deep)
+            made = {each if isinstance(each, str) else str(each): read[each] for each in read}
+            if unique and len(made) < len(node.value):
+                keys = [str(self.construct_object(key)) for key, _ in node.value]
+                twice = next((each for each in keys if keys.count(each) > 1), "<<")
+                problem = f"the key {twice!r} is given twice"
+                raise yaml.constructor.ConstructorError(
+                    problem=problem, problem_mark=node.start_mark
+                )
+            return made
 
     for tag, pattern, first in (
         ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),

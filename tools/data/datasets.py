@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import PurePosixPath
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
+import anyio.to_thread
 from pydantic import Field
 
 from tools.core.context import RequestContext
-from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
+from tools.core.errors import ToolError
+from tools.core.spec import (
+    Alias,
+    Confirmation,
+    Effect,
+    Prepared,
+    Subject,
+    SubjectKind,
+    ToolScope,
+    tool,
+)
 from tools.data.answers.datasets import DatasetFields, DatasetInspection, fields_of, shown
 from tools.data.answers.runs import CleanedDataset
 from tools.data.applying import MOST_SECONDS, DryRun, Seconds
@@ -87,10 +97,32 @@ async def list_dataset_fields(
     )
 
 
+async def _prepare(arguments: Mapping[str, Any], context: RequestContext) -> Prepared:
+    """Adds the digest of what the call replaces, of which a person is asked if there is any."""
+    from tools.data.running.cleaning import default_output, describe_replacing
+
+    given = {name: value for name, value in arguments.items() if value is not None}
+    if given["dry_run"] or not given["overwrite"]:
+        return Prepared(given, "")
+    source, sandbox = given["dataset_source"], context.sandbox
+    try:
+        output = given.get("output_path") or default_output(source)
+        found = await anyio.to_thread.run_sync(describe_replacing, sandbox, source, output)
+    except ToolError:  # with this digest nothing is replaced
+        return Prepared({**given, "digest": "unknown"}, "")
+    digest, shown = found
+    if given.get("digest", digest) != digest:
+        digest = "another"
+    return Prepared({**given, "overwrite": bool(digest), "digest": digest}, shown)
+
+
 @tool(
     scope=ToolScope.SYSTEM,
     effects={Effect.WRITE, Effect.EXECUTE},
     destructive=True,  # with overwrite
+    confirmation=Confirmation.REQUIRED,
+    confirm_if="overwrite=true, dry_run=false",
+    prepare=_prepare,
     tags=("data",),
     capabilities=("clean and deduplicate a data set by default", "convert a data set"),
     timeout=MOST_SECONDS + 60,
@@ -106,7 +138,7 @@ async def clean_dataset(
         Field(
             max_length=4_096,
             pattern=r"\.(jsonl|json|parquet)$",
-            description="JSONL, JSON or Parquet; default: NAME.clean.jsonl beside the source",
+            description="JSONL, JSON or Parquet; default: NAME.clean.jsonl next to the source",
         ),
     ] = None,
     work: Annotated[
@@ -117,26 +149,31 @@ async def clean_dataset(
         str | None, Field(max_length=256, description="Default: the field with the longest texts")
     ] = None,
     dry_run: DryRun = False,
-    overwrite: Annotated[bool, Field(description="Replace files that are there")] = False,
+    overwrite: Annotated[
+        bool, Field(description="Replace existing files; the user is asked")
+    ] = False,
     keep_stats: Annotated[bool, Field(description="Write what filters computed too")] = False,
     timeout_seconds: Seconds = 3_600,
+    digest: Annotated[
+        str | None, Field(max_length=64, description="Of the files to replace; leave it out")
+    ] = None,
 ) -> CleanedDataset:
     """Mends texts of a data set and drops empty, garbled and repeated rows, with a report.
 
-    Try it with dry_run first, and show the user what would go. The recipe is written beside the
-    output: change it and run it with apply_recipe.
+    Try it with dry_run first, and show the user what would go. The recipe is written next to
+    the output: change it and run it with apply_recipe.
     """
-    from tools.data.running.cleaning import WORK, clean
+    from tools.data.running.cleaning import WORK, clean, default_output
 
-    plain = PurePosixPath(dataset_source.rstrip("/"))
     return await clean(
         context,
         dataset_source,
         WORK if work is None else work,
-        output=output_path or str(plain.with_name(f"{plain.stem}.clean.jsonl")),
+        output=output_path or default_output(dataset_source),
         text_key=text_key,
         keep_stats=keep_stats,
         overwrite=overwrite,
+        digest=digest,
         dry_run=dry_run,
         seconds=timeout_seconds,
     )

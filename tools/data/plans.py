@@ -1,8 +1,8 @@
-"""Plans: recipes put together, checked whole, and saved for Data-Juicer."""
+"""Plans: recipes assembled, checked as a whole, and saved for Data-Juicer."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
@@ -12,24 +12,24 @@ from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
 from tools.data.answers.specs import AssembledPlan, Checked, SavedPlan
 from tools.data.catalogue.bundle import bundled
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, SystemSpec
+from tools.data.specs import READS
 from tools.sandbox.files.editing import ABSENT
 from tools.sandbox.files.text_files import FilePath
-
-if TYPE_CHECKING:  # a start checks nothing
-    from tools.data.checks.findings import Findings
 
 _Plan = Annotated[
     Plan, Field(description="As assemble_plan answers it"), Alias("plan_payload", "plan_data")
 ]
 
 
-@tool(
-    scope=ToolScope.SANDBOXED,
-    effects={Effect.READ},
-    idempotent=True,
-    tags=("data", "recipes"),
-    capabilities=("make a plan for cleaning a data set out of its three specs",),
-)
+@tool(**READS, capabilities=("check a plan for cleaning a data set before it runs",))
+def plan_validate(context: RequestContext, plan: _Plan) -> Checked:
+    """Checks a plan whole: data, operators, types of parameters, system, and all together."""
+    from tools.data.checks.recipe import check_recipe
+
+    return Checked.of(check_recipe(plan.recipe, bundled(), context.sandbox))
+
+
+@tool(**READS, capabilities=("make a plan for cleaning a data set out of its three specs",))
 def assemble_plan(
     context: RequestContext,
     user_intent: Annotated[
@@ -46,22 +46,8 @@ def assemble_plan(
 ) -> AssembledPlan:
     """Puts a plan together of its parts, if they are valid each and together."""
     recipe = Recipe(dataset=dataset_spec, process=process_spec, system=system_spec or SystemSpec())
-    findings = _checked(recipe, context)
-    findings.refuse("The plan")
     plan = Plan(user_intent=user_intent, recipe=recipe, approval_required=approval_required)
-    return AssembledPlan(plan=plan, warnings=findings.warnings)
-
-
-@tool(
-    scope=ToolScope.SANDBOXED,
-    effects={Effect.READ},
-    idempotent=True,
-    tags=("data", "recipes"),
-    capabilities=("check a plan for cleaning a data set before it runs",),
-)
-def plan_validate(context: RequestContext, plan: _Plan) -> Checked:
-    """Checks a plan whole: data, operators, types of parameters, system, and all together."""
-    return Checked.of(_checked(plan.recipe, context))
+    return AssembledPlan(plan=plan, warnings=plan_validate(context, plan).accepted("plan"))
 
 
 @tool(
@@ -75,29 +61,22 @@ def plan_validate(context: RequestContext, plan: _Plan) -> Checked:
 def plan_save(
     context: RequestContext,
     plan: _Plan,
-    output_path: Annotated[FilePath, Field(description="A .yaml or .yml file beneath the root")],
-    overwrite: Annotated[bool, Field(description="Replace the file if it is there")] = False,
+    output_path: Annotated[FilePath, Field(description="A .yaml or .yml file inside the root")],
+    overwrite: Annotated[bool, Field(description="Replace the file if it exists")] = False,
 ) -> SavedPlan:
     """Saves a valid plan as the YAML that `dj-process --config` takes."""
     if not output_path.lower().endswith((".yaml", ".yml")):
         raise InvalidArgumentsError(
-            f"output_path: {output_path!r} is no YAML file.",
+            f"output_path: {output_path!r} is not a YAML file.",
             next_actions=["Let it end in .yaml."],
         )
-    findings = _checked(plan.recipe, context)
-    findings.refuse("The plan")
-    text = plan.to_yaml().encode()
+    warnings = plan_validate(context, plan).accepted("plan")
     expected = None if overwrite else ABSENT
+    text = plan.to_yaml().encode()
     written = context.sandbox.write(output_path, text, expected_sha256=expected)
     return SavedPlan(
         plan_path=written.path,
         sha256=written.sha256,
         operators=[each.name for each in plan.recipe.process.operators],
-        warnings=findings.warnings,
+        warnings=warnings,
     )
-
-
-def _checked(recipe: Recipe, context: RequestContext) -> Findings:
-    from tools.data.checks.recipe import check_recipe
-
-    return check_recipe(recipe, bundled(), context.sandbox)

@@ -22,6 +22,9 @@ Key = Annotated[str, Field(min_length=1, max_length=256)]
 APPROVAL = "# approval_required: "
 """Begins the line of a saved plan that says whether a person is asked before it runs."""
 
+INTENT = "# "
+"""Begins its first line, which says what it is for."""
+
 MOST_INTENT = 2_000
 """Characters of what a plan is for."""
 
@@ -30,28 +33,23 @@ MOST_LEVELS = 32
 
 _NUMERIC = tuple("+-.0123456789")
 
-INTENT = "# "
-"""Begins its first line, which says what it is for."""
-
 
 class DatasetSource(ToolModel):
     """One of the places that data comes from; its strategy takes more keys than these.
 
     Attributes:
         type: Where it is.
-        source: Of remote data, the kind of place, as `list_dataset_load_strategies` tells them.
-        path: The file, directory or name there.
-        weight: Its share of a sample, against those of the others.
+        source: Kind of remote place.
+        path: File, directory or name there.
+        weight: Share of a sample.
     """
 
     model_config = ConfigDict(extra="allow")
 
     type: Literal["local", "remote"] = "local"
-    source: Annotated[str | None, Field(description="Kind of remote place")] = None
-    path: Annotated[FileOrDirectory | None, Field(description="File, directory or name there")] = (
-        None
-    )
-    weight: Annotated[FiniteFloat | None, Field(ge=0, description="Share of a sample")] = None
+    source: str | None = None
+    path: FileOrDirectory | None = None
+    weight: Annotated[FiniteFloat, Field(ge=0)] | None = None
 
 
 class DatasetMixture(ToolModel):
@@ -59,68 +57,55 @@ class DatasetMixture(ToolModel):
 
     Attributes:
         configs: The places.
-        max_sample_num: How many samples are taken of them all; None takes all.
+        max_sample_num: Samples to take.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     configs: Annotated[list[DatasetSource], Field(min_length=1, max_length=1000)]
-    max_sample_num: Annotated[int | None, Field(ge=1, description="Samples to take")] = None
+    max_sample_num: Annotated[int, Field(ge=1)] | None = None
 
 
 class DatasetSpec(ToolModel):
     """What is read, what is written, and under which keys a sample has its parts.
 
     Attributes:
-        dataset_path: A file or directory, relative to the root; or else `dataset`.
-        dataset: Data from several places, or from a remote one.
-        generated_dataset_config: A formatter (`type`) that makes the data, and its arguments.
-        export_path: The file that is written, relative to the root.
-        export_type: Its format; None goes by its name.
-        text_keys: Where a sample has its text; operators take the first.
-        image_key: Where it has its list of images.
-        image_bytes_key: Where it has the bytes of its images.
-        audio_key: Where it has its list of audio files.
-        video_key: Where it has its list of video files.
-        suffixes: Endings of the files that are read in a directory.
-        keep_stats_in_res_ds: Whether what filters computed is written too.
-        keep_hashes_in_res_ds: Whether what deduplicators computed is written too.
-        load_jsonl_lenient: Whether lines of JSONL that cannot be read are left out.
+        dataset_path: File or directory, relative to the root; or else dataset.
+        dataset: Several places {configs, max_sample_num}.
+        generated_dataset_config: Formatter (type) that makes data, and arguments.
+        export_path: File to write.
+        export_type: Its format; default: by name.
+        text_keys: Where a sample has text; operators take the first.
+        image_key: Where it has its images.
+        image_bytes_key: Where it has their bytes.
+        audio_key: Where it has its audio files.
+        video_key: Where it has its video files.
+        suffixes: Endings of files to read.
+        keep_stats_in_res_ds: Write filters' stats.
+        keep_hashes_in_res_ds: Write hashes.
+        load_jsonl_lenient: Leave out lines of JSONL that cannot be read.
         load_dataset_kwargs: More arguments of the reader.
-        validators: Checks of the data that is read, each with its `type`.
+        validators: Checks of the data, each with its type.
     """
 
     model_config = ConfigDict(extra="forbid")
 
-    dataset_path: Annotated[
-        FileOrDirectory | None,
-        Field(description="File or directory, relative to the root; or else dataset"),
-    ] = None
-    dataset: Annotated[
-        DatasetMixture | None, Field(description="Several places {configs, max_sample_num}")
-    ] = None
-    generated_dataset_config: Annotated[
-        dict[str, Any] | None, Field(description="Formatter (type) that makes data, and arguments")
-    ] = None
-    export_path: Annotated[FileOrDirectory, Field(min_length=1, description="File to write")]
-    export_type: Annotated[str | None, Field(description="Its format; default: by name")] = None
-    text_keys: Annotated[list[Key] | None, Field(description="Where a sample has text")] = None
-    image_key: Annotated[Key | None, Field(description="Where it has its images")] = None
-    image_bytes_key: Annotated[Key | None, Field(description="Where it has their bytes")] = None
-    audio_key: Annotated[Key | None, Field(description="Where it has its audio files")] = None
-    video_key: Annotated[Key | None, Field(description="Where it has its video files")] = None
-    suffixes: Annotated[list[str] | None, Field(description="Endings of files to read")] = None
-    keep_stats_in_res_ds: Annotated[bool | None, Field(description="Write filters' stats")] = None
-    keep_hashes_in_res_ds: Annotated[bool | None, Field(description="Write hashes")] = None
-    load_jsonl_lenient: Annotated[
-        bool | None, Field(description="Leave out lines of JSONL that cannot be read")
-    ] = None
-    load_dataset_kwargs: Annotated[
-        dict[str, Any] | None, Field(description="More arguments of the reader")
-    ] = None
-    validators: Annotated[
-        list[dict[str, Any]] | None, Field(description="Checks of the data, each with its type")
-    ] = None
+    dataset_path: FileOrDirectory | None = None
+    dataset: DatasetMixture | None = None
+    generated_dataset_config: dict[str, Any] | None = None
+    export_path: Annotated[FileOrDirectory, Field(min_length=1)]
+    export_type: str | None = None
+    text_keys: list[Key] | None = None
+    image_key: Key | None = None
+    image_bytes_key: Key | None = None
+    audio_key: Key | None = None
+    video_key: Key | None = None
+    suffixes: list[str] | None = None
+    keep_stats_in_res_ds: bool | None = None
+    keep_hashes_in_res_ds: bool | None = None
+    load_jsonl_lenient: bool | None = None
+    load_dataset_kwargs: dict[str, Any] | None = None
+    validators: list[dict[str, Any]] | None = None
 
     @property
     def paths(self) -> list[str]:
@@ -128,21 +113,27 @@ class DatasetSpec(ToolModel):
         sources = self.dataset.configs if self.dataset else ()
         return [path for path in (self.dataset_path, *(each.path for each in sources)) if path]
 
+    @property
+    def local_paths(self) -> list[str]:
+        """Those of them that are on this machine."""
+        if self.dataset_path:
+            return [self.dataset_path]
+        sources = self.dataset.configs if self.dataset else ()
+        return [each.path for each in sources if each.type == "local" and each.path]
+
 
 class Step(ToolModel):
     """One operator with its parameters.
 
     Attributes:
         name: The operator.
-        params: Its parameters; what is left out has the operator's default.
+        params: Its parameters; the others have the operator's defaults.
     """
 
     model_config = ConfigDict(extra="forbid")
 
-    name: Annotated[str, Field(min_length=1, max_length=256, description="The operator")]
-    params: Annotated[dict[str, Any], Field(description="Its parameters")] = Field(
-        default_factory=dict
-    )
+    name: Annotated[str, Field(min_length=1, max_length=256)]
+    params: dict[str, Any] = Field(default_factory=dict)
 
 
 class ProcessSpec(ToolModel):
@@ -150,19 +141,17 @@ class ProcessSpec(ToolModel):
 
     Attributes:
         operators: Each with its parameters.
-        custom_operator_paths: Files or directories with operators of one's own.
+        custom_operator_paths: Files with operators of your own.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     operators: Annotated[list[Step], Field(min_length=1, max_length=200)]
-    custom_operator_paths: Annotated[
-        list[FileOrDirectory] | None, Field(description="Files with operators of your own")
-    ] = None
+    custom_operator_paths: list[FileOrDirectory] | None = None
 
 
 class SystemSpec(ToolModel):
-    """How a recipe is run; beside these it takes every key that `list_system_config` tells.
+    """How a recipe is run; it also takes every key that `list_system_config` lists.
 
     Attributes:
         executor_type: One process ("default"), or a Ray cluster.
@@ -172,11 +161,11 @@ class SystemSpec(ToolModel):
     model_config = ConfigDict(extra="allow")
 
     executor_type: Executor = "default"
-    np: Annotated[int | None, Field(ge=1, description="Processes at once")] = None
+    np: Annotated[int, Field(ge=1)] | None = None
 
 
 class Recipe(ToolModel):
-    """What Data-Juicer is to do.
+    """The data, the operators, and how they are run.
 
     Attributes:
         dataset: Which data.
@@ -196,7 +185,7 @@ class Recipe(ToolModel):
         return self.system.executor_type != "default"
 
     def to_config(self) -> dict[str, Any]:
-        """The recipe as Data-Juicer's configuration, without what has its default."""
+        """Returns Data-Juicer's configuration, without the keys that have their defaults."""
         dataset = self.dataset.model_dump(exclude_none=True)
         path = dataset.get("dataset_path")
         if path and shlex.quote(path) != path:  # that key's value is split like a command line
@@ -212,10 +201,10 @@ class Recipe(ToolModel):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Recipe:
-        """The recipe that a configuration is.
+        """Reads a configuration of Data-Juicer.
 
         Raises:
-            InvalidArgumentsError: If it is none; it says where.
+            InvalidArgumentsError: If it is not a recipe; it says where.
         """
         rest = dict(config)
         dataset = {key: rest.pop(key) for key in DatasetSpec.model_fields if key in rest}
@@ -227,7 +216,9 @@ class Recipe(ToolModel):
         try:
             return cls.model_validate({"dataset": dataset, "process": process, "system": rest})
         except ValidationError as error:
-            raise _unreadable(error) from None
+            raise InvalidArgumentsError(
+                f"This is no recipe ({faults_of(error)}).", next_actions=["Correct the named keys."]
+            ) from None
 
 
 class Plan(ToolModel):
@@ -246,26 +237,26 @@ class Plan(ToolModel):
     approval_required: bool = True
 
     def to_yaml(self) -> str:
-        """The file that `dj-process --config` takes; what is no key of its stands in comments."""
+        """Writes the file that `dj-process --config` takes, with the other fields in comments."""
         config = as_yaml(self.recipe.to_config())
         asks = "true" if self.approval_required else "false"
         return f"{INTENT}{_line(self.user_intent)}\n{APPROVAL}{asks}\n{config}"
 
     @classmethod
     def from_yaml(cls, text: str) -> Plan:
-        """The plan that such a file is; approval is required unless its own line says otherwise.
+        """Reads such a file; approval is required unless its second line says otherwise.
 
         Raises:
-            InvalidArgumentsError: If it is none; it says where.
+            InvalidArgumentsError: If it is not a recipe; it says where.
         """
         from storage.reading.yamltext import read_yaml
 
         try:
-            config = read_yaml(text, plain=MOST_LEVELS)
+            config = read_yaml(text, plain=MOST_LEVELS, unique=True)
         except (ValueError, RecursionError) as error:
             raise InvalidArgumentsError(
                 f"The recipe is not YAML: {' '.join(str(error).split())}",
-                next_actions=["Put it right at that place."],
+                next_actions=["Correct it there."],
             ) from None
         if not isinstance(config, dict):
             raise InvalidArgumentsError(
@@ -284,7 +275,7 @@ class Plan(ToolModel):
 
 
 def _line(text: str) -> str:
-    """A text in one line that a comment can hold."""
+    """Returns a text as one line, for a comment."""
     return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 
@@ -293,16 +284,16 @@ def as_yaml(config: dict[str, Any]) -> str:
     import yaml  # type: ignore[import-untyped]  # PyYAML has no types
 
     class Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
-        """Writes in quotes what begins like a number or is not printed: readers differ there."""
+        """Quotes texts that begin like a number or are not printable: readers differ there."""
 
         def represent_str(self, text: str) -> object:
-            """A text, in quotes where it could be read as something else."""
+            """Represents a text, in quotes where it could be read as another value."""
             is_plain = text.isprintable() and text[:1] not in _NUMERIC
             style = None if is_plain else '"'
             return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
         def ignore_aliases(self, _data: object) -> bool:
-            """Nothing is written as a reference to what stands elsewhere."""
+            """Writes no references."""
             return True
 
     Dumper.add_representer(str, Dumper.represent_str)
@@ -311,26 +302,21 @@ def as_yaml(config: dict[str, Any]) -> str:
 
 
 def _steps(process: object) -> list[Any]:
-    """Data-Juicer's `process` as steps; what is none is left for the model to refuse."""
-    return [_step(each) for each in process] if isinstance(process, list) else [process]
+    """Reads Data-Juicer's `process`; what is not a step is left for the model to refuse."""
 
+    def read(entry: object) -> object:
+        if not isinstance(entry, dict) or len(entry) != 1:
+            return entry
+        [(name, params)] = entry.items()
+        return {"name": name, "params": {} if params is None else params}
 
-def _step(entry: object) -> object:
-    if not isinstance(entry, dict) or len(entry) != 1:
-        return entry
-    [(name, params)] = entry.items()
-    return {"name": name, "params": {} if params is None else params}
-
-
-def _unreadable(error: ValidationError) -> InvalidArgumentsError:
-    return InvalidArgumentsError(
-        f"This is no recipe ({faults_of(error)}).", next_actions=["Put the named keys right."]
-    )
+    return list(map(read, process)) if isinstance(process, list) else [process]
 
 
 def faults_of(error: ValidationError) -> str:
     """Returns which keys are wrong, and how."""
     return "; ".join(
-        f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
+        f"{'.'.join(map(str, each['loc'])) or 'the file'}:"
+        f" {each['msg'].removeprefix('Value error, ')}"
         for each in error.errors(include_url=False)[:10]
     )

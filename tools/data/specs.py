@@ -1,7 +1,11 @@
-"""The three parts of a recipe: built, and checked against the release."""
+"""The three parts of a recipe: built, and checked against the release.
+
+Each `validate_` tool is the check of its `build_` tool, for a spec that exists already.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
@@ -9,12 +13,7 @@ from pydantic import Field, ValidationError
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import Effect, ToolScope, tool
-from tools.data.answers.specs import (
-    BuiltDatasetSpec,
-    BuiltProcessSpec,
-    BuiltSystemSpec,
-    Checked,
-)
+from tools.data.answers.specs import BuiltDatasetSpec, BuiltProcessSpec, BuiltSystemSpec, Checked
 from tools.data.catalogue.bundle import bundled
 from tools.data.recipe import (
     DatasetMixture,
@@ -30,14 +29,28 @@ from tools.data.recipe import (
 
 _Executor = Annotated[Executor, Field(description="What is to run the recipe")]
 
+READS: Mapping[str, Any] = {
+    "scope": ToolScope.SANDBOXED,
+    "effects": {Effect.READ},
+    "idempotent": True,
+    "tags": ("data", "recipes"),
+}
+"""What all tools are that make or check something of a recipe, and change nothing."""
 
-@tool(
-    scope=ToolScope.SANDBOXED,
-    effects={Effect.READ},
-    idempotent=True,
-    tags=("data", "recipes"),
-    capabilities=("say which data a recipe reads and where the result goes",),
-)
+
+@tool(**READS, capabilities=("check that the data of a recipe can be read and the result written",))
+def validate_dataset_spec(
+    context: RequestContext,
+    dataset_spec: Annotated[DatasetSpec, Field(description="As build_dataset_spec answers it")],
+    executor_type: _Executor = "default",
+) -> Checked:
+    """Checks a dataset spec: that the data are there, with its fields; nothing is changed."""
+    from tools.data.checks.dataset import check_dataset
+
+    return Checked.of(check_dataset(dataset_spec, executor_type, bundled(), context.sandbox))
+
+
+@tool(**READS, capabilities=("say which data a recipe reads and where the result goes",))
 def build_dataset_spec(
     context: RequestContext,
     export_path: Annotated[FileOrDirectory, Field(min_length=1, description="File to write")],
@@ -64,9 +77,9 @@ def build_dataset_spec(
     ] = None,
 ) -> BuiltDatasetSpec:
     """Builds the dataset part of a recipe; finds the key of the texts where none is named."""
-    from tools.data.checks.dataset import check_dataset, with_text_keys
+    from tools.data.checks.dataset import find_text_keys
 
-    given = {
+    named = {
         "export_path": export_path,
         "dataset_path": dataset_path,
         "dataset": dataset,
@@ -76,20 +89,32 @@ def build_dataset_spec(
         "audio_key": audio_key,
         "video_key": video_key,
     }
-    named = {key: value for key, value in given.items() if value is not None}
-    spec, found = with_text_keys(_dataset_spec({**(options or {}), **named}), context.sandbox)
-    findings = check_dataset(spec, executor_type, bundled(), context.sandbox)
-    findings.refuse("The dataset spec")
-    return BuiltDatasetSpec(dataset_spec=spec, warnings=found.warnings + findings.warnings)
+    given = {key: value for key, value in named.items() if value is not None}
+    try:
+        spec = DatasetSpec.model_validate({**(options or {}), **given})
+    except ValidationError as error:
+        raise InvalidArgumentsError(
+            f"options do not fit ({faults_of(error)}).",
+            next_actions=[f"Known are {', '.join(DatasetSpec.model_fields)}."],
+        ) from None
+    spec, notes = find_text_keys(spec, context.sandbox)
+    checked = validate_dataset_spec(context, spec, executor_type)
+    return BuiltDatasetSpec(dataset_spec=spec, warnings=notes + checked.accepted("dataset spec"))
 
 
-@tool(
-    scope=ToolScope.SANDBOXED,
-    effects={Effect.READ},
-    idempotent=True,
-    tags=("data", "recipes"),
-    capabilities=("put operators in order with their parameters",),
-)
+@tool(**READS, capabilities=("check the operators of a recipe and the types of their parameters",))
+def validate_process_spec(
+    context: RequestContext,
+    process_spec: Annotated[ProcessSpec, Field(description="As build_process_spec answers it")],
+    executor_type: _Executor = "default",
+) -> Checked:
+    """Checks operators: exact names, known parameters of the right types, the executor."""
+    from tools.data.checks.recipe import check_process
+
+    return Checked.of(check_process(process_spec, executor_type, bundled(), context.sandbox))
+
+
+@tool(**READS, capabilities=("put operators in order with their parameters",))
 def build_process_spec(
     context: RequestContext,
     operators: Annotated[
@@ -102,23 +127,25 @@ def build_process_spec(
     executor_type: _Executor = "default",
 ) -> BuiltProcessSpec:
     """Builds the list of operators of a recipe: names understood, parameters checked by type."""
-    from tools.data.checks.process import check_executor, check_process, resolved
+    from tools.data.checks.recipe import resolve_names
 
     given = ProcessSpec(operators=operators, custom_operator_paths=custom_operator_paths)
-    spec, found = resolved(given, bundled())
-    findings = check_process(spec, bundled(), context.sandbox)
-    findings.add(check_executor(spec, executor_type, bundled()))
-    findings.refuse("The process spec")
-    return BuiltProcessSpec(process_spec=spec, warnings=found.warnings + findings.warnings)
+    spec, notes = resolve_names(given, bundled())
+    checked = validate_process_spec(context, spec, executor_type)
+    return BuiltProcessSpec(process_spec=spec, warnings=notes + checked.accepted("process spec"))
 
 
-@tool(
-    scope=ToolScope.SANDBOXED,
-    effects={Effect.READ},
-    idempotent=True,
-    tags=("data", "recipes"),
-    capabilities=("say how a recipe is run: processes, Ray, caches, traces",),
-)
+@tool(**READS, capabilities=("check how a recipe is to be run",))
+def validate_system_spec(
+    system_spec: Annotated[SystemSpec, Field(description="As build_system_spec answers it")],
+) -> Checked:
+    """Checks a system spec: known keys, right types, nothing that excludes another."""
+    from tools.data.checks.recipe import check_system
+
+    return Checked.of(check_system(system_spec, bundled()))
+
+
+@tool(**READS, capabilities=("say how a recipe is run: processes, Ray, caches, traces",))
 def build_system_spec(
     executor_type: _Executor = "default",
     np: Annotated[int | None, Field(ge=1, description="Processes at once; default: 4")] = None,
@@ -127,74 +154,9 @@ def build_system_spec(
     ] = None,
 ) -> BuiltSystemSpec:
     """Builds the part of a recipe that says how it is run."""
-    from tools.data.checks.system import check_system, nested
+    from tools.data.checks.recipe import nest_keys
 
     named = {"executor_type": executor_type, **({} if np is None else {"np": np})}
-    spec = SystemSpec.model_validate({**nested(options or {}), **named})
-    findings = check_system(spec, bundled())
-    findings.refuse("The system spec")
-    return BuiltSystemSpec(system_spec=spec, warnings=findings.warnings)
-
-
-@tool(
-    scope=ToolScope.SANDBOXED,
-    effects={Effect.READ},
-    idempotent=True,
-    tags=("data", "recipes"),
-    capabilities=("check that the data of a recipe can be read and the result written",),
-)
-def validate_dataset_spec(
-    context: RequestContext,
-    dataset_spec: Annotated[DatasetSpec, Field(description="As build_dataset_spec answers it")],
-    executor_type: _Executor = "default",
-) -> Checked:
-    """Checks a dataset spec: that the data are there, with its fields; nothing is changed."""
-    from tools.data.checks.dataset import check_dataset
-
-    return Checked.of(check_dataset(dataset_spec, executor_type, bundled(), context.sandbox))
-
-
-@tool(
-    scope=ToolScope.SANDBOXED,
-    effects={Effect.READ},
-    idempotent=True,
-    tags=("data", "recipes"),
-    capabilities=("check the operators of a recipe and the types of their parameters",),
-)
-def validate_process_spec(
-    context: RequestContext,
-    process_spec: Annotated[ProcessSpec, Field(description="As build_process_spec answers it")],
-    executor_type: _Executor = "default",
-) -> Checked:
-    """Checks operators: exact names, known parameters of the right types, the executor."""
-    from tools.data.checks.process import check_executor, check_process
-
-    findings = check_process(process_spec, bundled(), context.sandbox)
-    findings.add(check_executor(process_spec, executor_type, bundled()))
-    return Checked.of(findings)
-
-
-@tool(
-    scope=ToolScope.SANDBOXED,
-    effects={Effect.READ},
-    idempotent=True,
-    tags=("data", "recipes"),
-    capabilities=("check how a recipe is to be run",),
-)
-def validate_system_spec(
-    system_spec: Annotated[SystemSpec, Field(description="As build_system_spec answers it")],
-) -> Checked:
-    """Checks a system spec: known keys, right types, nothing that excludes another."""
-    from tools.data.checks.system import check_system
-
-    return Checked.of(check_system(system_spec, bundled()))
-
-
-def _dataset_spec(values: dict[str, Any]) -> DatasetSpec:
-    try:
-        return DatasetSpec.model_validate(values)
-    except ValidationError as error:
-        others = ", ".join(DatasetSpec.model_fields)
-        raise InvalidArgumentsError(
-            f"options do not fit ({faults_of(error)}).", next_actions=[f"Known are {others}."]
-        ) from None
+    spec = SystemSpec.model_validate({**nest_keys(options or {}), **named})
+    warnings = validate_system_spec(spec).accepted("system spec")
+    return BuiltSystemSpec(system_spec=spec, warnings=warnings)

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from server.cli.datasets.places import relative
+from server.cli.datasets.places import files_at, relative
 from server.cli.datasets.verbs import Form, Overwrite, TextKey, export
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
 from server.cli.terminal.screen import echo
 
 if TYPE_CHECKING:
-    from server.settings import Settings
-    from tools.data.answers.splits import SplitReport
+    from server.app import App
+    from tools.data.answers.runs import SplitReport
     from tools.data.split_recipe import SplitRecipe
 
 PARTS = "train=0.9,test=0.1"
 
 TYPED = {"list_directory": "`ls`", "overwrite=true": "--overwrite"}
-"""What is typed for what the failures of tools speak of."""
+"""What the user types instead of what failures of tools name."""
 
 
 def split(  # noqa: PLR0913, PLR0917  # one parameter an option
@@ -36,7 +36,7 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
     parts: Annotated[
         str | None,
         typer.Option(
-            "--parts", help=f"Name and share of each part, beside the others; default: {PARTS}."
+            "--parts", help=f"Name and share of each part, which add up to 1; default: {PARTS}."
         ),
     ] = None,
     seed: Annotated[
@@ -52,8 +52,8 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
     config: ConfigOption = None,
 ) -> None:
     """Split rows into parts; rows with the same text come into the same part."""
+    from server.cli.opened import opened
     from server.cli.terminal.interruption import stoppable
-    from server.settings.sources import load
     from tools.core.calling.words import Words
     from tools.core.errors import ToolError
     from tools.core.result import ToolFailure
@@ -63,21 +63,23 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
         raise typer.BadParameter("give FILEs, or --recipe")
     if recipe is not None and (parts, seed, text_key) != (None, None, None):
         raise typer.BadParameter("--recipe says parts, seed and text key: change them there")
-    settings = load({"data_dir": data_dir}, config_file=config)
+    shares = _shares(parts or PARTS)
     try:
         if recipe is not None:
             given = [SplitRecipe.from_yaml(recipe.read_text(encoding="utf-8", errors="replace"))]
         else:
-            shares = _shares(parts or PARTS)
             told = {"text_key": text_key, "seed": seed or 0, "parts": shares}
             rows = [
                 _as_lines(file, text_key, data_dir, config, overwrite=overwrite)
                 for file in files or ()
             ]
             given = [SplitRecipe(source=str(file), **told) for file in rows]
-        with stoppable("Run the same command again, with --overwrite if parts are there."):
+        with (
+            stoppable("Run the same command again, with --overwrite if parts exist."),
+            opened(data_dir=data_dir, config_file=config) as app,
+        ):
             for each in given:
-                echo(_split(settings, each, overwrite=overwrite).to_text())
+                echo(_split(app, each, overwrite=overwrite).to_text())
     except ToolError as error:
         words = Words(invocation(), TYPED)
         echo(ToolFailure.of(error, words).to_text(), err=True)
@@ -87,7 +89,7 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
 def _as_lines(
     file: Path, text_key: str | None, data_dir: Path | None, config: Path | None, *, overwrite: bool
 ) -> Path:
-    """A file as JSONL: one of another form is exported beside it, which prints what was done."""
+    """Returns a file as JSONL: one of another form is exported first, which prints a report."""
     if file.suffix == ".jsonl":
         return file
     from tools.core.calling.words import Action
@@ -95,37 +97,43 @@ def _as_lines(
     from tools.data.split_recipe import ROWS
 
     rows = file.with_name(f"{file.stem}{ROWS}.jsonl")
-    if rows.exists() and not overwrite:  # an export would speak of its own options
+    if rows.exists() and not overwrite:  # an export would name its own options
         raise ConflictError(
-            f"{rows} is there already.",
+            f"{rows} already exists.",
             next_actions=[Action("Give {} to replace it.", "overwrite=true")],
         )
     export([file], Form.JSONL, rows, text_key, overwrite, data_dir, config)
     return rows
 
 
-def _split(settings: Settings, recipe: SplitRecipe, *, overwrite: bool) -> SplitReport:
-    """Splits a file, whose path is named relative to the working directory if it is beneath it."""
-    from server.composition.safety import make_sandbox
+def _split(app: App, recipe: SplitRecipe, *, overwrite: bool) -> SplitReport:
+    """Splits a file, which is named relative to the working directory if it is inside it."""
     from tools.data.running.splitting import split as split_one
 
     here = Path.cwd()
     path = Path(recipe.source).absolute()
     named = relative([path], here)
-    sandbox = make_sandbox(settings, here if named else Path(path.anchor))
+    sandbox = files_at(app, here if named else Path(path.anchor), "toolcrib data split")
     [source] = named or [str(path)]
     return split_one(sandbox, recipe.model_copy(update={"source": source}), overwrite=overwrite)
 
 
 def _shares(parts: str) -> dict[str, float]:
-    """The share of each part."""
+    from tools.data.split_recipe import check_parts
+
     shares: dict[str, float] = {}
     for part in parts.split(","):
         name, _, share = part.strip().partition("=")
+        if name in shares:
+            raise typer.BadParameter(f"--parts: {name!r} is named twice; give each part a name")
         try:
             shares[name] = float(share)
         except ValueError:
             raise typer.BadParameter(f"--parts: {part!r} is not NAME=SHARE") from None
         if not (name.isidentifier() and 0 < shares[name] <= 1):
             raise typer.BadParameter(f"--parts: {part!r} needs a plain name, and a share up to 1")
+    try:
+        check_parts(shares)
+    except ValueError as error:
+        raise typer.BadParameter(f"--parts: {error}") from None
     return shares

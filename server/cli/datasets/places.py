@@ -1,8 +1,14 @@
-"""How files are named to the tools: relative to the working directory, where they are beneath."""
+"""How files are named to the tools, and what keeps those that a command replaces."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from server.app import App
+    from tools.sandbox.files.sandbox import Sandbox
 
 
 def relative(paths: list[Path], here: Path) -> list[str] | None:
@@ -13,7 +19,7 @@ def relative(paths: list[Path], here: Path) -> list[str] | None:
         here: The directory.
 
     Returns:
-        They; None where one leads out of it.
+        The relative paths; None if one leads out of the directory.
     """
     if not all(
         path.is_relative_to(here) and path.resolve().is_relative_to(here.resolve())
@@ -21,3 +27,22 @@ def relative(paths: list[Path], here: Path) -> list[str] | None:
     ):
         return None
     return [str(path.relative_to(here)) for path in paths]
+
+
+def files_at(app: App, root: Path, command: str) -> Sandbox:
+    """Returns the files inside a root, of which `toolcrib undo` brings replaced ones back.
+
+    Args:
+        app: The product.
+        root: The root.
+        command: The command that replaces them, for the list of changes.
+    """
+    from server.composition.safety import make_history, make_sandbox
+    from storage.keeping.changes.models import Caller
+
+    sandbox = make_sandbox(app.settings, root)
+    if not app.settings.undo.enabled:
+        return sandbox
+    settings = app.settings.model_copy(update={"root": root})
+    caller = Caller(os.urandom(8).hex(), app.identity, app.sessions.own, command)
+    return sandbox.recorded(make_history(settings, app.library, sandbox).of(caller))

@@ -1,4 +1,4 @@
-"""`toolcrib data inspect`, `clean`, `dedupe` and `export`: calls of the tools for each file."""
+"""`toolcrib data inspect`, `clean`, `dedupe` and `export`: a call of a tool for each file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from server.cli.datasets.places import relative
+from server.cli.datasets.places import files_at, relative
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
 from server.cli.terminal.screen import echo
@@ -34,7 +34,7 @@ TextKey = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Try it on the first 1,000 rows, and write nothing.")
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")]
 KeepStats = Annotated[
     bool, typer.Option("--keep-stats", help="Write what filters computed with each row.")
 ]
@@ -49,13 +49,13 @@ TYPED = {
     "overwrite=true": "--overwrite",
     "text_key": "--text-key",
 }
-"""What is typed for tools and their parameters."""
+"""What the user types instead of tools and their parameters."""
 
 GOES_ON = (
     "Nothing of the file at hand was written. Run the same command again: what whole operators had"
     " done in more than ten seconds is not done again."
 )
-"""What is told after a Ctrl-C."""
+"""Printed after a Ctrl-C."""
 
 
 class Form(StrEnum):
@@ -89,7 +89,7 @@ def clean(  # noqa: PLR0913, PLR0917  # one parameter an option
 ) -> None:
     """Mend texts, and drop empty, garbled and repeated rows; with recipe and report."""
     options = {"dry_run": dry_run, "overwrite": overwrite, "keep_stats": keep_stats}
-    asked = _asked(files, output, ".clean.jsonl", text_key=text_key, **options)
+    asked = _arguments(files, output, ".clean.jsonl", text_key=text_key, **options)
     _call("clean_dataset", asked, data_dir, config)
 
 
@@ -108,7 +108,7 @@ def dedupe(  # noqa: PLR0913, PLR0917  # one parameter an option
     """Drop rows whose text an earlier row has too, and nothing else."""
     work = ["dedupe_near" if near else "dedupe"]
     options = {"dry_run": dry_run, "overwrite": overwrite, "text_key": text_key}
-    asked = _asked(files, output, ".deduped.jsonl", work=work, **options)
+    asked = _arguments(files, output, ".deduped.jsonl", work=work, **options)
     _call("clean_dataset", asked, data_dir, config)
 
 
@@ -123,14 +123,14 @@ def export(  # noqa: PLR0913, PLR0917  # one parameter an option
 ) -> None:
     """Write rows that have a text in another form, unchanged."""
     options = {"overwrite": overwrite, "text_key": text_key}
-    asked = _asked(files, output, f".export.{form}", work=[], **options)
+    asked = _arguments(files, output, f".export.{form}", work=[], **options)
     _call("clean_dataset", asked, data_dir, config)
 
 
-def _asked(
+def _arguments(
     files: Sequence[Path], output: Path | None, ending: str, **options: object
 ) -> list[dict[str, Any]]:
-    """The arguments of each call."""
+    """Returns the arguments of each call."""
     if output is not None and len(files) > 1:
         raise typer.BadParameter("--output goes with one FILE")
     if output is not None and output.suffix not in {f".{form}" for form in Form}:
@@ -154,25 +154,24 @@ def _call(
     from server.cli.terminal.interruption import run, stoppable
 
     with stoppable(GOES_ON), opened(data_dir=data_dir, config_file=config) as app:
-        are_done = run(partial(_made, app, name, asked))
+        are_done = run(partial(_run, app, name, asked))
     if not all(are_done):
         sys.exit(1)
 
 
-async def _made(app: App, name: str, asked: Sequence[Mapping[str, Any]]) -> list[bool]:
-    """Makes each call and prints its answer; whether each succeeded."""
+async def _run(app: App, name: str, asked: Sequence[Mapping[str, Any]]) -> list[bool]:
+    """Makes each call and prints its answer; returns whether each succeeded."""
     from server.cli.terminal.screen import console, print_line
-    from server.composition.safety import make_sandbox
     from tools.core.calling.words import Words
 
     here = Path.cwd()
-    anywhere = app.personal.worded(Words(invocation(), TYPED))
-    beneath = anywhere.over(make_sandbox(app.settings, here))
+    manager = app.personal.worded(Words(invocation(), TYPED))
 
     async def make(given: Mapping[str, Any]) -> bool:
         moved = _relative(given, here)
-        manager = anywhere if moved is None else beneath
-        result = await manager.execute(name, moved or given, context)
+        root = Path(here.anchor) if moved is None else here
+        files = files_at(app, root, f"toolcrib data ({name})")
+        result = await manager.over(files).execute(name, moved or given, context)
         echo(result.text, err=result.is_error)
         if not (terminal.is_terminal or result.is_error):  # which has shown no progress
             source, first = (moved or given)["dataset_source"], result.text.partition("\n")[0]
@@ -191,7 +190,7 @@ async def _made(app: App, name: str, asked: Sequence[Mapping[str, Any]]) -> list
 
 
 def _relative(given: Mapping[str, Any], here: Path) -> dict[str, Any] | None:
-    """The arguments with paths relative to a directory; None where one leads out of it."""
+    """Returns the arguments with relative paths; None if one leads out of the directory."""
     keys = [key for key in _PATHS if key in given]
     paths = relative([Path(given[key]) for key in keys], here)
     return None if paths is None else {**given, **dict(zip(keys, paths, strict=True))}

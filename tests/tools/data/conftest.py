@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from storage.keeping.changes.own import ChangeFilter
 from tools.data.running.environment import DataEnvironment
+from tools.sandbox.files.sandbox import Sandbox
+from tools.sandbox.history.undo import Undo
 
 
 @pytest.fixture
@@ -24,6 +27,20 @@ async def crib(open_crib: Callable[[], AbstractAsyncContextManager[Any]]) -> Asy
 def nowhere(tmp_path: Path) -> dict[str, str]:
     """Variables with which uv finds no package."""
     return {"PATH": os.environ["PATH"], "UV_OFFLINE": "1", "UV_CACHE_DIR": str(tmp_path / "cache")}
+
+
+@pytest.fixture
+def undo_last() -> Callable[[Any], None]:
+    """Takes back what the last call did to files, as `toolcrib undo` does."""
+    return _undo_last
+
+
+def _undo_last(crib: Any) -> None:
+    history = crib.app.history()
+    own = history.changes.own(crib.app.identity)
+    found = own.find(ChangeFilter(root=history.root))
+    taking = Undo(own, Sandbox(crib.root))
+    taking.take_back(taking.plan([each for each in found if each.by.call == found[0].by.call]))
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,15 @@ import pytest
 from mcp import Client
 from mcp_types import ElicitResult
 
-from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, Step
+from tools.data.recipe import (
+    DatasetMixture,
+    DatasetSource,
+    DatasetSpec,
+    Plan,
+    ProcessSpec,
+    Recipe,
+    Step,
+)
 from tools.data.running.environment import DataEnvironment
 
 pytestmark = pytest.mark.anyio
@@ -153,29 +163,223 @@ async def test_a_rule_about_other_plans_leaves_a_confirmed_one_its_data(
     assert len(asked) == 1
 
 
-@pytest.mark.data
-@pytest.mark.parametrize("edited", ["plan.yaml", "own/shout.py"])
-async def test_what_is_approved_is_what_runs(workshop: Any, edited: str) -> None:
-    write_rows(workshop.root / "raw.jsonl")
+PRECIOUS = "what nobody has a copy of\n"
+
+
+def aim_elsewhere(root: Path) -> None:
+    plan = (root / "plan.yaml").read_text()
+    (root / "plan.yaml").write_text(plan.replace("bound.jsonl", "precious.jsonl"))
+
+
+def edit_code(root: Path) -> None:
+    with (root / "own" / "shout.py").open("a", encoding="utf-8") as file:
+        file.write("# and more\n")
+
+
+def create_target(root: Path) -> None:
+    (root / "bound.jsonl").write_text(PRECIOUS)
+
+
+def link_target(root: Path) -> None:
+    (root / "bound.jsonl").symlink_to("precious.jsonl")
+
+
+EDITS = [aim_elsewhere, edit_code, create_target, link_target]
+
+
+@pytest.fixture
+def bound(workshop: Any) -> str:
+    """A plan with code of its own that writes a new file, next to a file that it must not touch."""
     (workshop.root / "own").mkdir(exist_ok=True)
     (workshop.root / "own" / "shout.py").write_text(OWN, encoding="utf-8")
-    plan = save(workshop.root, {"shout_mapper": {}}, asks=True, export="bound.jsonl", own=["own"])
-    asked = list[str]()
+    (workshop.root / "bound.jsonl").unlink(missing_ok=True)
+    (workshop.root / "precious.jsonl").write_text(PRECIOUS)
+    write_rows(workshop.root / "raw.jsonl")
+    return save(workshop.root, {"shout_mapper": {}}, asks=True, export="bound.jsonl", own=["own"])
 
-    async def agree_and_edit(context: Any, params: Any) -> ElicitResult:
+
+def check_untouched(root: Path) -> None:
+    assert (root / "precious.jsonl").read_text() == PRECIOUS
+    target = root / "bound.jsonl"
+    assert not target.exists() or target.read_text() == PRECIOUS
+
+
+def once(edit: Callable[[Path], None], root: Path, asked: list[str]) -> Any:
+    """A person who agrees, while whose first form is open something is edited."""
+
+    async def agree(context: Any, params: Any) -> ElicitResult:
         asked.append(params.message)
-        with (workshop.root / edited).open("a", encoding="utf-8") as file:
-            file.write("# and more\n")
+        if len(asked) == 1:
+            edit(root)
         return ElicitResult(action="accept", content={"answer": "once"})
 
-    client = Client(workshop.app.server, mode="legacy", elicitation_callback=agree_and_edit)
-    async with client:
-        result = await client.call_tool("apply_recipe", {"plan_path": plan, "confirm": True})
-    assert "conflict: plan.yaml, or code that it names, has changed" in str(result.content)
-    assert not (workshop.root / "bound.jsonl").exists()
-    for said in ('reads: ["raw.jsonl"]', 'writes: "bound.jsonl"', "shout_mapper {}", '"own"'):
+    return agree
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("edit", EDITS)
+async def test_what_is_approved_is_what_runs(
+    workshop: Any, bound: str, edit: Callable[[Path], None]
+) -> None:
+    asked = list[str]()
+    agree = once(edit, workshop.root, asked)
+    async with Client(workshop.app.server, mode="legacy", elicitation_callback=agree) as client:
+        result = await client.call_tool("apply_recipe", {"plan_path": bound, "confirm": True})
+    assert "conflict: plan.yaml, code that it names or a file that it" in str(result.content)
+    check_untouched(workshop.root)
+    for said in (
+        'reads: "raw.jsonl (6 rows, ',
+        'writes: "bound.jsonl"',
+        "shout_mapper {}",
+        'runs code of: "own"',
+    ):
         assert said in asked[0]
-    assert (await confirmed(workshop, plan))[1] != asked
+    assert "replaces" not in asked[0]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("edit", EDITS)
+async def test_a_client_that_calls_again_with_the_answer_is_asked_about_what_changed(
+    workshop: Any, bound: str, edit: Callable[[Path], None]
+) -> None:
+    asked = list[str]()
+
+    async def decline_the_second(context: Any, params: Any) -> ElicitResult:
+        if asked:
+            asked.append(params.message)
+            return ElicitResult(action="accept", content={"answer": "no"})
+        return await once(edit, workshop.root, asked)(context, params)  # type: ignore[no-any-return]  # a callback
+
+    server = workshop.app.server
+    async with Client(server, mode="2026-07-28", elicitation_callback=decline_the_second) as client:
+        result = await client.call_tool("apply_recipe", {"plan_path": bound, "confirm": True})
+    assert result.is_error
+    assert len(asked) == 2
+    assert asked[0] != asked[1]
+    check_untouched(workshop.root)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_a_digest_of_another_plan_is_refused_before_anybody_is_asked(
+    workshop: Any, bound: str, mode: str
+) -> None:
+    shown = (workshop.root / "plan.yaml").read_bytes()
+    aim_elsewhere(workshop.root)
+    other = hashlib.sha256((workshop.root / "plan.yaml").read_bytes()).hexdigest()
+    (workshop.root / "plan.yaml").write_bytes(shown)
+    asked = list[str]()
+    agree = once(aim_elsewhere, workshop.root, asked)
+    async with Client(workshop.app.server, mode=mode, elicitation_callback=agree) as client:
+        given = {"plan_path": bound, "confirm": True, "digest": other}
+        result = await client.call_tool("apply_recipe", given)
+    assert "conflict" in str(result.content)
+    assert asked == []
+    check_untouched(workshop.root)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("edit", EDITS)
+async def test_what_a_program_has_approved_is_what_runs(
+    workshop: Any, bound: str, edit: Callable[[Path], None]
+) -> None:
+    asked = list[str]()
+    agree = once(edit, workshop.root, asked)
+    code = "await tools.apply_recipe(plan_path='plan.yaml', confirm=True)"
+    async with Client(workshop.app.server, mode="legacy", elicitation_callback=agree) as client:
+        result = await client.call_tool("run_code", {"code": code})
+    assert asked
+    assert "conflict" in str(result.content), result.content
+    check_untouched(workshop.root)
+
+
+@pytest.mark.data
+async def test_a_job_refuses_a_target_that_came_to_exist_while_it_ran(workshop: Any) -> None:
+    write_rows(workshop.root / "raw.jsonl")
+    (workshop.root / "late.jsonl").unlink(missing_ok=True)
+    plan = save(workshop.root, CLEANING, export="late.jsonl")
+
+    async def create(done: float, total: float | None, message: str | None) -> None:
+        if message and message.startswith("document_deduplicator"):
+            (workshop.root / "late.jsonl").write_text(PRECIOUS)
+
+    context = replace(workshop.app.context, report_progress=create)
+    result = await workshop.app.manager.execute("apply_recipe", {"plan_path": plan}, context)
+    assert result.structured["error_type"] == "conflict"
+    assert "late.jsonl has come to exist since the run was checked" in result.text
+    assert (workshop.root / "late.jsonl").read_text() == PRECIOUS
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"export": "there.jsonl"}, "it replaces there.jsonl"),
+        ({"operators": {"shout_mapper": {}}, "own": ["own"]}, "it runs code that the plan brings"),
+        (
+            {"operators": {"python_lambda_mapper": {"lambda_str": "lambda x: x"}}},
+            "it runs code that the plan brings",
+        ),
+        ({"operators": {"text_length_filter": {}}, "executor_type": "ray"}, "runs on a cluster"),
+    ],
+)
+async def test_a_plan_cannot_lift_a_question_by_what_it_says(
+    workshop: Any, bound: str, more: dict[str, Any], why: str
+) -> None:
+    (workshop.root / "there.jsonl").write_text(PRECIOUS)
+    more = {"operators": CLEANING, "export": "unasked.jsonl", **more}
+    plan = save(workshop.root, more.pop("operators"), asks=False, **more)
+    kind, told = await workshop.failure("apply_recipe", plan_path=plan)
+    assert kind == "approval_required"
+    assert why in told
+    assert (workshop.root / "there.jsonl").read_text() == PRECIOUS
+
+
+@pytest.mark.data
+async def test_a_question_names_the_file_that_is_replaced_and_undo_brings_it_back(
+    workshop: Any, undo_last: Any
+) -> None:
+    write_rows(workshop.root / "raw.jsonl")
+    before = '{"text": "Mine"}\n' * 3
+    (workshop.root / "there.jsonl").write_text(before)
+    told, asked = await confirmed(workshop, save(workshop.root, CLEANING, export="there.jsonl"))
+    assert "6 rows in, 2 out" in told
+    assert "replaces: there.jsonl (3 rows, 51 bytes)" in asked[0]
+    assert (workshop.root / "there.jsonl").read_text() != before
+    undo_last(workshop)
+    assert (workshop.root / "there.jsonl").read_text() == before
+
+
+@pytest.mark.parametrize(
+    "export",
+    ["set/out.jsonl", "set/more/out.jsonl", "set/../set/out.jsonl", "in/out.jsonl", "set.jsonl"],
+)
+async def test_a_result_inside_what_is_read_is_refused(crib: Any, export: str) -> None:
+    """The last one has its new files in a folder that is read."""
+    (crib.root / "set").mkdir()
+    write_rows(crib.root / "set" / "a.jsonl")
+    (crib.root / "in").symlink_to("set")
+    source = "set"
+    if export == "set.jsonl":
+        source = "set.media"
+        (crib.root / "set").rename(crib.root / "set.media")
+    recipe = Recipe(
+        dataset=DatasetSpec(
+            dataset=DatasetMixture(
+                configs=[DatasetSource(path="raw.jsonl"), DatasetSource(path=f"./{source}/")]
+            ),
+            export_path=export,
+        ),
+        process=ProcessSpec(operators=[Step(name="text_length_filter")]),
+    )
+    write_rows(crib.root / "raw.jsonl")
+    plan = Plan(user_intent="Grow", recipe=recipe, approval_required=False)
+    (crib.root / "plan.yaml").write_text(plan.to_yaml())
+    kind, told = await crib.failure("apply_recipe", plan_path="plan.yaml")
+    assert kind == "conflict"
+    assert f"into './{source}/', which is what is read" in told
+    checked = await crib.call("plan_validate", plan=plan.model_dump(exclude_none=True))
+    assert "which is what is read" in " ".join(checked["errors"])
 
 
 async def test_what_it_reads_is_never_replaced(crib: Any) -> None:
@@ -189,7 +393,9 @@ async def test_what_it_reads_is_never_replaced(crib: Any) -> None:
 @pytest.mark.data
 async def test_a_run_tells_what_each_operator_did_and_writes_what_is_left(workshop: Any) -> None:
     write_rows(workshop.root / "raw.jsonl")
-    report = await workshop.call("apply_recipe", plan_path=save(workshop.root, CLEANING))
+    report = await workshop.call(
+        "apply_recipe", plan_path=save(workshop.root, CLEANING), confirm=True
+    )
     assert (report["rows_in"], report["rows_out"], report["engine"]) == (6, 2, "direct")
     assert [(step["operator"], step["rows_in"], step["rows_out"]) for step in report["steps"]] == [
         ("(no text)", 6, 5),
@@ -239,10 +445,10 @@ async def test_operators_called_directly_write_what_dj_process_writes(
     texts = tuple(f"{text or ''} {'again ' * (at % 7 + 5)}" for at, text in enumerate(TEXTS * 40))
     write_rows(workshop.root / "raw.jsonl", texts)
     plan = save(workshop.root, operators, export=f"direct/{export}")
-    direct = await workshop.call("apply_recipe", plan_path=plan)
+    direct = await workshop.call("apply_recipe", plan_path=plan, confirm=True)
     # A key that changes no row, and that only the program heeds.
     plan = save(workshop.root, operators, export=f"program/{export}", open_tracer=False)
-    program = await workshop.call("apply_recipe", plan_path=plan)
+    program = await workshop.call("apply_recipe", plan_path=plan, confirm=True)
     assert (direct["engine"], program["engine"]) == ("direct", "dj-process")
     assert 0 < direct["rows_out"] < direct["rows_in"]
     told = [
@@ -264,7 +470,7 @@ async def test_an_array_of_json_holds_more_than_a_batch_of_rows(
     write_rows(workshop.root / "raw.jsonl", tuple(f"Row {at} of many." for at in range(1_001)))
     operators: dict[str, dict[str, Any]] = {"text_length_filter": {"min_len": 1}}
     plan = save(workshop.root, operators, export="many.json", **more)
-    await workshop.call("apply_recipe", plan_path=plan)
+    await workshop.call("apply_recipe", plan_path=plan, confirm=True)
     written = json.loads((workshop.root / "many.json").read_text())
     assert [row["id"] for row in written] == list(range(1_001))
 
@@ -279,7 +485,7 @@ async def test_lines_that_hold_no_row_are_left_out_and_told_where_that_is_asked_
 ) -> None:
     (workshop.root / "raw.jsonl").write_text(BROKEN)
     plan = save(workshop.root, CLEANING, export="lenient.jsonl", load_jsonl_lenient=True, **more)
-    report = await workshop.call("apply_recipe", plan_path=plan)
+    report = await workshop.call("apply_recipe", plan_path=plan, confirm=True)
     assert report["engine"] == ("dj-process" if more else "direct")
     assert (report["rows_in"], report["rows_out"]) == (4, 1)
     first = report["steps"][0]
@@ -309,7 +515,7 @@ async def test_rows_of_a_table_that_do_not_fit_are_left_out_and_told_where_that_
     (workshop.root / "raw.csv").write_bytes(TABLE)
     lenient = {"load_dataset_kwargs": {"on_bad_lines": "skip"}, **more}
     plan = save(workshop.root, CLEANING, source="raw.csv", export="table.jsonl", **lenient)
-    report = await workshop.call("apply_recipe", plan_path=plan)
+    report = await workshop.call("apply_recipe", plan_path=plan, confirm=True)
     assert report["engine"] == ("dj-process" if more else "direct")
     assert (report["rows_in"], report["rows_out"]) == (6, 3)
     assert report["steps"][0]["operator"] == "(not readable)"
@@ -332,7 +538,7 @@ async def test_a_row_that_does_not_fit_its_table_is_named_with_what_leaves_it_ou
     content = b"".join([header, b"\n", b"0,Long enough\n" * 1_000, rest])  # checked as it runs
     (workshop.root / "raw.csv").write_bytes(content)
     plan = save(workshop.root, CLEANING, source="raw.csv", export="strict.jsonl", **more)
-    kind, told = await workshop.failure("apply_recipe", plan_path=plan)
+    kind, told = await workshop.failure("apply_recipe", plan_path=plan, confirm=True)
     assert kind == "invalid_arguments"
     assert "raw.csv cannot be read: line 1002: 4 fields, and the header has 2." in told
     assert "{on_bad_lines: skip}" in told.partition("Next: ")[2]
@@ -354,7 +560,7 @@ async def test_the_place_where_json_is_broken_is_told(
     rows = '{"text": "x"},\n' * 1_000  # beyond these, what is wrong is found as it runs
     (workshop.root / "raw.json").write_text(content.replace("{}", rows, 1))
     plan = save(workshop.root, CLEANING, source="raw.json", export="strict.jsonl", **more)
-    kind, told = await workshop.failure("apply_recipe", plan_path=plan)
+    kind, told = await workshop.failure("apply_recipe", plan_path=plan, confirm=True)
     assert kind == "invalid_arguments"
     assert says in told
 
@@ -366,7 +572,7 @@ async def test_a_line_that_holds_no_row_is_named_with_what_leaves_it_out(
 ) -> None:
     (workshop.root / "raw.jsonl").write_text('{"text": "x"}\n' * 1_000 + BROKEN)
     plan = save(workshop.root, CLEANING, export="strict.jsonl", **more)
-    kind, told = await workshop.failure("apply_recipe", plan_path=plan)
+    kind, told = await workshop.failure("apply_recipe", plan_path=plan, confirm=True)
     assert kind == "invalid_arguments"
     assert "raw.jsonl cannot be read: line 1003: Expecting value, character 10." in told
     assert "load_jsonl_lenient" in told.partition("Next: ")[2]
@@ -392,7 +598,7 @@ async def test_a_failure_says_what_it_was_and_replaces_nothing(
     write_rows(workshop.root / "raw.jsonl")
     (workshop.root / "kept.jsonl").write_text("as it was\n")
     plan = save(workshop.root, operators, export="kept.jsonl", skip_op_error=False)
-    failed, told = await workshop.failure("apply_recipe", plan_path=plan)
+    failed, told = await workshop.failure("apply_recipe", plan_path=plan, confirm=True)
     assert failed == kind, told
     assert says in told
     assert (workshop.root / "kept.jsonl").read_text() == "as it was\n"
@@ -402,7 +608,9 @@ async def test_a_failure_says_what_it_was_and_replaces_nothing(
 async def test_a_field_that_no_row_has_is_told_with_those_that_they_have(workshop: Any) -> None:
     rows = '{"body": "Some words"}\n' * 1_001  # more than are looked at before
     (workshop.root / "raw.jsonl").write_text(rows)
-    kind, told = await workshop.failure("apply_recipe", plan_path=save(workshop.root, CLEANING))
+    kind, told = await workshop.failure(
+        "apply_recipe", plan_path=save(workshop.root, CLEANING), confirm=True
+    )
     assert kind == "invalid_arguments"
     assert "'text'" in told
     assert "'body'" in told
@@ -414,14 +622,16 @@ async def test_a_parquet_file_that_is_broken_inside_is_named_with_what_is_wrong(
     workshop: Any, more: dict[str, Any]
 ) -> None:
     write_rows(workshop.root / "raw.jsonl", tuple(f"Row {at} of many words." for at in range(999)))
-    await workshop.call("apply_recipe", plan_path=save(workshop.root, CLEANING, export="a.parquet"))
+    await workshop.call(
+        "apply_recipe", plan_path=save(workshop.root, CLEANING, export="a.parquet"), confirm=True
+    )
     content = (workshop.root / "a.parquet").read_bytes()
     middle = len(content) // 2
     broken = content[:100] + bytes(middle - 100) + content[middle:]
     (workshop.root / "a.parquet").write_bytes(broken)
     plan = save(workshop.root, CLEANING, source="a.parquet", **more)
     for told in (
-        await workshop.text("apply_recipe", plan_path=plan),
+        await workshop.text("apply_recipe", plan_path=plan, confirm=True),
         await workshop.text("inspect_dataset", dataset_source="a.parquet"),
     ):
         assert told.startswith("invalid_arguments: a.parquet cannot be read: ")
@@ -432,9 +642,11 @@ async def test_a_parquet_file_that_is_broken_inside_is_named_with_what_is_wrong(
 async def test_a_run_that_takes_too_long_is_ended(workshop: Any) -> None:
     write_rows(workshop.root / "raw.jsonl", ("Some words that are long enough.",) * 20_000)
     plan = save(workshop.root, CLEANING, export="late.jsonl")
-    kind, told = await workshop.failure("apply_recipe", plan_path=plan, timeout_seconds=0.3)
+    kind, told = await workshop.failure(
+        "apply_recipe", plan_path=plan, timeout_seconds=0.3, confirm=True
+    )
     assert kind == "timeout"
     assert "timeout_seconds" in told
     assert not (workshop.root / "late.jsonl").exists()
     write_rows(workshop.root / "raw.jsonl")  # and the next is run as ever
-    assert (await workshop.call("apply_recipe", plan_path=plan))["rows_out"] == 2
+    assert (await workshop.call("apply_recipe", plan_path=plan, confirm=True))["rows_out"] == 2

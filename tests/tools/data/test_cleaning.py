@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
+from mcp_types import ElicitResult
 
 pytestmark = [pytest.mark.anyio, pytest.mark.data]
 
@@ -56,15 +58,12 @@ async def test_garbled_and_repeated_rows_go_and_a_report_says_where(
     assert list(json.loads(output.read_text().splitlines()[0])) == (
         ["id", "body"] if name == "rows.csv" else ["body" if name == "rows.jsonl" else "text"]
     )  # no statistics
-    report = json.loads((workshop.root / f"{stem}.clean.report.json").read_text())
-    assert sum(each["rows"] for each in report["balance"]) == report["rows_in"] == 6
-    assert report["written"] == [
-        {"path": output.name, "size": output.stat().st_size, "sha256": sha256(output)}
-    ]
-    if name != "folder":
-        assert report["source"]["sha256"] == sha256(workshop.root / name)
     told = (workshop.root / done["report_path"]).read_text()
-    assert "| document_deduplicator | 4 | 3 | 1 | 0 |" in told
+    assert "6 rows in, 3 rows out." in told
+    assert "| document_deduplicator | 4 | 3 | 1 |" in told
+    assert f"| {output.name} | {output.stat().st_size} | `{sha256(output)}` |" in told
+    if name != "folder":
+        assert sha256(workshop.root / name) in told
     for each in workshop.root.glob(f"{stem}*"):
         each.rename(each.with_name(f"was-{name}-{each.name}"))
 
@@ -81,11 +80,10 @@ async def test_lines_that_hold_no_row_are_left_out_and_told(workshop: Any, line:
     assert (done["rows_in"], done["steps"][0]["operator"]) == (7, "(not readable)")
     assert done["steps"][0]["errors"][0].startswith("line 1: ")
     assert {"row": 5, "text": "no", "operator": "text_length_filter"} in done["dropped"]
-    report = json.loads((workshop.root / "bad.clean.report.json").read_text())
-    assert {"what": "(not readable)", "rows": 1} in report["balance"]
     assert "load_jsonl_lenient: true\n" in (workshop.root / done["recipe_path"]).read_text()
     told = (workshop.root / done["report_path"]).read_text()
-    assert "- (not readable): `line 1: " in told
+    assert "| (not readable) | 7 | 6 | 1 |" in told
+    assert "(not readable) `skipped 1 batches or rows because of errors: line 1: " in told
 
 
 async def test_rows_of_a_table_that_do_not_fit_are_left_out_and_told(workshop: Any) -> None:
@@ -97,7 +95,7 @@ async def test_rows_of_a_table_that_do_not_fit_are_left_out_and_told(workshop: A
     assert (done["rows_in"], done["steps"][0]["operator"]) == (8, "(not readable)")
     recipe = (workshop.root / done["recipe_path"]).read_text()
     assert "load_dataset_kwargs:\n  on_bad_lines: skip\n" in recipe
-    again = await workshop.call("apply_recipe", plan_path=done["recipe_path"])
+    again = await workshop.call("apply_recipe", plan_path=done["recipe_path"], confirm=True)
     assert again["steps"][0]["errors"] == done["steps"][0]["errors"]
 
 
@@ -109,7 +107,7 @@ async def test_of_a_folder_those_files_are_read_that_were_looked_at(workshop: An
     seen = await workshop.call("inspect_dataset", dataset_source="mixed")
     done = await workshop.call("clean_dataset", dataset_source="mixed")
     assert seen["rows"] == done["rows_in"] == len(TEXTS)
-    again = await workshop.call("apply_recipe", plan_path=done["recipe_path"])
+    again = await workshop.call("apply_recipe", plan_path=done["recipe_path"], confirm=True)
     assert again["rows_in"] == len(TEXTS)
 
 
@@ -129,7 +127,7 @@ async def test_the_recipe_that_was_run_gives_the_same_again(workshop: Any) -> No
     output = workshop.root / "again.clean.jsonl"
     before = output.read_bytes()
     output.unlink()
-    await workshop.call("apply_recipe", plan_path=done["recipe_path"])
+    await workshop.call("apply_recipe", plan_path=done["recipe_path"], confirm=True)
     assert output.read_bytes() == before
 
 
@@ -142,12 +140,11 @@ async def test_a_changed_recipe_that_is_run_again_has_its_report_anew(workshop: 
     before = (workshop.root / done["report_path"]).read_text()
     await workshop.call("apply_recipe", plan_path=done["recipe_path"], dry_run=True)
     assert (workshop.root / done["report_path"]).read_text() == before
-    again = await workshop.call("apply_recipe", plan_path=f"./{done['recipe_path']}")
+    again = await workshop.call("apply_recipe", plan_path=f"./{done['recipe_path']}", confirm=True)
     assert again["rows_out"] > done["rows_out"]
     told = (workshop.root / done["report_path"]).read_text()
     assert sha256(workshop.root / "changed.clean.jsonl") in told
-    report = json.loads((workshop.root / "changed.clean.report.json").read_text())
-    assert report["rows_out"] == again["rows_out"]
+    assert f"{again['rows_out']} rows out." in told
 
 
 async def test_nearly_the_same_texts_go_where_that_is_asked_for(workshop: Any) -> None:
@@ -183,6 +180,53 @@ async def test_nothing_that_is_there_is_replaced_unasked(workshop: Any) -> None:
     assert not (workshop.root / "there.clean.jsonl").exists()
     await workshop.call("clean_dataset", dataset_source=source, overwrite=True)
     assert (workshop.root / "there.clean.report.md").read_text() != "mine"
+
+
+async def cleaned(crib: Any, source: str, edit: Any = None, **more: Any) -> tuple[str, list[str]]:
+    """What comes of a call that replaces files, and what a person was asked about it."""
+    asked = list[str]()
+
+    async def agree(context: Any, params: Any) -> ElicitResult:
+        asked.append(params.message)
+        if edit:
+            edit()
+        return ElicitResult(action="accept", content={"answer": "once"})
+
+    async with Client(crib.app.server, mode="legacy", elicitation_callback=agree) as client:
+        given = {"dataset_source": source, "overwrite": True, **more}
+        result = await client.call_tool("clean_dataset", given)
+    return str(result.content), asked
+
+
+async def test_a_person_is_asked_before_a_file_is_replaced_and_undo_brings_it_back(
+    workshop: Any, undo_last: Any
+) -> None:
+    source = write(workshop.root, "asked.jsonl")
+    told, asked = await cleaned(workshop, source, dry_run=True)
+    assert ("Nothing was written" in told, asked) == (True, [])
+    told, asked = await cleaned(workshop, source)  # there is nothing to replace
+    assert ("Wrote asked.clean.jsonl" in told, asked) == (True, [])
+    (workshop.root / "asked.clean.jsonl").write_text("mine\n")
+    told, asked = await cleaned(workshop, source)
+    assert "Wrote asked.clean.jsonl" in told
+    assert "reads: asked.jsonl (6 rows, " in asked[0]
+    for name in ("asked.clean.jsonl", "asked.clean.recipe.yaml", "asked.clean.report.md"):
+        assert f"replaces: {name} (" in asked[0]
+    undo_last(workshop)
+    assert (workshop.root / "asked.clean.jsonl").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("digest", [{}, {"digest": "0" * 64}])
+async def test_a_file_that_changed_while_a_person_was_asked_is_not_replaced(
+    workshop: Any, digest: dict[str, str]
+) -> None:
+    source = write(workshop.root, f"edited{len(digest)}.jsonl")
+    target = workshop.root / f"edited{len(digest)}.clean.jsonl"
+    target.write_text("shown\n")
+    told, asked = await cleaned(workshop, source, lambda: target.write_text("precious\n"), **digest)
+    assert len(asked) == 1
+    assert "conflict" in told
+    assert target.read_text() == "precious\n"
 
 
 async def test_a_dry_run_tells_the_recipe_and_writes_nothing(workshop: Any) -> None:

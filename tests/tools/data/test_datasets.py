@@ -215,7 +215,7 @@ async def test_a_parquet_file_is_read_by_the_worker(workshop: Any) -> None:
         "process:\n- whitespace_normalization_mapper:\n"
     )
     (workshop.root / "plan.yaml").write_text(plan)
-    await workshop.call("apply_recipe", plan_path="plan.yaml")
+    await workshop.call("apply_recipe", plan_path="plan.yaml", confirm=True)
     seen = await workshop.call("inspect_dataset", dataset_source="rows.parquet", sample_size=1)
     assert (seen["form"], seen["rows"], seen["sampled"], seen["text_key"]) == (
         *("parquet", 2, 1),

@@ -75,7 +75,7 @@ async def test_files_that_rows_name_are_read_and_named_as_before(
 ) -> None:
     furnish(workshop.root)
     plan = save(workshop.root, {operator: params})
-    report = await workshop.call("apply_recipe", plan_path=plan)
+    report = await workshop.call("apply_recipe", plan_path=plan, confirm=True)
     assert (report["engine"], report["rows_in"], report["rows_out"]) == ("direct", 2, 1)
     [row] = rows(workshop.root / "set/out.jsonl")
     assert (row["images"], row["audios"]) == ([WIDE], [LONG])
@@ -90,7 +90,7 @@ async def test_new_files_come_beside_the_result_which_names_them(
     operators = {"image_blur_mapper": {"p": 1.0, **params}}
     plan = save(workshop.root, operators, "new/out.jsonl")
     for _ in range(2):  # the next run replaces them
-        report = await workshop.call("apply_recipe", plan_path=plan)
+        report = await workshop.call("apply_recipe", plan_path=plan, confirm=True)
         wide = "out.media/image_blur_mapper/wide.png"
         assert f"new/{wide}" in [each["path"] for each in report["written"]]
         [row, _other] = rows(workshop.root / "new/out.jsonl")
@@ -118,7 +118,7 @@ async def test_files_that_are_not_there_or_outside_are_refused_before_the_run(
     furnish(workshop.root)
     write_rows(workshop.root, (WIDE, LONG), (name, LONG))
     plan = save(workshop.root, {"image_shape_filter": {}}, "refused.jsonl")
-    failed, told = await workshop.failure("apply_recipe", plan_path=plan)
+    failed, told = await workshop.failure("apply_recipe", plan_path=plan, confirm=True)
     assert failed == kind
     assert says in told
     assert not (workshop.root / "refused.jsonl").exists()
@@ -140,7 +140,7 @@ async def test_what_an_operator_lacks_is_told_and_nothing_is_written(
     row = {"text": "One.", "images": [WIDE], "audios": [LONG], "videos": [SHORT]}  # of that name
     (workshop.root / "set" / "raw.jsonl").write_text(json.dumps(row))
     plan = save(workshop.root, operators, "lacking.jsonl")
-    kind, told = await workshop.failure("apply_recipe", plan_path=plan)
+    kind, told = await workshop.failure("apply_recipe", plan_path=plan, confirm=True)
     assert kind == "unavailable"
     assert says in told
     assert not (workshop.root / "lacking.jsonl").exists()
@@ -150,7 +150,7 @@ async def test_what_an_operator_lacks_is_told_and_nothing_is_written(
 async def test_a_recipe_with_files_that_needs_dj_process_is_refused(workshop: Any) -> None:
     furnish(workshop.root)
     plan = save(workshop.root, {"image_shape_filter": {}}, open_tracer=True)
-    kind, told = await workshop.failure("apply_recipe", plan_path=plan)
+    kind, told = await workshop.failure("apply_recipe", plan_path=plan, confirm=True)
     assert kind == "invalid_arguments"
     assert "dj-process" in told
 

@@ -115,7 +115,7 @@ async def test_what_is_at_the_place_of_its_parts_is_never_added_to(crib: Any) ->
     (crib.root / "out.jsonl" / "part.json").write_text("mine")
     kind, told = await crib.failure("apply_recipe", plan_path=plan, confirm=True)
     assert kind == "conflict"
-    assert "out.jsonl is there" in told
+    assert "out.jsonl already exists" in told
 
 
 @pytest.mark.ray

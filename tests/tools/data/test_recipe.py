@@ -132,7 +132,17 @@ def test_a_configuration_from_elsewhere_is_a_plan_that_asks() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "- a", "a: [", "a: 1\n", "a: &x [1]\nb: *x\n", "a: !!set {}\n", f"a: {'[' * 99}"]
+    "text",
+    [
+        "",
+        "- a",
+        "a: [",
+        "a: 1\n",
+        "a: &x [1]\nb: *x\n",
+        "a: !!set {}\n",
+        "a: 1\na: 2\n",
+        f"a: {'[' * 99}",
+    ],
 )
 def test_what_is_no_recipe_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgumentsError, match="recipe"):

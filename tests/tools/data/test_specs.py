@@ -50,7 +50,7 @@ async def test_a_row_that_is_none_is_an_error_unless_it_is_to_be_left_out(
     )
 
     (error,) = strict["errors"]
-    assert "'in.jsonl' has what holds no row, for which none is read (line 7: " in error
+    assert "'in.jsonl' contains what is not a row (line 7: " in error
     assert error.endswith(
         "Set load_jsonl_lenient to true, which leaves such rows out, or mend it there."
     )

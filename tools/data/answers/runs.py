@@ -1,14 +1,22 @@
-"""What came of a run: rows in and out, which operator dropped how many, and what was written."""
+"""What came of a run or a split: rows in and out, what was dropped, and what was written."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Literal
+
+from pydantic import field_validator
 
 from tools.core.invisible import visible_controls
 from tools.core.result import OmitNone, ToolModel
+from tools.data.release import VERSION
 
 SHOWN_FILES = 10
 """Files that the text names."""
+
+_LOGGED = re.compile(r"^.*?An error occurred (?:during Op \[\w+\]|in \w+):?\s*", re.DOTALL)
+_TRACE = re.compile(r"\s*(?:--\s*)?(?:Traceback \(most recent call last\).*|--)\s*$", re.DOTALL)
 
 
 class StepReport(ToolModel):
@@ -31,6 +39,17 @@ class StepReport(ToolModel):
     failed: int
     errors: list[str]
 
+    @field_validator("errors")
+    @classmethod
+    def _without_log(cls, errors: list[str]) -> list[str]:
+        """Keeps the error's own text of a line that Data-Juicer logged."""
+        plain = (_TRACE.sub("", _LOGGED.sub("", each)) for each in errors)
+        return [each or "no reason was given" for each in plain]
+
+    def skipped(self) -> str:
+        """Says how many batches or rows it skipped, and why."""
+        return f"skipped {self.failed} batches or rows because of errors: {'; '.join(self.errors)}"
+
 
 class ShownRow(ToolModel):
     """A row that was kept, or dropped.
@@ -45,6 +64,11 @@ class ShownRow(ToolModel):
     text: str
     operator: OmitNone[str] = None
 
+    def to_text(self) -> str:
+        """Returns its number and text in one line."""
+        text = visible_controls(" ".join(self.text.split()))
+        return f"row {self.row}: {text or '(empty)'}"
+
 
 class WrittenFile(ToolModel):
     """A file that was written.
@@ -53,11 +77,23 @@ class WrittenFile(ToolModel):
         path: As the recipe names it.
         size: Bytes.
         sha256: Digest of its content.
+        not_kept: Why `undo` cannot bring back what it held before; absent where it can.
     """
 
     path: str
     size: int
     sha256: str
+    not_kept: OmitNone[str] = None
+
+    def to_text(self) -> str:
+        """Returns a line for it."""
+        lost = f" This cannot be undone ({self.not_kept})." if self.not_kept else ""
+        return f"Wrote {self.path}, {self.size} bytes.{lost}"
+
+    def cells(self) -> str:
+        """Returns its cells in a table of Markdown."""
+        name = self.path.replace("|", "\\|")
+        return f"{name} | {self.size} | `{self.sha256}`"
 
 
 class RunReport(ToolModel):
@@ -87,7 +123,7 @@ class RunReport(ToolModel):
     went_on_after: OmitNone[str] = None
 
     def to_text(self) -> str:
-        """A line for the whole, one for each operator, and one for each row that is shown."""
+        """Returns a line for the whole, one for each operator, and one for each row shown."""
         what = "A try on the first rows" if self.dry_run else "Done"
         lines = [f"{what}: {self.rows_in} rows in, {self.rows_out} out."]
         if self.went_on_after is not None:
@@ -95,15 +131,38 @@ class RunReport(ToolModel):
         for step in self.steps:
             lines.append(f"- {step.operator}: {step.rows_in} -> {step.rows_out}")
             if step.failed:
-                lines.append(f"  skipped {step.failed} because of errors: {'; '.join(step.errors)}")
-        lines += [f"dropped by {row.operator}: {_line(row)}" for row in self.dropped]
-        lines += [f"kept: {_line(row)}" for row in self.kept]
-        lines += [f"Wrote {each.path}, {each.size} bytes." for each in self.written[:SHOWN_FILES]]
+                lines.append(f"  {step.skipped()}")
+        lines += [f"dropped by {row.operator}: {row.to_text()}" for row in self.dropped]
+        lines += [f"kept: {row.to_text()}" for row in self.kept]
+        lines += [each.to_text() for each in self.written[:SHOWN_FILES]]
         if len(self.written) > SHOWN_FILES:
             lines.append(f"Wrote {len(self.written) - SHOWN_FILES} more.")
         if self.dry_run:
             lines.append("Nothing was written: this was a dry run.")
         return "\n".join(lines)
+
+    def to_markdown(self, source: WrittenFile, recipe: str) -> bytes:
+        """Returns the report as a file for people, of a run of `recipe` on `source`."""
+        lines = [f"# {source.path}", "", f"{self.rows_in} rows in, {self.rows_out} rows out.", ""]
+        lines += ["| file | bytes | SHA-256 |", "|---|---|---|"]
+        lines += [f"| {each.cells()} |" for each in (source, *self.written)]
+        lines += ["", f"Run with Data-Juicer {VERSION} by the recipe `{recipe}`.", ""]
+        if self.went_on_after is not None:
+            lines += [f"This run went on after `{self.went_on_after}` of an earlier one.", ""]
+        lines += ["| operator | rows in | rows out | dropped |", "|---|---|---|---|"]
+        lines += [
+            f"| {step.operator} | {step.rows_in} | {step.rows_out} | {step.rows_in - step.rows_out}"
+            " |"
+            for step in self.steps
+        ]
+        lines += [
+            f"\n{step.operator} {_plain(step.skipped())}" for step in self.steps if step.failed
+        ]
+        lines += ["", "## Some rows that were dropped", ""]
+        lines += [f"- row {row.row}, by {row.operator}: {_plain(row.text)}" for row in self.dropped]
+        lines += ["", "## Some rows that were kept", ""]
+        lines += [f"- row {row.row}: {_plain(row.text)}" for row in self.kept]
+        return ("\n".join(lines) + "\n").encode()
 
 
 class CleanedDataset(RunReport):
@@ -112,7 +171,7 @@ class CleanedDataset(RunReport):
     Attributes:
         recipe: The recipe that was run, which apply_recipe runs again.
         recipe_path: Where it was written; absent in a dry run.
-        report_path: Where the report is, as Markdown, with JSON and a chart beside it.
+        report_path: Where the report is, as Markdown.
     """
 
     recipe: str
@@ -120,13 +179,93 @@ class CleanedDataset(RunReport):
     report_path: OmitNone[str] = None
 
     def to_text(self) -> str:
-        """The run, then where recipe and report are; of a dry run the recipe itself."""
-        told = super().to_text()
+        """Returns the run, then where recipe and report are; of a dry run the recipe itself."""
+        run = super().to_text()
         if self.recipe_path is None:
-            return f"{told}\nThe recipe:\n{self.recipe}"
-        return f"{told}\nRecipe: {self.recipe_path}. Report: {self.report_path}."
+            return f"{run}\nThe recipe:\n{self.recipe}"
+        return f"{run}\nRecipe: {self.recipe_path}. Report: {self.report_path}."
 
 
-def _line(row: ShownRow) -> str:
-    text = visible_controls(" ".join(row.text.split()))
-    return f"row {row.row}: {text or '(empty)'}"
+class PartReport(ToolModel):
+    """One part.
+
+    Attributes:
+        part: Its name.
+        share: The share of rows that it was to have, up to 1.
+        rows: The rows that it has.
+        file: Where they are.
+    """
+
+    part: str
+    share: float
+    rows: int
+    file: WrittenFile
+
+
+class SplitReport(ToolModel):
+    """What came of a split.
+
+    Attributes:
+        source: What was read.
+        text_key: The field whose texts decided the parts.
+        seed: That of the run.
+        rows: Rows in all parts.
+        left_out: How many lines hold no row, and are in no part.
+        broken: The numbers of the first of them, from 1.
+        parts: The parts.
+        recipe_path: Where the recipe is.
+        report_path: Where this is, as Markdown.
+    """
+
+    source: WrittenFile
+    text_key: str
+    seed: int
+    rows: int
+    left_out: int
+    broken: list[int]
+    parts: list[PartReport]
+    recipe_path: str
+    report_path: str
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """Says what the user may not expect."""
+        if self.left_out:
+            first = ", ".join(map(str, self.broken))
+            yield f"Lines that hold no row were left out: {self.left_out}; the first: {first}."
+        wanted = {each.part: each.share * self.rows for each in self.parts}
+        far = [
+            f"{each.part} has {each.rows} for {each.share:.0%}"
+            for each in self.parts
+            if abs(each.rows - wanted[each.part]) > wanted[each.part] / 2
+        ]
+        if far:
+            yield (
+                "Shares are met roughly, since texts decide the parts, and these"
+                f" {self.rows} rows have few different ones: {', '.join(far)}."
+            )
+
+    def to_text(self) -> str:
+        """Returns a line for each part, then the notes and where recipe and report are."""
+        lines = [f"{each.file.to_text()} {each.rows} rows." for each in self.parts]
+        lines += [f"Note: {note}" for note in self.notes]
+        lines.append(f"Recipe: {self.recipe_path}. Report: {self.report_path}.")
+        return visible_controls("\n".join(lines))
+
+    def to_markdown(self) -> bytes:
+        """Returns the report as a file for people."""
+        lines = [f"# {self.source.path}", "", f"{self.rows} rows in {len(self.parts)} parts.", ""]
+        lines += ["| share | rows | file | bytes | SHA-256 |", "|---|---|---|---|---|"]
+        lines += [
+            f"| {each.share:.1%} | {each.rows} | {each.file.cells()} |" for each in self.parts
+        ]
+        source = f"Read {self.source.size} bytes, SHA-256 `{self.source.sha256}`."
+        decided = f"The texts in `{self.text_key}` decided the parts, with the seed {self.seed}."
+        lines += ["", f"{source} {decided}", *(f"\n{note}" for note in self.notes)]
+        return (visible_controls("\n".join(lines)) + "\n").encode()
+
+
+def _plain(text: str) -> str:
+    """Returns a text that is nothing but text in Markdown."""
+    plain = visible_controls(" ".join(text.split())).replace("`", "'")
+    return f"`{plain}`" if plain else "(empty)"

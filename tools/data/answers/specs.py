@@ -1,14 +1,18 @@
-"""Parts of recipes, and plans, as tools answer them: the JSON, then what to know of it."""
+"""Parts of recipes, and plans, as tools answer them: the JSON, then the warnings."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, SystemSpec
 
 if TYPE_CHECKING:  # a start checks nothing
     from tools.data.checks.findings import Findings
+
+MOST_ERRORS = 20
+"""Errors that one refusal names."""
 
 
 class Checked(ToolModel):
@@ -17,7 +21,7 @@ class Checked(ToolModel):
     Attributes:
         valid: Whether Data-Juicer would take it, as far as can be told before it runs.
         errors: Why it would not.
-        warnings: What is to be known of it although it would.
+        warnings: What the user should know about it nevertheless.
     """
 
     valid: bool
@@ -26,77 +30,80 @@ class Checked(ToolModel):
 
     @classmethod
     def of(cls, findings: Findings) -> Checked:
-        """What was found."""
-        return cls(valid=not findings.errors, **_lists(findings))
+        """Makes the answer of a check."""
+        errors = findings.errors
+        return cls(valid=not errors, errors=errors, warnings=findings.warnings)
+
+    def accepted(self, what: str) -> list[str]:
+        """Returns the warnings about a valid "dataset spec", or another part.
+
+        Raises:
+            InvalidArgumentsError: If it has errors; it names them.
+        """
+        if self.errors:
+            raise InvalidArgumentsError(
+                f"The {what} is not valid. {' '.join(self.errors[:MOST_ERRORS])}",
+                next_actions=["Correct what is named and send it again."],
+            )
+        return self.warnings
 
     def to_text(self) -> str:
-        """The verdict, then a line for each."""
+        """Returns the verdict, then a line for each error and warning."""
         errors = [f"Error: {each}" for each in self.errors]
-        return _lines("Valid." if self.valid else "Not valid.", [*errors, *_told(self.warnings)])
+        return _lines("Valid." if self.valid else "Not valid.", [*errors, *_notes(self.warnings)])
 
 
-class BuiltDatasetSpec(ToolModel):
+class _Built(ToolModel):
+    warnings: list[str]
+
+    def to_text(self) -> str:
+        """Returns what was built as JSON, then the warnings."""
+        [built] = (value for name, value in self if name != "warnings")
+        return _lines(built.model_dump_json(exclude_none=True), _notes(self.warnings))
+
+
+class BuiltDatasetSpec(_Built):
     """The dataset part of a recipe.
 
     Attributes:
         dataset_spec: The part.
-        warnings: What is to be known of it.
+        warnings: What the user should know about it.
     """
 
     dataset_spec: DatasetSpec
-    warnings: list[str]
-
-    def to_text(self) -> str:
-        """The part as JSON, then the warnings."""
-        return _lines(_json(self.dataset_spec), _told(self.warnings))
 
 
-class BuiltProcessSpec(ToolModel):
+class BuiltProcessSpec(_Built):
     """The operators of a recipe.
 
     Attributes:
         process_spec: The operators, by their names in the release.
-        warnings: What is to be known of them, such as names that were understood.
+        warnings: What the user should know about them, such as names that were understood.
     """
 
     process_spec: ProcessSpec
-    warnings: list[str]
-
-    def to_text(self) -> str:
-        """The operators as JSON, then the warnings."""
-        return _lines(_json(self.process_spec), _told(self.warnings))
 
 
-class BuiltSystemSpec(ToolModel):
+class BuiltSystemSpec(_Built):
     """How a recipe is run.
 
     Attributes:
         system_spec: The keys.
-        warnings: What is to be known of them.
+        warnings: What the user should know about them.
     """
 
     system_spec: SystemSpec
-    warnings: list[str]
-
-    def to_text(self) -> str:
-        """The keys as JSON, then the warnings."""
-        return _lines(_json(self.system_spec), _told(self.warnings))
 
 
-class AssembledPlan(ToolModel):
+class AssembledPlan(_Built):
     """A plan of valid parts.
 
     Attributes:
         plan: The plan.
-        warnings: What is to be known of it.
+        warnings: What the user should know about it.
     """
 
     plan: Plan
-    warnings: list[str]
-
-    def to_text(self) -> str:
-        """The plan as JSON, then the warnings."""
-        return _lines(_json(self.plan), _told(self.warnings))
 
 
 class SavedPlan(ToolModel):
@@ -106,7 +113,7 @@ class SavedPlan(ToolModel):
         plan_path: The file, relative to the root.
         sha256: Digest of its content.
         operators: The operators in their order.
-        warnings: What is to be known of the plan.
+        warnings: What the user should know about the plan.
     """
 
     plan_path: str
@@ -115,22 +122,14 @@ class SavedPlan(ToolModel):
     warnings: list[str]
 
     def to_text(self) -> str:
-        """Where it is, then the warnings."""
+        """Returns where it is, then the warnings."""
         done = f"Saved {self.plan_path}: {' > '.join(self.operators)}. `apply_recipe` runs it."
-        return _lines(done, _told(self.warnings))
+        return _lines(done, _notes(self.warnings))
 
 
-def _lists(findings: Findings) -> dict[str, list[str]]:
-    return {"errors": findings.errors, "warnings": findings.warnings}
-
-
-def _told(warnings: list[str]) -> list[str]:
+def _notes(warnings: list[str]) -> list[str]:
     return [f"Note: {each}" for each in warnings]
 
 
 def _lines(head: str, rest: list[str]) -> str:
     return "\n".join([head, *rest])
-
-
-def _json(part: ToolModel) -> str:
-    return part.model_dump_json(exclude_none=True)

@@ -1,21 +1,21 @@
-"""Whether the data of a recipe can be read, and the result be written."""
+"""Checks that the data of a recipe can be read, and the result be written."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
-from tools.core.errors import ToolError
+from tools.core.errors import InvalidArgumentsError, ToolError
 from tools.data.catalogue.catalogue import Catalogue
 from tools.data.catalogue.loading import ANY, Strategy
-from tools.data.checks.findings import Findings
-from tools.data.checks.parquet import check_parquet
+from tools.data.checks.findings import Findings, faults
 from tools.data.checks.rows import first_rows, is_directory
-from tools.data.checks.values import faults
 from tools.data.recipe import DatasetSource, DatasetSpec, Executor
+from tools.data.worker.agreed import AGAIN, media_folder
 from tools.data.worker.entries import SEPARATORS, SKIPS_ROWS, way_out
 from tools.sandbox.files.sandbox import Sandbox
 
@@ -27,49 +27,103 @@ _REMOTE = re.compile(r"(?:s3|hdfs)://", re.IGNORECASE)
 _SHARED = ("type", "source", "weight")
 """Keys that every place of a mixture may have."""
 
+_PARQUET = b"PAR1"
+_PARQUET_ENDS = {_PARQUET, b"PARE"}
+"""The latter marks a file whose description is encrypted."""
+
+_PARQUET_TAIL = 8
+"""Bytes at the end of a Parquet file: the length of its description, and a mark."""
+
 
 def check_dataset(
     spec: DatasetSpec, executor: Executor, catalogue: Catalogue, sandbox: Sandbox
 ) -> Findings:
-    """Whether its data are there and can be read, and what comes of them be written."""
+    """Checks that its data exist and can be read, and that the result can be written."""
     check = _Check(executor, catalogue, sandbox)
-    findings = Findings(list(check.origin(spec)))
-    findings.errors += check.export(spec)
-    findings.errors += check.validators(spec)
+    findings = Findings([*check.origin(spec), *check.export(spec)])
+    known = catalogue.validators
+    for place, each in enumerate(spec.validators or ()):
+        if (given := each.get("type")) not in known:
+            fault = f"`validators[{place}].type` is {given!r}; send {', '.join(known)}."
+            findings.errors.append(fault)
     if spec.text_keys == []:
         findings.errors.append("`text_keys` is empty; leave it out, or name a key.")
-    for path in _local_paths(spec):
+    for path in spec.local_paths:
         findings.add(check.local(path, spec))
     return findings
 
 
-def with_text_keys(spec: DatasetSpec, sandbox: Sandbox) -> tuple[DatasetSpec, Findings]:
-    """The spec with the key of the longest texts, where none is named and samples have no "text".
+def find_text_keys(spec: DatasetSpec, sandbox: Sandbox) -> tuple[DatasetSpec, list[str]]:
+    """Returns the spec with the key of the longest texts, where it names none, and a note.
 
     Raises:
-        ToolError: If a file of its cannot be opened.
+        ToolError: If a file of the data cannot be opened.
     """
     if spec.text_keys is not None:
-        return spec, Findings()
-    files = (path for path in _local_paths(spec) if not is_directory(sandbox, path))
+        return spec, []
+    files = (path for path in spec.local_paths if not is_directory(sandbox, path))
     read = [first_rows(sandbox, path) for path in files]
     rows = next((each for each in read if each is not None and each.rows), None)
     if rows is None or TEXT_KEY in rows.keys or (key := rows.text_key()) is None:
-        return spec, Findings()
-    said = f"Samples have no key {TEXT_KEY!r}; `text_keys` is {key!r}, which has the longest texts."
-    return spec.model_copy(update={"text_keys": [key]}), Findings(warnings=[said])
+        return spec, []
+    note = f"Samples have no key {TEXT_KEY!r}; `text_keys` is {key!r}, which has the longest texts."
+    return spec.model_copy(update={"text_keys": [key]}), [note]
+
+
+def find_overlap(sandbox: Sandbox, target: str, sources: Iterable[str]) -> str | None:
+    """Returns the source that a target is, or is inside of, however both are spelled; blocks.
+
+    Raises:
+        ToolError: As `Sandbox.relative`.
+    """
+    places = _places(sandbox, target)
+    return next((each for each in sources if _places(sandbox, each)[0] in places), None)
+
+
+def _places(sandbox: Sandbox, path: str) -> list[object]:
+    """Identifies a path and each directory that it is in: by inode, or by name if it is new."""
+    sandbox.relative(path)
+    real = Path(os.path.realpath(sandbox.root / path))
+    found: list[object] = []
+    for each in (real, *filter(Path.is_dir, real.parents)):
+        try:
+            status = each.stat()
+        except OSError:
+            found.append(each)
+        else:
+            found.append((status.st_dev, status.st_ino))
+    return found
+
+
+def check_parquet(sandbox: Sandbox, path: str) -> None:
+    """Checks that a file begins and ends as Parquet does; blocks.
+
+    Raises:
+        InvalidArgumentsError: If it does not; it says which end is wrong.
+        ToolError: As the methods of Sandbox.
+    """
+    with sandbox.open_read(path) as file:
+        begin = file.read(len(_PARQUET))
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - _PARQUET_TAIL, 0))
+        tail = file.read(_PARQUET_TAIL)
+    length, end = int.from_bytes(tail[:4], "little"), tail[4:]
+    if begin not in _PARQUET_ENDS:
+        fault = f"it begins with {begin!r}, not {_PARQUET!r}" if size else "it is empty"
+    elif end not in _PARQUET_ENDS or length > size - _PARQUET_TAIL - len(_PARQUET):
+        fault = f"its end is missing, so it was cut off or is still being written ({size} bytes)"
+    else:
+        return
+    raise InvalidArgumentsError(f"{path} is no whole Parquet file: {fault}.", next_actions=[AGAIN])
 
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """What a dataset spec is held against."""
-
     executor: Executor
     catalogue: Catalogue
     sandbox: Sandbox
 
     def origin(self, spec: DatasetSpec) -> Iterator[str]:
-        """Whether there is one, and the release can load it."""
         ways = ("dataset_path", "dataset", "generated_dataset_config")
         given = [name for name in ways if getattr(spec, name)]
         if len(given) != 1:
@@ -81,7 +135,6 @@ class _Check:
             yield from self._generated(spec.generated_dataset_config)
 
     def export(self, spec: DatasetSpec) -> Iterator[str]:
-        """Whether the result can be written where it is to go."""
         family = "default" if self.executor == "default" else "ray"
         known = self.catalogue.export_types[family]
         kind = spec.export_type or PurePath(spec.export_path).suffix.lower().removeprefix(".")
@@ -91,31 +144,18 @@ class _Check:
         if _REMOTE.match(spec.export_path):
             return
         try:
-            target = self.sandbox.relative(spec.export_path)
-            read = {self.sandbox.relative(path) for path in _local_paths(spec)}
+            yield from find_self_writes(spec, self.sandbox)
         except ToolError as error:
             yield error.message
-            return
-        if target in read:
-            yield f"`export_path` {spec.export_path!r} is what is read; write to another file."
-
-    def validators(self, spec: DatasetSpec) -> Iterator[str]:
-        """Whether the checks of the data are there."""
-        known = self.catalogue.validators
-        for place, each in enumerate(spec.validators or ()):
-            if each.get("type") not in known:
-                given = each.get("type")
-                yield f"`validators[{place}].type` is {given!r}; send {', '.join(known)}."
 
     def local(self, path: str, spec: DatasetSpec) -> Findings:
-        """Whether a file or a directory can be read, and its samples have their texts."""
         try:
             if is_directory(self.sandbox, path):
                 return Findings()
             rows = first_rows(self.sandbox, path)
             if PurePath(path).suffix.lower() == ".parquet":
                 check_parquet(self.sandbox, path)
-            elif rows is None:  # of another form: that it can be opened is all that is told here
+            elif rows is None:  # another form, of which nothing is checked but that it opens
                 self.sandbox.open_read(path).close()
         except ToolError as error:
             return Findings([error.message])
@@ -124,7 +164,7 @@ class _Check:
             return findings
         if rows.broken and not _leaves_out(path, spec):
             findings.errors.append(
-                f"{path!r} has what holds no row, for which none is read ({rows.broken[0]})."
+                f"{path!r} contains what is not a row ({rows.broken[0]}), so nothing is read."
                 f" {way_out(PurePath(path).suffix.lower())}"
             )
         if not rows.rows:
@@ -134,8 +174,8 @@ class _Check:
             if key in rows.keys:
                 continue
             shown = ", ".join(rows.keys[:20])
-            said = f"No row of {path!r} has the text key {key!r}; its keys are {shown}."
-            (findings.errors if rows.is_whole else findings.warnings).append(said)
+            fault = f"No row of {path!r} has the text key {key!r}; its keys are {shown}."
+            (findings.errors if rows.is_whole else findings.warnings).append(fault)
         return findings
 
     def _mixture(self, sources: list[DatasetSource]) -> Iterator[str]:
@@ -197,16 +237,24 @@ class _Check:
             yield f"No formatter reads {path!r}: see list_dataset_formatters."
 
 
+def find_self_writes(spec: DatasetSpec, sandbox: Sandbox) -> Iterator[str]:
+    """Says which output of a recipe would be written into what it reads; blocks.
+
+    Raises:
+        ToolError: As `Sandbox.relative`.
+    """
+    for target in (spec.export_path, media_folder(spec.export_path)):
+        source = find_overlap(sandbox, target, spec.local_paths)
+        if source is not None:
+            yield (
+                f"`export_path` {spec.export_path!r} would write {target!r} into {source!r}, which"
+                " is what is read and never replaced; write outside of it."
+            )
+
+
 def _leaves_out(path: str, spec: DatasetSpec) -> bool:
-    """Whether what holds no row is left out, of a file of this form."""
+    """Whether the reader skips what is not a row, in a file of this form."""
     suffix = PurePath(path).suffix.lower()
     if suffix in SEPARATORS:
         return (spec.load_dataset_kwargs or {}).items() >= SKIPS_ROWS.items()
     return suffix == ".jsonl" and bool(spec.load_jsonl_lenient)
-
-
-def _local_paths(spec: DatasetSpec) -> list[str]:
-    if spec.dataset_path:
-        return [spec.dataset_path]
-    sources = spec.dataset.configs if spec.dataset else ()
-    return [each.path for each in sources if each.type == "local" and each.path]

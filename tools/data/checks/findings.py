@@ -1,46 +1,43 @@
-"""What is wrong with a spec, and what is only to be known of it."""
+"""What is wrong with a spec, and what the user should know about it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from tools.core.errors import InvalidArgumentsError
-
-MOST = 20
-"""Errors that one refusal names."""
+from tools.conversion.arguments.descriptions import describe_schema, show
+from tools.conversion.arguments.validation_errors import unknown_name
+from tools.data.catalogue.operator import Parameter
 
 
 @dataclass(slots=True)
 class Findings:
-    """What was found.
-
-    Attributes:
-        errors: Why Data-Juicer would not run it, a sentence each.
-        warnings: What is to be known of it although it would.
-    """
+    """Errors, for which Data-Juicer would not run a spec, and warnings; a sentence each."""
 
     errors: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def add(self, other: Findings) -> None:
-        """Takes over what was found elsewhere."""
+        """Adds the findings of another check."""
         self.errors += other.errors
         self.warnings += other.warnings
 
-    def refuse(self, what: str, suggestions: Iterable[str] = ()) -> None:
-        """Refuses what has errors.
 
-        Args:
-            what: What it is, such as "The dataset spec".
-            suggestions: Names that would have worked.
+def faults(where: str, values: Mapping[str, Any], known: Mapping[str, Parameter]) -> Iterator[str]:
+    """Checks values against parameters of the release; yields a sentence for each fault."""
+    for name, value in values.items():
+        if name not in known:
+            yield unknown_name(where, name, known)
+        else:
+            yield from _misfits(f"{where}.{name}" if where else name, value, known[name].schema)
+    for name, parameter in known.items():
+        if parameter.is_required and name not in values:
+            yield f"`{where}.{name}` is missing: {parameter.description or 'it has no default'}"
 
-        Raises:
-            InvalidArgumentsError: If there are any; it names them.
-        """
-        if self.errors:
-            raise InvalidArgumentsError(
-                f"{what} is not valid. {' '.join(self.errors[:MOST])}",
-                suggestions=tuple(suggestions),
-                next_actions=["Correct what is named and send it again."],
-            )
+
+def _misfits(path: str, value: object, schema: Mapping[str, Any]) -> Iterator[str]:
+    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it has no types
+
+    if next(Draft202012Validator(schema).iter_errors(value), None) is not None:
+        yield f"`{path}` is {show(value)}; send {describe_schema(schema, schema)}."

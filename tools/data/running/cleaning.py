@@ -1,40 +1,65 @@
-"""Cleaning by default: a recipe for what was seen, run, with its recipe and report beside it."""
+"""Cleans a data set by a recipe for what was seen of it, and keeps that recipe and a report."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
 import anyio.to_thread
 
 from tools.core.calling.words import Action
 from tools.core.context import RequestContext
 from tools.core.errors import ConflictError, InvalidArgumentsError, NotFoundError
-from tools.data.answers.runs import CleanedDataset, RunReport, WrittenFile
-from tools.data.checks.rows import is_directory
+from tools.data.answers.runs import CleanedDataset, RunReport
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, Step, SystemSpec
 from tools.data.running.defaults import KEEP_ALL, cleaning_steps, deduplicating_steps
 from tools.data.running.looking import TEXTS, Seen, look_at
+from tools.data.running.outputs import (
+    Outputs,
+    check_free,
+    describe_data,
+    digest_of,
+    find_outputs,
+)
 from tools.data.running.readiness import check_ready
-from tools.data.running.reports import to_json, to_markdown, to_svg
 from tools.data.running.runs import run_recipe
-from tools.data.running.staging import files_of
 from tools.data.worker.entries import SKIPS_ROWS
 from tools.sandbox.files.sandbox import Sandbox
 
 Work = Literal["clean", "dedupe", "dedupe_near"]
-"""What is done: mending texts and dropping rows without any, and dropping repeated rows."""
+"""Whether texts are mended and rows without any dropped, and which repeated rows are dropped."""
 
 WORK: tuple[Work, ...] = ("clean", "dedupe")
 
 SAMPLED = 200
 """Rows that the recipe is made for."""
 
-_PIECE = 1 << 20
+
+def default_output(source: str) -> str:
+    """Returns where the cleaned rows of a source are written, unless the caller says so."""
+    plain = PurePosixPath(source.rstrip("/"))
+    if not plain.stem:
+        raise InvalidArgumentsError(
+            f"{source!r} has no name for the result.", next_actions=["Give output_path."]
+        )
+    return str(plain.with_name(f"{plain.stem}.clean.jsonl"))
+
+
+def describe_replacing(sandbox: Sandbox, source: str, output: str) -> tuple[str, str]:
+    """Returns the digest of what a call replaces, and its description; both empty for nothing.
+
+    Raises:
+        ToolError: As the methods of Sandbox.
+    """
+    outputs = find_outputs(sandbox, [output, *_extra_files(output)])
+    if not outputs.replaced:
+        return "", ""
+    reads = f"reads: {describe_data(sandbox, source)}"
+    lines = [reads, f"writes: {output}", *outputs.describe(sandbox)]
+    return _digest(outputs), "\n".join(lines)
 
 
 async def clean(  # each is one choice of the caller
@@ -46,6 +71,7 @@ async def clean(  # each is one choice of the caller
     text_key: str | None,
     keep_stats: bool,
     overwrite: bool,
+    digest: str | None,
     dry_run: bool,
     seconds: float,
 ) -> CleanedDataset:
@@ -56,20 +82,21 @@ async def clean(  # each is one choice of the caller
         source: The data set.
         work: What is done; nothing means to write it in another form.
         output: The file that is written.
-        text_key: The field with the texts; None for that with the longest.
+        text_key: The field with the texts; None for the field with the longest.
         keep_stats: Whether what filters computed is written too.
-        overwrite: Whether files that are there are replaced.
+        overwrite: Whether existing files are replaced.
+        digest: Of those files, as `describe_replacing` returned it.
         dry_run: Whether only the first rows are read, and nothing is written.
         seconds: How long it may take.
 
     Raises:
-        ToolError: As `look_at`, `check_ready` and `run_recipe`; ConflictError where something is
-            there.
+        ToolError: As `look_at`, `check_ready` and `run_recipe`; ConflictError where a file exists
+            that is not to be replaced.
     """
     seen = await look_at(context, source, SAMPLED)
     if seen.broken and (seen.form == "json" or not seen.rows):
         raise InvalidArgumentsError(
-            f"{source} cannot be read: {seen.broken[0]}.", next_actions=["Mend it there."]
+            f"{source} cannot be read: {seen.broken[0]}.", next_actions=["Correct it there."]
         )
     if not seen.rows:
         raise InvalidArgumentsError(
@@ -84,34 +111,40 @@ async def clean(  # each is one choice of the caller
             ],
         )
     plan = _plan(source, work, output, key, seen, keep_stats=keep_stats)
-    beside = Beside(output)
-    if not (dry_run or overwrite):
-        await anyio.to_thread.run_sync(check_free, context.sandbox, [output, *beside.all])
-    check = partial(check_ready, plan.recipe, context.sandbox, dry_run=dry_run)
+    find = partial(_outputs, context.sandbox, output, digest, overwrite=overwrite)
+    outputs = Outputs() if dry_run else await anyio.to_thread.run_sync(find)
+    check = partial(check_ready, plan.recipe, context.sandbox, dry_run=dry_run, outputs=outputs)
     ready = await anyio.to_thread.run_sync(check)
-    report = await run_recipe(ready, context, seconds=seconds, overwrite=overwrite)
-    extra = {"recipe": plan.to_yaml(), "recipe_path": None, "report_path": None}
+    report = await run_recipe(ready, context, seconds=seconds)
+    extra: dict[str, Any] = {"recipe": plan.to_yaml()}
     if not dry_run:
-        tell = partial(_write_beside, context.sandbox, source, beside, plan, report)
-        await anyio.to_thread.run_sync(tell)
-        extra |= {"recipe_path": beside.recipe, "report_path": beside.markdown}
+        tell = partial(_write_extra_files, context.sandbox, source, output, plan, report, outputs)
+        extra |= await anyio.to_thread.run_sync(tell)
     return CleanedDataset.model_validate({**report.model_dump(), **extra})
 
 
-class Beside:
-    """Where the recipe and the report of an output are."""
+def _outputs(sandbox: Sandbox, output: str, digest: str | None, *, overwrite: bool) -> Outputs:
+    paths = [output, *_extra_files(output)]
+    if not overwrite:
+        check_free(sandbox, paths)
+    outputs = find_outputs(sandbox, paths)
+    if outputs.replaced and digest != _digest(outputs):
+        raise ConflictError(
+            f"{', '.join(outputs.replaced)}: what would be replaced has changed since the call was"
+            " judged; nothing was run.",
+            next_actions=["Look at what changed, and call it again without digest."],
+        )
+    return outputs
 
-    def __init__(self, output: str) -> None:
-        stem = str(PurePosixPath(output).with_suffix(""))
-        self.recipe = f"{stem}.recipe.yaml"
-        self.markdown = f"{stem}.report.md"
-        self.json = f"{stem}.report.json"
-        self.chart = f"{stem}.report.svg"
 
-    @property
-    def all(self) -> tuple[str, ...]:
-        """All four."""
-        return self.recipe, self.markdown, self.json, self.chart
+def _digest(outputs: Outputs) -> str:
+    return hashlib.sha256(outputs.digest()).hexdigest()
+
+
+def _extra_files(output: str) -> tuple[str, str]:
+    """Returns where the recipe and the report of an output are."""
+    stem = str(PurePosixPath(output).with_suffix(""))
+    return f"{stem}.recipe.yaml", f"{stem}.report.md"
 
 
 def _plan(  # what a plan is made of
@@ -138,73 +171,37 @@ def _plan(  # what a plan is made of
     return Plan(user_intent=f"{what}: {source}", recipe=recipe, approval_required=False)
 
 
-def check_free(sandbox: Sandbox, paths: Sequence[str]) -> None:
-    """Goes on where none of these paths is a file; blocks.
-
-    Raises:
-        ConflictError: If one is.
-    """
-    for path in paths:
-        with suppress(NotFoundError):
-            sandbox.read(path, max_bytes=0)
-            raise ConflictError(
-                f"{path} is there already.",
-                next_actions=[
-                    Action("Give {} to replace it.", "overwrite=true"),
-                    Action("Or give another {}.", "output_path"),
-                ],
-            )
-
-
-def renew_report(sandbox: Sandbox, plan_path: str, plan: Plan, report: RunReport) -> None:
-    """Writes the report anew that lies beside a recipe which is run again; blocks.
-
-    Args:
-        sandbox: The files.
-        plan_path: Where the recipe is; one that `clean` has not written has no report.
-        plan: The recipe.
-        report: What came of the run.
-
-    Raises:
-        ToolError: As the methods of Sandbox.
-    """
+def report_of(sandbox: Sandbox, plan_path: str, plan: Plan) -> str | None:
+    """Returns where the report of a recipe is that `clean` wrote; None if there is none."""
     dataset = plan.recipe.dataset
-    beside = Beside(dataset.export_path)
-    if sandbox.relative(plan_path) != sandbox.relative(beside.recipe) or len(dataset.paths) != 1:
-        return
-    with suppress(NotFoundError):
-        sandbox.read(beside.markdown, max_bytes=0)
-        _write_report(sandbox, dataset.paths[0], beside, report)
+    recipe, report = _extra_files(dataset.export_path)
+    if sandbox.relative(plan_path) != sandbox.relative(recipe) or len(dataset.paths) != 1:
+        return None
+    try:
+        sandbox.open_read(report).close()
+    except NotFoundError:
+        return None
+    return report
 
 
-def _write_beside(
-    sandbox: Sandbox, source: str, beside: Beside, plan: Plan, report: RunReport
+def renew_report(
+    sandbox: Sandbox, plan_path: str, plan: Plan, report: RunReport, outputs: Outputs
 ) -> None:
-    sandbox.write(beside.recipe, plan.to_yaml().encode())
-    _write_report(sandbox, source, beside, report)
-
-
-def _write_report(sandbox: Sandbox, source: str, beside: Beside, report: RunReport) -> None:
-    read = digest_of(sandbox, source)
-    chart = PurePosixPath(beside.chart).name
-    recipe = PurePosixPath(beside.recipe).name
-    sandbox.write(beside.markdown, to_markdown(report, read, recipe, chart))
-    sandbox.write(beside.json, to_json(report, read, recipe))
-    sandbox.write(beside.chart, to_svg(report))
-
-
-def digest_of(sandbox: Sandbox, source: str) -> WrittenFile:
-    """What was read: a file's own digest; of a folder that of its files in their order; blocks.
+    """Writes the report again of a recipe that `clean` wrote and that was run again; blocks.
 
     Raises:
         ToolError: As the methods of Sandbox.
     """
-    is_folder = is_directory(sandbox, source)
-    paths = sorted(each.path for each in files_of(sandbox, source)) if is_folder else [source]
-    digest, size = hashlib.sha256(), 0
-    for path in paths:
-        with sandbox.open_read(path) as file:
-            while piece := file.read(_PIECE):
-                digest.update(piece)
-                size += len(piece)
-    return WrittenFile(path=source, size=size, sha256=digest.hexdigest())
+    if path := report_of(sandbox, plan_path, plan):
+        source = digest_of(sandbox, plan.recipe.dataset.paths[0])
+        outputs.write(sandbox, path, report.to_markdown(source, PurePosixPath(plan_path).name))
+
+
+def _write_extra_files(
+    sandbox: Sandbox, source: str, output: str, plan: Plan, report: RunReport, outputs: Outputs
+) -> Mapping[str, str]:
+    recipe, path = _extra_files(output)
+    outputs.write(sandbox, recipe, plan.to_yaml().encode())
+    told = report.to_markdown(digest_of(sandbox, source), PurePosixPath(recipe).name)
+    outputs.write(sandbox, path, told)
+    return {"recipe_path": recipe, "report_path": path}

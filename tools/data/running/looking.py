@@ -11,7 +11,7 @@ import anyio.to_thread
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.data.answers.datasets import Form
-from tools.data.checks.parquet import check_parquet
+from tools.data.checks.dataset import check_parquet
 from tools.data.checks.rows import first_rows, is_directory
 from tools.data.running.staging import Stage, files_of
 from tools.data.worker.entries import Entry, form_of

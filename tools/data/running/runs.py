@@ -35,7 +35,6 @@ async def run_recipe(
     context: RequestContext,
     *,
     seconds: float,
-    overwrite: bool = True,
     check: Callable[[Mapping[str, Any]], None] = lambda _config: None,
 ) -> RunReport:
     """Runs a recipe; nothing beneath the root is changed before it has succeeded.
@@ -44,7 +43,6 @@ async def run_recipe(
         ready: The recipe.
         context: Whose call it is, of the scope system.
         seconds: How long it may take.
-        overwrite: Whether what is there when it has succeeded is replaced.
         check: Raises if what was copied in, as the configuration names it, is not to be run.
 
     Raises:
@@ -82,7 +80,7 @@ async def run_recipe(
             is_own = bool(recipe.process.custom_operator_paths)
             ask = partial(workers.ask, alone=is_own, free=recipe.on_cluster)
             answer = await _resumable(ask, asked, resuming, recipe, context)
-            deliver = partial(stage.deliver, recipe.dataset.export_path, overwrite=overwrite)
+            deliver = partial(stage.deliver, recipe.dataset.export_path, ready.outputs)
             report = await _delivered(deliver, answer, dry_run=dry_run)
             await anyio.to_thread.run_sync(resuming.end)
             return report

@@ -18,7 +18,7 @@ from tools.core.errors import InvalidArgumentsError, UnavailableError
 from tools.data.answers.runs import WrittenFile
 from tools.data.checks.rows import is_directory
 from tools.data.recipe import Recipe
-from tools.sandbox.files.editing import ABSENT
+from tools.data.running.outputs import Outputs
 from tools.sandbox.files.listing import Entry
 from tools.sandbox.files.sandbox import Sandbox
 
@@ -86,22 +86,22 @@ class Stage:
             self.copy(file.path, inner)
         return str(target)
 
-    def deliver(self, export_path: str, *, overwrite: bool = True) -> list[WrittenFile]:
-        """Writes what a run has made beneath the root; blocks.
+    def deliver(self, export_path: str, outputs: Outputs) -> list[WrittenFile]:
+        """Writes the result of a run inside the root; blocks.
 
         Args:
             export_path: Of the recipe.
-            overwrite: Whether a file that is there is replaced.
+            outputs: The files that may be replaced.
 
         Raises:
             UnavailableError: If a file is too large.
-            ConflictError: If one is there that is not to be replaced.
+            ConflictError: If a file exists that is not one of these, as it was then.
             ToolError: As the methods of Sandbox.
         """
         seen = Sandbox(self.directory.parent)  # whatever links a worker leaves lead nowhere
         results = f"{self.directory.name}/{self._results.name}"
         folder = PurePosixPath(export_path).parent
-        written = []
+        targets = {}
         for made in sorted(files_of(seen, results), key=lambda each: each.path):
             if made.size > MOST_BYTES:
                 raise UnavailableError(
@@ -112,13 +112,12 @@ class Stage:
                         Action("Or set {}, so that it is written in parts.", "export_shard_size"),
                     ],
                 )
-            target = str(folder / PurePosixPath(made.path).relative_to(results))
-            content = seen.read(made.path, max_bytes=MOST_BYTES).data
-            done = self.sandbox.write(
-                target, content, expected_sha256=None if overwrite else ABSENT
-            )
-            written.append(WrittenFile(path=target, size=done.size, sha256=done.sha256))
-        return written
+            targets[str(folder / PurePosixPath(made.path).relative_to(results))] = made.path
+        outputs.check(self.sandbox, targets)  # all of them before the first is written
+        return [
+            outputs.write(self.sandbox, target, seen.read(path, max_bytes=MOST_BYTES).data)
+            for target, path in targets.items()
+        ]
 
     def _dataset(self, mixture: dict[str, Any]) -> dict[str, Any]:
         """The keys of data from one place, or several."""

@@ -90,6 +90,44 @@ def test_a_part_that_is_there_is_replaced_with_overwrite(cli: Command, work: Pat
     assert cli("data", "split", "a.jsonl", "--overwrite").code == 0
 
 
+def test_what_a_split_replaced_is_brought_back_by_undo(cli: Command, work: Path) -> None:
+    (work / "a.jsonl").write_text(ROW)
+    (work / "a.test.jsonl").write_text("mine")
+    assert cli("data", "split", "a.jsonl", "--overwrite").code == 0
+    assert (work / "a.test.jsonl").read_text() != "mine"
+    ended = cli("undo", "--yes", "--root", ".")
+    assert ended.code == 0, ended.err
+    assert (work / "a.test.jsonl").read_text() == "mine"
+    assert not (work / "a.train.jsonl").exists()
+
+
+@pytest.mark.data
+@pytest.mark.usefixtures("set_up")
+@pytest.mark.parametrize("command", ["clean", "dedupe", "export"])
+def test_what_was_replaced_is_brought_back_by_undo(cli: Command, work: Path, command: str) -> None:
+    (work / "a.jsonl").write_text(ROW * 3)
+    (work / "out.jsonl").write_text("mine")
+    ended = cli("data", command, "a.jsonl", "--output", "out.jsonl", "--overwrite")
+    assert ended.code == 0, ended.err
+    assert ROW in (work / "out.jsonl").read_text()
+    assert cli("undo", "--yes", "--root", ".").code == 0
+    assert (work / "out.jsonl").read_text() == "mine"
+
+
+@pytest.mark.parametrize("command", ["clean", "dedupe", "export"])
+@pytest.mark.parametrize("output", ["texts/out.jsonl", "texts/../texts/out.jsonl", "in/out.jsonl"])
+def test_an_output_inside_its_own_input_is_refused(
+    cli: Command, work: Path, command: str, output: str
+) -> None:
+    (work / "texts").mkdir()
+    (work / "texts" / "a.txt").write_text("The bowline makes a loop that does not slip.")
+    (work / "in").symlink_to("texts")
+    ended = cli("data", command, "texts", "--output", output)
+    assert ended.code == 1
+    assert "is what is read and never replaced" in ended.err
+    assert [each.name for each in (work / "texts").iterdir()] == ["a.txt"]
+
+
 def test_rows_that_an_earlier_split_exported_are_replaced_with_overwrite(
     cli: Command, work: Path
 ) -> None:
@@ -147,10 +185,27 @@ def test_a_split_is_told_by_files_or_by_a_recipe(
     assert cli("data", "split", *arguments).code == 2
 
 
-@pytest.mark.parametrize("parts", ["train", "train=much", "tr/ain=0.5", "train=0"])
-def test_shares_that_are_none_are_a_wrong_usage(cli: Command, work: Path, parts: str) -> None:
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ("train", "'train' is not NAME=SHARE"),
+        ("train=much", "'train=much' is not NAME=SHARE"),
+        ("tr/ain=0.5", "needs a plain name"),
+        ("train=0", "needs a plain name, and a share up to 1"),
+        ("a=0.1", "two parts or more; for example a=0.1,rest=0.9"),
+        ("a=0.5,a=0.5", "'a' is named twice"),
+        ("a=0.1,b=0.1", "add up to 0.2, not to 1; for example a=0.5,b=0.5"),
+        ("a=0.9,b=0.9", "add up to 1.8, not to 1; for example a=0.5,b=0.5"),
+    ],
+)
+def test_shares_that_make_no_split_are_refused_with_what_to_type(
+    cli: Command, work: Path, parts: str, says: str
+) -> None:
     (work / "a.jsonl").write_text(ROW)
-    assert cli("data", "split", "a.jsonl", "--parts", parts).code == 2
+    ended = cli("data", "split", "a.jsonl", "--parts", parts)
+    assert ended.code == 2
+    assert says in " ".join(re.sub("[│╭╮╰╯─]", " ", ended.err).split())
+    assert [each.name for each in work.glob("a.*")] == ["a.jsonl"]
 
 
 def test_an_output_of_another_form_is_a_wrong_usage(cli: Command, work: Path) -> None:
@@ -168,10 +223,11 @@ def test_a_recipe_moves_with_its_data(
     (work / "a.jsonl").write_text(ROW * 3)
     ended = cli("data", "dedupe", "a.jsonl")
     assert "Wrote a.deduped.jsonl, " in ended.out, ended.err
-    assert str(work) not in (work / "a.deduped.report.json").read_text()
+    assert str(work) not in (work / "a.deduped.report.md").read_text()
     moved = work.rename(work.with_name("moved"))
     monkeypatch.chdir(moved)
-    (moved / "a.deduped.jsonl").unlink()
+    for made in ("jsonl", "report.md"):
+        (moved / f"a.deduped.{made}").unlink()
     ended = cli("call", "apply_recipe", "plan_path=a.deduped.recipe.yaml", "--root", ".")
     assert ended.code == 0, ended.err
     assert (moved / "a.deduped.jsonl").read_text() == ROW

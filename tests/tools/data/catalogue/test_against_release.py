@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from tools.data.catalogue.bundle import bundled
-from tools.data.checks.process import check_process
-from tools.data.checks.recipe import check_recipe
+from tools.data.checks.recipe import check_process, check_recipe
 from tools.data.recipe import (
     DatasetMixture,
     DatasetSource,
@@ -154,7 +153,7 @@ def test_what_the_release_refuses_of_parameters_is_refused_before(
 def _is_refused(name: str, parameter: str, value: object, sandbox: Sandbox) -> bool:
     steps = [Step(name=name, params={parameter: value})]
     recipe = Recipe(dataset=DATA, process=ProcessSpec(operators=steps))
-    own = check_process(recipe.process, bundled(), sandbox).errors
+    own = check_process(recipe.process, "default", bundled(), sandbox).errors
     whole = check_recipe(recipe, bundled(), sandbox).errors
     return any(f"{name}.{parameter}" in each for each in own) or any(
         f"refuses `{name}`" in each for each in whole

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from xml.etree import ElementTree as ET
+import pytest
 
 from tools.data.answers.runs import RunReport, ShownRow, StepReport, WrittenFile
-from tools.data.running.reports import reconciled, to_markdown, to_svg
 
 SOURCE = WrittenFile(path="rows.jsonl", size=10, sha256="0" * 64)
 
@@ -27,21 +26,24 @@ def report(*steps: StepReport) -> RunReport:
     )
 
 
-def test_the_balance_adds_up_to_the_rows_that_were_read() -> None:
-    made = report(step("a_filter", 10, 7), step("a_mapper", 7, 7), step("splitter", 7, 9))
-    assert reconciled(made) == [("kept", 9), ("a_filter", 3), ("splitter", -2)]
-    assert sum(rows for _, rows in reconciled(made)) == 10
-
-
 def test_a_text_of_a_row_is_nothing_but_text_in_the_report() -> None:
-    told = to_markdown(report(step("a_filter", 10, 7)), SOURCE, "r.yaml", "c.svg").decode()
+    told = report(step("a_filter", 10, 7)).to_markdown(SOURCE, "r.yaml").decode()
     assert "- row 3, by a_filter: `| 'x' | # <b>`\n" in told
 
 
-def test_the_chart_has_a_bar_for_each_part_of_the_balance() -> None:
-    made = report(step("(no text)", 10, 7), step("<odd>", 7, 2))
-    chart = ET.fromstring(to_svg(made))  # noqa: S314  # our own
-    bars = [each for each in chart.iter() if each.tag.endswith("rect")]
-    texts = [each.text for each in chart.iter() if each.tag.endswith("text")]
-    assert texts == ["kept", "2", "(no text)", "3", "<odd>", "5"]
-    assert [float(each.get("width", "0")) for each in bars] == [168.0, 252.0, 420.0]
+@pytest.mark.parametrize(
+    "logged",
+    [
+        "An error occurred in a_filter: no such word -- Traceback (most recent call last):\n  File",
+        "2026-01-01 10:00:00 | ERROR | base_op:79 - An error occurred in a_filter: no such word --",
+        "An error occurred during Op [a_filter]: no such word",
+        "no such word",
+    ],
+)
+def test_a_skipped_batch_is_told_with_the_errors_own_text(logged: str) -> None:
+    made = StepReport(
+        operator="a_filter", rows_in=3, rows_out=2, seconds=0, failed=1, errors=[logged]
+    )
+    told = "skipped 1 batches or rows because of errors: no such word"
+    assert f"\n  {told}\n" in report(made).to_text()
+    assert f"a_filter `{told}`" in report(made).to_markdown(SOURCE, "r.yaml").decode()

@@ -61,6 +61,7 @@ def write_rows(root: Path, name: str = "raw.jsonl", rows: int = 1_500) -> None:
 
 def plan(root: Path, export: str, more: str = "", **changed: Any) -> str:
     given = {"source": "raw.jsonl", "skip": "false", "most": 0.9, **changed}
+    (root / export).unlink(missing_ok=True)  # else a person is asked
     (root / "plan.yaml").write_text(PLAN.format(export=export, more=more, **given))
     return "plan.yaml"
 
@@ -69,7 +70,7 @@ def plan(root: Path, export: str, more: str = "", **changed: Any) -> str:
 async def crib(workshop: Any) -> AsyncIterator[Any]:
     """The product, with a worker that waits, which keeps what each operator leaves."""
     write_rows(workshop.root, rows=3)
-    await workshop.call("apply_recipe", plan_path=plan(workshop.root, "first.jsonl"))
+    await workshop.call("apply_recipe", plan_path=plan(workshop.root, "first.jsonl"), confirm=True)
     checkpoints = workshop.app.machine.data.checkpoints
     usual, checkpoints.after = checkpoints.after, 0
     yield workshop

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools.core.errors import ConflictError, InvalidArgumentsError
-from tools.data.answers.splits import SplitReport
+from tools.data.answers.runs import SplitReport
 from tools.data.running.splitting import split as split_one
 from tools.data.split_recipe import SplitRecipe
 from tools.sandbox.files.sandbox import Sandbox
@@ -92,7 +92,7 @@ def test_an_empty_part_of_few_rows_is_told(tmp_path: Path) -> None:
 
 def test_lines_that_hold_no_row_are_in_no_part(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_bytes(b'{"text": "One"}\n\n{"text": broken\n"x"\n')
-    made = split(tmp_path, {"all": 1})
+    made = split(tmp_path, {"all": 0.999, "none": 0.001})
     assert (made.rows, made.left_out, made.broken) == (1, 2, [3, 4])
     assert (tmp_path / "rows.all.jsonl").read_bytes() == b'{"text": "One"}\n'
     assert "left out: 2; the first: 3, 4." in (tmp_path / made.report_path).read_text()
@@ -101,11 +101,11 @@ def test_lines_that_hold_no_row_are_in_no_part(tmp_path: Path) -> None:
 def test_the_report_has_shares_rows_and_digests(tmp_path: Path) -> None:
     write(tmp_path, [f"This is text number {at}." for at in range(100)])
     made = split(tmp_path, seed=3)
-    told = json.loads((tmp_path / "rows.split.report.json").read_text())
-    assert told == made.model_dump()
-    assert (told["seed"], [each["share"] for each in told["parts"]]) == (3, [0.8, 0.2])
+    told = (tmp_path / made.report_path).read_text()
     content = (tmp_path / "rows.test.jsonl").read_bytes()
-    assert hashlib.sha256(content).hexdigest() in (tmp_path / made.report_path).read_text()
+    assert "with the seed 3" in told
+    assert "| 80.0% |" in told
+    assert hashlib.sha256(content).hexdigest() in told
 
 
 def test_what_is_no_jsonl_with_texts_is_refused(tmp_path: Path) -> None:
@@ -147,10 +147,29 @@ def test_another_field_decides_the_parts_where_that_is_asked_for(tmp_path: Path)
         ("source: a.jsonl\nparts: {train: 2}", "parts.train"),
         ("source: a.jsonl\nparts: {'a/b': 0.5}", "parts.a/b"),
         ("source: a.jsonl\nparts: {}", "parts"),
-        ("source: a.jsonl\nparts: {a: 1}\nsed: 1", "sed"),
+        ("source: a.jsonl\nparts: {a: 0.1}", "two parts or more; for example a=0.1,rest=0.9"),
+        ("source: a.jsonl\nparts: {a: 1}", "two parts or more; for example train=0.9,rest=0.1"),
+        ("source: a.jsonl\nparts: {a: 0.1, b: 0.3}", "add up to 0.4, not to 1; for example a=0.25"),
+        ("source: a.jsonl\nparts: {a: 0.5, b: 0.5, a: 0.5}", "the key 'a' is given twice"),
+        ("source: a.jsonl\nsource: b.jsonl\nparts: {a: 0.5, b: 0.5}", "'source' is given twice"),
+        ("source: a.jsonl\nparts: {a: 0.5, b: 0.5}\nsed: 1", "sed"),
         ("source: [", "no recipe"),
     ],
 )
 def test_what_is_no_recipe_of_a_split_is_refused_with_the_place(text: str, says: str) -> None:
     with pytest.raises(InvalidArgumentsError, match=re.escape(says)):
         SplitRecipe.from_yaml(text)
+
+
+def test_shares_that_add_up_to_one_within_rounding_are_taken(tmp_path: Path) -> None:
+    write(tmp_path, [f"This is text number {at}." for at in range(9)])
+    made = split(tmp_path, {"a": 0.333, "b": 0.333, "c": 0.333})
+    assert sum(each.rows for each in made.parts) == 9
+
+
+def test_a_part_never_replaces_what_is_split(tmp_path: Path) -> None:
+    (tmp_path / "a.rows.jsonl").write_text('{"text": "One"}\n')
+    recipe = SplitRecipe(source="./a.rows.jsonl", parts={"rows": 0.5, "rest": 0.5})
+    with pytest.raises(ConflictError, match="never replaced"):
+        split_one(Sandbox(tmp_path), recipe, overwrite=True)
+    assert (tmp_path / "a.rows.jsonl").read_text() == '{"text": "One"}\n'

@@ -8,6 +8,7 @@ import pytest
 
 from tools.core.errors import ConflictError, ToolError, UnavailableError
 from tools.data.recipe import DatasetSpec, ProcessSpec, Recipe, Step
+from tools.data.running.outputs import Outputs, find_outputs
 from tools.data.running.staging import Stage
 from tools.sandbox.files.sandbox import Sandbox
 
@@ -33,7 +34,7 @@ def test_what_a_run_has_written_is_put_beside_its_export_path(tmp_path: Path, st
     (results / "parts").mkdir()
     (results / "out.jsonl").write_text("one")
     (results / "parts" / "a.jsonl").write_text("two")
-    written = stage.deliver("made/out.jsonl")
+    written = stage.deliver("made/out.jsonl", Outputs())
     assert [each.path for each in written] == ["made/out.jsonl", "made/parts/a.jsonl"]
     assert (tmp_path / "root" / "made" / "parts" / "a.jsonl").read_text() == "two"
 
@@ -43,9 +44,9 @@ def test_what_has_come_there_meanwhile_is_not_replaced(tmp_path: Path, stage: St
     (tmp_path / "root" / "made" / "out.jsonl").write_text("another run's")
     (tmp_path / "seen" / "run" / "out" / "out.jsonl").write_text("one")
     with pytest.raises(ConflictError):
-        stage.deliver("made/out.jsonl", overwrite=False)
+        stage.deliver("made/out.jsonl", Outputs())
     assert (tmp_path / "root" / "made" / "out.jsonl").read_text() == "another run's"
-    stage.deliver("made/out.jsonl")
+    stage.deliver("made/out.jsonl", find_outputs(stage.sandbox, ["made/out.jsonl"]))
     assert (tmp_path / "root" / "made" / "out.jsonl").read_text() == "one"
 
 
@@ -55,7 +56,7 @@ def test_links_of_a_worker_lead_nowhere(tmp_path: Path, stage: Stage) -> None:
     results = tmp_path / "seen" / "run" / "out"
     (results / "out.jsonl").symlink_to(tmp_path / "secret")
     (results / "more").symlink_to(tmp_path, target_is_directory=True)
-    assert stage.deliver("made/out.jsonl") == []
+    assert stage.deliver("made/out.jsonl", Outputs()) == []
     assert not list((tmp_path / "root" / "made").iterdir())
 
 

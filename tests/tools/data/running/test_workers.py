@@ -41,25 +41,25 @@ def idle(workshop: Any) -> list[int]:
 
 async def test_the_next_recipe_is_run_by_the_same_process(workshop: Any) -> None:
     plan = write(workshop.root)
-    await workshop.call("apply_recipe", plan_path=plan)
+    await workshop.call("apply_recipe", plan_path=plan, confirm=True)
     (first,) = idle(workshop)
-    await workshop.call("apply_recipe", plan_path=plan)
+    await workshop.call("apply_recipe", plan_path=plan, confirm=True)
     assert idle(workshop) == [first]
 
 
 async def test_a_worker_that_died_while_it_waited_is_replaced(workshop: Any) -> None:
     plan = write(workshop.root)
-    await workshop.call("apply_recipe", plan_path=plan)
+    await workshop.call("apply_recipe", plan_path=plan, confirm=True)
     (first,) = workshop.app.machine.data._idle
     await first.worker._process.kill()
-    await workshop.call("apply_recipe", plan_path=plan)
+    await workshop.call("apply_recipe", plan_path=plan, confirm=True)
     assert len(idle(workshop)) == 1
     assert workshop.app.machine.data._idle[0] is not first
 
 
 async def test_a_cancelled_run_leaves_no_process_and_no_file(workshop: Any) -> None:
     plan = write(workshop.root)
-    await workshop.call("apply_recipe", plan_path=plan)
+    await workshop.call("apply_recipe", plan_path=plan, confirm=True)
     (warm,) = workshop.app.machine.data._idle
     (workshop.root / "out.jsonl").unlink()
     write(workshop.root, rows=200_000)
@@ -73,7 +73,7 @@ async def test_a_cancelled_run_leaves_no_process_and_no_file(workshop: Any) -> N
             await anyio.lowlevel.checkpoint()
 
         await workshop.client.call_tool(
-            "apply_recipe", {"plan_path": plan}, progress_callback=report
+            "apply_recipe", {"plan_path": plan, "confirm": True}, progress_callback=report
         )
     assert scope.cancelled_caught
     assert told[-1] == "Reading"
@@ -98,9 +98,9 @@ async def test_under_landlock_operators_run_and_dj_process_is_unavailable(
             return made
 
         workers._make = confined
-        report = await crib.call("apply_recipe", plan_path=write(crib.root))
+        report = await crib.call("apply_recipe", plan_path=write(crib.root), confirm=True)
         assert (report["engine"], report["rows_out"]) == ("direct", 3)
         plan = write(crib.root, more="open_tracer: false")
-        kind, told = await crib.failure("apply_recipe", plan_path=plan)
+        kind, told = await crib.failure("apply_recipe", plan_path=plan, confirm=True)
         assert kind == "unavailable"
         assert "bubblewrap" in told

@@ -1,0 +1,191 @@
+"""The files that a run replaces: found before a person is asked, and the same when it writes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from tools.core.calling.words import Action
+from tools.core.errors import ConflictError, NotFoundError, ToolError
+from tools.data.answers.runs import WrittenFile
+from tools.data.catalogue.bundle import bundled
+from tools.data.checks.media import media_steps
+from tools.data.checks.rows import first_rows, is_directory
+from tools.data.recipe import Recipe
+from tools.data.worker.agreed import media_folder
+from tools.sandbox.files.editing import ABSENT, MAX_EDIT_BYTES
+from tools.sandbox.files.sandbox import Sandbox
+
+SHOWN = 10
+"""Files that a question names."""
+
+COUNTED_BYTES = 200_000_000
+"""Of a file whose rows are counted for a question; those of a larger one are estimated."""
+
+DEEPEST, MOST_FILES = 16, 20_000
+"""Levels and files of a folder that are looked at."""
+
+_FOLDERS = {"open_tracer": "trace", "open_monitor": "monitor"}
+"""Keys of a recipe for which Data-Juicer writes into a folder next to the result."""
+
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """The files that a run may replace, as they were when it was checked; all others are new.
+
+    Attributes:
+        replaced: What was found, by its path relative to the root.
+    """
+
+    replaced: Mapping[str, WrittenFile] = field(default_factory=dict)
+
+    def digest(self) -> bytes:
+        """Returns what tells these files from others, with their content; empty for none."""
+        files = sorted(self.replaced.items())
+        return "".join(f"\0{path}\0{file.sha256}" for path, file in files).encode(
+            errors="surrogateescape"
+        )
+
+    def describe(self, sandbox: Sandbox) -> list[str]:
+        """Returns a line for each file, with its rows and size; blocks."""
+        lines = [f"replaces: {describe_data(sandbox, path)}" for path in self.replaced]
+        more = len(lines) - SHOWN
+        return [*lines[:SHOWN], *([f"replaces {more} more files"] if more > 0 else [])]
+
+    def check(self, sandbox: Sandbox, paths: Iterable[str]) -> None:
+        """Checks that files can be written, and that nothing else would be replaced; blocks.
+
+        Raises:
+            ConflictError: If a file has come to exist, or has changed.
+        """
+        for path in paths:
+            before = self.replaced.get(sandbox.relative(path))
+            with suppress(NotFoundError):
+                now = digest_of(sandbox, path)
+                if before is None or now.sha256 != before.sha256:
+                    what = "has come to exist" if before is None else "has changed"
+                    raise ConflictError(
+                        f"{path} {what} since the run was checked; it was not replaced.",
+                        next_actions=["Look at it, and call again if it can be replaced."],
+                    )
+
+    def write(self, sandbox: Sandbox, path: str, content: bytes) -> WrittenFile:
+        """Writes a file of the result, as `check` allows it; blocks.
+
+        Raises:
+            ConflictError: As `check`.
+            ToolError: As `Sandbox.write`.
+        """
+        self.check(sandbox, [path])
+        before = self.replaced.get(sandbox.relative(path))
+        if before is None:
+            expected: str | None = ABSENT
+        else:  # a larger file is compared by `check` alone
+            expected = before.sha256 if before.size <= MAX_EDIT_BYTES else None
+        done = sandbox.write(path, content, expected_sha256=expected)
+        lost = done.lost or None
+        return WrittenFile(path=path, size=done.size, sha256=done.sha256, not_kept=lost)
+
+
+def find_outputs(sandbox: Sandbox, paths: Iterable[str]) -> Outputs:
+    """Finds what is at the places that a run writes to, and in folders there; blocks.
+
+    Raises:
+        ToolError: As the methods of Sandbox.
+    """
+    found = {}
+    for path in paths:
+        with suppress(NotFoundError):
+            for each in files_in(sandbox, path):
+                found[sandbox.relative(each)] = digest_of(sandbox, each)
+    return Outputs(found)
+
+
+def check_free(sandbox: Sandbox, paths: Iterable[str]) -> None:
+    """Checks that no file exists at any of these paths; blocks.
+
+    Raises:
+        ConflictError: If one does.
+    """
+    for path in find_outputs(sandbox, paths).replaced:
+        raise ConflictError(
+            f"{path} already exists.",
+            next_actions=[
+                Action("Give {} to replace it.", "overwrite=true"),
+                Action("Or give another {}.", "output_path"),
+            ],
+        )
+
+
+def recipe_outputs(recipe: Recipe, sandbox: Sandbox) -> list[str]:
+    """Returns the files and folders that a recipe may replace; blocks."""
+    if recipe.on_cluster:  # which writes into a new folder
+        return []
+    export = PurePosixPath(recipe.dataset.export_path)
+    more = recipe.system.model_extra or {}
+    found = [str(export)]
+    found += [str(export.with_name(name)) for key, name in _FOLDERS.items() if more.get(key)]
+    if media_steps(recipe, bundled()):
+        found.append(media_folder(str(export)))
+    if more.get("export_shard_size"):
+        part = re.compile(rf"{re.escape(export.stem)}-\d+-of-\d+{re.escape(export.suffix)}")
+        with suppress(NotFoundError):
+            names = (PurePosixPath(each).name for each in files_in(sandbox, str(export.parent), 1))
+            found += [str(export.with_name(name)) for name in names if part.fullmatch(name)]
+    return found
+
+
+def digest_of(sandbox: Sandbox, source: str) -> WrittenFile:
+    """Returns size and digest of a file, or of a folder those of its files in order; blocks.
+
+    Raises:
+        ToolError: As the methods of Sandbox.
+    """
+    digest, size = hashlib.sha256(), 0
+    for path in files_in(sandbox, source):
+        with sandbox.open_read(path) as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+                size += len(piece)
+    return WrittenFile(path=source, size=size, sha256=digest.hexdigest())
+
+
+def describe_data(sandbox: Sandbox, path: str) -> str:
+    """Returns a file or folder with its size and rows, as far as they can be told; blocks."""
+    try:
+        if is_directory(sandbox, path):
+            return f"{path} (a folder, {len(files_in(sandbox, path)):,} files)"
+        size, rows = sandbox.read(path, max_bytes=0).size, first_rows(sandbox, path)
+        if rows is None:
+            return f"{path} ({size:,} bytes, rows not counted)"
+        count = f"{len(rows.rows):,}"
+        if not rows.is_whole and size <= COUNTED_BYTES and path.lower().endswith(".jsonl"):
+            with sandbox.open_read(path) as file:
+                pieces = iter(lambda: file.read(_PIECE), b"")
+                lines = sum(piece.count(b"\n") for piece in pieces)
+            count = f"{lines:,}"
+        elif not rows.is_whole:
+            each = sum(len(str(row).encode(errors="replace")) for row in rows.rows)
+            count = f"about {round(size * len(rows.rows) / max(each, 1)):,}"
+    except ToolError:
+        return f"{path} (rows unknown)"
+    return f"{path} ({count} rows, {size:,} bytes)"
+
+
+def files_in(sandbox: Sandbox, path: str, depth: int = DEEPEST) -> Sequence[str]:
+    """Returns a file, or the files in a folder, in order; blocks.
+
+    Raises:
+        ToolError: As the methods of Sandbox.
+    """
+    if not is_directory(sandbox, path):
+        sandbox.open_read(path).close()
+        return [path]
+    listing = sandbox.list_directory(path, depth=depth, limit=MOST_FILES)
+    return sorted(each.path for each in listing.entries if each.type == "file")
