@@ -17,6 +17,7 @@ from tools.core.errors import ApprovalRequiredError, ConflictError, ToolError
 from tools.core.spec import Confirmation, Effect, Prepared, Subject, SubjectKind, ToolScope, tool
 from tools.data.answers.runs import RunReport
 from tools.data.answers.specs import Checked
+from tools.data.catalogue.operator import file_parameters
 from tools.data.recipe import Plan, ProcessSpec
 from tools.sandbox.files.sandbox import Sandbox
 
@@ -56,7 +57,7 @@ def _describe(sandbox: Sandbox, given: Mapping[str, Any]) -> tuple[str, str]:
     plan, content = _read(sandbox, path)
     dataset, process = plan.recipe.dataset, plan.recipe.process
     outputs = _outputs(sandbox, path, plan, dry_run=dry_run)
-    code = [_files(sandbox, each) for each in process.custom_operator_paths or ()]
+    code = [_files(sandbox, each) for each in _read_paths(process)]
     digest = _digest(content, code, outputs)
     if given.get("digest", digest) not in {digest, _digest(content, code, Outputs())}:
         digest = ""
@@ -107,6 +108,18 @@ def _digest(content: bytes, code: Sequence[Mapping[str, str]], outputs: Outputs)
     return digest.hexdigest()
 
 
+def _read_paths(process: ProcessSpec) -> list[str]:
+    """Returns the code and the other files, besides the data, that operators read."""
+    return [
+        *(process.custom_operator_paths or ()),
+        *(
+            step.params[key]
+            for step in process.operators
+            for key in file_parameters(step.name, step.params)
+        ),
+    ]
+
+
 def _files(sandbox: Sandbox, path: str) -> dict[str, str]:
     """Returns the digest of each file in a folder, by its path in there; or of one file."""
     from tools.data.running.outputs import digest_of, files_in
@@ -122,7 +135,9 @@ def _check_copied(
     path: str, content: bytes, digest: str | None, outputs: Outputs, config: Mapping[str, Any]
 ) -> None:
     """Refuses to run code, as it was copied in, that is not what was approved."""
-    copied = map(Path, config.get("custom_operator_paths", ()))
+    steps = [(name, given or {}) for step in config["process"] for name, given in step.items()]
+    read = [given[key] for name, given in steps for key in file_parameters(name, given)]
+    copied = map(Path, [*config.get("custom_operator_paths", ()), *read])
     code = [_files(Sandbox(each.parent), each.name) for each in copied]
     _check_digest(path, digest, _digest(content, code, outputs))
 
@@ -138,7 +153,13 @@ def _check_digest(path: str, given: str | None, actual: str) -> None:
 
 async def _check(arguments: Mapping[str, Any], context: RequestContext) -> None:
     """Refuses a run that could not begin, or would end without a result."""
-    await _ready(context, **{name: arguments[name] for name in ("plan_path", "dry_run", "digest")})
+    from tools.data.running.trying import check_operators
+
+    given = {name: arguments[name] for name in ("plan_path", "dry_run", "digest")}
+    plan, _ready_recipe, _content = await _ready(context, **given)
+    executor = plan.recipe.system.executor_type
+    faults = await check_operators(context, plan.recipe.process, executor)
+    Checked(valid=not faults, errors=faults, warnings=[]).accepted(f"plan {given['plan_path']}")
 
 
 async def _ready(
@@ -164,7 +185,7 @@ def _check_plan(
     outputs = _outputs(sandbox, path, plan, dry_run=dry_run)
     ready = check_ready(plan.recipe, sandbox, dry_run=dry_run, outputs=outputs)
     Checked.of(check_recipe(plan.recipe, bundled(), sandbox)).accepted(f"plan {path}")
-    code = [_files(sandbox, each) for each in plan.recipe.process.custom_operator_paths or ()]
+    code = [_files(sandbox, each) for each in _read_paths(plan.recipe.process)]
     _check_digest(path, digest, _digest(content, code, outputs))
     return plan, ready, content
 

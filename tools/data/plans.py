@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
+import anyio.to_thread
 from pydantic import Field
 
 from tools.core.context import RequestContext
@@ -12,7 +14,7 @@ from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
 from tools.data.answers.specs import AssembledPlan, Checked, SavedPlan
 from tools.data.catalogue.bundle import bundled
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, SystemSpec
-from tools.data.specs import READS
+from tools.data.specs import TRIES
 from tools.sandbox.files.editing import ABSENT
 from tools.sandbox.files.text_files import FilePath
 
@@ -21,16 +23,23 @@ _Plan = Annotated[
 ]
 
 
-@tool(**READS, capabilities=("check a plan for cleaning a data set before it runs",))
-def plan_validate(context: RequestContext, plan: _Plan) -> Checked:
+@tool(**TRIES, capabilities=("check a plan for cleaning a data set before it runs",))
+async def plan_validate(context: RequestContext, plan: _Plan) -> Checked:
     """Checks a plan whole: data, operators, types of parameters, system, and all together."""
     from tools.data.checks.recipe import check_recipe
+    from tools.data.running.trying import check_operators
 
-    return Checked.of(check_recipe(plan.recipe, bundled(), context.sandbox))
+    recipe = plan.recipe
+    check = partial(check_recipe, recipe, bundled(), context.sandbox)
+    findings = await anyio.to_thread.run_sync(check)
+    if not findings.errors:
+        executor = recipe.system.executor_type
+        findings.errors += await check_operators(context, recipe.process, executor)
+    return Checked.of(findings)
 
 
-@tool(**READS, capabilities=("make a plan for cleaning a data set out of its three specs",))
-def assemble_plan(
+@tool(**TRIES, capabilities=("make a plan for cleaning a data set out of its three specs",))
+async def assemble_plan(
     context: RequestContext,
     user_intent: Annotated[
         str, Field(max_length=2_000, pattern=r"\S", description="What it is for")
@@ -47,18 +56,19 @@ def assemble_plan(
     """Puts a plan together of its parts, if they are valid each and together."""
     recipe = Recipe(dataset=dataset_spec, process=process_spec, system=system_spec or SystemSpec())
     plan = Plan(user_intent=user_intent, recipe=recipe, approval_required=approval_required)
-    return AssembledPlan(plan=plan, warnings=plan_validate(context, plan).accepted("plan"))
+    checked = await plan_validate(context, plan)
+    return AssembledPlan(plan=plan, warnings=checked.accepted("plan"))
 
 
 @tool(
-    scope=ToolScope.SANDBOXED,
+    scope=ToolScope.SYSTEM,
     effects={Effect.WRITE},
     destructive=True,
     tags=("data", "recipes"),
     capabilities=("save a recipe as YAML for Data-Juicer",),
     subject=Subject(SubjectKind.PATH, "output_path"),
 )
-def plan_save(
+async def plan_save(
     context: RequestContext,
     plan: _Plan,
     output_path: Annotated[FilePath, Field(description="A .yaml or .yml file inside the root")],
@@ -70,10 +80,11 @@ def plan_save(
             f"output_path: {output_path!r} is not a YAML file.",
             next_actions=["Let it end in .yaml."],
         )
-    warnings = plan_validate(context, plan).accepted("plan")
+    warnings = (await plan_validate(context, plan)).accepted("plan")
     expected = None if overwrite else ABSENT
     text = plan.to_yaml().encode()
-    written = context.sandbox.write(output_path, text, expected_sha256=expected)
+    write = partial(context.sandbox.write, output_path, text, expected_sha256=expected)
+    written = await anyio.to_thread.run_sync(write)
     return SavedPlan(
         plan_path=written.path,
         sha256=written.sha256,

@@ -6,8 +6,10 @@ Each `validate_` tool is the check of its `build_` tool, for a spec that exists 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
+import anyio.to_thread
 from pydantic import Field, ValidationError
 
 from tools.core.context import RequestContext
@@ -36,6 +38,9 @@ READS: Mapping[str, Any] = {
     "tags": ("data", "recipes"),
 }
 """What all tools are that make or check something of a recipe, and change nothing."""
+
+TRIES: Mapping[str, Any] = {**READS, "scope": ToolScope.SYSTEM, "timeout": 120}
+"""What those are that also have Data-Juicer make the operators."""
 
 
 @tool(**READS, capabilities=("check that the data of a recipe can be read and the result written",))
@@ -102,20 +107,25 @@ def build_dataset_spec(
     return BuiltDatasetSpec(dataset_spec=spec, warnings=notes + checked.accepted("dataset spec"))
 
 
-@tool(**READS, capabilities=("check the operators of a recipe and the types of their parameters",))
-def validate_process_spec(
+@tool(**TRIES, capabilities=("check the operators of a recipe and the types of their parameters",))
+async def validate_process_spec(
     context: RequestContext,
     process_spec: Annotated[ProcessSpec, Field(description="As build_process_spec answers it")],
     executor_type: _Executor = "default",
 ) -> Checked:
     """Checks operators: exact names, known parameters of the right types, the executor."""
     from tools.data.checks.recipe import check_process
+    from tools.data.running.trying import check_operators
 
-    return Checked.of(check_process(process_spec, executor_type, bundled(), context.sandbox))
+    check = partial(check_process, process_spec, executor_type, bundled(), context.sandbox)
+    findings = await anyio.to_thread.run_sync(check)
+    if not findings.errors:
+        findings.errors += await check_operators(context, process_spec, executor_type)
+    return Checked.of(findings)
 
 
-@tool(**READS, capabilities=("put operators in order with their parameters",))
-def build_process_spec(
+@tool(**TRIES, capabilities=("put operators in order with their parameters",))
+async def build_process_spec(
     context: RequestContext,
     operators: Annotated[
         list[Step], Field(min_length=1, max_length=200, description="In order {name, params}")
@@ -131,7 +141,7 @@ def build_process_spec(
 
     given = ProcessSpec(operators=operators, custom_operator_paths=custom_operator_paths)
     spec, notes = resolve_names(given, bundled())
-    checked = validate_process_spec(context, spec, executor_type)
+    checked = await validate_process_spec(context, spec, executor_type)
     return BuiltProcessSpec(process_spec=spec, warnings=notes + checked.accepted("process spec"))
 
 

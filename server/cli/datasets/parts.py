@@ -95,8 +95,9 @@ def _as_lines(
     from tools.core.calling.words import Action
     from tools.core.errors import ConflictError
     from tools.data.split_recipe import ROWS
+    from tools.data.worker.entries import stem_of
 
-    rows = file.with_name(f"{file.stem}{ROWS}.jsonl")
+    rows = file.with_name(f"{stem_of(file.name)}{ROWS}.jsonl")
     if rows.exists() and not overwrite:  # an export would name its own options
         raise ConflictError(
             f"{rows} already exists.",

@@ -131,6 +131,8 @@ def _arguments(
     files: Sequence[Path], output: Path | None, ending: str, **options: object
 ) -> list[dict[str, Any]]:
     """Returns the arguments of each call."""
+    from tools.data.worker.entries import stem_of
+
     if output is not None and len(files) > 1:
         raise typer.BadParameter("--output goes with one FILE")
     if output is not None and output.suffix not in {f".{form}" for form in Form}:
@@ -139,7 +141,9 @@ def _arguments(
     return [
         {
             "dataset_source": str(file.absolute()),
-            "output_path": str((output or file.with_name(f"{file.stem}{ending}")).absolute()),
+            "output_path": str(
+                (output or file.with_name(f"{stem_of(file.name)}{ending}")).absolute()
+            ),
             **given,
         }
         for file in files

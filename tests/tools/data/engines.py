@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +44,9 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     sys.path.append(sys.argv[1])
-    from worker.preparing import prepare
-    from worker.running import run
+    preparing, running = (import_module(f"worker.{name}") for name in ("preparing", "running"))
 
-    prepare()
+    preparing.prepare()
     for line in sys.stdin:
         asked = json.loads(line)
         made: dict[str, Any] = {}
@@ -57,7 +57,7 @@ def main() -> None:
             message = {"config": config, "directory": str(work), "sample": 3, "limit": None}
             try:
                 if engine == "direct":
-                    run({**message, "keep_after": None, "kept": None}, Call())  # type: ignore[arg-type]  # enough of one
+                    running.run({**message, "keep_after": None, "kept": None}, Call())
                 else:
                     run_data_juicer(config, work)
                 text = (work / "out.jsonl").read_bytes().decode()

@@ -16,7 +16,8 @@ from tools.data.checks.findings import Findings, faults
 from tools.data.checks.rows import first_rows, is_directory
 from tools.data.recipe import DatasetSource, DatasetSpec, Executor
 from tools.data.worker.agreed import AGAIN, media_folder
-from tools.data.worker.entries import SEPARATORS, SKIPS_ROWS, way_out
+from tools.data.worker.entries import ROW_FORMS, SEPARATORS, SKIPS_ROWS, form_of, way_out
+from tools.data.worker.texts import fields_of
 from tools.sandbox.files.sandbox import Sandbox
 
 TEXT_KEY = "text"
@@ -165,13 +166,13 @@ class _Check:
         if rows.broken and not _leaves_out(path, spec):
             findings.errors.append(
                 f"{path!r} contains what is not a row ({rows.broken[0]}), so nothing is read."
-                f" {way_out(PurePath(path).suffix.lower())}"
+                f" {way_out(form_of(path))}"
             )
         if not rows.rows:
             findings.errors.append(f"{path!r} has no row that can be read.")
             return findings
         for key in (spec.text_keys or [TEXT_KEY]) if self.executor == "default" else ():
-            if key in rows.keys:
+            if fields_of(key, rows.keys) is not None:
                 continue
             shown = ", ".join(rows.keys[:20])
             fault = f"No row of {path!r} has the text key {key!r}; its keys are {shown}."
@@ -233,7 +234,9 @@ class _Check:
         if self.executor != "default":
             return
         known = {suffix for each in self.catalogue.formatters.values() for suffix in each.suffixes}
-        if not any(path.lower().endswith(suffix.lower()) for suffix in known):
+        if form_of(path) not in ROW_FORMS and not any(
+            path.lower().endswith(suffix.lower()) for suffix in known
+        ):
             yield f"No formatter reads {path!r}: see list_dataset_formatters."
 
 
@@ -254,7 +257,7 @@ def find_self_writes(spec: DatasetSpec, sandbox: Sandbox) -> Iterator[str]:
 
 def _leaves_out(path: str, spec: DatasetSpec) -> bool:
     """Whether the reader skips what is not a row, in a file of this form."""
-    suffix = PurePath(path).suffix.lower()
+    suffix = form_of(path)
     if suffix in SEPARATORS:
         return (spec.load_dataset_kwargs or {}).items() >= SKIPS_ROWS.items()
     return suffix == ".jsonl" and bool(spec.load_jsonl_lenient)

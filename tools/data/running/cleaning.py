@@ -26,7 +26,8 @@ from tools.data.running.outputs import (
 )
 from tools.data.running.readiness import check_ready
 from tools.data.running.runs import run_recipe
-from tools.data.worker.entries import SKIPS_ROWS
+from tools.data.worker.entries import SKIPS_ROWS, stem_of
+from tools.data.worker.texts import joined, values_of
 from tools.sandbox.files.sandbox import Sandbox
 
 Work = Literal["clean", "dedupe", "dedupe_near"]
@@ -45,7 +46,7 @@ def default_output(source: str) -> str:
         raise InvalidArgumentsError(
             f"{source!r} has no name for the result.", next_actions=["Give output_path."]
         )
-    return str(plain.with_name(f"{plain.stem}.clean.jsonl"))
+    return str(plain.with_name(f"{stem_of(plain.name)}.clean.jsonl"))
 
 
 def describe_replacing(sandbox: Sandbox, source: str, output: str) -> tuple[str, str]:
@@ -150,7 +151,7 @@ def _extra_files(output: str) -> tuple[str, str]:
 def _plan(  # what a plan is made of
     source: str, work: Sequence[Work], output: str, key: str, seen: Seen, *, keep_stats: bool
 ) -> Plan:
-    texts = [row[key] for row in seen.rows if isinstance(row.get(key), str)]
+    texts = [joined(values_of(row, key)) for row in seen.rows]
     steps: list[Step] = cleaning_steps(texts) if "clean" in work else []
     if "dedupe" in work or "dedupe_near" in work:
         steps += deduplicating_steps(near="dedupe_near" in work)

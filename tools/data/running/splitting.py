@@ -14,7 +14,8 @@ from tools.data.checks.dataset import find_overlap
 from tools.data.checks.rows import first_rows
 from tools.data.running.outputs import check_free, digest_of, find_outputs
 from tools.data.split_recipe import ROWS, SplitRecipe
-from tools.data.worker.entries import lines_of
+from tools.data.worker.entries import lines_of, open_lines
+from tools.data.worker.texts import fields_of, joined, values_of
 from tools.sandbox.files.sandbox import Sandbox
 
 SHOWN_LINES = 5
@@ -90,7 +91,7 @@ def _text_key(sandbox: Sandbox, recipe: SplitRecipe) -> str:
             f"{source} is not a JSONL file with texts.",
             next_actions=["Write it as one first: `toolcrib data export FILE --to jsonl`."],
         )
-    if recipe.text_key is not None and recipe.text_key not in rows.keys:
+    if recipe.text_key is not None and fields_of(recipe.text_key, rows.keys) is None:
         raise InvalidArgumentsError(
             f"No row of {source} has a field {recipe.text_key!r}.", suggestions=rows.keys[:20]
         )
@@ -110,22 +111,19 @@ def _deal(
             continue
         place = _place(_text(line.row, line.content, recipe.text_key), recipe.seed)
         part = next((part for part, bound in bounds if place < bound), bounds[-1][0])
-        made[part].append(line.content)
+        made[part].append(line.content.removesuffix(b"\n"))
     return made, broken
 
 
 def _lines(sandbox: Sandbox, source: str) -> Iterator[bytes]:
     with sandbox.open_read(source) as file:
-        rest = b""
-        while piece := file.read(1 << 20):
-            *lines, rest = (rest + piece).split(b"\n")
-            yield from lines
-        yield rest
+        yield from open_lines(file, source)
 
 
 def _text(row: Mapping[Any, Any], line: bytes, key: str | None) -> str:
     """Returns the text of a row, or the whole row where it has none."""
-    return " ".join(str(row.get(key, "")).split()).casefold() or line.decode(errors="replace")
+    text = joined(values_of(row, key)) if key is not None else ""
+    return " ".join(text.split()).casefold() or line.decode(errors="replace").strip()
 
 
 def _place(text: str, seed: int) -> float:

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 from tools.core.calling.words import Action
 from tools.core.errors import InvalidArgumentsError, UnavailableError
 from tools.data.answers.runs import WrittenFile
+from tools.data.catalogue.operator import file_parameters
 from tools.data.checks.rows import is_directory
 from tools.data.recipe import Recipe
 from tools.data.running.outputs import Outputs
@@ -70,6 +71,10 @@ class Stage:
             config |= self._dataset(config.pop("dataset"))
         if "custom_operator_paths" in config:
             config["custom_operator_paths"] = list(map(self.take, config["custom_operator_paths"]))
+        for step in config["process"]:
+            for name, params in step.items():
+                for key in file_parameters(name, params or {}):
+                    params[key] = self.take(params[key])
         return config
 
     def take(self, path: str) -> str:

@@ -6,11 +6,13 @@ from tools.core.context import RequestContext
 from tools.core.errors import UnavailableError
 from tools.data.catalogue.bundle import bundled
 from tools.data.catalogue.operator import file_parameters
-from tools.data.recipe import Recipe, Step
+from tools.data.recipe import Executor, ProcessSpec, Step
 from tools.data.running.workers import workers_of
 
 
-async def check_operators(context: RequestContext, recipe: Recipe) -> list[str]:
+async def check_operators(
+    context: RequestContext, process: ProcessSpec, executor: Executor
+) -> list[str]:
     """Returns what is wrong with operators as Data-Juicer makes and uses them, without the data.
 
     Empty where it is not set up or no worker starts, and for a recipe on a cluster. Left out are
@@ -19,12 +21,12 @@ async def check_operators(context: RequestContext, recipe: Recipe) -> list[str]:
     known = bundled().operators
     steps = [
         each
-        for each in recipe.process.operators
+        for each in process.operators
         if each.name in known
         and known[each.name].runs != "no"
         and not file_parameters(each.name, each.params)
     ]
-    if recipe.on_cluster or not steps:
+    if executor != "default" or not steps:
         return []
     asked = {
         "do": "make",

@@ -85,6 +85,12 @@ def form_of(name: str) -> str:
     return PurePath(path.stem).suffix if path.suffix in _OPENERS else path.suffix
 
 
+def stem_of(name: str) -> str:
+    """Returns the name of a file without the endings of its compression and form."""
+    path = PurePath(name)
+    return PurePath(path.stem).stem if path.suffix.lower() in _OPENERS else path.stem
+
+
 def open_lines(file: BinaryIO, name: str, most: int | None = None) -> Iterator[bytes]:
     """Yields the lines of a file, decompressed and as UTF-8 without a byte order mark.
 

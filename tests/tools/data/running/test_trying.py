@@ -7,21 +7,18 @@ from typing import Any
 import pytest
 
 from tools.core.context import RequestContext
-from tools.data.recipe import DatasetSpec, ProcessSpec, Recipe, Step, SystemSpec
+from tools.data.recipe import ProcessSpec, Step
 from tools.data.running.trying import check_operators
 
 pytestmark = [pytest.mark.anyio, pytest.mark.data]
 
 
 async def faults(crib: Any, operators: dict[str, dict[str, Any]], **system: Any) -> list[str]:
-    recipe = Recipe(
-        dataset=DatasetSpec(dataset_path="raw.jsonl", export_path="out.jsonl"),
-        process=ProcessSpec(
-            operators=[Step(name=name, params=params) for name, params in operators.items()]
-        ),
-        system=SystemSpec.model_validate(system),
+    process = ProcessSpec(
+        operators=[Step(name=name, params=params) for name, params in operators.items()]
     )
-    return await check_operators(RequestContext().granted(machine=crib.app.machine), recipe)
+    context = RequestContext().granted(machine=crib.app.machine)
+    return await check_operators(context, process, system.get("executor_type", "default"))
 
 
 @pytest.mark.parametrize(
