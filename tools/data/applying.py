@@ -78,8 +78,7 @@ def _describe(sandbox: Sandbox, given: Mapping[str, Any]) -> tuple[str, str]:
     return digest, "\n".join(lines)
 
 
-def _shown(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+_shown = partial(json.dumps, ensure_ascii=False, default=str)
 
 
 def _read(sandbox: Sandbox, path: str) -> tuple[Plan, bytes]:
@@ -203,8 +202,9 @@ def _reasons(plan: Plan, outputs: Outputs) -> Iterator[str]:
 
 
 def _has_code(process: ProcessSpec) -> bool:
-    names = {each.name for each in process.operators}
-    return bool(process.custom_operator_paths) or not names.isdisjoint(WITH_CODE)
+    return bool(process.custom_operator_paths) or any(
+        each.name in WITH_CODE for each in process.operators
+    )
 
 
 @tool(

@@ -14,12 +14,7 @@ if TYPE_CHECKING:
 def relative(paths: list[Path], here: Path) -> list[str] | None:
     """Returns paths relative to a directory, for recipes and reports that are moved with it.
 
-    Args:
-        paths: The paths, absolute.
-        here: The directory.
-
-    Returns:
-        The relative paths; None if one leads out of the directory.
+    Returns None if one leads out of the directory.
     """
     if not all(
         path.is_relative_to(here) and path.resolve().is_relative_to(here.resolve())
@@ -30,13 +25,7 @@ def relative(paths: list[Path], here: Path) -> list[str] | None:
 
 
 def files_at(app: App, root: Path, command: str) -> Sandbox:
-    """Returns the files inside a root, of which `toolcrib undo` brings replaced ones back.
-
-    Args:
-        app: The product.
-        root: The root.
-        command: The command that replaces them, for the list of changes.
-    """
+    """Returns the files inside a root, of which `toolcrib undo` brings replaced ones back."""
     from server.composition.safety import make_history, make_sandbox
     from storage.keeping.changes.models import Caller
 

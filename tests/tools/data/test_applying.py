@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from mcp import Client
 from mcp_types import ElicitResult
 
+from server.cli.terminal.asking import TerminalApprover
 from tools.data.recipe import (
     DatasetMixture,
     DatasetSource,
@@ -290,6 +293,30 @@ async def test_what_a_program_has_approved_is_what_runs(
         result = await client.call_tool("run_code", {"code": code})
     assert asked
     assert "conflict" in str(result.content), result.content
+    check_untouched(workshop.root)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("edit", EDITS)
+async def test_what_is_approved_at_a_terminal_is_what_runs(
+    workshop: Any, bound: str, edit: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `toolcrib call` asks, by a line that is typed after the edit."""
+    read, write = os.pipe()
+
+    async def type_yes(stdin: Any) -> None:
+        edit(workshop.root)
+        os.write(write, b"y\n")
+        await anyio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(anyio, "wait_readable", type_yes)
+    with os.fdopen(read) as typed:
+        monkeypatch.setattr("sys.stdin", typed)
+        context = replace(workshop.app.context, approver=TerminalApprover())
+        given = {"plan_path": bound, "confirm": True}
+        result = await workshop.app.manager.execute("apply_recipe", given, context)
+        os.close(write)
+    assert result.structured["error_type"] == "conflict"
     check_untouched(workshop.root)
 
 

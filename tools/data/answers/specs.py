@@ -50,7 +50,7 @@ class Checked(ToolModel):
     def to_text(self) -> str:
         """Returns the verdict, then a line for each error and warning."""
         errors = [f"Error: {each}" for each in self.errors]
-        return _lines("Valid." if self.valid else "Not valid.", [*errors, *_notes(self.warnings)])
+        return _with_notes(["Valid." if self.valid else "Not valid.", *errors], self.warnings)
 
 
 class _Built(ToolModel):
@@ -59,7 +59,7 @@ class _Built(ToolModel):
     def to_text(self) -> str:
         """Returns what was built as JSON, then the warnings."""
         [built] = (value for name, value in self if name != "warnings")
-        return _lines(built.model_dump_json(exclude_none=True), _notes(self.warnings))
+        return _with_notes([built.model_dump_json(exclude_none=True)], self.warnings)
 
 
 class BuiltDatasetSpec(_Built):
@@ -124,12 +124,8 @@ class SavedPlan(ToolModel):
     def to_text(self) -> str:
         """Returns where it is, then the warnings."""
         done = f"Saved {self.plan_path}: {' > '.join(self.operators)}. `apply_recipe` runs it."
-        return _lines(done, _notes(self.warnings))
+        return _with_notes([done], self.warnings)
 
 
-def _notes(warnings: list[str]) -> list[str]:
-    return [f"Note: {each}" for each in warnings]
-
-
-def _lines(head: str, rest: list[str]) -> str:
-    return "\n".join([head, *rest])
+def _with_notes(lines: list[str], warnings: list[str]) -> str:
+    return "\n".join([*lines, *(f"Note: {each}" for each in warnings)])

@@ -55,11 +55,7 @@ def check_dataset(
 
 
 def find_text_keys(spec: DatasetSpec, sandbox: Sandbox) -> tuple[DatasetSpec, list[str]]:
-    """Returns the spec with the key of the longest texts, where it names none, and a note.
-
-    Raises:
-        ToolError: If a file of the data cannot be opened.
-    """
+    """Returns the spec with the key of the longest texts, where it names none, and a note."""
     if spec.text_keys is not None:
         return spec, []
     files = (path for path in spec.local_paths if not is_directory(sandbox, path))
@@ -72,11 +68,7 @@ def find_text_keys(spec: DatasetSpec, sandbox: Sandbox) -> tuple[DatasetSpec, li
 
 
 def find_overlap(sandbox: Sandbox, target: str, sources: Iterable[str]) -> str | None:
-    """Returns the source that a target is, or is inside of, however both are spelled; blocks.
-
-    Raises:
-        ToolError: As `Sandbox.relative`.
-    """
+    """Returns the source that a target is, or is inside of, however both are spelled; blocks."""
     places = _places(sandbox, target)
     return next((each for each in sources if _places(sandbox, each)[0] in places), None)
 
@@ -101,7 +93,6 @@ def check_parquet(sandbox: Sandbox, path: str) -> None:
 
     Raises:
         InvalidArgumentsError: If it does not; it says which end is wrong.
-        ToolError: As the methods of Sandbox.
     """
     with sandbox.open_read(path) as file:
         begin = file.read(len(_PARQUET))
@@ -241,11 +232,7 @@ class _Check:
 
 
 def find_self_writes(spec: DatasetSpec, sandbox: Sandbox) -> Iterator[str]:
-    """Says which output of a recipe would be written into what it reads; blocks.
-
-    Raises:
-        ToolError: As `Sandbox.relative`.
-    """
+    """Says which output of a recipe would be written into what it reads; blocks."""
     for target in (spec.export_path, media_folder(spec.export_path)):
         source = find_overlap(sandbox, target, spec.local_paths)
         if source is not None:

@@ -14,7 +14,7 @@ from tools.core.calling.words import Action
 from tools.core.context import RequestContext
 from tools.core.errors import ConflictError, InvalidArgumentsError, NotFoundError
 from tools.data.answers.runs import CleanedDataset, RunReport
-from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, Step, SystemSpec
+from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, SystemSpec
 from tools.data.running.defaults import KEEP_ALL, cleaning_steps, deduplicating_steps
 from tools.data.running.looking import TEXTS, Seen, look_at
 from tools.data.running.outputs import (
@@ -50,11 +50,7 @@ def default_output(source: str) -> str:
 
 
 def describe_replacing(sandbox: Sandbox, source: str, output: str) -> tuple[str, str]:
-    """Returns the digest of what a call replaces, and its description; both empty for nothing.
-
-    Raises:
-        ToolError: As the methods of Sandbox.
-    """
+    """Returns the digest of what a call replaces, and its description; both empty for nothing."""
     outputs = find_outputs(sandbox, [output, *_extra_files(output)])
     if not outputs.replaced:
         return "", ""
@@ -77,18 +73,6 @@ async def clean(  # each is one choice of the caller
     seconds: float,
 ) -> CleanedDataset:
     """Makes a recipe for a data set, runs it, and writes both down with a report.
-
-    Args:
-        context: Whose call it is, of the scope system.
-        source: The data set.
-        work: What is done; nothing means to write it in another form.
-        output: The file that is written.
-        text_key: The field with the texts; None for the field with the longest.
-        keep_stats: Whether what filters computed is written too.
-        overwrite: Whether existing files are replaced.
-        digest: Of those files, as `describe_replacing` returned it.
-        dry_run: Whether only the first rows are read, and nothing is written.
-        seconds: How long it may take.
 
     Raises:
         ToolError: As `look_at`, `check_ready` and `run_recipe`; ConflictError where a file exists
@@ -152,7 +136,7 @@ def _plan(  # what a plan is made of
     source: str, work: Sequence[Work], output: str, key: str, seen: Seen, *, keep_stats: bool
 ) -> Plan:
     texts = [joined(values_of(row, key)) for row in seen.rows]
-    steps: list[Step] = cleaning_steps(texts) if "clean" in work else []
+    steps = list(cleaning_steps(texts)) if "clean" in work else []
     if "dedupe" in work or "dedupe_near" in work:
         steps += deduplicating_steps(near="dedupe_near" in work)
     recipe = Recipe(
@@ -188,11 +172,7 @@ def report_of(sandbox: Sandbox, plan_path: str, plan: Plan) -> str | None:
 def renew_report(
     sandbox: Sandbox, plan_path: str, plan: Plan, report: RunReport, outputs: Outputs
 ) -> None:
-    """Writes the report again of a recipe that `clean` wrote and that was run again; blocks.
-
-    Raises:
-        ToolError: As the methods of Sandbox.
-    """
+    """Writes the report again of a recipe that `clean` wrote and that was run again; blocks."""
     if path := report_of(sandbox, plan_path, plan):
         source = digest_of(sandbox, plan.recipe.dataset.paths[0])
         outputs.write(sandbox, path, report.to_markdown(source, PurePosixPath(plan_path).name))

@@ -1,4 +1,4 @@
-"""The recipe for a data set of which no more is known than how its first rows look."""
+"""The recipe for a data set of which only its first rows are known."""
 
 from __future__ import annotations
 
@@ -21,20 +21,10 @@ _SHORT = 40
 """Characters of the middle text below which short ones are what is wanted, such as titles."""
 
 
-def cleaning_steps(texts: Sequence[str]) -> list[Step]:
-    """What mends texts, and drops rows that hold hardly any.
-
-    Args:
-        texts: Some of them.
-    """
-    return list(_cleaning(texts))
-
-
 def deduplicating_steps(*, near: bool) -> list[Step]:
-    """What drops rows whose text an earlier row has too, in any case.
+    """Returns what drops rows whose text an earlier row has too, in any case.
 
-    Args:
-        near: Whether also where it is nearly the same: 70 % of all sequences of five characters.
+    With `near`, texts that share 70 % of all sequences of five characters are the same too.
     """
     exact = Step(name="document_deduplicator", params={"lowercase": True})
     if not near:
@@ -51,7 +41,8 @@ def deduplicating_steps(*, near: bool) -> list[Step]:
     return [exact, Step(name="document_minhash_deduplicator", params=similar)]
 
 
-def _cleaning(texts: Sequence[str]) -> Iterator[Step]:
+def cleaning_steps(texts: Sequence[str]) -> Iterator[Step]:
+    """Yields what mends such texts, and drops rows that hold hardly any."""
     tagged = sum(1 for text in texts if len(_TAG.findall(text)) > 1)
     if texts and tagged / len(texts) >= _MANY:
         yield Step(name="clean_html_mapper")

@@ -76,12 +76,7 @@ class Outputs:
                     )
 
     def write(self, sandbox: Sandbox, path: str, content: bytes) -> WrittenFile:
-        """Writes a file of the result, as `check` allows it; blocks.
-
-        Raises:
-            ConflictError: As `check`.
-            ToolError: As `Sandbox.write`.
-        """
+        """Writes a file of the result, as `check` allows it; blocks."""
         self.check(sandbox, [path])
         before = self.replaced.get(sandbox.relative(path))
         if before is None:
@@ -94,11 +89,7 @@ class Outputs:
 
 
 def find_outputs(sandbox: Sandbox, paths: Iterable[str]) -> Outputs:
-    """Finds what is at the places that a run writes to, and in folders there; blocks.
-
-    Raises:
-        ToolError: As the methods of Sandbox.
-    """
+    """Finds what is at the places that a run writes to, and in folders there; blocks."""
     found = {}
     for path in paths:
         with suppress(NotFoundError):
@@ -142,11 +133,7 @@ def recipe_outputs(recipe: Recipe, sandbox: Sandbox) -> list[str]:
 
 
 def digest_of(sandbox: Sandbox, source: str) -> WrittenFile:
-    """Returns size and digest of a file, or of a folder those of its files in order; blocks.
-
-    Raises:
-        ToolError: As the methods of Sandbox.
-    """
+    """Returns size and digest of a file, or of a folder those of its files in order; blocks."""
     digest, size = hashlib.sha256(), 0
     for path in files_in(sandbox, source):
         with sandbox.open_read(path) as file:
@@ -179,11 +166,7 @@ def describe_data(sandbox: Sandbox, path: str) -> str:
 
 
 def files_in(sandbox: Sandbox, path: str, depth: int = DEEPEST) -> Sequence[str]:
-    """Returns a file, or the files in a folder, in order; blocks.
-
-    Raises:
-        ToolError: As the methods of Sandbox.
-    """
+    """Returns a file, or the files in a folder, in order; blocks."""
     if not is_directory(sandbox, path):
         sandbox.open_read(path).close()
         return [path]
