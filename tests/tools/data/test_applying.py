@@ -614,9 +614,9 @@ async def test_a_line_that_holds_no_row_is_named_with_what_leaves_it_out(
         ({"text_length_filter": {"min_length": 3}}, "invalid_arguments", "min_len"),
         ({"text_length_filter": {"min_len": "ten"}}, "invalid_arguments", "'ten'"),
         ({"text_length_filter": {"text_key": "body"}}, "tool_failed", "body"),
-        ({"nlpaug_en_mapper": {}}, "unavailable", "nlpaug"),
+        ({"text_action_filter": {}}, "unavailable", "spacy"),
         # Data-Juicer would skip all rows.
-        ({"document_simhash_deduplicator": {"skip_op_error": True}}, "unavailable", "simhash"),
+        ({"token_num_filter": {"skip_op_error": True}}, "unavailable", "transformers"),
     ],
 )
 async def test_a_failure_says_what_it_was_and_replaces_nothing(

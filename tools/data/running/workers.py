@@ -1,7 +1,4 @@
-"""Workers: Data-Juicer in confined processes, kept warm for the next recipe.
-
-A worker sees its environment and one directory, in which what it reads is copied.
-"""
+"""Workers: Data-Juicer in confined processes, kept warm, which see copies of what they read."""
 
 from __future__ import annotations
 

