@@ -13,7 +13,7 @@ import anyio.to_thread
 from pydantic import Field
 
 from tools.core.context import RequestContext
-from tools.core.errors import ApprovalRequiredError, ConflictError, ToolError
+from tools.core.errors import ApprovalRequiredError, ConflictError, ToolError, UnavailableError
 from tools.core.spec import Confirmation, Effect, Prepared, Subject, SubjectKind, ToolScope, tool
 from tools.data.answers.runs import RunReport
 from tools.data.answers.specs import Checked
@@ -157,8 +157,15 @@ async def _check(arguments: Mapping[str, Any], context: RequestContext) -> None:
     given = {name: arguments[name] for name in ("plan_path", "dry_run", "digest")}
     plan, _ready_recipe, _content = await _ready(context, **given)
     executor = plan.recipe.system.executor_type
-    faults = await check_operators(context, plan.recipe.process, executor)
-    Checked(valid=not faults, errors=faults, warnings=[]).accepted(f"plan {given['plan_path']}")
+    found = await check_operators(context, plan.recipe.process, executor)
+    for lack in Checked.of(found).accepted(f"plan {given['plan_path']}"):
+        raise UnavailableError(
+            lack,
+            next_actions=[
+                "Leave the operator out.",
+                "Ask the user to run `toolcrib data setup --full`.",
+            ],
+        )
 
 
 async def _ready(

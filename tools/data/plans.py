@@ -34,7 +34,7 @@ async def plan_validate(context: RequestContext, plan: _Plan) -> Checked:
     findings = await anyio.to_thread.run_sync(check)
     if not findings.errors:
         executor = recipe.system.executor_type
-        findings.errors += await check_operators(context, recipe.process, executor)
+        findings.add(await check_operators(context, recipe.process, executor))
     return Checked.of(findings)
 
 

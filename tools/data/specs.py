@@ -120,7 +120,7 @@ async def validate_process_spec(
     check = partial(check_process, process_spec, executor_type, bundled(), context.sandbox)
     findings = await anyio.to_thread.run_sync(check)
     if not findings.errors:
-        findings.errors += await check_operators(context, process_spec, executor_type)
+        findings.add(await check_operators(context, process_spec, executor_type))
     return Checked.of(findings)
 
 

@@ -323,18 +323,18 @@ async def test_what_is_approved_at_a_terminal_is_what_runs(
 @pytest.mark.data
 async def test_a_job_refuses_a_target_that_came_to_exist_while_it_ran(workshop: Any) -> None:
     write_rows(workshop.root / "raw.jsonl")
-    (workshop.root / "late.jsonl").unlink(missing_ok=True)
-    plan = save(workshop.root, CLEANING, export="late.jsonl")
+    (workshop.root / "appears.jsonl").unlink(missing_ok=True)
+    plan = save(workshop.root, CLEANING, export="appears.jsonl")
 
     async def create(done: float, total: float | None, message: str | None) -> None:
         if message and message.startswith("document_deduplicator"):
-            (workshop.root / "late.jsonl").write_text(PRECIOUS)
+            (workshop.root / "appears.jsonl").write_text(PRECIOUS)
 
     context = replace(workshop.app.context, report_progress=create)
     result = await workshop.app.manager.execute("apply_recipe", {"plan_path": plan}, context)
-    assert result.structured["error_type"] == "conflict"
-    assert "late.jsonl has come to exist since the run was checked" in result.text
-    assert (workshop.root / "late.jsonl").read_text() == PRECIOUS
+    assert result.structured["error_type"] == "conflict", result.text
+    assert "appears.jsonl has come to exist since the run was checked" in result.text
+    assert (workshop.root / "appears.jsonl").read_text() == PRECIOUS
 
 
 @pytest.mark.data

@@ -130,7 +130,7 @@ async def test_files_that_are_not_there_or_outside_are_refused_before_the_run(
     [
         ({"audio_duration_filter": {}}, "audio_duration_filter needs"),
         ({"video_duration_filter": {}}, "video_duration_filter needs"),
-        ({"image_deduplicator": {}}, "image_deduplicator needs a package"),
+        ({"image_deduplicator": {}}, "`image_deduplicator`: it needs the package"),
     ],
 )
 async def test_what_an_operator_lacks_is_told_and_nothing_is_written(

@@ -6,14 +6,17 @@ from tools.core.context import RequestContext
 from tools.core.errors import UnavailableError
 from tools.data.catalogue.bundle import bundled
 from tools.data.catalogue.operator import file_parameters
+from tools.data.checks.findings import Findings
 from tools.data.recipe import Executor, ProcessSpec, Step
 from tools.data.running.workers import workers_of
 
 
 async def check_operators(
     context: RequestContext, process: ProcessSpec, executor: Executor
-) -> list[str]:
-    """Returns what is wrong with operators as Data-Juicer makes and uses them, without the data.
+) -> Findings:
+    """Finds what is wrong with operators as Data-Juicer makes and uses them, without the data.
+
+    A package that is not installed is a warning: elsewhere the recipe runs.
 
     Empty where it is not set up or no worker starts, and for a recipe on a cluster. Left out are
     operators that run in no set-up, those of one's own, and those that are given files to read.
@@ -27,7 +30,7 @@ async def check_operators(
         and not file_parameters(each.name, each.params)
     ]
     if executor != "default" or not steps:
-        return []
+        return Findings()
     asked = {
         "do": "make",
         "source": "",
@@ -37,12 +40,13 @@ async def check_operators(
     try:
         answer = await (await workers_of(context.machine)).ask(asked, context)
     except UnavailableError:
-        return []
-    return [
-        f"`{fault['operator']}{'.' if fault['parameter'] else ''}{fault['parameter'] or ''}`:"
-        f" {fault['why']}"
-        for fault in answer["faults"]
-    ]
+        return Findings()
+    findings = Findings()
+    for fault in answer["faults"]:
+        where = ".".join(filter(None, (fault["operator"], fault["parameter"])))
+        found = findings.warnings if fault["lacks"] else findings.errors
+        found.append(f"`{where}`: {fault['why']}")
+    return findings
 
 
 def _is_probed(step: Step) -> bool:

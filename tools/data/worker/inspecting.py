@@ -13,6 +13,10 @@ _SAMPLES = ["One short text, <b>two</b> sentences. See https://example.org/a.", 
 """Texts that operators are tried on."""
 
 
+_LACKS = "it needs the package "
+"""Begins why an operator fails that lacks one."""
+
+
 def look(message: dict[str, Any], call: Call) -> dict[str, Any]:
     """Reads the first `sample` rows of the Parquet file at `path`.
 
@@ -39,7 +43,8 @@ def look(message: dict[str, Any], call: Call) -> dict[str, Any]:
 def make(message: dict[str, Any], call: Call) -> dict[str, Any]:
     """Makes the operators in the `process` of `config`, and uses those in `probe` on samples.
 
-    Returns `faults`: of each that fails the `operator`, the `parameter` if it is known, and `why`.
+    Returns `faults`: of each that fails the `operator`, the `parameter` if it is known, `why`, and
+    whether it `lacks` a package.
     """
     faults = []
     for each in message["config"]["process"]:
@@ -50,7 +55,8 @@ def make(message: dict[str, Any], call: Call) -> dict[str, Any]:
             mended = [not _fault(name, rest, call, is_tried=is_tried) for rest in without]
             blamed = [key for key, helps in zip(params, mended, strict=True) if helps]
             parameter = blamed[0] if len(blamed) == 1 else None
-            faults.append({"operator": name, "parameter": parameter, "why": why})
+            fault = {"operator": name, "parameter": parameter, "why": why}
+            faults.append({**fault, "lacks": why.startswith(_LACKS)})
     return {"faults": faults}
 
 
@@ -93,7 +99,7 @@ def _empty_range(operator: Any, *, is_of_text: bool) -> str:
 
 def _as_sentence(error: BaseException) -> str:
     if isinstance(error, MissingPackageError):
-        return f"it needs the package {error}, which is not installed here."
+        return f"{_LACKS}{error}, which is not installed here."
     said = " ".join(str(error).split()).rstrip(".")[:500]
     return f"{said or type(error).__name__}."
 

@@ -18,7 +18,8 @@ async def faults(crib: Any, operators: dict[str, dict[str, Any]], **system: Any)
         operators=[Step(name=name, params=params) for name, params in operators.items()]
     )
     context = RequestContext().granted(machine=crib.app.machine)
-    return await check_operators(context, process, system.get("executor_type", "default"))
+    found = await check_operators(context, process, system.get("executor_type", "default"))
+    return [*found.errors, *found.warnings]
 
 
 @pytest.mark.parametrize(
