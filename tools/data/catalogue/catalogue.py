@@ -94,11 +94,7 @@ class Catalogue:
                 yield each
 
     def resolve(self, name: str) -> Resolved:
-        """The operator of a name, in any case and with any separators, or mistyped a little.
-
-        Raises:
-            NotFoundError: If none can be meant; it names those that are near.
-        """
+        """The operator of a name, in any case and with any separators, or mistyped a little."""
         if name in self.operators:
             return Resolved(self.operators[name], "exact")
         ways: tuple[How, How] = ("case", "alphanumeric")

@@ -53,12 +53,7 @@ class _Answer(BaseModel):
 
 
 async def by_pattern(pattern: str, operators: Sequence[Operator]) -> list[Operator]:
-    """Returns the operators whose name, description or parameters match a pattern in any case.
-
-    Raises:
-        InvalidArgumentsError: If it is not a regular expression.
-        DeadlineError: If matching takes too long.
-    """
+    """Returns the operators whose name, description or parameters match a pattern in any case."""
     texts = [
         "\n".join(
             (
@@ -98,11 +93,7 @@ def question(intent: str, top_k: int, operators: Sequence[Operator]) -> Prompt:
 
 
 def ratings(answer: str, operators: Sequence[Operator]) -> list[tuple[Operator, float]]:
-    """Reads the operators that a model chose, the best first, with their scores from 0 to 1.
-
-    Raises:
-        ValueError: If the answer is not the JSON that was asked for, or names other operators.
-    """
+    """Reads the operators that a model chose, the best first, with their scores from 0 to 1."""
     fenced = _FENCED.search(answer)
     text = (fenced[1] if fenced else answer).strip()
     if text.startswith("["):  # the list without the object around it

@@ -89,11 +89,7 @@ def _places(sandbox: Sandbox, path: str) -> list[object]:
 
 
 def check_parquet(sandbox: Sandbox, path: str) -> None:
-    """Checks that a file begins and ends as Parquet does; blocks.
-
-    Raises:
-        InvalidArgumentsError: If it does not; it says which end is wrong.
-    """
+    """Checks that a file begins and ends as Parquet does; blocks."""
     with sandbox.open_read(path) as file:
         begin = file.read(len(_PARQUET))
         size = file.seek(0, os.SEEK_END)

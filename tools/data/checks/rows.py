@@ -58,12 +58,7 @@ class Rows:
 
 
 def first_rows(sandbox: Sandbox, path: str) -> Rows | None:
-    """Returns the first rows of a file; None where it is of a form that is not read here.
-
-    Raises:
-        InvalidArgumentsError: If it cannot be decompressed.
-        ToolError: If it cannot be opened.
-    """
+    """Returns the first rows of a file; None where it is of a form that is not read here."""
     if form_of(path) not in ROW_FORMS:
         return None
     found = _read(sandbox, path, READ_BYTES)
@@ -98,11 +93,7 @@ def _read(sandbox: Sandbox, path: str, most: int) -> Rows:
 
 
 def is_directory(sandbox: Sandbox, path: str) -> bool:
-    """Returns whether a path is a directory.
-
-    Raises:
-        ToolError: If nothing is there, or it cannot be opened.
-    """
+    """Returns whether a path is a directory."""
     try:
         os.close(sandbox.open_directory(path))
     except InvalidArgumentsError:  # something else is there

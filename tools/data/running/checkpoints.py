@@ -60,9 +60,6 @@ class Checkpoints:
 
         Returns:
             Whether it was whole, and not too large.
-
-        Raises:
-            OSError: If the disk is full.
         """
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         part = Path(mkdtemp(prefix=_PART, dir=self.path))
@@ -184,11 +181,7 @@ def keys_of(config: Mapping[str, Any], directory: Path, *decides: object) -> lis
 
 
 def _copied(stage: Sandbox, folder: str, part: Path) -> int:
-    """Copies a checkpoint, if it is not too large; returns how large it is.
-
-    Raises:
-        ToolError: As the methods of Sandbox.
-    """
+    """Copies a checkpoint, if it is not too large; returns how large it is."""
     size = 0
     for name in (ROWS, TOLD):
         with stage.open_read(f"{folder}/{name}") as source, (part / name).open("wb") as copy:

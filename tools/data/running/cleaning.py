@@ -72,12 +72,7 @@ async def clean(  # each is one choice of the caller
     dry_run: bool,
     seconds: float,
 ) -> CleanedDataset:
-    """Makes a recipe for a data set, runs it, and writes both down with a report.
-
-    Raises:
-        ToolError: As `look_at`, `check_ready` and `run_recipe`; ConflictError where a file exists
-            that is not to be replaced.
-    """
+    """Makes a recipe for a data set, runs it, and writes both down with a report."""
     seen = await look_at(context, source, SAMPLED)
     if seen.broken and (seen.form == "json" or not seen.rows):
         raise InvalidArgumentsError(

@@ -76,11 +76,7 @@ class DataEnvironment:
         return found if python_of(self.path).exists() else None
 
     def python(self) -> Path:
-        """Returns its interpreter.
-
-        Raises:
-            UnavailableError: It is not there, or has another release than recipes are made for.
-        """
+        """Returns its interpreter."""
         found = self.installed()
         if found is None:
             raise UnavailableError("Data-Juicer is not set up here.", next_actions=[SET_UP])
@@ -97,11 +93,7 @@ class DataEnvironment:
         return (self.path,) if found is None else (self.path, Path(found.base))
 
     async def set_up(self, extent: Extent, report: Report) -> bool:
-        """Makes it, unless it is there with at least as much; returns whether it did.
-
-        Raises:
-            UnavailableError: It cannot be made. What was there before is left.
-        """
+        """Makes it, unless it is there with at least as much; returns whether it did."""
         pins = hashlib.sha256(PINNED.read_bytes() + WORDS.read_bytes()).hexdigest()
         wanted = Installed(VERSION, extent, pins=pins)
         made = False

@@ -62,11 +62,6 @@ async def look_at(context: RequestContext, path: str, sample: int) -> Seen:
         context: Whose call it is, of the scope system.
         path: The file or folder.
         sample: How many rows at most.
-
-    Raises:
-        InvalidArgumentsError: If it is of a form that is not read.
-        UnavailableError: If it is a Parquet file, and Data-Juicer is not set up.
-        ToolError: As the methods of Sandbox.
     """
     sandbox = context.sandbox
     if await anyio.to_thread.run_sync(is_directory, sandbox, path):

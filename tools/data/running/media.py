@@ -41,10 +41,6 @@ def place_media(
     Returns:
         Where each of them is for the worker, and how the result names it: as the data set does
         where both are in one folder, else relative to the root.
-
-    Raises:
-        InvalidArgumentsError: If there are too many, or some are not there.
-        ToolError: As the methods of Sandbox.
     """
     if len(names) > MOST_FILES:
         raise InvalidArgumentsError(
@@ -77,11 +73,7 @@ def place_media(
 
 
 def _meant(name: str, folder: PurePosixPath) -> list[str]:
-    """The paths that a name can mean, in their order.
-
-    Raises:
-        InvalidArgumentsError: If it is no path.
-    """
+    """The paths that a name can mean, in their order."""
     if "://" in name:
         raise InvalidArgumentsError(
             f"Rows name {name[:200]}: recipes run without a network.",

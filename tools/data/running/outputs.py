@@ -59,11 +59,7 @@ class Outputs:
         return [*lines[:SHOWN], *([f"replaces {more} more files"] if more > 0 else [])]
 
     def check(self, sandbox: Sandbox, paths: Iterable[str]) -> None:
-        """Checks that files can be written, and that nothing else would be replaced; blocks.
-
-        Raises:
-            ConflictError: If a file has come to exist, or has changed.
-        """
+        """Checks that files can be written, and that nothing else would be replaced; blocks."""
         for path in paths:
             before = self.replaced.get(sandbox.relative(path))
             with suppress(NotFoundError):
@@ -99,11 +95,7 @@ def find_outputs(sandbox: Sandbox, paths: Iterable[str]) -> Outputs:
 
 
 def check_free(sandbox: Sandbox, paths: Iterable[str]) -> None:
-    """Checks that no file exists at any of these paths; blocks.
-
-    Raises:
-        ConflictError: If one does.
-    """
+    """Checks that no file exists at any of these paths; blocks."""
     for path in find_outputs(sandbox, paths).replaced:
         raise ConflictError(
             f"{path} already exists.",

@@ -33,13 +33,7 @@ class ReadyRecipe:
 def check_ready(
     recipe: Recipe, sandbox: Sandbox, *, dry_run: bool, outputs: Outputs | None = None
 ) -> ReadyRecipe:
-    """Checks all of a recipe that could end its run and is known before; blocks.
-
-    Raises:
-        InvalidArgumentsError: If it asks for what is not supported here.
-        ConflictError: If it would write into what it reads, or add to what a folder holds.
-        ToolError: As `Sandbox.check_write`, if its result cannot be written.
-    """
+    """Checks all of a recipe that could end its run and is known before; blocks."""
     if recipe.on_cluster and dry_run:
         raise InvalidArgumentsError(
             f"dry_run: executor_type {recipe.system.executor_type} always runs on all rows.",

@@ -44,13 +44,6 @@ async def run_recipe(
         context: Whose call it is, of the scope system.
         seconds: How long it may take.
         check: Raises if what was copied in, as the configuration names it, is not to be run.
-
-    Raises:
-        UnavailableError: Data-Juicer is not set up, or lacks what an operator needs.
-        InvalidArgumentsError: The recipe or its data is wrong.
-        ConflictError: It would replace what is to stay.
-        DeadlineError: It took too long.
-        ToolError: As the methods of Sandbox, and for what an operator failed of.
     """
     recipe, dry_run = ready.recipe, ready.dry_run
     workers = await workers_of(context.machine)

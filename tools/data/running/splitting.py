@@ -27,10 +27,6 @@ def split(sandbox: Sandbox, recipe: SplitRecipe, *, overwrite: bool) -> SplitRep
 
     Of rows that were exported for it, NAME is that of the file they came from. The digest of a
     row's text decides its part, so shares are met roughly, and no text is in two parts.
-
-    Raises:
-        InvalidArgumentsError: If it is not a JSONL file, or has no such texts.
-        ConflictError: If a part would be written to its source, or to an existing file.
     """
     path = PurePosixPath(recipe.source)
     whole = recipe.model_copy(update={"text_key": _text_key(sandbox, recipe)})

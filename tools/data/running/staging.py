@@ -56,12 +56,7 @@ class Stage:
         return self._content.hexdigest()
 
     def config(self, recipe: Recipe) -> dict[str, Any]:
-        """Copies in what a recipe reads, and returns its configuration for the worker; blocks.
-
-        Raises:
-            InvalidArgumentsError: If it reads from elsewhere than the root.
-            ToolError: As the methods of Sandbox.
-        """
+        """Copies in what a recipe reads, and returns its configuration for the worker; blocks."""
         config = recipe.to_config()
         self._results.mkdir()
         config["export_path"] = str(self._results / PurePosixPath(config["export_path"]).name)
@@ -97,11 +92,6 @@ class Stage:
         Args:
             export_path: Of the recipe.
             outputs: The files that may be replaced.
-
-        Raises:
-            UnavailableError: If a file is too large.
-            ConflictError: If a file exists that is not one of these, as it was then.
-            ToolError: As the methods of Sandbox.
         """
         seen = Sandbox(self.directory.parent)  # whatever links a worker leaves lead nowhere
         results = f"{self.directory.name}/{self._results.name}"
@@ -138,12 +128,7 @@ class Stage:
         return {"dataset": mixture}
 
     def copy(self, path: str, target: Path) -> None:
-        """Copies a file in, to a place in the directory.
-
-        Raises:
-            UnavailableError: If it cannot be read to its end, or there is no room for it.
-            ToolError: As the methods of Sandbox.
-        """
+        """Copies a file in, to a place in the directory."""
         digest = hashlib.sha256(str(target.relative_to(self.directory)).encode(errors="replace"))
         with self.sandbox.open_read(path) as source:
             try:
@@ -159,12 +144,7 @@ class Stage:
         self._content.update(digest.digest())
 
     def _created(self, target: Path) -> BinaryIO:
-        """Opens a new file, through no links that a worker may have left.
-
-        Raises:
-            OSError: If something is there already, or there is no room.
-            ToolError: If a link is in its way.
-        """
+        """Opens a new file, through no links that a worker may have left."""
         seen = Sandbox(self.directory.parent)
         path = PurePosixPath(target.relative_to(seen.root))
         for folder in reversed(path.parents[:-1]):
@@ -185,12 +165,7 @@ def _opened(seen: Sandbox, folder: PurePosixPath) -> Iterator[int]:
 
 
 def files_of(sandbox: Sandbox, path: str) -> Iterator[Entry]:
-    """Returns the files in a directory, at any depth; blocks.
-
-    Raises:
-        InvalidArgumentsError: If there are too many.
-        ToolError: As the methods of Sandbox.
-    """
+    """Returns the files in a directory, at any depth; blocks."""
     listing = sandbox.list_directory(path, depth=DEEPEST, limit=MOST_FILES)
     if listing.truncated:
         raise InvalidArgumentsError(

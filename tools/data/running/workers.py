@@ -118,10 +118,6 @@ class DataWorkers:
             context: The call, to which progress is reported.
             alone: Whether the worker serves no other request.
             free: Whether it is not confined; it serves no other request then.
-
-        Raises:
-            UnavailableError: No worker can be started, or it ended.
-            ToolError: The worker's failure.
         """
         async with self._places:
             warm = await self._take(alone=alone or free, free=free)

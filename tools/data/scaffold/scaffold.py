@@ -33,12 +33,7 @@ class Scaffold:
     def of(
         cls, intent: str, name: str, kind: OwnKind, folder: str, catalogue: Catalogue
     ) -> Scaffold:
-        """Returns the files of an operator whose name, in the end, ends in its kind.
-
-        Raises:
-            InvalidArgumentsError: If that is no name.
-            ConflictError: If the release has an operator of that name.
-        """
+        """Returns the files of an operator whose name, in the end, ends in its kind."""
         full = name if name.endswith(f"_{kind}") else f"{name}_{kind}"
         if not _NAME.fullmatch(full) or keyword.iskeyword(full):
             raise InvalidArgumentsError(

@@ -47,12 +47,7 @@ class Channel:
 
 
 class Call:
-    """One call that runs.
-
-    Args:
-        number: The server's number of it.
-        channel: The way to the server.
-    """
+    """One call that runs."""
 
     def __init__(self, number: int, channel: Channel) -> None:
         self.number = number
@@ -64,20 +59,12 @@ class Call:
         self._cancelled.set()
 
     def check(self) -> None:
-        """Goes on.
-
-        Raises:
-            CancelledError: If nobody waits for it any more.
-        """
+        """Goes on."""
         if self._cancelled.is_set():
             raise CancelledError
 
     def report(self, done: float, total: float | None, message: str) -> None:
-        """Tells how far it is, and goes on.
-
-        Raises:
-            CancelledError: If nobody waits for it any more.
-        """
+        """Tells how far it is, and goes on."""
         self.check()
         self._channel.send(
             {

@@ -19,17 +19,7 @@ _CHARACTERS = 160
 
 
 class Course:
-    """A run between two operators.
-
-    Attributes:
-        columns: The rows that are left, with their numbers.
-        steps: What each operator did.
-        gone: By its number, what dropped a row.
-        done: How many operators have run.
-
-    Raises:
-        RecipeError: If the rows have no such texts.
-    """
+    """A run between two operators."""
 
     def __init__(self, config: dict[str, Any], source: Source) -> None:
         self._config = config
@@ -99,12 +89,7 @@ class Course:
         }
 
     def write(self, sample: int, columns: Columns) -> dict[str, Any]:
-        """Writes the result, and returns what came of the run with some of its rows.
-
-        Args:
-            sample: How many rows of each kind are returned.
-            columns: The rows that are left, with their numbers, as they are to be written.
-        """
+        """Writes the result, and returns what came of the run with some of its rows."""
         self.columns = columns
         changes, numbers = self.changes, self.columns[NUMBER]
         key = text_keys(self._config)[0]
@@ -165,12 +150,7 @@ def text_keys(config: dict[str, Any]) -> list[str]:
 
 
 def broken_step(broken: Iterable[Entry], rows: int) -> dict[str, Any]:
-    """Returns what was left out as a step, with what was wrong with the first.
-
-    Args:
-        broken: What is not a row.
-        rows: How many rows are left.
-    """
+    """Returns what was left out as a step, with what was wrong with the first."""
     entries = list(broken)
     many = len(entries)
     return as_step(UNREADABLE, rows + many, rows, failed=many, errors=entries)

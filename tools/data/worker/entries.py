@@ -50,14 +50,7 @@ class DamagedError(ValueError):
 
 
 class Entry:
-    """A row of a file, or what is in the place of one.
-
-    Args:
-        number: The line where it begins, from 0.
-        content: Its bytes; of a row in an array of JSON, on one line.
-        row: Its values by their keys; None where it is not a row.
-        fault: Why it is not a row.
-    """
+    """A row of a file, or what is in the place of one."""
 
     __slots__ = ("content", "fault", "number", "row")
 
@@ -92,16 +85,7 @@ def stem_of(name: str) -> str:
 
 
 def open_lines(file: BinaryIO, name: str, most: int | None = None) -> Iterator[bytes]:
-    """Yields the lines of a file, decompressed and as UTF-8 without a byte order mark.
-
-    Args:
-        file: The file at its beginning.
-        name: Its name, which tells how it is compressed.
-        most: How many bytes to yield before the end, in whole lines; None yields all.
-
-    Raises:
-        DamagedError: If it cannot be decompressed.
-    """
+    """Yields the lines of a file, decompressed and as UTF-8 without a byte order mark."""
     suffix = PurePath(name).suffix.lower()
     try:
         plain = _OPENERS[suffix](file) if suffix in _OPENERS else file
@@ -131,12 +115,7 @@ def open_lines(file: BinaryIO, name: str, most: int | None = None) -> Iterator[b
 
 
 def entries_in(lines: Iterator[bytes], form: str) -> Iterator[Entry]:
-    """Yields the rows of a file, and what is in the place of rows; not the header of a table.
-
-    Args:
-        lines: The lines of the file.
-        form: As `form_of` returns it.
-    """
+    """Yields the rows of a file, and what is in the place of rows; not the header of a table."""
     if form in SEPARATORS:
         return _records(lines, SEPARATORS[form])
     begin = list[bytes]()
@@ -162,11 +141,7 @@ def on_one_line(content: bytes) -> bytes:
 
 
 def way_out(suffix: str) -> str:
-    """Returns what to do where an entry is not a row.
-
-    Args:
-        suffix: The ending of the file's name.
-    """
+    """Returns what to do where an entry is not a row."""
     if suffix in SEPARATORS:
         setting = "load_dataset_kwargs to {on_bad_lines: skip}"
     elif suffix == ".jsonl":

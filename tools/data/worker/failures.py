@@ -23,12 +23,7 @@ _OFFLINE = re.compile(
 
 
 class RecipeError(Exception):
-    """The recipe or its data is wrong.
-
-    Args:
-        message: What is.
-        action: What to do next.
-    """
+    """The recipe or its data is wrong."""
 
     def __init__(self, message: str, action: str = "Correct the recipe and run it again.") -> None:
         super().__init__(message)
@@ -52,12 +47,7 @@ class NotHereError(Exception):
 
 
 class OperatorError(Exception):
-    """An operator failed.
-
-    Args:
-        operator: Which.
-        cause: How.
-    """
+    """An operator failed."""
 
     def __init__(self, operator: str, cause: BaseException) -> None:
         super().__init__(f"{operator}: {type(cause).__name__}: {cause}")
@@ -66,12 +56,7 @@ class OperatorError(Exception):
 
 
 def failure_of(error: BaseException, source: str) -> dict[str, Any]:
-    """Returns the failure that an exception is.
-
-    Args:
-        error: The exception.
-        source: What was read, by the name that it has for the user.
-    """
+    """Returns the failure that an exception is."""
     cause = error.cause if isinstance(error, OperatorError) else error
     named = f"The operator {error.operator}" if isinstance(error, OperatorError) else "The recipe"
     said = f"{type(cause).__name__}: {cause}"

@@ -18,11 +18,7 @@ _LACKS = "it needs the package "
 
 
 def look(message: dict[str, Any], call: Call) -> dict[str, Any]:
-    """Reads the first `sample` rows of the Parquet file at `path`.
-
-    Raises:
-        UnreadableError: If it cannot be read.
-    """
+    """Reads the first `sample` rows of the Parquet file at `path`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -37,24 +37,7 @@ class _UnkeepableError(ValueError):
 
 
 class Kept:
-    """What an earlier run has left.
-
-    Args:
-        directory: Where; its name is how many operators have run.
-        told: What was told of them.
-
-    Attributes:
-        rows: The file with the rows.
-        done: How many operators have run.
-        rows_in: How many rows were read.
-        steps: What each did.
-        last: The last of them.
-        gone: By its number, what dropped a row.
-        removed: Fields that operators removed.
-
-    Raises:
-        ValueError, KeyError, TypeError, AttributeError, IndexError: If it is not whole.
-    """
+    """What an earlier run has left."""
 
     def __init__(self, directory: Path, told: dict[str, Any]) -> None:
         self.rows = directory / ROWS
@@ -69,26 +52,16 @@ class Kept:
 
 
 class Keeper:
-    """Keeps what a run has done, when that took long enough.
-
-    Args:
-        directory: Where.
-        after: Seconds of work that are worth it, so many again for each second that keeping took;
-            None keeps nothing.
-    """
+    """Keeps what a run has done, when that took long enough."""
 
     def __init__(self, directory: Path, after: float | None) -> None:
+        # Seconds of work that are worth it, and so many again for each that keeping took.
         self._after = after
         self._directory = directory
         self._due = time.perf_counter() + (after or 0)
 
     def keep(self, columns: Columns, told: dict[str, Any]) -> None:
-        """Keeps rows, unless a value of theirs could not be read again.
-
-        Args:
-            columns: What is not as it was read.
-            told: What to tell of the operators before; `done` is how many they are.
-        """
+        """Keeps rows, unless a value of theirs could not be read again."""
         if self.keep_rows(told["done"], partial(_write, columns)):
             self.finish(told)
 
@@ -98,12 +71,7 @@ class Keeper:
         return self._after is not None and time.perf_counter() >= self._due
 
     def keep_rows(self, done: int, write: Callable[[Path], object]) -> bool:
-        """Writes the rows after so many operators, if it is time; returns whether it has.
-
-        Args:
-            done: How many.
-            write: Writes them to a file.
-        """
+        """Writes the rows after so many operators, if it is time; returns whether it has."""
         if not self.is_due:
             return False
         started = time.perf_counter()
@@ -117,11 +85,7 @@ class Keeper:
         return True
 
     def finish(self, told: dict[str, Any]) -> None:
-        """Puts what is whole where the server takes it from, in the place of what was before.
-
-        Args:
-            told: What to tell of the operators before.
-        """
+        """Puts what is whole where the server takes it from, in the place of what was before."""
         with suppress(OSError):  # the run itself goes on
             part = self._part(told["done"])
             (part / TOLD).write_text(json.dumps(told), encoding="utf-8")
@@ -193,11 +157,7 @@ def _as_json(values: list[Any]) -> list[Any]:
 
 
 def _said(value: Any) -> Any:
-    """A value as JSON has it.
-
-    Raises:
-        _UnkeepableError: If it would be read as another.
-    """
+    """A value as JSON has it."""
     kind = type(value)
     if kind in _SCALARS:
         return value

@@ -33,10 +33,10 @@ def main(on_cluster: bool) -> None:
 
 def _answer(call: Call, message: dict[str, Any], calls: dict[int, Call]) -> None:
     """Does what a message asks, and says what came of it."""
-    from .inspecting import look, make
-    from .running import name_files, run
-
     try:
+        from .inspecting import look, make
+        from .running import name_files, run
+
         do = {"look": look, "make": make, "name_files": name_files, "run": run}[message["do"]]
         structured = do(message, call)
         is_error = False

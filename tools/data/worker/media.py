@@ -26,13 +26,7 @@ def files_in(columns: Columns, config: dict[str, Any]) -> list[str]:
 
 
 class Media:
-    """The files of one run, and what operators make of them.
-
-    Args:
-        files: Where each file that rows name is for this process, and how the result names it.
-        directory: What this process sees; new files are made in there.
-        export: Where the result is written, with a folder for new files beside it.
-    """
+    """The files of one run, and what operators make of them."""
 
     def __init__(self, files: dict[str, tuple[str, str]], directory: Path, export: Path) -> None:
         self._files = files

@@ -72,14 +72,7 @@ def switch_off_on_cluster() -> None:
 def run_program(
     config: dict[str, Any], directory: Path, keeper: Keeper, kept: Kept | None, call: Call
 ) -> dict[str, Any]:
-    """Runs a recipe in a process of its own.
-
-    Raises:
-        RecipeError: If the recipe or its data is wrong.
-        OperatorError: If an operator fails.
-        CancelledError: If nobody waits for it any more.
-        NotHereError: If it cannot run in this confinement.
-    """
+    """Runs a recipe in a process of its own."""
     try:
         multiprocessing.Lock()
     except OSError as error:  # under Landlock there is no shared memory for it

@@ -34,13 +34,7 @@ SUFFIX = "__dj__suffix__"
 
 
 class Source:
-    """What was read.
-
-    Attributes:
-        columns: Its values; None where a row has no such field.
-        numbers: The place of each row in the file, from 0, counting what is not a row.
-        broken: By its place, what is not a row and was left out.
-    """
+    """What was read."""
 
     def __init__(self, columns: Columns, numbers: Sequence[int], broken: dict[int, Entry]) -> None:
         self.columns = columns
@@ -55,12 +49,7 @@ class Source:
 
 
 class Lines(Source):
-    """Rows of JSON, or of a table whose cells became texts of JSON.
-
-    Args:
-        path: A file with a row on each line, as they are to be written.
-        starts: Where each line begins in it, and where the last ends.
-    """
+    """Rows of JSON, or of a table whose cells became texts of JSON."""
 
     def __init__(  # what a pass over the file finds
         self,
@@ -84,11 +73,7 @@ class Lines(Source):
 
 
 class Table(Source):
-    """Rows of Parquet, or the texts of files.
-
-    Args:
-        table: The rows, in Arrow.
-    """
+    """Rows of Parquet, or the texts of files."""
 
     def __init__(self, table: Any, limit: int | None) -> None:
         self.table = table if limit is None else table.slice(0, limit)
@@ -98,17 +83,7 @@ class Table(Source):
 
 
 def read(config: dict[str, Any], directory: Path, limit: int | None, *, lenient: bool) -> Source:
-    """Reads the file, or the files of the directory, that a recipe names.
-
-    Args:
-        config: The recipe.
-        directory: For what is kept on the way.
-        limit: How many rows are read; None reads all.
-        lenient: Whether what is not a row is left out.
-
-    Raises:
-        UnreadableError: If it cannot be read.
-    """
+    """Reads the file, or the files of the directory, that a recipe names."""
     path = Path(config["dataset_path"])
     suffixes = config.get("suffixes")
     files = [path] if path.is_file() else _files_in(path, suffixes)

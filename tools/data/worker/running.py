@@ -36,13 +36,8 @@ def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
         message: `config` as Data-Juicer's, with absolute paths; `directory` for what is kept on the
             way; `sample`, how many rows are shown of each kind; `limit`, how many are read, or
             None; `keep_after`, the seconds of work that are worth keeping, or None; `kept`, where
-            that is what an earlier run has left, or None.
+            an earlier run has left what it did, or None.
         call: Hears how far it is.
-
-    Raises:
-        RecipeError: If the recipe or its data is wrong.
-        OperatorError: If an operator fails.
-        CancelledError: If nobody waits for it any more.
     """
     config: dict[str, Any] = message["config"]
     directory = Path(message["directory"])
@@ -50,7 +45,8 @@ def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
     kept = kept_in(message["kept"])
     operators = _operators(config)
     total = len(config["process"]) + _BESIDES
-    if not _is_read_here(config):
+    on_cluster = config.get("executor_type", "default") != "default"
+    if on_cluster or not _is_read_here(config):  # a cluster reads more than fits in memory here
         return run_program(config, directory, keeper, kept, call)
     call.report(1, total, "Reading")
     source = read(config, directory, message["limit"], lenient=_is_lenient(config))
@@ -67,15 +63,7 @@ def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
 
 
 def name_files(message: dict[str, Any], _call: Call) -> dict[str, Any]:
-    """Returns the files that rows name which a recipe reads.
-
-    Args:
-        message: As for `run`, and `most`, of how many it is to know.
-
-    Raises:
-        RecipeError: If the recipe or its data is wrong, or needs `dj-process`, which is given none.
-        OperatorError: If an operator cannot be made.
-    """
+    """Returns the files that rows name which a recipe reads."""
     if _operators(message["config"]) is None:
         raise RecipeError(
             "Files that rows name are read only where each operator is called directly, and this"
@@ -90,12 +78,7 @@ def name_files(message: dict[str, Any], _call: Call) -> dict[str, Any]:
 
 
 def _operators(config: dict[str, Any]) -> list[Any] | None:
-    """The operators, where they can be called directly; None where `dj-process` is needed.
-
-    Raises:
-        RecipeError: If one is unknown, or has wrong parameters.
-        OperatorError: If one cannot be made.
-    """
+    """The operators, where they can be called directly; None where `dj-process` is needed."""
     is_here = config.get("executor_type", "default") == "default"
     if not (is_here and config.keys() <= _DIRECT and _is_read_here(config)):
         return None
@@ -139,8 +122,7 @@ def _run_program(
     columns = {name: array_of(values) for name, values in course.columns.items()}
     given = directory / "rows.parquet"
     pq.write_table(pa.table(columns), given)
-    on_cluster = config.get("executor_type", "default") != "default"
-    is_whole = not (on_cluster or config.get("export_shard_size"))
+    is_whole = not config.get("export_shard_size")
     made = directory / "made.parquet"
     changed = {"dataset_path": str(given), "suffixes": None, "load_jsonl_lenient": None}
     if is_whole:

@@ -33,15 +33,7 @@ MOST_ERRORS = 3
 
 
 class Outcome:
-    """What an operator did.
-
-    Attributes:
-        columns: The rows that are left.
-        dropped: Numbers of the rows that are gone.
-        errors: What went wrong with rows that it skipped, the first of each kind.
-        failed: Batches or rows that it skipped.
-        seconds: How long it took.
-    """
+    """What an operator did."""
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
@@ -72,16 +64,7 @@ def as_step(  # all that is told of one
 
 
 def make_operators(process: list[dict[str, Any]], common: dict[str, Any]) -> list[Any]:
-    """Makes the operators of a recipe.
-
-    Args:
-        process: Each with its parameters.
-        common: Parameters of all that do not say otherwise.
-
-    Raises:
-        RecipeError: If one is unknown, or has wrong parameters.
-        OperatorError: If one cannot be made.
-    """
+    """Makes the operators of a recipe."""
     from data_juicer.core.preflight import PipelineConfigError, pre_instantiation_check
     from data_juicer.ops.base_op import OPERATORS
 
@@ -111,12 +94,7 @@ def can_run(operator: Any) -> bool:
 
 
 def run_operator(operator: Any, columns: Columns, call: Call) -> Outcome:
-    """Runs an operator on all rows.
-
-    Raises:
-        OperatorError: If it fails.
-        CancelledError: If nobody waits for it any more.
-    """
+    """Runs an operator on all rows."""
     from data_juicer.ops.base_op import Deduplicator, Filter, Selector
     from loguru import logger
 
@@ -161,12 +139,7 @@ def run_operator(operator: Any, columns: Columns, call: Call) -> Outcome:
 
 
 class _Texts:
-    """Rows as operators see them, which expect one text in each.
-
-    Args:
-        columns: The rows.
-        key: The text key of an operator: a field, or several that go together.
-    """
+    """Rows as operators see them, which expect one text in each."""
 
     def __init__(self, columns: Columns, key: str) -> None:
         self.columns = columns
@@ -222,11 +195,7 @@ class _Texts:
 
 
 def _check_left(operator: Any, outcome: Outcome) -> None:
-    """Goes on where something is left, or nothing has failed.
-
-    Raises:
-        OperatorError: An operator whose rows have failed has left none.
-    """
+    """Goes on where something is left, or nothing has failed."""
     if outcome.errors and not rows_of(outcome.columns):
         raise OperatorError(operator._name, AllRowsError(outcome.errors[0]))
 
@@ -297,7 +266,11 @@ def _deduplicate(operator: Any, texts: _Texts, call: Call) -> Columns:
     own = {name: hashed[name] for name in names if name in hashed}
     if hasattr(operator, "window_size"):
         _tell_short_texts_apart(operator, texts.seen[operator.text_key], own)
-    kept = _places(operator.process, own, rows_of(hashed))
+    if operator._name == "document_deduplicator":  # the same, without a pass over a dataset
+        firsts = dict(reversed(list(zip(own[HashKeys.hash], range(rows_of(hashed)), strict=True))))
+        kept = sorted(firsts.values())
+    else:
+        kept = _places(operator.process, own, rows_of(hashed))
     return {
         name: [values[place] for place in kept] for name, values in texts.restored(hashed).items()
     }
@@ -340,8 +313,10 @@ def _select(operator: Any, texts: _Texts) -> Columns:
 
 def _places(process: Any, columns: Columns, rows: int) -> list[int]:
     """The places of the rows that an operator leaves of a dataset."""
+    import datasets
     from data_juicer.core.data import NestedDataset
 
     places = "__toolcrib_place__"
-    left = process(NestedDataset.from_dict({**columns, places: list(range(rows))}))
-    return list((left[0] if isinstance(left, tuple) else left)[places])
+    made = process(NestedDataset.from_dict({**columns, places: list(range(rows))}))
+    left = datasets.Dataset.select_columns(made[0] if isinstance(made, tuple) else made, [places])
+    return list(datasets.Dataset.__getitem__(left, slice(0, len(left)))[places])

@@ -18,17 +18,7 @@ _HASHES = ("hash", "minhash", "simhash", "imagehash", "videohash")
 
 
 class Changes:
-    """What operators made of the rows of a source.
-
-    Args:
-        source: The rows as they were read.
-        columns: The values of the rows that are left.
-        numbers: Which rows they are.
-
-    Attributes:
-        values: By its name, the values of each column in which some are not as they were read.
-        gone: The columns that an operator removed.
-    """
+    """What operators made of the rows of a source."""
 
     def __init__(self, source: Source, columns: Columns, numbers: Sequence[int]) -> None:
         self.source = source
@@ -50,12 +40,7 @@ class Changes:
 
 
 def write(changes: Changes, config: dict[str, Any]) -> None:
-    """Writes the rows to the recipe's `export_path`, without what was computed on the way.
-
-    Args:
-        changes: The rows.
-        config: The recipe.
-    """
+    """Writes the rows to the recipe's `export_path`, without what was computed on the way."""
     from data_juicer.utils.constant import Fields, HashKeys
 
     computed = {SUFFIX}
@@ -118,11 +103,7 @@ def _lines(changes: Changes) -> Iterator[bytes]:
 
 
 class _Rewriter:
-    """One row of JSON as text, in which values can be changed.
-
-    Args:
-        text: The row.
-    """
+    """One row of JSON as text, in which values can be changed."""
 
     def __init__(self, text: str) -> None:
         self._text = text
