@@ -62,6 +62,11 @@ def is_held(line: str, judge: Judge) -> bool:
 CODE = "aW1wb3J0e2V4ZWNTeW5jfWZyb20iY2hpbGRfcHJvY2VzcyI7ZXhlY1N5bmMoInJtIHZpY3RpbSIp"
 CHARACTERS = "__import__('os').system(chr(114)+'m victim')"
 SPELLED = {
+    "setarch": [
+        r"setarch -R env -u A -i PATH=/usr/bin:/bin $'\x72m' victim",
+        "setarch -R nice -n 5 rm victim",
+        "setarch -R rm victim",
+    ],
     "bash": [
         "bash -cOo extglob pipefail 'rm victim'",
         "bash -rcfile /dev/null -c 'rm victim'",

@@ -248,6 +248,8 @@ def _behind(words: Sequence[Word], name: str, wrapper: Wrapper, start: int) -> I
             skipped -= text != "-"
             if base_name(text) in SHELLS:  # the skipped word may be missing
                 yield from _nested(words[at:], at)
+            elif base_name(text) in WRAPPERS:
+                yield Inner(at, words=tuple(words[at:]), is_certain=False)
             at += 1
         else:
             break
