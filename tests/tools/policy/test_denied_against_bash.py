@@ -62,11 +62,6 @@ def is_held(line: str, judge: Judge) -> bool:
 CODE = "aW1wb3J0e2V4ZWNTeW5jfWZyb20iY2hpbGRfcHJvY2VzcyI7ZXhlY1N5bmMoInJtIHZpY3RpbSIp"
 CHARACTERS = "__import__('os').system(chr(114)+'m victim')"
 SPELLED = {
-    "setarch": [
-        r"setarch -R env -u A -i PATH=/usr/bin:/bin $'\x72m' victim",
-        "setarch -R nice -n 5 rm victim",
-        "setarch -R rm victim",
-    ],
     "bash": [
         "bash -cOo extglob pipefail 'rm victim'",
         "bash -rcfile /dev/null -c 'rm victim'",
@@ -112,7 +107,12 @@ SPELLED = {
         "git init -q; git send-pack --receive-pack='rm victim;' . x",
     ],
     "x86_64": ["x86_64 /bin/r? victim", "x86_64 -R bash -c 'r\\m victim'"],
-    "setarch": ["setarch -R bash -c 'r\"\"m victim'"],
+    "setarch": [
+        "setarch -R bash -c 'r\"\"m victim'",
+        r"setarch -R env -u A -i PATH=/usr/bin:/bin $'\x72m' victim",
+        "setarch -R nice -n 5 rm victim",
+        "setarch -R rm victim",
+    ],
     "capsh": ["capsh --print -- -c 'r\"\"m victim'"],
     "cmake": ["cmake -E env A=1 rm victim", "cmake -E env bash -c 'r\"\"m victim'"],
     "choom": ["choom -n 0 -- bash -c 'r\"\"m victim'"],

@@ -246,10 +246,7 @@ def _behind(words: Sequence[Word], name: str, wrapper: Wrapper, start: int) -> I
             at += 1
         elif skipped or text == "-":
             skipped -= text != "-"
-            if base_name(text) in SHELLS:  # the skipped word may be missing
-                yield from _nested(words[at:], at)
-            elif base_name(text) in WRAPPERS:
-                yield Inner(at, words=tuple(words[at:]), is_certain=False)
+            yield from _unskipped(words[at:], at)
             at += 1
         else:
             break
@@ -259,6 +256,15 @@ def _behind(words: Sequence[Word], name: str, wrapper: Wrapper, start: int) -> I
         yield Inner(at, words=tuple(words[at:]))
     yield from _of_options(words, start, at, name)
     yield from _suffixes(words, start)
+
+
+def _unskipped(words: Sequence[Word], at: int) -> Iterator[Inner]:
+    """Yields what runs where the word to skip is missing, and a command is in its place."""
+    name = base_name(words[0].text or "")
+    if name in SHELLS:
+        yield from _nested(words, at)
+    elif name in WRAPPERS:
+        yield Inner(at, words=tuple(words))
 
 
 def _of_options(words: Sequence[Word], start: int, end: int, name: str) -> Iterator[Inner]:
