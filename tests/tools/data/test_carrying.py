@@ -195,3 +195,87 @@ async def test_the_files_of_a_folder_are_read_in_the_order_of_their_names(worksh
         (workshop.root / "parts" / f"{name}.jsonl").write_text(f'{{"text": "{name}", "n": 1.0}}\n')
     _report, written = await run(workshop, "parts", {"text_length_filter": {"min_len": 1}})
     assert written.read_text() == '{"text": "a", "n": 1.0}\n{"text": "b", "n": 1.0}\n'
+
+
+@pytest.mark.data
+async def test_what_an_operator_changes_in_place_is_written(workshop: Any) -> None:
+    source = write(workshop, "place.jsonl", {"text": "hello", "meta": {"n": 1}, "l": [1]})
+    changes = {"lambda_str": 'lambda row: (row["meta"].update(n=2) or row)'}
+    recipe = Recipe(
+        dataset=DatasetSpec(dataset_path=source, export_path="placed.jsonl", text_keys=["text"]),
+        process=ProcessSpec(operators=[Step(name="python_lambda_mapper", params=changes)]),
+    )
+    plan = Plan(user_intent="Try it", recipe=recipe).to_yaml()
+    (workshop.root / "plan.yaml").write_text(plan)
+    await workshop.call("apply_recipe", plan_path="plan.yaml", confirm=True)
+    written = (workshop.root / "placed.jsonl").read_text()
+    assert written == '{"text": "hello", "meta": {"n": 2}, "l": [1]}\n'
+
+
+@pytest.mark.data
+async def test_chats_that_differ_in_a_call_of_a_tool_are_not_the_same(workshop: Any) -> None:
+    def call(city: str) -> dict[str, Any]:
+        return {"messages": [{"content": None, "tool_calls": [{"city": city}]}, {"content": "Hi"}]}
+
+    source = write(workshop, "calls.jsonl", call("Rome"), call("Oslo"), call("Rome"))
+    report, _written = await run(workshop, source, CLEANS, "messages")
+    assert report["rows_out"] == 2
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({"a.jsonl": '{"text": "x"}\n', "b.csv": "text\ny\n"}, "several forms (a.jsonl, b.csv)"),
+        ({"a.csv": "text,text\nx,y\n"}, "the header has 'text' twice"),
+    ],
+)
+async def test_a_folder_that_would_lose_rows_is_refused(
+    workshop: Any, files: dict[str, str], says: str
+) -> None:
+    (workshop.root / "several").mkdir(exist_ok=True)
+    for each in (workshop.root / "several").iterdir():
+        each.unlink()
+    for name, content in files.items():
+        (workshop.root / "several" / name).write_text(content)
+    with pytest.raises(AssertionError, match="cannot be read") as refused:
+        await run(workshop, "several", CLEANS)
+    assert says in str(refused.value)
+
+
+@pytest.mark.data
+async def test_notes_next_to_the_rows_of_a_folder_are_passed_over(workshop: Any) -> None:
+    (workshop.root / "hub").mkdir()
+    (workshop.root / "hub" / "data.jsonl").write_text('{"text": "A", "n": 1.10}\n')
+    (workshop.root / "hub" / "README.md").write_text("Notes")
+    _report, written = await run(workshop, "hub", CLEANS)
+    assert written.read_text() == '{"text": "A", "n": 1.10}\n'
+
+
+@pytest.mark.data
+async def test_cells_that_an_operator_reads_as_numbers_reach_parquet_as_they_stand(
+    workshop: Any,
+) -> None:
+    (workshop.root / "prices.csv").write_text("text,price\na,12345678901234567.10\nb,\nc,2\n")
+    dear = {"specified_numeric_field_filter": {"field_key": "price", "min_value": 1}}
+    await run(workshop, "prices.csv", dear, to="prices.parquet")
+    seen = await workshop.call("inspect_dataset", dataset_source="prices.parquet")
+    assert [row["price"] for row in seen["sample"]] == ["12345678901234567.10", "2"]
+
+
+async def test_a_table_is_not_broken_where_the_look_ends_in_a_cell(crib: Any) -> None:
+    cell = "a line of a cell\n" * 200
+    rows = "".join(f'{at},"{cell}"\n' for at in range(900))
+    (crib.root / "cells.csv").write_text(f"id,text\n{rows}")
+    seen = await crib.call("inspect_dataset", dataset_source="cells.csv")
+    assert seen["not_readable"] == 0
+
+
+@pytest.mark.data
+async def test_a_report_is_never_written_over_what_is_read(workshop: Any) -> None:
+    (workshop.root / "out.report.md").write_text("A text of some words.")
+    asked = {"dataset_source": "out.report.md", "output_path": "out.jsonl", "overwrite": True}
+    kind, told = await workshop.failure("clean_dataset", **asked)
+    assert kind == "conflict"
+    assert "which is what is read" in told
+    assert (workshop.root / "out.report.md").read_text() == "A text of some words."

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from typing import Any
 
 from tools.core.errors import InvalidArgumentsError
 from tools.data.worker.agreed import AGAIN
 from tools.data.worker.entries import (
+    NEVER_CLOSED,
     ROW_FORMS,
     DamagedError,
     Entry,
@@ -82,7 +83,8 @@ def _read(sandbox: Sandbox, path: str, most: int) -> Rows:
     except DamagedError as error:
         raise InvalidArgumentsError(f"{path}: {error}.", next_actions=[AGAIN]) from error
     if is_cut and len(found) <= MOST:  # the last may be cut
-        found = [each for each, _next in pairwise(found)]
+        closed = takewhile(lambda each: each.fault != NEVER_CLOSED, found)
+        found = [each for each, _next in pairwise(closed)]
     first = found[:MOST]
     return Rows(
         rows=tuple(each.row for each in first if each.row is not None),

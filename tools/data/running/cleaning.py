@@ -14,6 +14,7 @@ from tools.core.calling.words import Action
 from tools.core.context import RequestContext
 from tools.core.errors import ConflictError, InvalidArgumentsError, NotFoundError
 from tools.data.answers.runs import CleanedDataset, RunReport
+from tools.data.checks.dataset import find_overlap
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, SystemSpec
 from tools.data.running.defaults import KEEP_ALL, cleaning_steps, deduplicating_steps
 from tools.data.running.looking import TEXTS, Seen, look_at
@@ -91,7 +92,7 @@ async def clean(  # each is one choice of the caller
             ],
         )
     plan = _plan(source, work, output, key, seen, keep_stats=keep_stats)
-    find = partial(_outputs, context.sandbox, output, digest, overwrite=overwrite)
+    find = partial(_outputs, context.sandbox, source, output, digest, overwrite=overwrite)
     outputs = Outputs() if dry_run else await anyio.to_thread.run_sync(find)
     check = partial(check_ready, plan.recipe, context.sandbox, dry_run=dry_run, outputs=outputs)
     ready = await anyio.to_thread.run_sync(check)
@@ -103,8 +104,16 @@ async def clean(  # each is one choice of the caller
     return CleanedDataset.model_validate({**report.model_dump(), **extra})
 
 
-def _outputs(sandbox: Sandbox, output: str, digest: str | None, *, overwrite: bool) -> Outputs:
+def _outputs(
+    sandbox: Sandbox, source: str, output: str, digest: str | None, *, overwrite: bool
+) -> Outputs:
     paths = [output, *_extra_files(output)]
+    for path in paths:
+        if find_overlap(sandbox, path, [source]):
+            raise ConflictError(
+                f"{path} would be written into {source}, which is what is read.",
+                next_actions=[Action("Give another {}.", "output_path")],
+            )
     if not overwrite:
         check_free(sandbox, paths)
     outputs = find_outputs(sandbox, paths)
@@ -156,6 +165,8 @@ def report_of(sandbox: Sandbox, plan_path: str, plan: Plan) -> str | None:
     dataset = plan.recipe.dataset
     recipe, report = _extra_files(dataset.export_path)
     if sandbox.relative(plan_path) != sandbox.relative(recipe) or len(dataset.paths) != 1:
+        return None
+    if find_overlap(sandbox, report, dataset.local_paths):
         return None
     try:
         sandbox.open_read(report).close()

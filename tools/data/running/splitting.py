@@ -14,7 +14,8 @@ from tools.data.checks.dataset import find_overlap
 from tools.data.checks.rows import first_rows
 from tools.data.running.outputs import check_free, digest_of, find_outputs
 from tools.data.split_recipe import ROWS, SplitRecipe
-from tools.data.worker.entries import lines_of, open_lines
+from tools.data.worker.agreed import AGAIN
+from tools.data.worker.entries import DamagedError, lines_of, open_lines
 from tools.data.worker.texts import fields_of, joined, values_of
 from tools.sandbox.files.sandbox import Sandbox
 
@@ -107,7 +108,10 @@ def _deal(
 
 def _lines(sandbox: Sandbox, source: str) -> Iterator[bytes]:
     with sandbox.open_read(source) as file:
-        yield from open_lines(file, source)
+        try:
+            yield from open_lines(file, source)
+        except DamagedError as error:
+            raise InvalidArgumentsError(f"{source}: {error}.", next_actions=[AGAIN]) from error
 
 
 def _text(row: Mapping[Any, Any], line: bytes, key: str | None) -> str:

@@ -30,7 +30,8 @@ class Course:
         self._read = len(source.numbers) + len(source.broken)
         if source.broken:
             self.steps.append(broken_step(source.broken.values(), len(source.numbers)))
-        self.columns = self._with_text({**source.columns, NUMBER: source.numbers})
+        columns = {name: source.copy(name, source.numbers) for name in source.columns}
+        self.columns = self._with_text({**columns, NUMBER: source.numbers})
 
     @property
     def changes(self) -> Changes:
@@ -52,7 +53,7 @@ class Course:
         if not known.issuperset([*numbers, *kept.gone]):
             return False
         carried = {
-            name: self._source.pick(name, numbers)
+            name: self._source.copy(name, numbers)
             for name in self._source.columns
             if name not in kept.removed
         }

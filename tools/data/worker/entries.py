@@ -27,7 +27,7 @@ ROW_FORMS = (".jsonl", ".json", *SEPARATORS)
 SKIPS_ROWS = {"on_bad_lines": "skip"}
 """Arguments of the reader of tables that leave out rows which do not fit their header."""
 
-_NEVER_CLOSED = "a quote is never closed"
+NEVER_CLOSED = "a quote is never closed"
 _NO_OBJECT = "another value"
 _NOT_UNICODE = "not all of it is Unicode"
 _RETURNS = "a carriage return stands without a line feed"
@@ -46,7 +46,7 @@ _DAMAGE = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
 
 class DamagedError(ValueError):
-    """A compressed file that cannot be decompressed to its end."""
+    """A file that cannot be decompressed or decoded to its end."""
 
 
 class Entry:
@@ -107,6 +107,8 @@ def open_lines(file: BinaryIO, name: str, most: int | None = None) -> Iterator[b
             yield line if number else line.removeprefix(_MARK)
             if most is not None and (most := most - len(line)) <= 0:
                 return
+    except UnicodeDecodeError as error:
+        raise DamagedError(f"it is not valid UTF-16: {error.reason}") from error
     except _damage() as error:
         if suffix not in _OPENERS:
             raise
@@ -170,6 +172,8 @@ def _records(lines: Iterator[bytes], separator: str) -> Iterator[Entry]:
             fault = fault or _misfit(content, fields, header)
             if fault:
                 yield Entry(number, content, None, fault)
+                if not header:  # without which nothing can be read
+                    return
             elif header:
                 missing = [None] * (len(header) - len(fields))
                 yield Entry(number, content, dict(zip(header, chain(fields, missing), strict=True)))
@@ -213,6 +217,8 @@ def _value(value: object, text: str, number: int, count: int) -> Entry:
         return Entry(number, b"", None, f"value {count} of its array is no object")
     try:
         content = text.encode()
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()
     except UnicodeError:
         return Entry(number, b"", None, _NOT_UNICODE)
     return Entry(number, on_one_line(content), value)
@@ -259,7 +265,7 @@ def _record(
     if fields is None:
         return None
     if is_open:
-        return taken[0], fields, _NEVER_CLOSED, taken[1:]
+        return taken[0], fields, NEVER_CLOSED, taken[1:]
     return b"".join(taken), fields, "", []
 
 

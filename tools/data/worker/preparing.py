@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from functools import partial, partialmethod
@@ -42,6 +43,7 @@ def adapt() -> None:
     _write_json_whole()
     _connect_by_loopback()
     _fuse_without_videos()
+    _tell_short_texts_apart()
 
 
 def switch_off() -> None:
@@ -155,6 +157,36 @@ def _fuse_without_videos() -> None:
     if find_spec("av") is None:
         no_video = SimpleNamespace(container=SimpleNamespace(InputContainer=()))
         op_fusion.LazyLoader = lambda *_arguments, **_options: no_video
+
+
+def _tell_short_texts_apart() -> None:
+    """Has near-duplicates compare texts exactly that are shorter than a shingle.
+
+    Data-Juicer gives all of them the same hash, and drops all but one.
+    """
+    from data_juicer.ops.base_op import OPERATORS
+    from data_juicer.utils.constant import HashKeys
+
+    for kind, key in (("minhash", HashKeys.minhash), ("simhash", HashKeys.simhash)):
+        made = OPERATORS.modules[f"document_{kind}_deduplicator"]
+        made.compute_hash = partialmethod(_hash_apart, made.compute_hash, key)
+
+
+def _hash_apart(operator: Any, compute: Any, key: str, sample: dict[str, Any]) -> dict[str, Any]:
+    hashed: dict[str, Any] = compute(operator, sample)
+    text = sample[operator.text_key]
+    text = text.lower() if operator.lowercase else text
+    text = operator.ignore_pattern.sub("", text) if operator.ignore_pattern else text
+    split = {
+        "character": list,
+        "punctuation": operator.punctuation_pattern.split,
+        "sentencepiece": getattr(getattr(operator, "tokenizer", None), "encode", None),
+    }.get(operator.tokenization, str.split)
+    if len(split(text)) < operator.window_size:
+        digest = hashlib.sha256(text.encode(errors="surrogatepass")).digest()
+        is_minhash = isinstance(hashed[key], list)
+        hashed[key] = [digest] * len(hashed[key]) if is_minhash else str(int.from_bytes(digest[:8]))
+    return hashed
 
 
 def _refuse(_loader: type, package: str, _options: object = None) -> NoReturn:

@@ -41,6 +41,14 @@ class Source:
         self.numbers = list(numbers)
         self.broken = broken
         self.index = {number: at for at, number in enumerate(self.numbers)}
+        self.cells: Columns = {}  # of a table, as they stand
+
+    def copy(self, name: str, numbers: Iterable[int]) -> list[Any]:
+        """Returns values for operators, which may change them in place."""
+        return [
+            _copied(value) if isinstance(value, list | dict) else value
+            for value in self.pick(name, numbers)
+        ]
 
     def pick(self, name: str, numbers: Iterable[int]) -> list[Any]:
         """Returns the values that some rows have in a field."""
@@ -78,6 +86,9 @@ class Table(Source):
     def __init__(self, table: Any, limit: int | None) -> None:
         self.table = table if limit is None else table.slice(0, limit)
         names = self.table.column_names
+        if len(set(names)) < len(names):
+            again = next(name for name in names if names.count(name) > 1)
+            raise UnreadableError(f"it has two columns {again!r}.", "Give them different names.")
         columns = {name: self.table[name].to_pylist() for name in names}
         super().__init__(columns, range(self.table.num_rows), {})
 
@@ -100,18 +111,25 @@ def read(config: dict[str, Any], directory: Path, limit: int | None, *, lenient:
 
 
 def _files_in(directory: Path, suffixes: Sequence[str] | None) -> list[Path]:
-    """The files of the kind that most files of a directory have, where that is one with rows."""
+    """The files with rows of a directory; none where most of its files are texts."""
     files = sorted(each for each in directory.rglob("*") if each.is_file())
     if suffixes:
         wanted = {f".{each.lower().removeprefix('.')}" for each in suffixes}
         files = [each for each in files if wanted & {each.suffix.lower(), form_of(each.name)}]
-    rows = [each for each in files if form_of(each.name) in ROW_FORMS]
-    kinds = [[each for each in rows if form_of(each.name) in kind] for kind in _FAMILIES]
-    most = max(kinds, key=len)
-    return most if len(most) * 2 > len(files) else []
+    kinds = [[each for each in files if form_of(each.name) in kind] for kind in _FAMILIES]
+    found = [kind for kind in kinds if kind]
+    rows = [each for kind in found for each in kind]
+    if len(rows) * 2 < len(files):
+        return []
+    if len(found) > 1:
+        names = ", ".join(kind[0].name for kind in found)
+        raise UnreadableError(
+            f"it has files of several forms ({names}).", "Name one of their endings in `suffixes`."
+        )
+    return rows
 
 
-_FAMILIES = ((".jsonl", ".json"), (".csv",), (".tsv",))
+_FAMILIES = ((".jsonl", ".json"), (".csv",), (".tsv",), (".parquet",))
 
 
 def _lines(files: Sequence[Path], directory: Path, limit: int | None, *, lenient: bool) -> Lines:
@@ -141,9 +159,8 @@ def _lines(files: Sequence[Path], directory: Path, limit: int | None, *, lenient
             for name, values in columns.items():
                 values.append(entry.row.get(name))
     if broken and not numbers:
-        raise UnreadableError(
-            f"{next(iter(broken.values()))}, and so are all others.", "Mend its rows."
-        )
+        others = ", and so are all others" if len(broken) > 1 else ""
+        raise UnreadableError(f"{next(iter(broken.values()))}{others}.", "Mend its rows.")
     return Lines(target, starts, columns, numbers, broken)
 
 
@@ -171,7 +188,8 @@ def _type_cells(source: Source, config: dict[str, Any]) -> None:
         each for step in config["process"] for each in (next(iter(step.values())) or {}).values()
     )
     named = {value.partition(".")[0] for value in values if isinstance(value, str)}
-    for name, cells in source.columns.items():
+    source.cells = {**source.columns}
+    for name, cells in source.cells.items():
         filled = [cell or None for cell in cells]
         if name in named and (numbers := _numbers(filled)) is not None:
             filled = numbers
@@ -221,6 +239,14 @@ def _table(path: Path, directory: Path, suffixes: Sequence[str] | None, *, add_s
             str(cause).replace(cache, "").replace(os.fspath(path), "it")
         ) from error
     return datasets.Dataset.__getitem__(loaded, slice(0, len(loaded)))
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_copied(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _copied(each) for name, each in value.items()}
+    return value
 
 
 def rows_of(columns: Columns) -> int:

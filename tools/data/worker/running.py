@@ -119,6 +119,14 @@ def _run_program(
             "Name one field.",
         )
     course = Course(config, source)
+    for key in text_keys(config):
+        kinds = set(map(type, source.columns.get(key, ()))) - {str, type(None)}
+        if kinds:
+            raise RecipeError(
+                f"text_keys: {key!r} holds other values than texts ({kinds.pop().__name__}), and"
+                " this recipe needs dj-process, which reads texts alone.",
+                "Leave out what needs dj-process, or name a field of texts.",
+            )
     columns = {name: array_of(values) for name, values in course.columns.items()}
     given = directory / "rows.parquet"
     pq.write_table(pa.table(columns), given)

@@ -5,10 +5,11 @@ Each row carries its number, so that it is known which of them an operator dropp
 
 from __future__ import annotations
 
-import hashlib
+import json
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from .channel import Call, CancelledError
@@ -148,13 +149,12 @@ class _Texts:
         plain = self._fields == [key] and set(map(type, columns[key])) <= {str, type(None)}
         self._is_plain = plain or not self._fields
 
-    @property
-    def seen(self) -> Columns:
-        """The rows with all texts of a row as one."""
+    def seen(self, join: Callable[[Sequence[Any]], str] = joined) -> Columns:
+        """Returns the rows with all texts of a row as one."""
         if self._is_plain:
             return self.columns
         values = zip(*(self.columns[name] for name in self._fields), strict=True)
-        return {**self.columns, self._key: list(map(joined, values))}
+        return {**self.columns, self._key: list(map(join, values))}
 
     def restored(self, seen: Columns) -> Columns:
         """Returns rows with their own texts, and what was computed of them."""
@@ -211,10 +211,11 @@ def _with_column(operator: Any, columns: Columns) -> Columns:
         wanted.append(Fields.meta)
     if isinstance(operator, Filter) and name not in NON_STATS_FILTERS.modules:
         wanted.append(Fields.stats)
-    added: Columns = {
-        each: [{} for _ in range(rows_of(columns))] for each in wanted if each not in columns
+    none = [None] * rows_of(columns)
+    return {
+        **columns,
+        **{name: [value or {} for value in columns.get(name, none)] for name in wanted},
     }
-    return {**columns, **added}
 
 
 def _batches(columns: Columns, size: int, call: Call) -> Any:
@@ -245,7 +246,7 @@ def _map(function: Any, operator: Any, columns: Columns, call: Call) -> Columns:
 
 
 def _filter(operator: Any, texts: _Texts, call: Call) -> Columns:
-    seen = _with_column(operator, texts.seen)
+    seen = _with_column(operator, texts.seen())
     computed = _map(operator.compute_stats, operator, seen, call)
     size = max(operator.batch_size, 1) if operator.is_batched_op() else 1
     keep: list[bool] = []
@@ -258,15 +259,16 @@ def _deduplicate(operator: Any, texts: _Texts, call: Call) -> Columns:
     """Compares what it has computed of each row, which Data-Juicer does over a dataset."""
     from data_juicer.utils.constant import HashKeys
 
-    hashed = _map(operator.compute_hash, operator, texts.seen, call)
+    # Chats that differ in a call of a tool are not the same, and may have the same texts.
+    is_exact = operator._name == "document_deduplicator"
+    seen = texts.seen(partial(json.dumps, ensure_ascii=False)) if is_exact else texts.seen()
+    hashed = _map(operator.compute_hash, operator, seen, call)
     names = (
         *(HashKeys.hash, HashKeys.minhash, HashKeys.simhash),
         *(HashKeys.imagehash, HashKeys.videohash),
     )
     own = {name: hashed[name] for name in names if name in hashed}
-    if hasattr(operator, "window_size"):
-        _tell_short_texts_apart(operator, texts.seen[operator.text_key], own)
-    if operator._name == "document_deduplicator":  # the same, without a pass over a dataset
+    if is_exact:  # the same, without a pass over a dataset
         firsts = dict(reversed(list(zip(own[HashKeys.hash], range(rows_of(hashed)), strict=True))))
         kept = sorted(firsts.values())
     else:
@@ -276,37 +278,13 @@ def _deduplicate(operator: Any, texts: _Texts, call: Call) -> Columns:
     }
 
 
-def _tell_short_texts_apart(operator: Any, texts: Sequence[str], hashes: Columns) -> None:
-    """Gives each text that is shorter than a shingle a hash of its own; they all have the same."""
-    from data_juicer.utils.constant import HashKeys
-
-    split = {
-        "character": list,
-        "space": str.split,
-        "punctuation": operator.punctuation_pattern.split,
-        "sentencepiece": getattr(getattr(operator, "tokenizer", None), "encode", list),
-    }[operator.tokenization]
-    for at, text in enumerate(texts):
-        plain = text.lower() if operator.lowercase else text
-        if operator.ignore_pattern:
-            plain = operator.ignore_pattern.sub("", plain)
-        if len(split(plain)) >= operator.window_size:
-            continue
-        digest = hashlib.sha256(plain.encode(errors="surrogatepass")).digest()
-        if HashKeys.minhash in hashes:
-            bands = len(hashes[HashKeys.minhash][at])
-            hashes[HashKeys.minhash][at] = [digest for _band in range(bands)]
-        else:
-            hashes[HashKeys.simhash][at] = str(int.from_bytes(digest[:8]))
-
-
 def _select(operator: Any, texts: _Texts) -> Columns:
     """Returns the rows that an operator chooses which has to see all rows at once.
 
     It is given the fields that its parameters name; what they hold is not written.
     """
     named = {value.partition(".")[0] for value in vars(operator).values() if isinstance(value, str)}
-    seen = {name: values for name, values in texts.seen.items() if name in named}
+    seen = {name: values for name, values in texts.seen().items() if name in named}
     kept = _places(operator.process, seen, rows_of(texts.columns))
     return {name: [values[place] for place in kept] for name, values in texts.columns.items()}
 

@@ -29,6 +29,21 @@ class Changes:
                 self.values[name] = values
         self.gone = [name for name in source.columns if name not in columns]
 
+    def written(self, name: str) -> list[Any]:
+        """Returns the values of a column; cells of a table that are as they were read, as texts."""
+        values = self.values.get(name)
+        if name not in self.source.columns:
+            return values or []
+        read = self.source.pick(name, self.numbers)
+        cells = self.source.cells.get(name, self.source.columns[name])
+        own = [cells[self.source.index[number]] for number in self.numbers]
+        if values is None:
+            return own
+        return [
+            cell if _is_same(value, before) else value
+            for value, before, cell in zip(values, read, own, strict=True)
+        ]
+
     def of_row(self, at: int) -> dict[str, Any]:
         """Returns the values of a row that are not as they were read."""
         known, index = self.source.columns, self.source.index[self.numbers[at]]
@@ -172,7 +187,11 @@ class _Rewriter:
 
 
 def _is_same(value: Any, read: Any) -> bool:
-    return value is read or (type(value) is type(read) and type(value) is str and value == read)
+    if value is read:
+        return True
+    if type(value) is not type(read):
+        return False
+    return value == read if isinstance(value, str) else repr(value) == repr(read)
 
 
 def _are_same(values: Sequence[Any], read: Sequence[Any]) -> bool:
@@ -193,8 +212,7 @@ def _write_parquet(changes: Changes, path: Path) -> None:
         if name in changes.gone or name == SUFFIX:
             continue
         if table is None or name not in source.columns:
-            values = changes.values.get(name)
-            arrays[name] = array_of(source.pick(name, numbers) if values is None else values)
+            arrays[name] = array_of(changes.written(name))
         elif name in changes.values:
             arrays[name] = array_of(changes.values[name], table.schema.field(name).type)
         else:
@@ -208,6 +226,8 @@ def array_of(values: Sequence[Any], kind: Any = None) -> Any:
 
     for each in (kind, None, pa.uint64()):
         with suppress(pa.ArrowException, OverflowError):
-            return pa.array(values, type=each)
+            array = pa.array(values, type=each)
+            if "struct<>" not in str(array.type):  # which Parquet does not have
+                return array
     texts = (None if value is None else as_json(value).decode() for value in values)
     return pa.array(list(texts), type=pa.string())
