@@ -259,6 +259,8 @@ def _deduplicate(operator: Any, texts: _Texts, call: Call) -> Columns:
     """Compares what it has computed of each row, which Data-Juicer does over a dataset."""
     from data_juicer.utils.constant import HashKeys
 
+    if not rows_of(texts.columns):
+        return texts.columns
     # Chats that differ in a call of a tool are not the same, and may have the same texts.
     is_exact = operator._name == "document_deduplicator"
     seen = texts.seen(partial(json.dumps, ensure_ascii=False)) if is_exact else texts.seen()
