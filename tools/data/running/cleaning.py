@@ -111,7 +111,7 @@ def _outputs(
     for path in paths:
         if find_overlap(sandbox, path, [source]):
             raise ConflictError(
-                f"{path} would be written into {source}, which is what is read.",
+                f"{path} would be written into {source}, which is what is read and never replaced.",
                 next_actions=[Action("Give another {}.", "output_path")],
             )
     if not overwrite:
