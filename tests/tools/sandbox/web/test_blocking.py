@@ -58,8 +58,8 @@ def test_an_odd_host_is_refused(web: Any, host: str) -> None:
 def test_a_dripping_answer_meets_the_deadline(web: Any, start: bytes) -> None:
     site = web.site()
     site.routes["/"] = site.drip(start, b"x")
-    endpoint = Endpoint(site.url(), "", timeout=0.3, client=endpoint_client)
-    with pytest.raises(StorageUnavailableError, match=r"no answer in 0\.3 s"):
+    endpoint = Endpoint(site.url(), "", timeout=1, client=endpoint_client)
+    with pytest.raises(StorageUnavailableError, match="no answer in 1 s"):
         endpoint.post({})
 
 
