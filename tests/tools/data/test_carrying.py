@@ -81,7 +81,7 @@ async def test_a_first_row_of_many_megabytes_is_seen(crib: Any) -> None:
     ("name", "content", "says"),
     [
         ("a.jsonl", '{"text": "x"}\n{"text": "y", "text": "z"}\n', "line 2: the key 'text'"),
-        ("b.jsonl", '{"text": "x", "m": {"a": 1, "a": 2}}\n', "line 1: the key 'a' stands twice"),
+        ("b.jsonl", '{"text": "x", "m": {"a": 1, "a": 2}}\n', "line 1: the key 'a' appears twice"),
         ("c.json", '[{"text": "x"},\n{"text": "y", "text": 1}]', "line 2: the key 'text'"),
         ("d.csv", "text,text\nx,y\n", "line 1: the header has 'text' twice"),
     ],

@@ -53,6 +53,10 @@ class Rows:
         """The keys that any of them has, in the order in which they come."""
         return list(dict.fromkeys(key for row in self.rows for key in row))
 
+    def estimate(self, size: int) -> int:
+        """Returns how many rows a file of so many bytes probably has."""
+        return round(size * len(self.rows) / max(self.size, 1))
+
     def text_key(self) -> str | None:
         """Returns the key of their texts; None where none has a text."""
         return text_key_of(self.rows)

@@ -91,7 +91,7 @@ def _file(sandbox: Sandbox, path: str, sample: int) -> Seen:
     form: Form = form_of(path).removeprefix(".")  # type: ignore[assignment]  # those that are read
     count = len(rows) if found.is_whole else None
     is_plain = form_of(path) == suffix  # of a compressed file, the size tells nothing
-    about = round(size * len(rows) / max(found.size, 1)) if is_plain and count is None else None
+    about = found.estimate(size) if is_plain and count is None else None
     looked = len(rows) + len(found.broken)
     return Seen(form, rows[:sample], size, 1, count, about, found.broken, looked)
 

@@ -150,8 +150,7 @@ def describe_data(sandbox: Sandbox, path: str) -> str:
                 lines = sum(piece.count(b"\n") for piece in pieces)
             count = f"{lines:,}"
         elif not rows.is_whole:
-            each = sum(len(str(row).encode(errors="replace")) for row in rows.rows)
-            count = f"about {round(size * len(rows.rows) / max(each, 1)):,}"
+            count = f"about {rows.estimate(size):,}"
     except ToolError:
         return f"{path} (rows unknown)"
     return f"{path} ({count} rows, {size:,} bytes)"

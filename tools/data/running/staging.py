@@ -19,20 +19,13 @@ from tools.data.answers.runs import WrittenFile
 from tools.data.catalogue.operator import file_parameters
 from tools.data.checks.rows import is_directory
 from tools.data.recipe import Recipe
-from tools.data.running.outputs import Outputs
+from tools.data.running.outputs import DEEPEST, MOST_FILES, Outputs
+from tools.data.worker.entries import stem_of
 from tools.sandbox.files.listing import Entry
 from tools.sandbox.files.sandbox import Sandbox
 
-MOST_FILES = 20_000
-"""Of a directory."""
-
-DEEPEST = 16
-"""Directories in each other."""
-
 MOST_BYTES = 2_000_000_000
 """Of a file that is written."""
-
-_COMPRESSED = {".gz", ".zst", ".bz2", ".xz"}
 
 
 class Stage:
@@ -77,7 +70,8 @@ class Stage:
         self._count += 1
         target = self.directory / f"in{self._count}"
         if not is_directory(self.sandbox, path):
-            named = target.with_suffix(_suffix(path))
+            name = PurePosixPath(path).name
+            named = target.with_suffix(name.removeprefix(stem_of(name)))
             self.copy(path, named)
             return str(named)
         target.mkdir()
@@ -173,10 +167,3 @@ def files_of(sandbox: Sandbox, path: str) -> Iterator[Entry]:
             next_actions=["Give a directory with fewer, or put them into one file."],
         )
     return (each for each in listing.entries if each.type == "file")
-
-
-def _suffix(path: str) -> str:
-    """The ending by which Data-Juicer knows the kind of a file."""
-    last = PurePosixPath(path).suffixes[-2:]
-    is_compressed = bool(last) and last[-1] in _COMPRESSED
-    return "".join(last if is_compressed else last[-1:])

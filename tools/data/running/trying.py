@@ -16,10 +16,9 @@ async def check_operators(
 ) -> Findings:
     """Finds what is wrong with operators as Data-Juicer makes and uses them, without the data.
 
-    A package that is not installed is a warning: elsewhere the recipe runs.
-
-    Empty where it is not set up or no worker starts, and for a recipe on a cluster. Left out are
-    operators that run in no set-up, those of one's own, and those that are given files to read.
+    A package that is not installed is a warning: elsewhere the recipe runs. Nothing is tried
+    where Data-Juicer is not set up, where no worker starts, or on a cluster; nor are operators
+    that run in no set-up, that are the user's own, or that are given files to read.
     """
     known = bundled().operators
     steps = [

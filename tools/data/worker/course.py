@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
-from .entries import Entry
 from .failures import RecipeError
 from .keeping import Kept, columns_of
 from .reading import NO_TEXT, UNREADABLE, Columns, Source, chosen, rows_of
@@ -29,7 +27,10 @@ class Course:
         self.done = 0
         self._read = len(source.numbers) + len(source.broken)
         if source.broken:
-            self.steps.append(broken_step(source.broken.values(), len(source.numbers)))
+            broken = list(source.broken.values())
+            rows, many = len(source.numbers), len(broken)
+            step = as_step(UNREADABLE, rows + many, rows, failed=many, errors=broken)
+            self.steps.append(step)
         columns = {name: source.copy(name, source.numbers) for name in source.columns}
         self.columns = self._with_text({**columns, NUMBER: source.numbers})
 
@@ -94,7 +95,6 @@ class Course:
         self.columns = columns
         changes, numbers = self.changes, self.columns[NUMBER]
         key = text_keys(self._config)[0]
-        read = {number: at for at, number in enumerate(self._source.numbers)}
         left = {number: at for at, number in reversed(list(enumerate(numbers)))}
 
         def shown(number: int, rows: Columns, places: dict[int, int]) -> dict[str, Any]:
@@ -115,7 +115,10 @@ class Course:
                 for number in list(dict.fromkeys(numbers[: sample * 2]))[:sample]
             ],
             "dropped": [
-                {**shown(number, self._source.columns, read), "operator": self.gone[number]}
+                {
+                    **shown(number, self._source.columns, self._source.index),
+                    "operator": self.gone[number],
+                }
                 for number in _spread(self.gone, sample)
             ],
         }
@@ -148,13 +151,6 @@ def text_keys(config: dict[str, Any]) -> list[str]:
     """Returns the keys under which rows have their texts."""
     keys = config.get("text_keys") or ["text"]
     return [keys] if isinstance(keys, str) else list(keys)
-
-
-def broken_step(broken: Iterable[Entry], rows: int) -> dict[str, Any]:
-    """Returns what was left out as a step, with what was wrong with the first."""
-    entries = list(broken)
-    many = len(entries)
-    return as_step(UNREADABLE, rows + many, rows, failed=many, errors=entries)
 
 
 def _spread(gone: dict[int, str], sample: int) -> list[int]:

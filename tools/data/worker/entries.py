@@ -304,7 +304,7 @@ def _repeated(names: Iterable[str]) -> str | None:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        raise _RepeatedKeyError(f"the key {_repeated(name for name, _ in pairs)!r} stands twice")
+        raise _RepeatedKeyError(f"the key {_repeated(name for name, _ in pairs)!r} appears twice")
     return made
 
 

@@ -12,7 +12,6 @@ from .steps import NUMBER, can_run, make_operators, run_operator
 _SAMPLES = ["One short text, <b>two</b> sentences. See https://example.org/a.", "\\section{A} 汉语"]
 """Texts that operators are tried on."""
 
-
 _LACKS = "it needs the package "
 """Begins why an operator fails that lacks one."""
 

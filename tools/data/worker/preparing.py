@@ -59,7 +59,7 @@ def switch_off() -> None:
 
 
 def use_local_models() -> None:
-    """Has operators take word lists and models from packages; must precede their loading."""
+    """Makes operators take word lists and models from packages; must precede their loading."""
     from data_juicer.utils import asset_utils, model_utils
 
     load_words = asset_utils.load_words_asset
@@ -136,7 +136,7 @@ def _to_json(dataset: Any, export_path: str, **_options: object) -> None:
 
 
 def _connect_by_loopback() -> None:
-    """Has processes connect by TCP: Unix sockets are closed to confined programs."""
+    """Makes processes connect by TCP: Unix sockets are closed to confined programs."""
     for module in ("multiprocess", "multiprocessing"):
         connection: Any = import_module(f"{module}.connection")
         connection.default_family = "AF_INET"
@@ -151,7 +151,7 @@ def _start_on_loopback(manager: Any, start: Any, *arguments: Any, **options: Any
 
 
 def _fuse_without_videos() -> None:
-    """Has fused filters of texts run without PyAV, with which they would look for videos."""
+    """Lets fused filters of texts run without PyAV, which they import to look for videos."""
     from data_juicer.ops import op_fusion
 
     if find_spec("av") is None:
@@ -160,7 +160,7 @@ def _fuse_without_videos() -> None:
 
 
 def _tell_short_texts_apart() -> None:
-    """Has near-duplicates compare texts exactly that are shorter than a shingle.
+    """Makes near-duplicate operators compare texts exactly that are shorter than a shingle.
 
     Data-Juicer gives all of them the same hash, and drops all but one.
     """

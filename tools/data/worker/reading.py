@@ -32,6 +32,9 @@ NO_TEXT = "(no text)"
 SUFFIX = "__dj__suffix__"
 """The field in which `suffix_filter` finds the ending of a row's file."""
 
+_FAMILIES = ((".jsonl", ".json"), (".csv",), (".tsv",), (".parquet",))
+"""Forms of which the files of one directory are read together."""
+
 
 class Source:
     """What was read."""
@@ -129,9 +132,6 @@ def _files_in(directory: Path, suffixes: Sequence[str] | None) -> list[Path]:
     return rows
 
 
-_FAMILIES = ((".jsonl", ".json"), (".csv",), (".tsv",), (".parquet",))
-
-
 def _lines(files: Sequence[Path], directory: Path, limit: int | None, *, lenient: bool) -> Lines:
     target = directory / "rows.jsonl"
     starts, numbers, end = [0], list[int](), 0
@@ -148,7 +148,8 @@ def _lines(files: Sequence[Path], directory: Path, limit: int | None, *, lenient
                 broken[number] = entry
                 continue
             is_table = form_of(file.name) in SEPARATORS
-            line = _as_json(entry.row) if is_table else entry.content.strip()
+            made = json.dumps(entry.row, ensure_ascii=False).encode() if is_table else entry.content
+            line = made.strip()
             copy.write(line + b"\n")
             end += len(line) + 1
             starts.append(end)
@@ -175,14 +176,10 @@ def _entries(files: Iterable[Path]) -> Iterator[tuple[Path, Entry]]:
                 raise UnreadableError(str(error), AGAIN) from error
 
 
-def _as_json(row: dict[str, Any]) -> bytes:
-    return json.dumps(row, ensure_ascii=False).encode()
-
-
 def _type_cells(source: Source, config: dict[str, Any]) -> None:
-    """Has operators find numbers in the columns that they name, and no text in empty cells.
+    """Turns cells into numbers in the columns that operators name, and empty cells into None.
 
-    What is written of these columns are the cells as they stand.
+    `cells` keeps them as they stand, to be written.
     """
     values = (
         each for step in config["process"] for each in (next(iter(step.values())) or {}).values()

@@ -45,8 +45,7 @@ def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
     kept = kept_in(message["kept"])
     operators = _operators(config)
     total = len(config["process"]) + _BESIDES
-    on_cluster = config.get("executor_type", "default") != "default"
-    if on_cluster or not _is_read_here(config):  # a cluster reads more than fits in memory here
+    if not _is_read_here(config):
         return run_program(config, directory, keeper, kept, call)
     call.report(1, total, "Reading")
     source = read(config, directory, message["limit"], lenient=_is_lenient(config))
@@ -79,16 +78,19 @@ def name_files(message: dict[str, Any], _call: Call) -> dict[str, Any]:
 
 def _operators(config: dict[str, Any]) -> list[Any] | None:
     """The operators, where they can be called directly; None where `dj-process` is needed."""
-    is_here = config.get("executor_type", "default") == "default"
-    if not (is_here and config.keys() <= _DIRECT and _is_read_here(config)):
+    if not (config.keys() <= _DIRECT and _is_read_here(config)):
         return None
     operators = make_operators(config["process"], _common(config))
     return operators if all(map(can_run, operators)) else None
 
 
 def _is_read_here(config: dict[str, Any]) -> bool:
-    """Whether there is one place of data, and no option that only Data-Juicer's readers know."""
-    return "dataset_path" in config and config.get("load_dataset_kwargs") in (None, SKIPS_ROWS)
+    """Whether there is one place of data, and no option that only Data-Juicer's readers know.
+
+    A cluster reads by itself: its data may not fit in memory here.
+    """
+    is_here = config.get("executor_type", "default") == "default" and "dataset_path" in config
+    return is_here and config.get("load_dataset_kwargs") in (None, SKIPS_ROWS)
 
 
 def _is_lenient(config: dict[str, Any]) -> bool:
@@ -154,7 +156,7 @@ def _write_made(made: Any, source: Source, given: dict[str, Any], config: dict[s
         return
     places = {number: at for at, number in enumerate(given[NUMBER].to_pylist())}
     columns: Columns = {}
-    for name in made.column_names:
+    for name in (each for each in made.column_names if each != NUMBER):
         values = made[name].to_pylist()
         if name in source.columns:
             before, read_values = given[name].to_pylist(), source.pick(name, numbers)
@@ -163,7 +165,6 @@ def _write_made(made: Any, source: Source, given: dict[str, Any], config: dict[s
                 for number, value, own in zip(numbers, values, read_values, strict=True)
             ]
         columns[name] = values
-    del columns[NUMBER]
     write(Changes(source, columns, numbers), config)
 
 

@@ -29,6 +29,9 @@ _BY_HASH = (
 )
 """Deduplicators that compare nothing but the hashes that they have computed."""
 
+HASHES = ("hash", "minhash", "simhash", "imagehash", "videohash")
+"""Names that Data-Juicer's `HashKeys` has for the columns of hashes."""
+
 MOST_ERRORS = 3
 """Errors of rows that are quoted of one operator."""
 
@@ -265,10 +268,7 @@ def _deduplicate(operator: Any, texts: _Texts, call: Call) -> Columns:
     is_exact = operator._name == "document_deduplicator"
     seen = texts.seen(partial(json.dumps, ensure_ascii=False)) if is_exact else texts.seen()
     hashed = _map(operator.compute_hash, operator, seen, call)
-    names = (
-        *(HashKeys.hash, HashKeys.minhash, HashKeys.simhash),
-        *(HashKeys.imagehash, HashKeys.videohash),
-    )
+    names = [getattr(HashKeys, name) for name in HASHES]
     own = {name: hashed[name] for name in names if name in hashed}
     if is_exact:  # the same, without a pass over a dataset
         firsts = dict(reversed(list(zip(own[HashKeys.hash], range(rows_of(hashed)), strict=True))))

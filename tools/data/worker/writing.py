@@ -11,10 +11,9 @@ from typing import Any
 
 from .entries import SCAN, skip_blank
 from .reading import SUFFIX, Columns, Lines, Source, Table
+from .steps import HASHES
 
 _AS_IT_STANDS = object()
-
-_HASHES = ("hash", "minhash", "simhash", "imagehash", "videohash")
 
 
 class Changes:
@@ -25,7 +24,8 @@ class Changes:
         self.numbers = numbers
         self.values: Columns = {}
         for name, values in columns.items():
-            if name not in source.columns or not _are_same(values, source.pick(name, numbers)):
+            is_new = name not in source.columns
+            if is_new or not all(map(_is_same, values, source.pick(name, numbers))):
                 self.values[name] = values
         self.gone = [name for name in source.columns if name not in columns]
 
@@ -62,7 +62,7 @@ def write(changes: Changes, config: dict[str, Any]) -> None:
     if not config.get("keep_stats_in_res_ds"):
         computed |= {Fields.stats, Fields.meta} - changes.source.columns.keys()
     if not config.get("keep_hashes_in_res_ds"):
-        computed |= {getattr(HashKeys, name) for name in _HASHES}
+        computed |= {getattr(HashKeys, name) for name in HASHES}
     for name in computed & changes.values.keys():
         del changes.values[name]
     path = Path(config["export_path"])
@@ -192,10 +192,6 @@ def _is_same(value: Any, read: Any) -> bool:
     if type(value) is not type(read):
         return False
     return value == read if isinstance(value, str) else repr(value) == repr(read)
-
-
-def _are_same(values: Sequence[Any], read: Sequence[Any]) -> bool:
-    return all(map(_is_same, values, read))
 
 
 def _write_parquet(changes: Changes, path: Path) -> None:
