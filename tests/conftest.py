@@ -36,6 +36,12 @@ HELLO = {
 }
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Runs named files and tests in this process, and whole runs on every core."""
+    is_named = all(".py" in each for each in config.args)
+    return 0 if is_named else None
+
+
 def told(result: types.CallToolResult) -> str:
     """What the model reads of a result that is text alone."""
     (content,) = result.content

@@ -92,12 +92,12 @@ def follow(page: str, folder: Path, environment: dict[str, str]) -> dict[str, st
     return printed
 
 
-def broken_links(page: str) -> list[str]:
-    """The links of a page to what is not there."""
+def broken_links(page: str, folder: Path = DOCS) -> list[str]:
+    """Returns the links of a page in a folder that lead nowhere."""
     return [
         f"{path}#{anchor}"
         for path, anchor in _LINK.findall(page)
-        if not (DOCS / path).exists() or (anchor and anchor not in _anchors(DOCS / path))
+        if not (folder / path).exists() or (anchor and anchor not in _anchors(folder / path))
     ]
 
 

@@ -13,7 +13,8 @@ from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.spec import ToolSpec
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+TOP = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")]
+PAGES = [*sorted((ROOT / "docs").glob("*.md")), *TOP]
 EXAMPLES = {"tools/words.py", "tests/tools/test_words.py"}
 METHODS = {"server/discover", "tools/call", "tools/list"}
 
@@ -46,4 +47,4 @@ def test_the_files_that_a_page_names_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.stem))
 def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
-    assert broken_links(page.read_text(encoding="utf-8")) == []
+    assert broken_links(page.read_text(encoding="utf-8"), page.parent) == []
