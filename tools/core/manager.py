@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -15,18 +16,18 @@ import anyio
 from storage.keeping.changes.models import Caller
 from storage.library import Library
 from tools.core.audit.audit import Audit
-from tools.core.audit.recording import BegunCall, Recording
-from tools.core.audit.secret_arguments import SecretArguments, SecretTools
+from tools.core.audit.recording import Recording
+from tools.core.audit.secret_arguments import SecretTools
+from tools.core.calling.call import Call, FinishedCall, Permission
 from tools.core.calling.nested import Made, ToolCall, run_batch
-from tools.core.calling.running import check_depth, in_time, may_last
-from tools.core.calling.turns import Turn, Turns
+from tools.core.calling.running import Turn, Turns, check_depth, in_time, may_last
 from tools.core.calling.words import Words
 from tools.core.client import AnswersAwaitedError
 from tools.core.collections import Collections
 from tools.core.context import Calls, RequestContext
 from tools.core.errors import PermissionDeniedError, as_tool_error, only_cause
 from tools.core.machine import Machine
-from tools.core.permission import Permission, Permissions
+from tools.core.permission import Permissions
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec
@@ -94,7 +95,7 @@ class SandboxToolManager:
         self._catalogue = catalogue or Catalogue(registry)
         self._words = Words(command)
         self._redaction = redaction or Redaction()
-        self._secrets = SecretTools(registry.get)
+        self._secrets = SecretTools()
         self._jobs = jobs
 
     async def execute(
@@ -119,22 +120,22 @@ class SandboxToolManager:
         """What a call came to, a failure too; with its text whole or cut to the budget."""
         if not context.session_id:
             context = replace(context, session_id=uuid.uuid4().hex)
-        call = BegunCall(name, arguments, context)
-        permission = Permission()
+        own = self._registry.of(context.identity.user_id)
+        call = Call(name, arguments, context, own.get, self._secrets)
         result: ToolResult | None = None
         is_final = True
         try:
-            result = await self._take_path(call, arguments, permission, is_whole=is_whole)
+            result = await self._take_path(call, is_whole=is_whole)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a tool raises is its caller's answer
             is_final = not isinstance(only_cause(error), AnswersAwaitedError)  # else it comes again
-            secrets = self._secrets_of(call)
+            secrets = call.secrets
             failure = as_tool_error(
                 error, name, lambda text: self._redaction.text(secrets.text(text))
             )
             told = secrets.told(ToolResult.failure(failure, self._words))
             result = self._redaction.result(told)
         finally:  # a cancelled call is written down too
-            await self._close(call, permission, result, is_final=is_final)
+            await self._close(call, result, is_final=is_final)
         return result, is_final
 
     async def execute_batch(
@@ -165,69 +166,44 @@ class SandboxToolManager:
         path._words = words  # noqa: SLF001  # it is of this very class
         return path
 
-    async def _take_path(
-        self,
-        call: BegunCall,
-        arguments: Mapping[str, Any],
-        permission: Permission,
-        *,
-        is_whole: bool,
-    ) -> ToolResult:
+    async def _take_path(self, call: Call, *, is_whole: bool) -> ToolResult:
         """The steps of a call, in their order."""
         context = call.context
         check_depth(call.name, context)
-        spec = await self._find(call.name, context)
-        arguments = spec.canonical(arguments)
-        checked = spec.validate(arguments)
-        find = self._registry.of(context.identity.user_id).get
-        if context.carrier is not None and may_last(spec, checked, find):
+        spec = await self._find(call)
+        call.arguments = spec.canonical(call.arguments)
+        call.checked = spec.validate(call.arguments)
+        if context.carrier is not None and may_last(spec, call.checked, call.find):
             context.carrier.may_last(spec.name)  # first of all: its client's patience has begun
-        shown = ""
         if spec.prepare is not None:
             granted = context.granted(sandbox=self._sandbox, machine=self._machine)
-            arguments, shown = await spec.prepare(checked, granted)
-            checked = spec.validate(arguments)
+            call.arguments, call.shown = await spec.prepare(call.checked, granted)
+            call.checked = spec.validate(call.arguments)
         if self._permissions is not None:
-            await self._permissions.obtain(
-                spec,
-                checked,
-                context,
-                permission,
-                sent=arguments,
-                secrets=self._secrets_of(call),
-                shown=shown,
-                files=self._files,
-            )
-        run = partial(self._run, spec, checked, call, permission)
+            await self._permissions.obtain(call, self._files)
+        run = partial(self._run, call)
         if context.carrier is not None and spec.once:
-            result = await context.carrier.carry(context, spec.name, arguments, run)
+            result = await context.carrier.carry(context, spec.name, call.arguments, run)
         else:  # most of ours are made to be run again, and those of other servers go on there
             result = await run(context)
         result = self._redaction.result(result)
         if result.is_error:  # of a function file, whose process checks the arguments
-            result = self._secrets_of(call).told(result)
+            result = call.secrets.told(result)
         if is_whole:
             return result
         return result.fitted(self._text_budget, spec.input_schema.get("properties", {}))
 
-    async def _run(
-        self,
-        spec: ToolSpec,
-        arguments: dict[str, Any],
-        call: BegunCall,
-        permission: Permission,
-        context: RequestContext,
-    ) -> ToolResult:
+    async def _run(self, call: Call, context: RequestContext) -> ToolResult:
         """Runs the tool until its deadline, which counts from its turn, not from its place in line.
 
         Its time stands still, and its place is another's, while somebody thinks about a question.
         A call is judged again if the policy has changed while it waited for its turn.
         """
+        spec, permission = call.spec, call.permission
         turn = self._turns.of(spec)
 
         async def invoke(running: RequestContext) -> ToolResult:
-            granted = self._grant(spec, call, running, turn, permission)
-            return await spec.invoke(arguments, granted)
+            return await spec.invoke(call.checked, self._grant(call, running, turn))
 
         async with turn:
             while permission.renew and not permission.holds():
@@ -235,59 +211,44 @@ class SandboxToolManager:
                     await permission.renew(context)
             return await in_time(spec.name, spec.timeout, context, invoke, meanwhile=turn.lent)
 
-    async def _find(self, name: str, context: RequestContext) -> ToolSpec:
-        """The tool that is called, where its caller may call it."""
-        user_id = context.identity.user_id
-        if self._find_more is not None and self._registry.of(user_id).get(name) is None:
+    async def _find(self, call: Call) -> ToolSpec:
+        """Finds the tool that is called, where its caller may call it."""
+        name, context = call.name, call.context
+        call.found = call.find(name)
+        if call.found is None and self._find_more is not None:
             await self._find_more(name)
-        spec = self._registry.of(user_id).get(name)
-        if spec is None:  # then why is looked up in the record
-            find = partial(self._catalogue.find, name, context.tool_set, user_id)
-            return await anyio.to_thread.run_sync(find)
-        check_admitted(spec, context.tool_set)
-        return spec
+            call.find = self._registry.of(context.identity.user_id).get
+            call.found = call.find(name)
+        if call.found is None:  # then why is looked up in the record
+            user_id = context.identity.user_id
+            look = partial(self._catalogue.find, name, context.tool_set, user_id)
+            call.found = await anyio.to_thread.run_sync(look)
+        else:
+            check_admitted(call.found, context.tool_set)
+        return call.spec
 
-    async def _close(
-        self,
-        call: BegunCall,
-        permission: Permission,
-        result: ToolResult | None,
-        *,
-        is_final: bool,
-    ) -> None:
+    async def _close(self, call: Call, result: ToolResult | None, *, is_final: bool) -> None:
         """Uses the approval up and writes the call down, unless it will come again."""
         if self._permissions is not None:
-            await self._permissions.close(permission, is_final=is_final)
-        secrets = self._secrets_of(call)
-        shown = replace(
+            await self._permissions.close(call.permission, is_final=is_final)
+        secrets, context = call.secrets, call.context
+        given = self._redaction.value(secrets.arguments)
+        finished = FinishedCall(
             call,
-            name=self._redaction.text(call.name),
-            arguments=self._redaction.value(secrets.arguments),
+            self._redaction.text(call.name),
+            given if isinstance(given, Mapping) else {},
+            secrets.recorded(result),
+            time.perf_counter() - call.clock,
         )
-        found = self._registry.of(call.context.identity.user_id).get(call.name)
-        finished = shown.finished(found, secrets.recorded(result))
         if self._audit is not None:
-            self._audit.keep(finished, permission, is_final=is_final)
+            self._audit.keep(finished, is_final=is_final)
         if self._recording is not None and is_final:
             await self._recording.keep(finished)
-        if finished.spec is not None and result is not None and is_final:
-            identity, session = call.context.identity, call.context.session_id
-            await self._catalogue.served(finished.spec, result, identity, session)
+        if call.found is not None and result is not None and is_final:
+            await self._catalogue.served(call.found, result, context.identity, context.session_id)
 
-    def _secrets_of(self, call: BegunCall) -> SecretArguments:
-        """The secrets among the arguments of a call."""
-        own = self._registry.of(call.context.identity.user_id)
-        known = self._secrets if own is self._registry else SecretTools(own.get)
-        return known.of(call.name, call.arguments)
-
-    def _grant(
-        self,
-        spec: ToolSpec,
-        call: BegunCall,
-        context: RequestContext,
-        turn: Turn,
-        permission: Permission,
-    ) -> RequestContext:
+    def _grant(self, call: Call, context: RequestContext, turn: Turn) -> RequestContext:
+        spec, permission = call.spec, call.permission
         if context.loop is not None and not spec.passes_on:
             context = replace(context, loop=context.loop.within(spec, spec.name))
         sandbox = self._files(permission)
@@ -296,8 +257,8 @@ class SandboxToolManager:
             caller = Caller(call.id, context.identity, context.session_id, spec.name)
             history = self._history().of(caller)
             sandbox = sandbox.recorded(history)
-        nested = partial(self._nested, spec, turn, permission)
-        batch = partial(self._nested_batch, spec, turn, permission)
+        nested = partial(self._nested, call, turn)
+        batch = partial(self._nested_batch, call, turn)
         calls = Calls(self._catalogue, batch, self._text_budget, self._jobs)
         match spec.scope:
             case ToolScope.SANDBOXED:
@@ -344,33 +305,27 @@ class SandboxToolManager:
 
     async def _nested(
         self,
-        caller: ToolSpec,
+        caller: Call,
         turn: Turn,
-        permission: Permission,
         context: RequestContext,
         name: str,
         arguments: Mapping[str, Any],
     ) -> ToolResult:
         """A call that a running call makes, for the same caller and on the same path."""
-        permission.passed_on = True
-        call = ToolCall(name, arguments)
+        caller.permission.passed_on = True
+        call, is_whole = ToolCall(name, arguments), not caller.spec.passes_on
         async with turn.lent():
-            result, _ = await self._once(call, context, is_whole=not caller.passes_on)
+            result, _ = await self._once(call, context, is_whole=is_whole)
         return result
 
     async def _nested_batch(
-        self,
-        caller: ToolSpec,
-        turn: Turn,
-        permission: Permission,
-        context: RequestContext,
-        calls: Sequence[ToolCall],
+        self, caller: Call, turn: Turn, context: RequestContext, calls: Sequence[ToolCall]
     ) -> list[ToolResult]:
         """Several calls that a running call makes, for the same caller and on the same path."""
-        permission.passed_on = True
+        caller.permission.passed_on = True
 
         async def make(call: ToolCall) -> Made:
-            return await self._once(call, context, is_whole=not caller.passes_on)
+            return await self._once(call, context, is_whole=not caller.spec.passes_on)
 
         async with turn.lent():
             return await run_batch(calls, self._writes, make)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hmac
 import json
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
 from storage.locks import made_once
+from tools.core.calling.call import Call, Permission
 from tools.core.calling.loops import Loop
 from tools.core.client import Approval, Approvals, Question, digest_of
 from tools.core.context import RequestContext
@@ -23,68 +24,10 @@ from tools.core.spec import Effect, SubjectKind, ToolScope, ToolSpec
 from tools.policy.verdict import TOOL, Containment, Decision, Verdict
 
 if TYPE_CHECKING:
-    from tools.core.audit.secret_arguments import SecretArguments
     from tools.core.machine import Confining, Machine
-    from tools.policy.places import PlaceRules
     from tools.policy.policy import Policy
     from tools.sandbox.files.sandbox import Sandbox
     from tools.sandbox.processes.confinement.denied_paths import DeniedPaths
-
-
-@dataclass(slots=True)
-class Permission:
-    """What was found of one call; empty until it was judged.
-
-    Attributes:
-        decision: What the policy says.
-        approval: By whom it was approved, where somebody had to be asked.
-        places: What the policy says of the files that the call opens; None where nothing.
-        reach: Whether no rule denies the call another URL, to which it is redirected.
-        passed_on: Whether it made another call, which is judged and written down itself.
-        holds: Whether the policy that judged it is still that which holds.
-        renew: Has it judged again, in the context that it runs in.
-        accepted: Rules about paths that a person let its programs run without.
-    """
-
-    decision: Decision | None = None
-    approval: Approval | None = None
-    places: PlaceRules | None = None
-    reach: Callable[[str], bool] | None = None
-    passed_on: bool = False
-    holds: Callable[[], bool] = lambda: True
-    renew: Callable[[RequestContext], Awaitable[None]] | None = None
-    accepted: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """A call that is judged.
-
-    Attributes:
-        spec: The tool.
-        arguments: Its arguments, as validation made them.
-        sent: The same as the caller sent them.
-        secrets: What of them a question does not show.
-        context: Whose call it is, and the way to the person.
-        containment: How far what it runs is held back.
-        shown: What a question shows in the place of the arguments; empty for these.
-        unheld: Rules about paths that its programs are not kept to, and why.
-    """
-
-    spec: ToolSpec
-    arguments: Mapping[str, Any]
-    sent: Mapping[str, Any]
-    secrets: SecretArguments
-    context: RequestContext
-    containment: Containment
-    shown: str
-    unheld: Mapping[str, str]
-
-    def places(self, policy: Policy, *, is_confirmed: bool) -> PlaceRules | None:
-        """Returns what a policy says of the files that the call opens."""
-        return policy.places(
-            self.spec, self.arguments, containment=self.containment, is_confirmed=is_confirmed
-        )
 
 
 class Permissions:
@@ -119,29 +62,14 @@ class Permissions:
     def _approvals(self) -> Approvals:
         return self._make_approvals()
 
-    async def obtain(
-        self,
-        spec: ToolSpec,
-        arguments: Mapping[str, Any],
-        context: RequestContext,
-        permission: Permission,
-        *,
-        sent: Mapping[str, Any],
-        secrets: SecretArguments,
-        shown: str = "",
-        files: Callable[[Permission], Sandbox],
-    ) -> None:
-        """Fills in the permission of a call.
+    async def obtain(self, call: Call, files: Callable[[Permission], Sandbox]) -> None:
+        """Fills in the permission of a call; of a refused one too.
+
+        An approval is bound to the arguments as the caller sent them: what validation makes of them
+        may hide a part of itself, such as a secret.
 
         Args:
-            spec: The tool.
-            arguments: Its arguments, as validation made them.
-            context: Whose call it is, and the way to the person.
-            permission: What is filled in, so that a refused call has it too.
-            sent: The arguments as the caller sent them. An approval is bound to these: what
-                validation makes of them may hide a part of itself, such as a secret.
-            secrets: What of them the question does not show.
-            shown: What it shows in the place of the arguments; empty for these.
+            call: The call, whose arguments are checked.
             files: Gives the files as far as a permission goes, for the tool's own check. Where
                 a rule asks, nothing is looked at before the answer.
 
@@ -151,36 +79,39 @@ class Permissions:
             AnswersAwaitedError: If the client must answer first.
         """
         await first_use(self, "_first_policy")
-        contained, denied = await limits_of(spec, self._machine)
-        unheld = {} if denied is None else denied.unheld
-        call = _Judged(spec, arguments, sent, secrets, context, contained, shown, unheld)
-        await self._settle(call, permission, files)
+        call.permission.containment, denied = await limits_of(call.spec, self._machine)
+        call.permission.unheld = {} if denied is None else denied.unheld
+        await self._settle(call.context, call, files)
 
     async def _settle(
-        self, call: _Judged, permission: Permission, files: Callable[[Permission], Sandbox]
+        self, context: RequestContext, call: Call, files: Callable[[Permission], Sandbox]
     ) -> None:
         """Judges a call, and has it approved where that is needed and was not done before."""
-        spec, arguments, context = call.spec, call.arguments, call.context
-        policy, decision = await self._judge(call, permission)
+        spec, arguments, permission = call.spec, call.checked, call.permission
+        policy, decision = await self._judge(call)
         # In a program's loop one answer stands for several calls.
         is_confirmed = decision.verdict is Verdict.ASK and context.loop is None
+        contained = permission.containment
         if decision.verdict is Verdict.ASK and permission.approval is None:
             if spec.check is not None and decision.source == TOOL:
-                permission.places = call.places(policy, is_confirmed=is_confirmed)
+                permission.places = policy.places(
+                    spec, arguments, containment=contained, is_confirmed=is_confirmed
+                )
                 granted = context.granted(sandbox=files(permission), machine=self._machine)
                 await spec.check(arguments, granted)
             with nullcontext() if context.deadline is None else context.deadline.paused():
-                permission.approval = await self._approval(policy, call, decision, permission)
+                permission.approval = await self._approval(policy, call, context, decision)
             policy = self._current_policy()  # an answer may have taken its time
-            decision = policy.judge(spec, arguments, containment=call.containment)
+            decision = policy.judge(spec, arguments, containment=contained)
             if decision.verdict is Verdict.DENY:
                 permission.decision = decision
             self._check(spec, decision)
-            permission.accepted = frozenset(call.unheld)
+            permission.accepted = frozenset(permission.unheld)
         permission.holds = lambda: self._current_policy() is policy
-        again = partial(self._settle, permission=permission, files=files)
-        permission.renew = lambda running: again(replace(call, context=running))
-        permission.places = call.places(policy, is_confirmed=is_confirmed)
+        permission.renew = partial(self._settle, call=call, files=files)
+        permission.places = policy.places(
+            spec, arguments, containment=contained, is_confirmed=is_confirmed
+        )
         if spec.subject is not None and spec.subject.kind is SubjectKind.URL:
             permission.reach = partial(_reaches, policy, spec, arguments, spec.subject.parameter)
 
@@ -190,21 +121,22 @@ class Permissions:
             with anyio.CancelScope(shield=True):
                 await self._approvals.close(permission.approval, is_final=is_final)
 
-    async def _judge(self, call: _Judged, permission: Permission) -> tuple[Policy, Decision]:
+    async def _judge(self, call: Call) -> tuple[Policy, Decision]:
         """The policy that holds now, and what it says of a call; writes that down.
 
         Raises:
             PermissionDeniedError: If that is no.
         """
-        policy = self._current_policy()
-        judge = partial(policy.judge, call.spec, call.arguments, containment=call.containment)
+        policy, permission = self._current_policy(), call.permission
+        containment = permission.containment
+        judge = partial(policy.judge, call.spec, call.checked, containment=containment)
         decision = judge()
         if decision.verdict is Verdict.ASK:
             grants = await anyio.to_thread.run_sync(self._approvals.grants, call.context.identity)
             if grants:
                 decision = judge(grants=grants)
-        if call.unheld:
-            decision = decision.asking(call.unheld)
+        if permission.unheld:
+            decision = decision.asking(permission.unheld)
         permission.decision = decision
         self._check(call.spec, decision)
         return policy, decision
@@ -228,27 +160,27 @@ class Permissions:
         )
 
     async def _approval(
-        self, policy: Policy, call: _Judged, decision: Decision, permission: Permission
+        self, policy: Policy, call: Call, context: RequestContext, decision: Decision
     ) -> Approval | None:
         """The approval of a call that is asked about; None where it needs none any more."""
-        loop, approver = call.context.loop, call.context.approver
+        loop = context.loop
         if loop is None:
             question = self._question(policy, call, decision)
-            return await self._approvals.obtain(question, approver)
+            return await self._approvals.obtain(question, context.approver)
         async with loop.turn(call.spec.name):  # and meanwhile another's answer may have come
-            policy, decision = await self._judge(call, permission)
+            policy, decision = await self._judge(call)
             if decision.verdict is Verdict.ASK:
-                return await self._approval_in(loop, policy, call, decision)
+                return await self._approval_in(policy, call, context, decision)
             return None
 
     async def _approval_in(
-        self, loop: Loop, policy: Policy, call: _Judged, decision: Decision
+        self, policy: Policy, call: Call, context: RequestContext, decision: Decision
     ) -> Approval:
         """The approval of a call of a program."""
         from storage.approvals import ProgramOffer  # only where somebody is asked
         from tools.policy.offers import grant_in_loop, permits, whole_grant_for
 
-        spec, arguments = call.spec, call.arguments
+        spec, arguments, loop = call.spec, call.checked, cast("Loop", context.loop)
         asking = f"{decision.source}: {decision.rule}"
         if spec.subject is None and spec.destructive:  # its rules say nothing of other arguments
             asking += f" with {sorted(arguments)}"
@@ -268,7 +200,7 @@ class Permissions:
         found = await loop.obtain(
             self._approvals,
             replace(question, grant="", program=program),
-            call.context.approver,
+            context.approver,
             asking=asking,
             rule=" and ".join(question.offers[0]) if question.offers else "",
         )
@@ -281,13 +213,13 @@ class Permissions:
 
         return "" if decision.source == SETTINGS else self._advise(spec)
 
-    def _question(self, policy: Policy, call: _Judged, decision: Decision) -> Question:
+    def _question(self, policy: Policy, call: Call, decision: Decision) -> Question:
         # Only where somebody is asked:
         from tools.conversion.confusables import lookalikes
         from tools.policy.offers import grant_for, offers_for
 
-        spec, arguments, context, secrets = call.spec, call.arguments, call.context, call.secrets
-        sent = call.sent
+        spec, arguments, context = call.spec, call.checked, call.context
+        sent, secrets, permission = call.arguments, call.secrets, call.permission
         digest = digest_of(spec.name, sent, context.identity)
         if secrets.found:
             sent = cast("Mapping[str, Any]", secrets.arguments)
@@ -297,8 +229,8 @@ class Permissions:
         shown = "\n".join(filter(None, [request, shown])) or "(no arguments)"
         # First, since some clients show a line or two of a question.
         reason = " ".join(filter(None, [lookalikes(shown), secrets.text(decision.reason)]))
-        grant = "" if call.unheld else grant_for(policy, spec, arguments)
-        offers = offers_for(policy, spec, arguments, decision, call.containment)
+        grant = "" if permission.unheld else grant_for(policy, spec, arguments)
+        offers = offers_for(policy, spec, arguments, decision, permission.containment)
         return Question(
             tool=spec.name,
             identity=context.identity,

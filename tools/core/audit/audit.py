@@ -17,16 +17,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from storage.locks import locked
-from tools.core.audit.recording import FinishedCall
 from tools.core.audit.redact import clipped, redacted, redacted_text
+from tools.core.calling.call import FinishedCall
 from tools.core.spec import Effect, ToolScope, ToolSpec
 from tools.sandbox.processes.models import Level
-
-if TYPE_CHECKING:
-    from tools.core.permission import Permission
 
 AWAITING = "awaiting"
 """The outcome of a call that its client makes again, with answers to what it was asked."""
@@ -61,16 +58,16 @@ class Audit:
         self._file = AuditFile(path, max_bytes=max_bytes, backups=backups)
         self._fails = False
 
-    def keep(self, call: FinishedCall, permission: Permission, *, is_final: bool = True) -> None:
+    def keep(self, call: FinishedCall, *, is_final: bool = True) -> None:
         """Appends the line of a call; a failure to write is logged once and ends no call.
 
         A call that only passes another on, and did, leaves no line: the other one leaves its own.
         One that is not final is awaiting: its client makes it again.
         """
-        if call.spec is not None and call.spec.passes_on and permission.passed_on:
+        if call.spec is not None and call.spec.passes_on and call.call.permission.passed_on:
             return
         try:
-            line = _line(call, permission, is_final=is_final)
+            line = _line(call, is_final=is_final)
             self._file.append(_encoded(line))
         except Exception as error:  # noqa: BLE001  # whatever was called, and whatever the disk says
             if not self._fails:
@@ -84,8 +81,8 @@ class Audit:
         self._file.close()
 
 
-def _line(call: FinishedCall, permission: Permission, *, is_final: bool) -> dict[str, Any]:
-    context, spec = call.call.context, call.spec
+def _line(call: FinishedCall, *, is_final: bool) -> dict[str, Any]:
+    context, spec, permission = call.call.context, call.spec, call.call.permission
     decision, approval = permission.decision, permission.approval
     began = datetime.fromtimestamp(call.call.began, UTC)
     line = {
@@ -97,7 +94,7 @@ def _line(call: FinishedCall, permission: Permission, *, is_final: bool) -> dict
         "session": context.session_id,
         "client": context.client,
         "called_by": context.tool or None,
-        "tool": redacted_text(call.call.name, NAME_CHARACTERS) if spec is None else spec.name,
+        "tool": redacted_text(call.name, NAME_CHARACTERS) if spec is None else spec.name,
         "source": spec and spec.source,
         "scope": spec and spec.scope,
         "effects": spec and sorted(spec.effects),

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -27,13 +26,10 @@ from storage.memory.models import NewEntry
 from storage.memory.recorder import Recorder
 from storage.models import Identity
 from tools.core.audit.redact import clipped, redacted, redacted_text
+from tools.core.calling.call import CANCELLED, FinishedCall
 from tools.core.context import RequestContext
-from tools.core.errors import DeadlineError, PermissionDeniedError, ToolFailedError
-from tools.core.result import ToolResult
+from tools.core.errors import DeadlineError, PermissionDeniedError
 from tools.core.spec import Effect, ToolScope, ToolSpec
-
-CANCELLED = "cancelled"
-"""The outcome of a call that was given up before it was answered."""
 
 PATIENCE = 1.0
 """Seconds that an answer waits for its entry at most; it is written after that all the same."""
@@ -70,71 +66,6 @@ _TEXTS = ("content", "text")
 _logger = logging.getLogger("toolcrib")
 
 
-@dataclass(frozen=True, slots=True)
-class BegunCall:
-    """A call on its way.
-
-    Attributes:
-        name: As it was called.
-        arguments: As the caller gave them, whatever they are.
-        context: Whose call it is.
-        began: Unix seconds when it began.
-        clock: The same on the clock that durations are measured by.
-        id: Its number in the audit log.
-    """
-
-    name: str
-    arguments: object
-    context: RequestContext
-    began: float = field(default_factory=time.time)
-    clock: float = field(default_factory=time.perf_counter)
-    id: str = field(default_factory=lambda: os.urandom(8).hex())
-
-    def finished(self, spec: ToolSpec | None, result: ToolResult | None) -> FinishedCall:
-        """The call with what came of it."""
-        return FinishedCall(self, spec, result, time.perf_counter() - self.clock)
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedCall:
-    """A call, and what came of it.
-
-    Attributes:
-        call: How it was made.
-        spec: The tool; None if there is none of that name.
-        result: Its answer; None if it was cancelled.
-        seconds: How long it took.
-    """
-
-    call: BegunCall
-    spec: ToolSpec | None
-    result: ToolResult | None
-    seconds: float
-
-    @property
-    def outcome(self) -> str:
-        """As the audit log has it."""
-        if self.result is None:
-            return CANCELLED
-        return str(self.result.structured["error_type"]) if self.result.is_error else "ok"
-
-    @property
-    def remembered_outcome(self) -> str:
-        """The outcome for memory, where a program that failed is a failure too."""
-        effects = frozenset() if self.spec is None else self.spec.effects
-        runs = not effects.isdisjoint({Effect.EXECUTE, Effect.EXTERNAL})  # others only report it
-        failed = runs and self.outcome == "ok" and self.result and self.result.tells_failure
-        return ToolFailedError.error_type if failed else self.outcome
-
-    @property
-    def arguments(self) -> Mapping[str, Any]:
-        """What it was given, by its tool's own names; nothing where that is no object."""
-        given = self.call.arguments
-        if not isinstance(given, Mapping):
-            return {}
-        return given if self.spec is None else self.spec.canonical(given)
-
-
 class Recording:
     """Has calls and messages recorded; never fails, and holds up an answer for a second at most.
 
@@ -152,7 +83,7 @@ class Recording:
         try:
             await self._written(_identity(call), _entry(call))
         except Exception:
-            _logger.exception("A call of %r could not be recorded", call.call.name)
+            _logger.exception("A call of %r could not be recorded", call.name)
 
     async def hear(
         self,
@@ -213,7 +144,7 @@ def _entry(call: FinishedCall) -> NewEntry:
         client=context.client,
         kind="call",
         time=call.call.began,
-        action=clipped(call.call.name if call.spec is None else call.spec.name, ACTION_CHARACTERS),
+        action=clipped(call.name if call.spec is None else call.spec.name, ACTION_CHARACTERS),
         target=_target(arguments),
         arguments=redacted(_beside_identity(arguments), ARGUMENT_CHARACTERS, names),
         outcome=call.remembered_outcome,

@@ -43,20 +43,18 @@ PLACEHOLDER = "\ue000"
 """Stands in a secret's place meanwhile: a word could be another secret, and be replaced again."""
 
 
+Find = Callable[[str], ToolSpec | None]
+
+
 class SecretTools:
-    """Knows which tools have secret arguments, and finds them in calls.
+    """Knows which tools have secret arguments, and finds them in calls."""
 
-    Args:
-        find: Finds a tool by any name that it has.
-    """
-
-    def __init__(self, find: Callable[[str], ToolSpec | None]) -> None:
-        self.find = find
+    def __init__(self) -> None:
         self._known: dict[str, tuple[ToolSpec, bool]] = {}
 
-    def of(self, name: str, arguments: object) -> SecretArguments:
+    def of(self, spec: ToolSpec | None, arguments: object, find: Find) -> SecretArguments:
         """Returns the secrets of a call; where there is no such tool, none are known."""
-        return SecretArguments(self, self.find(name), arguments)
+        return SecretArguments(self, spec, arguments, find)
 
     def bears(self, spec: ToolSpec) -> bool:
         """Returns whether any argument of a tool may hold a secret: few do, and all are asked."""
@@ -74,14 +72,18 @@ class SecretArguments:
         tools: Knows the tools.
         spec: The one that is called; None where there is none.
         arguments: As the caller gave them.
+        find: Finds a tool that the caller has by any name.
 
     Attributes:
         arguments: The same without the secrets, by the names that the tool has.
         found: Whether there are any.
     """
 
-    def __init__(self, tools: SecretTools, spec: ToolSpec | None, arguments: object) -> None:
+    def __init__(
+        self, tools: SecretTools, spec: ToolSpec | None, arguments: object, find: Find
+    ) -> None:
         self._tools = tools
+        self._find = find
         self._spec = spec
         self._values: set[str] = set()
         self._redaction = Redaction(lambda _: PLACEHOLDER)
@@ -184,7 +186,7 @@ class SecretArguments:
         return {**value, "arguments": self._of_call(value.get("name"), value["arguments"])}
 
     def _of_call(self, name: object, arguments: object) -> object:
-        spec = self._tools.find(name) if isinstance(name, str) else None
+        spec = self._find(name) if isinstance(name, str) else None
         if spec is None or spec.passes_on:
             return self._mask(arguments)
         return self._without(spec, arguments)

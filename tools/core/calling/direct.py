@@ -24,7 +24,7 @@ class DirectCalls:
 
     def __init__(self, registry: ToolRegistry) -> None:
         self._registry = registry
-        self._secrets = SecretTools(registry.get)
+        self._secrets = SecretTools()
 
     async def execute(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
@@ -39,7 +39,8 @@ class DirectCalls:
                 return await run(context)
             return await context.carrier.carry(context, spec.name, given, run)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a tool raises is its caller's answer
-            secrets = self._secrets.of(name, arguments)
+            find = self._registry.get
+            secrets = self._secrets.of(find(name), arguments, find)
             return secrets.told(ToolResult.failure(as_tool_error(error, name, secrets.text)))
 
     async def _run(

@@ -115,8 +115,8 @@ class _Calls:
 
     def __init__(self, offers: list[Offer], load: Load, channel: Channel, group: TaskGroup) -> None:
         self._offers = {key_of(offer): offer for offer in offers}
-        tools = {offer.name: offer for offer in offers if isinstance(offer, ToolSpec)}
-        self._secrets = SecretTools(tools.get)
+        self._tools = {offer.name: offer for offer in offers if isinstance(offer, ToolSpec)}
+        self._secrets = SecretTools()
         self._sandbox = _sandbox(load) if load.root else None
         self._store = load.store
         self._send = channel.send
@@ -199,8 +199,10 @@ class _Calls:
             error = raised
         finally:
             peer.end()
-        secrets = self._secrets.of(name, message["arguments"]) if kind == "tool" else None
-        return _failure(error, name, str if secrets is None else secrets.text)
+        if kind != "tool":
+            return _failure(error, name, str)
+        find = self._tools.get
+        return _failure(error, name, self._secrets.of(find(name), message["arguments"], find).text)
 
 
 def _sandbox(load: Load) -> Sandbox:

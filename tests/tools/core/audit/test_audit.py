@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,12 @@ import tools
 from storage.models import Identity
 from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.audit.audit import AWAITING, Audit, rotated, unrotated
-from tools.core.audit.recording import BegunCall, FinishedCall
+from tools.core.calling.call import Call, FinishedCall, Permission
 from tools.core.client import Approval
 from tools.core.context import RequestContext
 from tools.core.discovery import discover
 from tools.core.errors import NotFoundError
 from tools.core.manager import SandboxToolManager
-from tools.core.permission import Permission
 from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, ToolSpec, tool
@@ -80,12 +79,23 @@ def audit(path: Path) -> Iterator[Audit]:
 
 
 def finished(
-    spec: ToolSpec | None, arguments: object, structured: dict[str, Any] | None = None
+    spec: ToolSpec | None,
+    arguments: Mapping[str, Any],
+    structured: dict[str, Any] | None = None,
+    permission: Permission = ALLOWED,
 ) -> FinishedCall:
     name = "made_up" if spec is None else spec.name
     return FinishedCall(
-        BegunCall(name, arguments, ASKING, began=1_790_000_000.25),
-        spec,
+        Call(
+            name,
+            arguments,
+            ASKING,
+            found=spec,
+            permission=permission,
+            began=1_790_000_000.25,
+        ),
+        name,
+        arguments,
         ToolResult(structured or {}, "text", is_error="error_type" in (structured or {})),
         0.0125,
     )
@@ -107,8 +117,7 @@ def test_a_line_tells_all_that_is_known_of_a_call(audit: Audit, path: Path) -> N
         Decision(Verdict.ASK, "scope:system", "profile standard", "It runs something."),
         Approval("client", "t1"),
     )
-    call = finished(SHELL, {"command": "git status"}, {"sandbox": "landlock"})
-    audit.keep(call, permission)
+    audit.keep(finished(SHELL, {"command": "git status"}, {"sandbox": "landlock"}, permission))
     (entry,) = entries(path)
     assert len(entry.pop("call")) == 16
     assert entry == {
@@ -136,13 +145,13 @@ def test_a_line_tells_all_that_is_known_of_a_call(audit: Audit, path: Path) -> N
 
 
 def test_what_came_of_a_call_is_told(audit: Audit, path: Path) -> None:
-    audit.keep(finished(SHELL, {"command": "a"}), ALLOWED)
-    audit.keep(finished(SHELL, {"command": "a"}, {"error_type": "permission_denied"}), ALLOWED)
-    audit.keep(
-        finished(SHELL, {"command": "a"}, {"error_type": "unavailable"}), ALLOWED, is_final=False
-    )
-    audit.keep(FinishedCall(BegunCall("shell", {}, ASKING), SHELL, None, 0.0), ALLOWED)
-    audit.keep(finished(None, {"a": 1}, {"error_type": "unknown_tool"}), Permission())
+    audit.keep(finished(SHELL, {"command": "a"}))
+    audit.keep(finished(SHELL, {"command": "a"}, {"error_type": "permission_denied"}))
+    audit.keep(finished(SHELL, {"command": "a"}, {"error_type": "unavailable"}), is_final=False)
+    cancelled = Call("shell", {}, ASKING, found=SHELL)
+    audit.keep(FinishedCall(cancelled, "shell", {}, None, 0.0))
+    unknown = {"error_type": "unknown_tool"}
+    audit.keep(finished(None, {"a": 1}, unknown, Permission()))
     assert [entry["outcome"] for entry in entries(path)] == [
         *("ok", "permission_denied", AWAITING, "cancelled", "unknown_tool")
     ]
@@ -173,7 +182,7 @@ def test_what_only_passes_on_leaves_a_line_unless_it_did(
     unanswered = Permission(Decision(Verdict.ASK, "call_tool", "settings", "Who knows."))
     passed = Permission(ALLOWED.decision, passed_on=True)
     for permission in (passed, denied, unanswered, Permission(), ALLOWED):
-        audit.keep(finished(passing, {"name": "call_tool"}), permission)
+        audit.keep(finished(passing, {"name": "call_tool"}, permission=permission))
     assert [entry["verdict"] for entry in entries(path)] == ["deny", "ask", None, "allow"]
 
 
@@ -190,7 +199,7 @@ def test_what_only_passes_on_leaves_a_line_unless_it_did(
     ],
 )
 def test_a_command_is_there_without_its_secrets(audit: Audit, path: Path, command: str) -> None:
-    audit.keep(finished(SHELL, {"command": f"cd /srv && {command} && ls -la"}), ALLOWED)
+    audit.keep(finished(SHELL, {"command": f"cd /srv && {command} && ls -la"}))
     kept = path.read_text()
     assert "hunter2" not in kept
     assert "xyzZq81" not in kept
@@ -202,11 +211,11 @@ def test_what_was_run_is_there_whole_and_what_was_written_in_short(
     builtin: ToolRegistry, audit: Audit, path: Path
 ) -> None:
     command = "echo one; " * 2_500 + "rm -rf build"
-    audit.keep(finished(SHELL, {"note": "n" * 90_000, "command": command}), ALLOWED)
+    audit.keep(finished(SHELL, {"note": "n" * 90_000, "command": command}))
     code = "x = 1\n" * 4_000 + "last()"
-    audit.keep(finished(builtin.find("execute_python_code"), {"code": code}), ALLOWED)
+    audit.keep(finished(builtin.find("execute_python_code"), {"code": code}))
     written = {"content": "c" * 90_000, "file_path": "src/" + "a" * 3_000}
-    audit.keep(finished(builtin.find("write_file"), written), ALLOWED)
+    audit.keep(finished(builtin.find("write_file"), written))
     shell_call, python_call, write_call = (entry["arguments"] for entry in entries(path))
     assert shell_call["command"] == command
     assert python_call["code"] == code
@@ -223,8 +232,8 @@ def test_what_may_be_forgotten_is_never_told(
     wild |= {"ids": ["0f" * 16, word], "operation": "get_profile", "time_range": {"start": word}}
     for spec in builtin.specs():
         if spec.scope is ToolScope.CONTEXT:
-            audit.keep(finished(spec, wild), ALLOWED)
-    audit.keep(finished(None, wild), Permission())
+            audit.keep(finished(spec, wild))
+    audit.keep(finished(None, wild))
     assert word not in path.read_text()
     told = {entry["tool"]: entry["arguments"] for entry in entries(path)}
     assert told["query"] == {"query": "[9 characters]", "top_k": 3}
@@ -256,8 +265,8 @@ def test_any_call_is_one_line_of_json_that_steers_no_terminal(
 ) -> None:
     path.unlink(missing_ok=True)
     context = RequestContext(Identity(client or "ann"), session_id=client, client=client)
-    call = FinishedCall(BegunCall(client, arguments, context), scope, None, float(len(client)))
-    audit.keep(call, ALLOWED)
+    call = Call(client, arguments, context, found=scope)
+    audit.keep(FinishedCall(call, client, arguments, None, float(len(client))))
     (entry,) = entries(path)
     assert entry["outcome"] == "cancelled"
     shown = path.read_text(encoding="utf-8").removesuffix("\n")
@@ -265,22 +274,21 @@ def test_any_call_is_one_line_of_json_that_steers_no_terminal(
     assert not {unicodedata.bidirectional(each) for each in shown} & {"RLO", "LRO", "RLI", "LRI"}
 
 
-@pytest.mark.parametrize("kind", ["cycle", "deep", "huge", "object", "not a mapping", "keys"])
+@pytest.mark.parametrize("kind", ["cycle", "deep", "huge", "object", "keys"])
 def test_arguments_that_are_no_json_leave_a_line(kind: str, audit: Audit, path: Path) -> None:
     cycle: dict[str, Any] = {}
     cycle["note"] = [cycle]
     deep: Any = "end"
     for _ in range(50_000):
         deep = [deep]
-    given_arguments: dict[str, object] = {
+    given_arguments: dict[str, dict[Any, object]] = {
         "cycle": cycle,
         "deep": {"note": deep},
         "huge": {"note": 10**10_000, "command": "x" * 5_000_000},
         "object": {"note": object(), "command": object()},
-        "not a mapping": ["a"],
         "keys": {3: "three", None: "none", ("a",): "tuple"},
     }
-    audit.keep(finished(SHELL, given_arguments[kind]), ALLOWED)
+    audit.keep(finished(SHELL, given_arguments[kind]))
     assert len(entries(path)) == 1
     assert path.stat().st_size < 40_000
     while isinstance(deep, list) and deep:  # else its end is 50,000 calls deep
@@ -288,12 +296,12 @@ def test_arguments_that_are_no_json_leave_a_line(kind: str, audit: Audit, path: 
 
 
 def test_the_file_is_its_owners_alone(audit: Audit, path: Path) -> None:
-    audit.keep(finished(SHELL, {"command": "a"}), ALLOWED)
+    audit.keep(finished(SHELL, {"command": "a"}))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     audit.close()
     path.chmod(0o644)
-    audit.keep(finished(SHELL, {"command": "b"}), ALLOWED)
+    audit.keep(finished(SHELL, {"command": "b"}))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
@@ -321,7 +329,7 @@ def test_a_log_that_cannot_be_written_is_said_once_and_fails_no_call(
     audit = Audit(path)
     with caplog.at_level(logging.ERROR, "toolcrib"):
         for _ in range(3):
-            audit.keep(finished(SHELL, {"command": "a"}), ALLOWED)
+            audit.keep(finished(SHELL, {"command": "a"}))
     assert len(caplog.records) == 1
     assert not outside.exists() or outside.read_text() == "as it was"
 
@@ -331,12 +339,12 @@ def test_a_log_that_can_be_written_again_goes_on(
 ) -> None:
     call = finished(SHELL, {"command": "a"})
     path.mkdir(parents=True)
-    audit.keep(call, ALLOWED)
+    audit.keep(call)
     path.rmdir()
-    audit.keep(call, ALLOWED)
+    audit.keep(call)
     assert len(entries(path)) == 1
     path.unlink()
-    audit.keep(call, ALLOWED)
+    audit.keep(call)
     assert len(entries(path)) == 1
     assert len(caplog.records) == 1
 
@@ -371,7 +379,7 @@ def test_a_line_after_one_that_was_cut_short_is_whole(path: Path) -> None:
 def test_a_line_after_another_process_died_in_one_is_whole(audit: Audit, path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_bytes(b'{"time":"2026')
-    audit.keep(finished(SHELL, {"command": "a"}), ALLOWED)
+    audit.keep(finished(SHELL, {"command": "a"}))
     assert json.loads(path.read_bytes().split(b"\n")[1])["tool"] == "shell"
 
 
@@ -410,7 +418,7 @@ def test_several_processes_lose_and_mix_no_line_while_the_log_is_rotated(path: P
 def test_a_rotated_log_keeps_as_many_files_as_it_is_told(path: Path) -> None:
     audit = Audit(path, max_bytes=1_000, backups=3)
     for number in range(40):
-        audit.keep(finished(SHELL, {"command": f"call {number}"}), ALLOWED)
+        audit.keep(finished(SHELL, {"command": f"call {number}"}))
     names = sorted(each.name for each in path.parent.iterdir())
     assert names == ["calls.jsonl", *(f"calls.jsonl.{n}" for n in (1, 2, 3)), "calls.jsonl.lock"]
     kept = [
@@ -421,7 +429,7 @@ def test_a_rotated_log_keeps_as_many_files_as_it_is_told(path: Path) -> None:
     assert kept == [f"call {number}" for number in range(40 - len(kept), 40)]
     fewer = Audit(path, max_bytes=1_000, backups=1)
     for _ in range(4):
-        fewer.keep(finished(SHELL, {"command": "call"}), ALLOWED)
+        fewer.keep(finished(SHELL, {"command": "call"}))
     assert len(list(path.parent.glob("calls.jsonl.[0-9]"))) == 1
 
 
@@ -430,5 +438,5 @@ def test_whoever_rotates_holds_up_nobody(audit: Audit, path: Path) -> None:
     path.parent.mkdir(parents=True)
     with unrotated(path, wait=True):
         for _ in range(20):
-            small.keep(finished(SHELL, {"command": "a"}), ALLOWED)
+            small.keep(finished(SHELL, {"command": "a"}))
     assert len(entries(path)) == 20

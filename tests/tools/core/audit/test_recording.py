@@ -16,7 +16,8 @@ import tools
 from storage.library import Library
 from storage.memory.models import Entry
 from storage.models import ContextType, Identity, NewContext
-from tools.core.audit.recording import CANCELLED, Recording
+from tools.core.audit.recording import Recording
+from tools.core.calling.call import CANCELLED
 from tools.core.client import AnswersAwaitedError
 from tools.core.context import RequestContext
 from tools.core.discovery import discover

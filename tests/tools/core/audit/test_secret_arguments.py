@@ -29,7 +29,7 @@ from tools.core.audit.redact import REDACTED
 from tools.core.audit.secret_arguments import SecretArguments, SecretTools
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolResult
-from tools.core.spec import Alias, ToolSpec
+from tools.core.spec import Alias
 from tools.toolsearch import call_tool, call_tools
 
 Hidden = Annotated[str, Field(json_schema_extra={"writeOnly": True})]
@@ -87,23 +87,26 @@ def look(path: str) -> str:
 
 
 LOGIN, LOOK = FunctionToMCP.convert(login), FunctionToMCP.convert(look)
-TOOLS = SecretTools(
-    {
-        **{spec.name: spec for spec in (LOGIN, LOOK)},
-        **{each.__name__: FunctionToMCP.convert(each) for each in (call_tool, call_tools)},
-    }.get
-)
+TOOLS = {
+    **{spec.name: spec for spec in (LOGIN, LOOK)},
+    **{each.__name__: FunctionToMCP.convert(each) for each in (call_tool, call_tools)},
+}
+
+
+def secrets_of(tool: str, arguments: Mapping[str, Any]) -> SecretArguments:
+    """The secrets of a call."""
+    return SecretTools().of(TOOLS.get(tool), arguments, TOOLS.get)
 
 
 def of(tool: str, /, **arguments: object) -> object:
     """The arguments of a call as they may be shown."""
-    return TOOLS.of(tool, arguments).arguments
+    return secrets_of(tool, arguments).arguments
 
 
 def of_schema(schema: Mapping[str, Any], value: object) -> SecretArguments:
     """The secrets of a call of a tool with one argument of that schema."""
     whole = {"type": "object", "properties": {"value": schema}, "$defs": schema.get("$defs", {})}
-    return SecretTools({"any": replace(LOOK, input_schema=whole)}.get).of("any", {"value": value})
+    return SecretTools().of(replace(LOOK, input_schema=whole), {"value": value}, TOOLS.get)
 
 
 ANN = {"user": "ann", "password": "hunter2"}
@@ -167,7 +170,7 @@ def test_what_fits_no_schema_is_hidden_where_a_secret_may_stand(
 
 def test_a_tool_without_secrets_and_one_that_is_not_there_show_what_they_are_given() -> None:
     for name in ("look", "made_up"):
-        call = TOOLS.of(name, {"path": "a", "other": "b"})
+        call = secrets_of(name, {"path": "a", "other": "b"})
         assert call.arguments == {"path": "a", "other": "b"}
         assert not call.found
 
@@ -242,7 +245,7 @@ def test_a_value_of_endless_levels_is_hidden_as_a_whole() -> None:
 
 
 def test_texts_about_a_call_are_without_its_secrets_however_they_write_them() -> None:
-    call = TOOLS.of("login", {"password": 'a"b hunter2', "pin": 271828, "account": {"user": "x"}})
+    call = secrets_of("login", {"password": 'a"b hunter2', "pin": 271828, "account": {"user": "x"}})
     encoded = b64encode(b'{"pass": "a\\"b hunter2"}').decode()
     url = "https://x.org/?p=a%22b%20hunter2"
     for text in ('It is a"b hunter2.', r'{"p": "a\"b hunter2"}', url, "271828"):
@@ -267,7 +270,7 @@ def test_a_result_is_recorded_without_its_secrets_in_escapes_or_lines(
     write: Callable[[str], str],
 ) -> None:
     value = "S3cretTokenValue9zQabcd"
-    secrets = TOOLS.of("login", {"password": value})
+    secrets = secrets_of("login", {"password": value})
     recorded = secrets.recorded(ToolResult({}, f"got {write(value)} back"))
     assert recorded is not None
     assert recorded.text.startswith(f"got {REDACTED}") or recorded.text == f"got [{REDACTED}] back"
@@ -275,13 +278,13 @@ def test_a_result_is_recorded_without_its_secrets_in_escapes_or_lines(
 
 
 def test_a_short_secret_is_taken_out_where_it_is_a_word() -> None:
-    call = TOOLS.of("login", {"password": "7a", "pin": 5})
+    call = secrets_of("login", {"password": "7a", "pin": 5})
     assert call.text("7a or 5? 7ab, 55") == f"{REDACTED} or {REDACTED}? 7ab, 55"
 
 
 def test_a_long_secret_that_is_cut_in_its_middle_leaves_neither_end() -> None:
     value = "".join(chr(97 + n * n % 26) + str(n) for n in range(60))
-    call = TOOLS.of("login", {"password": value})
+    call = secrets_of("login", {"password": value})
     with pytest.raises(ValidationError) as raised:
         TypeAdapter(int).validate_python(value)
     text = call.text(f"{raised.value} {reprlib.repr(value)}")
@@ -312,12 +315,12 @@ anything = st.recursive(
     arguments=st.dictionaries(st.sampled_from([*LOGIN.input_schema["properties"], "x"]), anything)
 )
 def test_no_value_stops_the_search(arguments: dict[str, Any]) -> None:
-    call = TOOLS.of("login", {**arguments, "pin": 10**5_000})
+    call = secrets_of("login", {**arguments, "pin": 10**5_000})
     assert isinstance(call.text("a text"), str)
 
 
 def test_a_failure_repeats_no_secret_and_a_result_is_the_tools_own() -> None:
-    call = TOOLS.of("login", {"password": "not_found"})
+    call = secrets_of("login", {"password": "not_found"})
     failure = ToolResult.failure(
         InvalidArgumentsError("not_found is weak", suggestions=["not_found"], next_actions=["Go."])
     )
@@ -365,8 +368,7 @@ def test_what_is_wrong_is_told_without_a_secret(wrong: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["call_tool", "call_tools"])
 def test_what_is_wrong_with_a_call_within_a_call_is_told_without_its_arguments(name: str) -> None:
-    spec = TOOLS.find(name)
-    assert isinstance(spec, ToolSpec)
+    spec = TOOLS[name]
     text = '{"password": "hunter2"'
     one = {"name": "login", "arguments": text}
     for wrong in (one, {"calls": [one]}, {"calls": text}, {"calls": [text]}):
@@ -387,7 +389,7 @@ def test_a_secret_is_listed_as_one_without_its_default() -> None:
 
 def test_what_validation_made_of_a_secret_is_not_shown_and_a_default_neither() -> None:
     given = {"user": "ann", "account": ANN}
-    shown = TOOLS.of("login", given).shown(LOGIN.validate(given))
+    shown = secrets_of("login", given).shown(LOGIN.validate(given))
     assert {name: value for name, value in shown.items() if value is not None} == {
         "user": "ann",
         "account": HIDDEN,
