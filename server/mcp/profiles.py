@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp.server.context import ServerRequestContext
 
-from server.mcp.sessions import caller_of, client_of
-from server.mcp.variants import is_one_of
+from server.mcp.sessions import caller_of, client_of, is_one_of
 from server.settings_error import SettingsError
 from tools.core.toolset import ToolSet
 

@@ -12,15 +12,12 @@ from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.shared.exceptions import MCPError
-from pydantic_core import to_json
 
 from server.mcp.asking.client_requests import ClientRequest, ClientRequests
 from server.mcp.asking.contexts import context_of
-from server.mcp.browsing.blocks import content_block
-from server.mcp.safe_json import utf8_json
-from server.mcp.sessions import client_of, principal_of
+from server.mcp.sessions import Variant, client_of, principal_of, variant_of
 from server.mcp.surface import Surface, ToolLists
-from server.mcp.variants import Variant, variant_of
+from server.mcp.wire import call_result
 from tools.core.client import Sampler
 from tools.core.context import RequestContext
 from tools.core.errors import InternalError, UnavailableError
@@ -224,7 +221,7 @@ class _ToolHandlers:
         try:
             request = ClientRequest(ctx, params, called, self.requests)
         except UnavailableError as error:
-            return _call_result(ToolResult.failure(error), "text")
+            return call_result(ToolResult.failure(error), "text")
         context, execute = self._context(request, profile), partial(self.manager.execute, *called)
         user_id = context.identity.user_id
 
@@ -250,7 +247,7 @@ class _ToolHandlers:
         spec = self.registry.of(user_id).get(name)
         is_listed = spec is not None and bool(spec.server) and spec.output_schema is not None
         told = ToolResult(report.model_dump(mode="json"), report.to_text(), is_error=is_listed)
-        return _call_result(told, self.lists.results(name, variant, user_id))
+        return call_result(told, self.lists.results(name, variant, user_id))
 
     def _shown(self, ctx: Context) -> tuple[Profile | None, Variant]:
         """Which profile a request has, and in which form it is given lists and results."""
@@ -275,24 +272,6 @@ def _answer(
     if refusal is not None:
         raise refusal
     try:
-        return _call_result(result, results)
+        return call_result(result, results)
     except InternalError as error:
-        return _call_result(ToolResult.failure(error), "text")
-
-
-def _call_result(result: ToolResult, results: Results) -> types.CallToolResult:
-    if isinstance(result.verbatim, types.CallToolResult):
-        if not result.added:
-            return result.verbatim
-        content = [*result.verbatim.content, types.TextContent(text=encodable(result.added))]
-        return result.verbatim.model_copy(update={"content": content})
-    if result.is_error:  # clients of the TypeScript SDK 1 hold a failure against the schema too
-        results = "text"
-    structured = None if results == "text" else utf8_json(result.structured)
-    told = to_json(structured).decode() if results == "structured" else encodable(result.text)
-    return types.CallToolResult(
-        content=[content_block(each) for each in result.blocks or (told, *result.media)],
-        structured_content=structured,
-        is_error=result.is_error,
-        _meta=result.meta and utf8_json(result.meta),
-    )
+        return call_result(ToolResult.failure(error), "text")

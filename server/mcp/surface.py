@@ -12,8 +12,8 @@ import mcp_types as types
 
 from server.mcp.definitions import describe, lean
 from server.mcp.profiles import Profile
-from server.mcp.safe_json import wire_form
-from server.mcp.variants import Variant
+from server.mcp.sessions import Variant
+from server.mcp.wire import wire_form
 from server.settings_error import SettingsError
 from tools.conversion.schemas.nulls import without_null_unions
 from tools.core.errors import UnknownToolError

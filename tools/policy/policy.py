@@ -20,13 +20,15 @@ from tools.policy.matching import (
     FittedRules,
     fitted,
     fitted_grants,
+    names_them,
+    obeyed_names,
+    unless_denied,
 )
-from tools.policy.obeyed import names_them, obeyed_names, unless_denied
-from tools.policy.opened import LineFiles
 from tools.policy.places import (
     ClosedPlaces,
     DeniedPlace,
     JudgedPlaces,
+    LineFiles,
     PlaceRules,
     closed_index,
     find_denied,

@@ -10,10 +10,10 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from server.mcp.browsing.answers import completion_of
-from server.mcp.browsing.blocks import content_block
 from server.mcp.browsing.handlers import PromptHandlers
 from server.mcp.browsing.offered_calls import OfferedCalls
 from server.mcp.browsing.offered_resources import OfferedResources
+from server.mcp.wire import content_block
 from tools.core.browsing.offered import Offered
 from tools.core.browsing.prompt import Message, PromptSpec
 from tools.core.browsing.resource import ResourceSpec

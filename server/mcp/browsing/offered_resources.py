@@ -11,9 +11,9 @@ from mcp.shared.path_security import contains_path_traversal, is_absolute_path
 from mcp.shared.uri_template import UriTemplate
 
 from server.mcp.browsing.answers import no_resource_at
-from server.mcp.browsing.blocks import resource_contents
 from server.mcp.browsing.handlers import ResourceHandlers
 from server.mcp.browsing.offered_calls import OfferedCalls
+from server.mcp.wire import resource_contents
 from tools.core.browsing.offered import Offered
 from tools.core.browsing.resource import ResourceSpec
 from tools.core.content import EmbeddedResource

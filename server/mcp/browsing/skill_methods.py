@@ -26,7 +26,7 @@ from server.mcp.browsing.skill_wire import (
 )
 from server.mcp.paging import Section, page
 from server.mcp.resources import PAGE_SIZE, answered
-from server.mcp.safe_json import wire_form
+from server.mcp.wire import wire_form
 from tools.agent.skillfiles.skill import MAIN, SCHEME, Skill
 from tools.agent.skillfiles.skills import path_of
 from tools.core.errors import NotFoundError, ToolError

@@ -12,7 +12,7 @@ from typing import Any
 
 import mcp_types as types
 
-from server.mcp.safe_json import wire_form
+from server.mcp.wire import wire_form
 from storage.agent.jobs import KEPT_SECONDS, JobRecord, JobState
 from tools.core.invisible import encodable
 from tools.core.jobs.job import answer_in

@@ -13,7 +13,7 @@ from mcp_types import INVALID_PARAMS, CallToolResult, TextContent
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
-from server.mcp.safe_json import MAX_LEVELS
+from server.mcp.wire import MAX_LEVELS
 from storage.models import Identity
 from tools.core.context import RequestContext
 from tools.core.spec import Effect, ToolScope, tool

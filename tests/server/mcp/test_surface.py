@@ -12,8 +12,8 @@ from mcp import Client
 
 import tools
 from server.app import App, build
+from server.mcp.sessions import Variant
 from server.mcp.surface import EVERYDAY, Surface, ToolLists
-from server.mcp.variants import Variant
 from server.settings.gateway import ServerSettings
 from server.settings.settings import FunctionSettings, Settings
 from server.settings_error import SettingsError

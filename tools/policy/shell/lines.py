@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tools.policy.matching import CommandRules, Fitted
-from tools.policy.opened import LineFiles
+from tools.policy.places import LineFiles
 from tools.policy.shell.command_match import Match, match_command
 from tools.policy.shell.deletions import Deletions
 from tools.policy.shell.harmless import harmless_variables, is_harmless

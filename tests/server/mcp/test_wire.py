@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.mcp.safe_json import utf8_json
+from server.mcp.wire import utf8_json
 from tools.core.invisible import encodable
 
 texts = st.text(st.characters())  # lone surrogates included
