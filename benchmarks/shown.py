@@ -42,7 +42,7 @@ OURS = (
     ("gateway.md", "How are images and links of other servers handed on?", "as the server sent"),
     ("run-code.md", "What do programs get whole?", "Programs get results whole"),
     ("architecture.md", "How many error types does a failure have?", "thirteen"),
-    ("architecture.md", "When is a cell given up?", "five minutes"),
+    ("architecture.md", "What is the only place where settings are read?", "server/app.py"),
     ("own-server.md", "What does the test of the server expect for kale?", "5.0"),
 )
 """A page, a question, and the words that answer it."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from storage.catalog.analyses import Analyses
+from storage.catalog.catalog import Analyses
 from tools.answers.tool_cards import FoundTools
 from tools.core.context import RequestContext
 from tools.core.result import ToolResult

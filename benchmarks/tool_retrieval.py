@@ -31,7 +31,7 @@ from benchmarks.retrieval import ndcg, recall
 from benchmarks.tool_rankers import EVERYTHING, RANKERS, Indexed, Ranker, make_ranker
 from benchmarks.tool_scale import catalogue, changed, started
 from benchmarks.tool_sets import ToolSet, read_sets
-from storage.catalog.analyses import Analyses
+from storage.catalog.catalog import Analyses
 from storage.database import Database
 
 ANSWERED = 50

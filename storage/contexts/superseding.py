@@ -7,6 +7,7 @@ it from what holds.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +16,172 @@ from datetime import UTC, datetime
 from storage.contexts.contexts import read_context
 from storage.contexts.filters import Selection
 from storage.contexts.ingestion import PreparedChunk, chunk_terms
-from storage.contexts.statements import Statement, statement_of
 from storage.index.lexical import UserIndex
 from storage.models import Context, NewContext
 from storage.people.former import FORMERLY, MOST_FORMER
 from storage.people.names import fold
+from storage.retrieval.query_text import numbers_and_negations
 from storage.tokenize import is_spaceless, tokenize
+
+LONGEST = 200
+"""Characters of a text that may be a statement."""
+
+MOST_WORDS = 6
+"""Words of a value, characters for scripts without spaces twice as many."""
+
+_IS = r"(?:is|are|(?:has |have |was |were )?changed to)(?: now| currently)?"
+_IST = (
+    r"(?:ist|sind|beträgt|lautet|liegt)(?: jetzt| nun| inzwischen| derzeit| aktuell)?"
+    r"(?: bei| auf)?"
+)
+_GENITIVE = (
+    r"(?!(?:Das|Dies|Dieses|Jenes|Was|Es|Alles|Welches)\b)(?P<subject>[A-ZÄÖÜ]\w+)(?:s|['\u2019]s?)"
+)
+_ATTRIBUTE = r"(?P<attribute>[\w-]+(?: [\w-]+){0,4})"
+_SUBJECT, _VALUE = "(?P<subject>.+?)", "(?P<value>.+)"
+_SPACED = (
+    rf"(?:[Tt]he )?{_ATTRIBUTE} of {_SUBJECT} {_IS} {_VALUE}",
+    rf"{_SUBJECT}['\u2019]s {_ATTRIBUTE} {_IS} {_VALUE}",
+    rf"(?:Der|Die|Das) (?P<attribute>[\w-]+) von {_SUBJECT} {_IST} {_VALUE}",
+    rf"{_GENITIVE} (?P<attribute>[\w-]+) {_IST} {_VALUE}",
+)
+_SPACELESS = (rf"{_SUBJECT}的(?P<attribute>[^的]+?)(?:现在|目前|已经)?(?:是|改为|变为|为){_VALUE}",)
+"""Subject and attribute, either way round, and the value: in English, German and Chinese."""
+
+_SENTENCES = (
+    r"(?<!\bDr)(?<!\bMr)(?<!\bMrs)(?<!\bProf)(?<!\bSt)(?<!\d)[.!?]\s|[,;:]\s|\n"
+    r"|\d[.!?]\s(?!Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dez)"
+)
+_ARTICLE = r"(?i)^(?:the|an?|der|die|das|dem|den|des)\s+"
+_USER = r"(?i)(?:the )?user|(?:der |des )?(?:nutzer|benutzer)s?|用户"
+_THE_USER = "user"
+_NAME = r"(?:^|[\s-])[A-ZÄÖÜ\d]"
+_IDEOGRAPH = "[\u4e00-\u9fff]"
+_LATIN_NAME = r"[A-Za-z]{2}"
+_PASSING = (
+    r"(?i)\b(?:it|this|that|these|those|him|her|them|me|you|us|my|your|our|his|their|its|today"
+    r"|yesterday|tomorrow|tonight|\w+day|week|month|year|heute|gestern|morgen|\w+tag|woche|monat"
+    r"|jahr)\b|[这那它他她我你今昨明]"
+)
+"""What in a subject means something else each time."""
+
+_UNSURE = (
+    r"(?i)\b(?:or|and|but|for|if|when|unless|except|until|since|from|with|because|during|while"
+    r"|only|before|after|probably|maybe|perhaps|possibly|about|around|roughly|sometimes|often"
+    r"|usually|at least|at most|more than|less than|over|under|above|below|up to|also|too"
+    r"|oder|und|aber|für|wenn|falls|außer|bis|seit|ab|mit|weil|während|nur|vor|nach|wohl|vielleicht"
+    r"|wahrscheinlich|etwa|ungefähr|manchmal|oft|mindestens|höchstens|mehr als|weniger als|über"
+    r"|unter|auch)\b|或|和|但|如果|可能|大约|大概|至少|至多|超过|以上|以下|只|也"
+)
+"""What makes a value hold beside another one."""
+
+_WITH_NUMBER = r".*\d.*"
+_PHONE = r"[+\d][\d ()/-]{3,}"
+_SINGLE = {
+    r"(?:.* )?e ?mail(?: address)?|.*e mail adresse|.*邮箱": r"\S+@\S+",
+    r"(?:.* )?(?:deadline|due date|start date|end date|birthday|address)": _WITH_NUMBER,
+    r".*(?:frist|geburtstag|adresse|anschrift)": _WITH_NUMBER,
+    r".*(?:截止日期|截止时间|生日|地址|住址)": _WITH_NUMBER,
+    r"(?:.* )?(?:phone|mobile)(?: number)?|.*(?:telefonnummer|handynummer)": _PHONE,
+    r".*(?:电话|电话号码|手机号)": _PHONE,
+    r"(?:.* )?(?:password|passcode|pin)|.*(?:passwort|kennwort|密码)": r"\S*\d\S*",
+    r"(?:.* )?status|.*状态": ".+",
+}
+"""Attributes, folded, that have one value at a time, and the values that are surely of them.
+
+Names are not among them: "Ann's favourite band is ABBA" and "... is Swedish" both hold.
+"""
+
+_MEASURED = (
+    r"(?:.* )?(?:limit|quota|size|count|rate|timeout|port|price|rent|salary|budget|weight|height"
+    r"|age|capacity|balance|version|threshold|length|width|interval|cost|fee|maximum|minimum)"
+    r"|.*(?:limit|kontingent|grosse|anzahl|zahl|rate|timeout|port|preis|miete|gehalt|budget|gewicht"
+    r"|hohe|alter|kapazitat|kontostand|version|länge|breite|intervall|kosten|gebuhr)"
+    r"|.*(?:限额|限制|上限|配额|大小|数量|次数|速率|超时|端口|价格|租金|工资|薪水|预算|体重|身高"
+    r"|年龄|容量|余额|版本|阈值|长度|宽度|间隔|费用|规模)"
+)
+"""Attributes, folded, that have one number at a time of what is measured in the same way."""
+
+_NUMBER = r"\d+(?:[.,:]\d+)*"
+_EACH = r"\b(?:an?|per|each|every|pro|je|jede[nrs]?)\b"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What is said of one attribute of one subject.
+
+    Attributes:
+        subject: Whose, folded.
+        attribute: Which, folded.
+        value: What it is.
+        is_named: Whether the subject is surely the same wherever it is said.
+    """
+
+    subject: str
+    attribute: str
+    value: str
+    is_named: bool
+
+    @property
+    def words(self) -> str:
+        """What every text says that is of the same; the user is called by several words."""
+        return self.attribute if self.subject == _THE_USER else f"{self.subject} {self.attribute}"
+
+    def replaces(self, earlier: Statement) -> bool:
+        """Whether it gives an attribute another value than an earlier one, which held until then.
+
+        That is so where it is a measure, and both values are alike but for their numbers, or where
+        both are values of which it has one at a time.
+        """
+        if (self.subject, self.attribute) != (earlier.subject, earlier.attribute):
+            return False
+        mine, others = fold(self.value).split(), fold(earlier.value).split()
+        if set(mine) <= set(others) or set(mine) >= set(others):  # one says the other too
+            return False
+        if re.fullmatch(_MEASURED, self.attribute) and re.search(_NUMBER, self.value):
+            return _form(self.value) == _form(earlier.value)
+        kind = next(
+            (kind for name, kind in _SINGLE.items() if re.fullmatch(name, self.attribute)), None
+        )
+        return kind is not None and all(
+            re.fullmatch(kind, value) for value in (self.value, earlier.value)
+        )
+
+
+def statement_of(text: str) -> Statement | None:
+    """The statement that a text is; None where it is none, or says more."""
+    text = " ".join(text.split(" ")).strip()
+    spaceless = re.search(_IDEOGRAPH, text) is not None
+    bare = text.rstrip(".!\u3002\uff01 ")
+    if len(text) > LONGEST or re.search(_SENTENCES, bare) or "?" in text or "\uff1f" in text:
+        return None
+    found = (re.fullmatch(each, bare) for each in (_SPACELESS if spaceless else _SPACED))
+    said = next(filter(None, found), None)
+    if said is None:
+        return None
+    subject = re.sub(_ARTICLE, "", said["subject"].strip())
+    value = re.sub(r" (?:now|jetzt|nun)$", "", said["value"].strip())
+    is_user = re.fullmatch(_USER, subject) is not None
+    words = len(value) / 2 if spaceless else len(value.split())
+    if (
+        words > MOST_WORDS
+        or re.search(_PASSING, subject)
+        or re.search(_UNSURE, value)
+        or any(not each[0].isdigit() for each in numbers_and_negations(value))
+    ):
+        return None
+    return Statement(
+        subject=_THE_USER if is_user else fold(subject),
+        attribute=fold(said["attribute"]),
+        value=value,
+        is_named=is_user or re.search(_LATIN_NAME if spaceless else _NAME, subject) is not None,
+    )
+
+
+def _form(value: str) -> str:
+    """A value without its numbers."""
+    return re.sub(_EACH, "/", re.sub(_NUMBER, "#", value.casefold()))
+
 
 MOST_COMPARED = 200
 """Passages with the words of subject and attribute that are read, the newest."""

@@ -14,7 +14,10 @@ from tools.core.spec import ToolSpec
 
 ROOT = Path(__file__).parents[2]
 TOP = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")]
-PAGES = [*sorted((ROOT / "docs").glob("*.md")), *TOP]
+ROOMS = [
+    each for floor in ("server", "tools", "storage") for each in ROOT.glob(f"{floor}/**/README.md")
+]
+PAGES = [*sorted((ROOT / "docs").glob("**/*.md")), *TOP, *sorted(ROOMS)]
 EXAMPLES = {"tools/words.py", "tests/tools/test_words.py"}
 METHODS = {"server/discover", "tools/call", "tools/list"}
 
@@ -38,13 +41,13 @@ def test_the_example_says_all_that_a_tool_must_say(spec: ToolSpec) -> None:
     assert all(each["description"] for each in spec.input_schema["properties"].values())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.stem))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_files_that_a_page_names_exist(page: Path) -> None:
     named = re.findall(r"`((?:server|tools|storage|tests)/[\w./-]*)`", page.read_text("utf-8"))
     files = set(named) - EXAMPLES - METHODS
     assert {name for name in files if not (ROOT / name).exists()} == set()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.stem))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
     assert broken_links(page.read_text(encoding="utf-8"), page.parent) == []

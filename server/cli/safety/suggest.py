@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,6 @@ import typer
 
 from server.cli.invocation import invocation
 from server.cli.safety.project import Project, look_at
-from server.cli.safety.suggested import suggested
 from server.cli.terminal.screen import echo, forget_typed, print_json
 from server.composition.current_policy import counting_file
 from server.mcp.visible import visible
@@ -25,6 +24,213 @@ from tools.sandbox.processes.models import SandboxMode
 
 if TYPE_CHECKING:
     from server.settings import Settings
+
+
+_PACKAGES = "packages"
+"""The registries of packages, as `system.network` calls them."""
+
+_FILES = (
+    *("ls", "cat", "head", "tail", "wc", "stat"),
+    *("file", "du", "df", "tree", "pwd", "which", "date"),
+    *("basename", "dirname", "realpath", "echo", "printf", "true", "false", "test", "[", "sleep"),
+    *("grep", "rg", "sed", "awk", "jq", "sort", "uniq", "cut", "tr", "nl", "tac", "column", "seq"),
+    *("diff", "cmp", "comm", "md5sum", "sha256sum", "xxd", "od", "strings", "tee", "uname", "id"),
+    *("cd", "mkdir", "touch", "cp", "mv", "ln", "chmod", "rmdir", "tar", "gzip", "unzip", "zip"),
+    *("ps", "kill"),
+)
+_RUNNING = ("xargs", "timeout", "time")
+_FIND = (
+    *("find **", "find ** -name **", "find ** -type **", "find ** -type ** -name **"),
+    *("find ** -name ** -type **", "find ** -maxdepth ** -type **"),
+)
+
+_GIT = (
+    *("--version", "init", "clone", "status", "diff"),
+    *("log", "show", "blame", "grep", "describe", "shortlog"),
+    *("reflog", "rev-parse", "rev-list", "ls-files", "ls-tree", "merge-base", "check-ignore"),
+    *("add", "rm", "mv", "commit", "stash", "tag", "apply", "branch", "merge", "rebase"),
+    *("cherry-pick", "revert", "bisect", "worktree", "remote", "fetch", "pull"),
+)
+_GIT_KEEPING = (
+    *("git switch **", "git switch -q **", "git checkout -", "git switch -"),
+    *(
+        f"git {each}{more}"
+        for each in ("switch -c", "switch -q -c", "checkout -b", "checkout -q -b")
+        for more in (" **", " ** **")
+    ),
+    *(f"git checkout {each}" for each in ("main", "master", "-q main", "-q master")),
+    *("git restore --staged **", "git restore --staged ** **", "git reset", "git reset HEAD*"),
+    "git reset --soft **",
+)
+_GIT_ELSEWHERE = ("status", "diff", "log", "show", "add", "commit", "branch", "rev-parse")
+_GIT_CONFIG = ("--get", "--list", "user.name", "user.email", "pull.rebase", "init.defaultBranch")
+
+_PYTHONS = ("python", "python3", ".venv/bin/python")
+_MODULES = ("venv", "pip", "pytest", "unittest", "http.server", "json.tool", "compileall", "build")
+_PYTHON_TOOLS = ("ruff", "mypy", "pyright", "black", "isort", "flake8", "pylint", "coverage")
+
+_NODE_TOOLS = {"typescript": "tsc", "eslint": "eslint", "prettier": "prettier", "jest": "jest"}
+_NODE_TOOLS |= {"vitest": "vitest", "mocha": "mocha", "vite": "vite", "@playwright/test": ""}
+_NODE_COMMANDS = ("install", "add", "remove", "list", "outdated", "why")
+_NPM_COMMANDS = ("install", "i", "ci", "uninstall", "ls", "outdated", "explain", "view")
+
+_CARGO = (
+    *("build", "check", "test", "run", "clippy", "fmt", "doc", "bench", "add", "remove"),
+    *("update", "fetch", "tree", "metadata", "clean"),
+)
+_GO = ("build", "test", "run", "vet", "fmt", "mod", "get", "list", "doc", "install", "version")
+
+_LEAVES = ("publish", "release", "deploy", "upload", "push")
+"""What scripts and targets are called whose work goes beyond this machine."""
+
+
+def suggested(project: Project, profile: str) -> list[ListEntries]:
+    """Returns what the settings need for a project, in groups with the reason of each.
+
+    Where the profile allows programs, what leaves the machine asks. In others it does so without a
+    rule, and rules that ask would also ask about all commands whose programs cannot be seen.
+
+    Args:
+        project: The project.
+        profile: The profile of the settings.
+    """
+    groups = [*_everywhere(), *_of_python(project), *_of_node(project), *_of_others(project)]
+    groups += [_asking(project)] if profile == "trusting" else []
+    managers = {"PyPI": project.python, "npm": project.node, "crates.io": project.rust}
+    managers |= {"Go": project.go}
+    named = ", ".join(name for name, there in managers.items() if there)
+    if named:
+        comment = f"Registries of packages, to install from ({named})."
+        groups.append(ListEntries("system", "network", (_PACKAGES,), comment))
+    return groups
+
+
+def _everywhere() -> Iterator[ListEntries]:
+    yield _allow(
+        "Everyday commands, which confinement keeps to the root.", (f"{name} *" for name in _FILES)
+    )
+    yield _allow("What these run needs a rule of its own.", (f"{name} *" for name in _RUNNING))
+    yield _allow("To find files, not to delete them or to run programs: `**` is one word.", _FIND)
+    yield _allow("To remove single files.", ("rm **", "rm -f **"))
+    yield _allow("Git, as far as it stays here: not push.", (f"git {each} *" for each in _GIT))
+    yield _allow("What discards no changes, and removes no files.", _GIT_KEEPING)
+    yield _allow(
+        "The same in a work tree or another folder.",
+        (f"git -C ** {each} *" for each in _GIT_ELSEWHERE),
+    )
+    yield _allow(
+        "Settings of Git that run nothing.", (f"git config {each} *" for each in _GIT_CONFIG)
+    )
+    yield _allow(
+        "Servers that agents start; what else curl reaches, system.network decides.",
+        (f"curl * http://{host}:* *" for host in ("localhost", "127.0.0.1")),
+    )
+
+
+def _of_python(project: Project) -> Iterator[ListEntries]:
+    if not project.python:
+        return
+    tools = tuple(each for each in _PYTHON_TOOLS if each in project.python_tools)
+    modules = (*_MODULES, *tools)
+    yield _allow(
+        "Python's own tools, in the virtual environment or not; tests run the project's code.",
+        (f"{python} -m {module} *" for python in _PYTHONS for module in modules),
+    )
+    yield _allow(
+        "The same by their own names.",
+        (
+            f"{folder}{each} *"
+            for each in ("pip", "pytest", *tools)
+            for folder in ("", ".venv/bin/")
+        ),
+    )
+    yield _allow(
+        "Scripts in files; code on the command line (-c) asks.",
+        (f"{python} {each}" for python in _PYTHONS for each in ("*.py *", "--version")),
+    )
+    yield _allow(
+        "To enter and leave the virtual environment.",
+        ("source .venv/bin/activate", ". .venv/bin/activate", "deactivate"),
+    )
+    if project.uv:
+        yield _allow(
+            "uv; what `uv run` runs needs a rule of its own, such as those above.",
+            (
+                f"uv {each} *"
+                for each in ("run", "sync", "add", "remove", "lock", "tree", "pip", "venv", "build")
+            ),
+        )
+    if project.poetry:
+        yield _allow(
+            "Poetry; what `poetry run` runs needs a rule of its own, such as those above.",
+            (
+                f"poetry {each} *"
+                for each in ("run", "install", "add", "remove", "lock", "update", "show", "check")
+            ),
+        )
+
+
+def _of_node(project: Project) -> Iterator[ListEntries]:
+    if not project.node:
+        return
+    manager = project.node
+    commands = _NPM_COMMANDS if manager == "npm" else _NODE_COMMANDS
+    yield _allow(
+        f"Packages by {manager}; the scripts that they install with are confined.",
+        (f"{manager} {each} *" for each in (*commands, "--version")),
+    )
+    own = [each for each in project.scripts if not _leaves(each)]
+    runs = [f"{manager} run {each} *" for each in own]
+    runs += [f"{manager} {each} *" for each in ("test", "start") if each in own]
+    if runs:
+        yield _allow("The scripts of package.json, which agents can write.", runs)
+    yield _allow(
+        "Scripts in files, and tests; code on the command line (-e) asks.",
+        (f"node {each}" for each in ("*.js *", "*.mjs *", "*.cjs *", "--test *", "--version")),
+    )
+    tools = (_NODE_TOOLS.get(each) for each in sorted(project.node_packages))
+    if named := [f"npx {each} *" for each in tools if each]:
+        yield _allow("Tools that package.json names.", named)
+
+
+def _of_others(project: Project) -> Iterator[ListEntries]:
+    if project.rust:
+        yield _allow(
+            "Cargo; builds and tests run the project's code.",
+            (*(f"cargo {each} *" for each in (*_CARGO, "--version")), "rustc --version"),
+        )
+    if project.go:
+        yield _allow(
+            "Go; tests run the project's code.", (*(f"go {each} *" for each in _GO), "gofmt *")
+        )
+    if project.targets is not None:
+        targets = [each for each in project.targets if not _leaves(each)]
+        yield _allow(
+            "Targets of the Makefile, which agents can write.",
+            ("make", *(f"make {each}" for each in targets)),
+        )
+
+
+def _asking(project: Project) -> ListEntries:
+    leaving = ["git push *"]
+    leaving += [f"{name} publish *" for name in ("uv", "poetry") if getattr(project, name)]
+    leaving += [f"{project.node} publish *"] if project.node else []
+    leaving += [f"{project.node} run {each} *" for each in project.scripts if _leaves(each)]
+    leaving += ["cargo publish *"] if project.rust else []
+    leaving += [f"make {each} *" for each in project.targets or () if _leaves(each)]
+    return _group("ask", "What leaves this machine.", leaving)
+
+
+def _leaves(name: str) -> bool:
+    return any(word in name.lower() for word in _LEAVES)
+
+
+def _allow(comment: str, commands: Iterable[str]) -> ListEntries:
+    return _group("allow", comment, commands)
+
+
+def _group(key: str, comment: str, commands: Iterable[str]) -> ListEntries:
+    return ListEntries("policy", key, tuple(f"bash({each})" for each in commands), comment)
 
 
 def suggest(settings: Settings, *, write: bool, yes: bool, as_json: bool) -> None:

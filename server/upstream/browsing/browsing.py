@@ -3,20 +3,178 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 
+import mcp_types as types
 from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from pydantic import TypeAdapter
 
 from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.browsing.browsing import Browsing, OwnBrowsing
-from server.mcp.browsing.subscriptions import Subscriptions
+from server.mcp.browsing.offered_prompts import OfferedPrompts
+from server.mcp.browsing.subscriptions import Hear, Subscriptions, Unwatch
+from server.mcp.paging import Section, page
 from server.mcp.profiles import Profiles
+from server.mcp.prompts import PROMPTS
+from server.mcp.resources import PAGE_SIZE
+from server.upstream.browsing.directory import meta_of
 from server.upstream.browsing.offers import Offers
-from server.upstream.browsing.prompts import GatewayPrompts
 from server.upstream.browsing.resources import GatewayResources
-from server.upstream.browsing.watcher import GatewayWatcher
-from server.upstream.browsing.watches import Watches
+from server.upstream.browsing.watches import Watched, Watches
 from server.upstream.gateway import Gateway
+from server.upstream.upstream import Upstream
+from tools.conversion.naming import exposed_name
+
+Context = ServerRequestContext[Any, Any]
+Reference = types.PromptReference | types.ResourceTemplateReference
+
+_GOT: TypeAdapter[types.GetPromptResult | types.InputRequiredResult] = TypeAdapter(
+    types.GetPromptResult | types.InputRequiredResult
+)
+_COMPLETED = TypeAdapter(types.CompleteResult)
+
+
+class GatewayPrompts:
+    """Answers prompts/list, prompts/get and completion/complete.
+
+    A prompt of another server is listed as it is, under `server__prompt` and with `toolcrib/server`
+    in its `_meta`; its own name works too where no other prompt has it.
+
+    Args:
+        own: Our own prompts and those of functions.
+        offers: The other servers.
+        resources: Tells whose a template is.
+    """
+
+    def __init__(self, own: OfferedPrompts, offers: Offers, resources: GatewayResources) -> None:
+        self._own = own
+        self._offers = offers
+        self._resources = resources
+
+    async def list_prompts(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        """One page: first our own, then what each server lists.
+
+        Raises:
+            MCPError: Invalid params, if the cursor is none of ours.
+        """
+        cursor = params.cursor if params else None
+        own: list[types.Prompt] = []
+        if cursor is None:
+            own = (await self._own.list_prompts(ctx, params)).prompts
+        await self._offers.listed()
+        sections = [
+            Section(each.name, listing.prompts, partial(_shown, each.name))
+            for each, listing in self._offers.of(ctx)
+        ]
+        others, following = page("prompts", sections, cursor, PAGE_SIZE - len(own))
+        return types.ListPromptsResult(prompts=[*own, *others], next_cursor=following)
+
+    async def get_prompt(
+        self, ctx: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult | types.InputRequiredResult:
+        """One prompt, ready for the model; another server's as that server gives it.
+
+        Raises:
+            MCPError: Invalid params, if there is no such prompt; else whatever its server says.
+        """
+        found = await self._owner(ctx, params.name)
+        if found is None:
+            return await self._own.get_prompt(ctx, params)
+        upstream, own = found
+        asked = types.GetPromptRequestParams(name=own, arguments=params.arguments)
+        with self._offers.opened(ctx, params, params.name) as relay:
+            return await self._offers.ask(
+                relay, upstream, types.GetPromptRequest(params=asked), _GOT
+            )
+
+    async def complete(
+        self, ctx: Context, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        """Values that an argument of a prompt, or a variable of a template, may have.
+
+        Raises:
+            MCPError: Whatever the server says that has it.
+        """
+        found = await self._referred(ctx, params.ref)
+        if found is None:
+            return await self._own.complete(ctx, params)
+        upstream, ref = found
+        asked = params.model_copy(update={"ref": ref, "meta": None})
+        request = types.CompleteRequest(params=asked)
+        return await self._offers.ask_plainly(ctx, upstream, request, _COMPLETED)
+
+    async def _referred(self, ctx: Context, ref: Reference) -> tuple[Upstream, Reference] | None:
+        if isinstance(ref, types.PromptReference):
+            prompt = await self._owner(ctx, ref.name)
+            return prompt and (prompt[0], ref.model_copy(update={"name": prompt[1]}))
+        template = await self._resources.owner_of_template(ctx, ref.uri)
+        return template and (template[0], ref.model_copy(update={"uri": template[1]}))
+
+    async def _owner(self, ctx: Context, name: str) -> tuple[Upstream, str] | None:
+        """The server that has a prompt, and what it calls it; None for our own and unknown ones."""
+        if name in PROMPTS or await self._own.find(ctx, name) is not None:
+            return None
+        found = self._find(ctx, name)
+        if found is None:  # until its server is listed
+            await self._offers.find(name)
+            found = self._find(ctx, name)
+        return found
+
+    def _find(self, ctx: Context, name: str) -> tuple[Upstream, str] | None:
+        prompts = [
+            (upstream, each.name)
+            for upstream, listing in self._offers.of(ctx)
+            for each in listing.prompts
+        ]
+        for upstream, own in prompts:
+            if exposed_name(upstream.name, own) == name:
+                return upstream, own
+        bare = [each for each in prompts if each[1] == name]
+        return bare[0] if len(bare) == 1 else None
+
+
+def _shown(server: str, given: types.Prompt) -> types.Prompt:
+    name = exposed_name(server, given.name)
+    return given.model_copy(update={"name": name, "meta": meta_of(server, given.meta)})
+
+
+class GatewayWatcher:
+    """Finds the server that has a resource and tells of its changes; see Watcher.
+
+    Args:
+        offers: The other servers, as each caller may see them.
+        resources: Tells whose an address is.
+        watches: Keeps resources watched while it is running.
+    """
+
+    def __init__(self, offers: Offers, resources: GatewayResources, watches: Watches) -> None:
+        self._offers = offers
+        self._resources = resources
+        self._watches = watches
+
+    async def watch(self, ctx: Context, uri: str, who: object, hear: Hear) -> Unwatch | None:
+        """Has somebody told when a resource of another server may have changed.
+
+        Raises:
+            MCPError: If its server cannot be reached, or does not tell of changes.
+        """
+        session_id = self._offers.conversation(ctx)
+        failure: MCPError | None = None
+        for upstream, own in await self._resources.owners(ctx, uri):
+            resource = Watched(upstream, session_id, own)
+            try:
+                await self._watches.add(resource, (who, uri), hear)
+            except MCPError as error:
+                failure = failure or error
+            else:
+                return partial(self._watches.remove, resource, (who, uri))
+        if failure is not None:
+            raise failure
+        return None
 
 
 def browse(  # noqa: PLR0913  # the composition root hands over every part by name

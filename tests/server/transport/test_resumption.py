@@ -13,8 +13,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import EventMessage
 from mcp.server.transport_security import TransportSecuritySettings
 
-from server.transport.http import streamable_http_app
-from server.transport.resumption import RecentEvents
+from server.transport.http import RecentEvents, streamable_http_app
 
 pytestmark = pytest.mark.anyio
 

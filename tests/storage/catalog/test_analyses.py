@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.catalog.analyses import KEPT_DAYS, MARKED_DAYS, Analyses
+from storage.catalog.catalog import KEPT_DAYS, MARKED_DAYS, Analyses
 from storage.catalog.portions import AT_ONCE
 from storage.database import Database
 from storage.errors import StorageUnavailableError

@@ -3,7 +3,7 @@ from __future__ import annotations
 import time
 from contextlib import closing
 
-from storage.catalog.listings import Listings
+from storage.catalog.catalog import Listings
 from storage.database import Database
 
 OFFERED = {"tools": [{"name": "read", "inputSchema": {}}], "instructions": "Lies zuerst: größe"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.contexts.statements import statement_of
+from storage.contexts.superseding import statement_of
 
 PAIRS = [
     json.loads(line)

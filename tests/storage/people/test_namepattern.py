@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage.people.namepattern import NamePattern
+from storage.people.saidnames import NamePattern
 
 
 @pytest.mark.parametrize(

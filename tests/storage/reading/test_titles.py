@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from storage.reading.titles import own_title
+from storage.reading.parse import own_title
 
 
 @pytest.mark.parametrize(

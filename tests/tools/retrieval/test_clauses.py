@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.retrieval.clauses import MAX_CLAUSES, clauses_of
+from tools.retrieval.index import MAX_CLAUSES, clauses_of
 
 
 @pytest.mark.parametrize(

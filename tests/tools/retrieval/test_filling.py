@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from storage.catalog.analyses import Analyses
+from storage.catalog.catalog import Analyses
 from storage.database import Database
 from storage.errors import StorageUnavailableError
 from tools.retrieval import SearchQuery, ToolIndex, ToolRecord

@@ -6,23 +6,67 @@ Click is never imported: whoever has a command has click.
 from __future__ import annotations
 
 import enum
+import functools
 import inspect
+import io
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from keyword import iskeyword
 from types import NoneType
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TextIO, get_args
 
 from pydantic import Field
 
 from tools.conversion.callables.callables import NOTHING, callable_signature
 from tools.conversion.callables.constructors import OMITTED
 from tools.conversion.callables.options import is_option
-from tools.conversion.callables.printing import captured, printing
 from tools.core.errors import InvalidArgumentsError, ToolDefinitionError, ToolFailedError
 from tools.core.spec import MARK
+
+CAPTURE: ContextVar[TextIO | None] = ContextVar("capture", default=None)
+"""Where what is printed in this call goes; None where it goes where it always did."""
+
+
+class _Stdout:
+    """Python's stdout, but for calls whose own is captured."""
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(CAPTURE.get() or self._own, name)
+
+
+@contextmanager
+def captured() -> Iterator[Callable[[], str]]:
+    """Keeps what is printed in the block, in this call alone; yields what tells it so far."""
+    if not isinstance(sys.stdout, _Stdout):  # it stays: other calls may have begun meanwhile
+        sys.stdout = _Stdout(sys.stdout)
+    kept = io.BytesIO()
+    stream = io.TextIOWrapper(kept, encoding="utf-8", newline="\n", write_through=True)
+    token = CAPTURE.set(stream)
+    try:
+        yield lambda: kept.getvalue().decode(errors="replace").rstrip("\n")
+    finally:
+        CAPTURE.reset(token)
+        stream.detach()
+
+
+def printing(function: Callable[..., Any], signature: inspect.Signature) -> Callable[..., str]:
+    """Returns a function that takes the same, by its signature, and returns what it prints."""
+
+    def run(*args: Any, **kwargs: Any) -> str:
+        with captured() as printed:
+            function(*args, **kwargs)
+            return printed()
+
+    functools.update_wrapper(run, function)
+    vars(run)["__signature__"] = signature.replace(return_annotation=str)
+    return run
+
 
 TYPES: Mapping[str, Any] = {
     "Bool": bool,

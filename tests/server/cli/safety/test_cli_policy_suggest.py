@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from server.cli.safety.project import look_at
-from server.cli.safety.suggested import suggested
+from server.cli.safety.suggest import suggested
 from server.composition.registered import discover_tools
 from tools.core.collections import Collections
 from tools.policy.policy import Policy

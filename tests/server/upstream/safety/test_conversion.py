@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from mcp_types.methods import serialize_server_result
 
 from server.settings.gateway import ServerSettings
-from server.upstream.safety.conversion import readable, to_barred, to_spec
-from server.upstream.safety.schemas import DEEPEST, rooted, sound
+from server.upstream.safety.conversion import DEEPEST, readable, rooted, sound, to_barred, to_spec
 from tools.answers.tool_cards import parameters
 from tools.core.context import RequestContext
 from tools.core.result import ToolResult

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.upstream.safety.deception import LONGEST_DEFINITION, findings, mentions
-from server.upstream.safety.neighbours import OURS, Neighbours
+from server.upstream.safety.vetting import OURS, Neighbours
 from tools.conversion.confusables import is_mixed, skeleton
 from tools.core.invisible import hidden
 

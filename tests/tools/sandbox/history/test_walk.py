@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from storage.keeping.changes.models import FileState, Observed
-from tools.sandbox.history.differences import differences
+from tools.sandbox.history.history import differences
 from tools.sandbox.history.walk import Limits, walk
 
 

@@ -11,7 +11,7 @@ import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
-from tools.sandbox.processes.confinement.refusals import Refusals
+from tools.sandbox.processes.confinement.network import Refusals
 from tools.sandbox.web.guard import AddressGuard
 from tools.sandbox.web.proxy.client_hello import ALERT, name_problem
 from tools.sandbox.web.proxy.proxy import GuardedProxy, ProxyAddress
