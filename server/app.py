@@ -172,11 +172,6 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
         settings: What can be set.
         command: What the user types for `toolcrib`, where a failure tells them to run it.
         patience: Seconds after which a call that takes long is answered with a job.
-
-    Raises:
-        SettingsError: If a directory of the settings cannot be made, or the surface names a tool
-            that there is not.
-        StorageError: If the data directory cannot be used.
     """
     collections = collections_of(
         settings.sources, settings.directories, settings.root, settings.secrets

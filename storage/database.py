@@ -98,10 +98,6 @@ class Database:
             synced: Whether the disk has confirmed them by then. Else they outlive the process, but
                 maybe not a power failure, until the next write that is (SQLite, PRAGMA
                 synchronous, NORMAL in WAL mode).
-
-        Raises:
-            StorageUnavailableError: If the disk is full, read-only or failing, or another process
-                kept the database locked.
         """
         with self._translated(), self._write_turn, self._connection() as connection:
             if not synced:
@@ -133,11 +129,7 @@ class Database:
         return str(self.get_meta(_NAME))  # another process may have been first
 
     def compact(self) -> None:
-        """Writes the whole file anew, without what was deleted; writers wait meanwhile.
-
-        Raises:
-            StorageUnavailableError: If the disk has no room for it, or another process writes.
-        """
+        """Writes the whole file anew, without what was deleted; writers wait meanwhile."""
         with self._translated(), self._write_turn, self._connection() as connection:
             connection.execute("VACUUM")
 
@@ -221,11 +213,7 @@ class Database:
             self._idle.put(connection)
 
     def _check_file(self) -> None:
-        """Refuses to go on in a file without a name: what is written to it goes with the process.
-
-        Raises:
-            StorageUnavailableError: If another file, or none, is where this one was opened.
-        """
+        """Refuses to go on in a file without a name, which is gone when the process ends."""
         with suppress(FileNotFoundError, NotADirectoryError):
             if os.path.samestat(self.path.stat(), self._file):
                 return

@@ -142,10 +142,6 @@ class Shelf:
         A document takes its earlier version's place, an event is appended, knowledge is merged
         into what says nearly the same. It can be found by its words as soon as this returns; by
         its meaning once it is embedded.
-
-        Raises:
-            InvalidSourceError: If the text is blank.
-            StorageUnavailableError: If the record cannot be written; nothing was changed.
         """
         from storage.contexts.ingestion import is_same, normalized, prepare
 
@@ -211,9 +207,6 @@ class Shelf:
         Entities are names as they stand there, in any case and accents: a name that is merely like
         them is not enough. It goes in transactions of some hundred, so that no other writer waits
         long; what is added meanwhile stays.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written; it says how many had gone.
         """
         criteria = _spelled_out(criteria)
         last = self._library.contexts.last_seq(self.identity, criteria)

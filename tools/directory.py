@@ -139,7 +139,6 @@ def _search_in(
         identity: Whose.
 
     Raises:
-        InvalidArgumentsError: If not exactly one is given, or there is no such directory.
         NotFoundError: If nothing is imported into the directory.
     """
     given = [name for name, text in asked.items() if text is not None and text.strip()]
@@ -174,7 +173,6 @@ def _filter_in(
         identity: Whose.
 
     Raises:
-        InvalidArgumentsError: If there is no such directory or field.
         NotFoundError: If nothing is imported into the directory, or no group is like the value.
     """
     where = context.collections.directory(directory)
@@ -214,7 +212,6 @@ def _items_in(
         identity: Whose.
 
     Raises:
-        InvalidArgumentsError: If neither is given, or there is no such directory or list.
         NotFoundError: If nothing is imported into the directory.
     """
     from storage.directory.shelving import YEAR

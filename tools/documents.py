@@ -311,13 +311,7 @@ async def _parse(data: bytes, name: str) -> ParsedDocument:
 
 
 async def _read_source(context: RequestContext, path: str, max_bytes: int) -> NewContext:
-    """A file as a document, named by its path beneath the root.
-
-    Raises:
-        InvalidArgumentsError: If it is larger than `max_bytes`.
-        StorageError: If it cannot be turned into text.
-        ToolError: If the sandbox refuses the path.
-    """
+    """A file as a document, named by its path beneath the root."""
     content = await anyio.to_thread.run_sync(
         partial(context.sandbox.read, path, max_bytes=max_bytes)
     )
@@ -349,12 +343,7 @@ async def _read_source(context: RequestContext, path: str, max_bytes: int) -> Ne
 
 
 async def _text_source(text: str, title: str | None, max_bytes: int) -> NewContext:
-    """A text as a document, named by its title, or by its digest where it has none.
-
-    Raises:
-        InvalidArgumentsError: If it is larger than `max_bytes`.
-        StorageError: If there is nothing to read in it.
-    """
+    """A text as a document, named by its title, or by its digest where it has none."""
     data = text.replace("\0", " ").encode(errors="replace")
     if len(data) > max_bytes:
         raise InvalidArgumentsError(

@@ -204,11 +204,7 @@ def _forget_changes(
 
 
 def _check(criteria: SearchFilter) -> None:
-    """Refuses to take nothing for everything.
-
-    Raises:
-        InvalidArgumentsError: If neither ids nor a filter is given, or both.
-    """
+    """Refuses to take nothing for everything."""
     time_range = criteria.time_range
     open_ended = time_range is None or (time_range.start is None and time_range.end is None)
     filtered = not open_ended or any(

@@ -305,11 +305,7 @@ def _selected(memories: Memories, layer: MemoryLayer, numbers: Sequence[int]) ->
 
 
 def _given(indices: Sequence[int] | None) -> Sequence[int]:
-    """The numbers.
-
-    Raises:
-        InvalidArgumentsError: If there are none.
-    """
+    """The numbers."""
     if not indices:
         raise InvalidArgumentsError(
             "indices: action=select needs at least one.",

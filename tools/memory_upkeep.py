@@ -135,12 +135,7 @@ async def manage_memory(
 
 
 def _check(action: Action, asked: _Asked) -> None:
-    """Refuses what the action does not take, and to take nothing for everything.
-
-    Raises:
-        InvalidArgumentsError: If something is given that the action does not take, or forget is
-            not told what.
-    """
+    """Refuses what the action does not take, and to take nothing for everything."""
     if refused := sorted(asked.named - TAKEN[action]):
         taken = ", ".join(sorted(TAKEN[action])) or "nothing else"
         raise InvalidArgumentsError(

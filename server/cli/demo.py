@@ -66,11 +66,7 @@ def demo(
 
 
 async def _demo(folder: Path, data_dir: Path, questions: list[str]) -> bool:
-    """Adds and asks, and says whether there was anything to ask.
-
-    Raises:
-        UnavailableError: If the server does not start or goes away.
-    """
+    """Adds and asks, and says whether there was anything to ask."""
     from mcp import Client, MCPError, StdioServerParameters
 
     from server.clients.locations import command_path
@@ -139,11 +135,7 @@ async def _add_documents(client: Client, folder: Path) -> list[dict[str, Any]]:
 
 
 async def _add(client: Client, name: Path) -> dict[str, Any]:
-    """Adds one file, as any client does.
-
-    Raises:
-        InvalidArgumentsError: If it cannot be read.
-    """
+    """Adds one file, as any client does."""
     from server.cli.data.walk import check_name
     from tools.core.errors import InvalidArgumentsError
 

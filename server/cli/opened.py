@@ -49,10 +49,6 @@ def opened(
         data_dir: Where everything is kept, if not where the settings say.
         config_file: The TOML file with the settings.
         functions: The function files, if not the settings'.
-
-    Raises:
-        SettingsError: If the settings cannot be used.
-        StorageError: If the data directory cannot be used.
     """
     # It warns of worker processes whose end it has seen in two ways.
     logging.getLogger("asyncio").setLevel(logging.ERROR)
@@ -72,11 +68,6 @@ def record(data_dir: Path | None, config_file: Path | None) -> Iterator[Database
     Args:
         data_dir: Where everything is kept, if not where the settings say.
         config_file: The TOML file with the settings.
-
-    Raises:
-        BackupError: If nothing was ever stored there.
-        SettingsError: If the settings cannot be used.
-        StorageError: If the data directory cannot be used.
     """
     directory = load({"data_dir": data_dir}, config_file=config_file).data_dir
     check_record(directory / RECORD)

@@ -63,11 +63,7 @@ def query(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 
 def _filters(pairs: list[str], *, has_sources: bool) -> dict[str, Any]:
-    """What the pairs mean to the tool; keys of metadata have a place of their own without sources.
-
-    Raises:
-        BadParameter: If one is no pair.
-    """
+    """Returns what pairs mean to the tool; without sources, metadata keys have their own place."""
     from tools.answers.filters import STANDARD_FILTERS  # `--help` does not wait
 
     values: dict[str, list[str]] = {}

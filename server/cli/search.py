@@ -78,11 +78,7 @@ def search(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 
 def _need(text: str | None, query: str | None) -> str:
-    """What is needed, in whichever way it was given.
-
-    Raises:
-        BadParameter: If it was given in both or in none, or is empty.
-    """
+    """What is needed, in whichever way it was given."""
     given = [each for each in (text, query) if each is not None]
     if len(given) != 1:
         problem = "give either of them, not both" if given else "say in words what is needed"

@@ -41,10 +41,6 @@ def serve(
         config: The settings file that it names, if it names one.
         transport: How clients reach the server.
         opening: What has listened on stdin until now; None if nothing has.
-
-    Raises:
-        SettingsError: If a setting cannot be used.
-        StorageError: If the data directory cannot be used.
     """
     with uncollected():
         from server import logs

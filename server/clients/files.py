@@ -51,11 +51,7 @@ class Named:
 
 
 def named_servers(files: Iterable[ClientFile], project: Path) -> list[Named]:
-    """The servers of some files of one client, of which the first one wins.
-
-    Raises:
-        SettingsError: If a file cannot be read.
-    """
+    """The servers of some files of one client, of which the first one wins."""
     documents = [(file, parse(file.path)) for file in files]
     off = {name for _, document in documents for name in _turned_off(document, project)}
     only = [name for _, document in documents for name in _strings(document, "mcp", "allowed")]
@@ -91,9 +87,6 @@ def parse(path: Path) -> dict[str, Any]:
 
     Args:
         path: The file; TOML if it is called so, else JSON, with comments and trailing commas.
-
-    Raises:
-        SettingsError: If it cannot be read, or is neither.
     """
     try:
         if path.stat().st_size > MOST_BYTES:

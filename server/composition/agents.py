@@ -100,11 +100,7 @@ def make_agents(  # noqa: PLR0913, PLR0917  # the composition root hands over ev
 
 
 def own_delegation(library: Library, environ: Mapping[str, str]) -> Delegation | None:
-    """What this process is, where an agent started it that work was given to; None elsewhere.
-
-    Raises:
-        SettingsError: If its token stands for nothing, or for nothing any more.
-    """
+    """What this process is, where an agent started it that work was given to; None elsewhere."""
     token = environ.get(TOKEN_VARIABLE)
     if token is None:
         return None

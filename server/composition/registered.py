@@ -87,9 +87,6 @@ def check_surface(
         surface: The surface.
         registry: The tools.
         created: The created ones; None where there are none.
-
-    Raises:
-        SettingsError: If there are some.
     """
     if settings.functions.paths or settings.servers or settings.openapi:
         return

@@ -76,7 +76,6 @@ def allow_always(settings: Settings, rules: Sequence[str]) -> None:
     """Writes rules that allow calls into the settings file; for a person's answer alone.
 
     Raises:
-        SettingsError: If it cannot be written, or not without changing anything else.
         ValueError: If one of them is no rule.
     """
     from server.settings.file import SettingsFile

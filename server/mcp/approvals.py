@@ -78,7 +78,6 @@ class StoredApprovals:
         """The approval of one call.
 
         Raises:
-            ApprovalRequiredError: If nobody was there to ask; it says what to do.
             RefusedError: If the person said no.
             AnswersAwaitedError: If the client must answer first.
         """
@@ -201,7 +200,6 @@ class StoredApprovals:
         """What the person at the command line says.
 
         Raises:
-            ApprovalRequiredError: If nobody is there, or answers in time.
             RefusedError: If they say no.
         """
         ticket = await anyio.to_thread.run_sync(

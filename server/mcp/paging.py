@@ -43,11 +43,7 @@ def cursor_at(offset: int, part: str = DOCUMENTS) -> str:
 
 
 def place_of(cursor: str) -> tuple[str, int]:
-    """The part of a list and the offset in it where the page of a cursor starts.
-
-    Raises:
-        MCPError: Invalid params, if the cursor is none of ours.
-    """
+    """The part of a list and the offset in it where the page of a cursor starts."""
     try:
         text = base64.b64decode(cursor, altchars=b"-_", validate=True).decode("ascii")
         part, _, number = text.rpartition(":")
@@ -60,11 +56,7 @@ def place_of(cursor: str) -> tuple[str, int]:
 
 
 def offset_of(cursor: str | None) -> int:
-    """Where the page of stored documents that a cursor says starts.
-
-    Raises:
-        MCPError: Invalid params, if the cursor is none of theirs.
-    """
+    """Where the page of stored documents that a cursor says starts."""
     if cursor is None:
         return 0
     part, offset = place_of(cursor)
@@ -83,9 +75,6 @@ def page(
         sections: The list, in its order.
         cursor: The cursor; None means the beginning.
         size: Most items of the page; with none the cursor alone is of use.
-
-    Raises:
-        MCPError: Invalid params, if the cursor is none of this list.
     """
     names = [f"{kind}/{each.name}" for each in sections]
     start, offset = 0, 0

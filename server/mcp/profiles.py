@@ -82,11 +82,7 @@ class Profiles:
 
 
 def check_profiles(settings: Settings) -> None:
-    """Refuses names of tokens and servers in profiles that the settings have nowhere.
-
-    Raises:
-        SettingsError: With the names that there are.
-    """
+    """Refuses names of tokens and servers in profiles that the settings have nowhere."""
     for name, each in settings.profiles.items():
         servers = [_server(pattern) for pattern in (*each.allow, *each.deny)]
         _check_known(f"profiles.{name}.tokens", each.tokens, settings.http.tokens, "http.tokens")

@@ -126,11 +126,7 @@ class Prompts:
     async def get_prompt(
         self, ctx: RequestContext, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        """One prompt, ready for the model.
-
-        Raises:
-            MCPError: Invalid params, if there is no such prompt or an argument is wrong.
-        """
+        """One prompt, ready for the model."""
         prompt = PROMPTS.get(params.name)
         if prompt is None:
             raise _invalid(f"No prompt is called {params.name[:100]!r}; {_listed(PROMPTS)}.")

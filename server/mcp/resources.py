@@ -113,11 +113,7 @@ class ContextResources:
     async def list_resources(
         self, ctx: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """One page of documents; the first page starts with the views and the index.
-
-        Raises:
-            MCPError: Invalid params, if the cursor is none of ours.
-        """
+        """One page of documents; the first page starts with the views and the index."""
         offset = offset_of(params.cursor if params else None)
         shelf = self.shelf_of(ctx)
         documents = await answered("resources/list", partial(_page, shelf, offset))
@@ -144,11 +140,7 @@ class ContextResources:
     async def read_resource(
         self, ctx: RequestContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """The text at an address, or the state of the index as JSON.
-
-        Raises:
-            MCPError: Resource not found, in the code of the connection's protocol.
-        """
+        """The text at an address, or the state of the index as JSON."""
         shelf = self.shelf_of(ctx)
         try:
             read = partial(self._read, shelf, params.uri)
@@ -189,8 +181,6 @@ async def answered(method: str, read: Callable[[], ResultT]) -> ResultT:
 
     Raises:
         NotFoundError: As it is, for the caller to say in the protocol's way.
-        MCPError: Invalid params for arguments that are wrong; internal error for every other
-            failure of storage and every crash.
     """
     try:
         return await anyio.to_thread.run_sync(read, abandon_on_cancel=True)

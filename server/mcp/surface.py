@@ -74,11 +74,7 @@ class Surface:
         self._named = [each for each in chosen if each not in {LEAN, FULL}]
 
     def check(self, registry: ToolRegistry) -> None:
-        """Refuses names that no tool has.
-
-        Raises:
-            SettingsError: With what may have been meant.
-        """
+        """Refuses names that no tool has."""
         if unknown := list(_unknown(self._named, registry, "surface")):
             raise SettingsError("\n".join(unknown))
 

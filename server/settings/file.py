@@ -101,9 +101,6 @@ class SettingsFile:
         """Writes tables `[GROUP.NAME]`, each in place of that of the same name, or at the end.
 
         The file becomes readable by its owner alone, because servers have secrets.
-
-        Raises:
-            SettingsError: If it cannot be written, or not without changing anything else.
         """
         named = dict(self.named(group)) | {each.name: each.fields for each in tables}
         expected = {**self._values, group: named}
@@ -116,11 +113,7 @@ class SettingsFile:
         self._replace(text, _PRIVATE)
 
     def allow(self, rules: Sequence[str]) -> None:
-        """Adds rules to those that allow calls; the file keeps its mode.
-
-        Raises:
-            SettingsError: If it cannot be written, or not without changing anything else.
-        """
+        """Adds rules to those that allow calls; the file keeps its mode."""
         there, text = self.allowing, None
         if isinstance(there, list):
             new = [rule for rule in dict.fromkeys(rules) if rule not in there]
@@ -138,11 +131,7 @@ class SettingsFile:
         self.write(text)
 
     def with_entries(self, added: Sequence[ListEntries]) -> str:
-        """Returns the text that the file would have with more entries in its lists.
-
-        Raises:
-            SettingsError: If they cannot be added without changing anything else.
-        """
+        """Returns the text that the file would have with more entries in its lists."""
         expected, text = self._values, None
         with suppress(AttributeError, TypeError):  # no table, or no list
             for each in added:
@@ -157,11 +146,7 @@ class SettingsFile:
         return text
 
     def write(self, text: str) -> None:
-        """Puts a text in place of the file at once; it keeps its mode.
-
-        Raises:
-            SettingsError: If it cannot be written.
-        """
+        """Puts a text in place of the file at once; it keeps its mode."""
         self._replace(text, self.path.stat().st_mode & 0o777 if self.path.exists() else _PRIVATE)
 
     def _changed(

@@ -358,11 +358,7 @@ class Settings(SettingsGroup):
         return self._sources.get(key, DEFAULT_SOURCE)
 
     def create_directories(self) -> None:
-        """Creates the data directory and the root where they are missing, private to their user.
-
-        Raises:
-            SettingsError: If one cannot be created.
-        """
+        """Creates the data directory and the root where they are missing, private to their user."""
         for key, path in (("data_dir", self.data_dir), ("root", self.root)):
             try:
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -71,9 +71,6 @@ def load(
 
     Returns:
         The settings, which know where each value came from.
-
-    Raises:
-        SettingsError: If a source cannot be read, or a key or a value in it is wrong.
     """
     environ = os.environ if environ is None else environ
     path, namer = settings_path(config_file, environ)
@@ -93,10 +90,6 @@ def reread_policy(settings: Settings, path: Path) -> PolicySettings:
     """Reads the table [policy] of a settings file again, as a whole.
 
     What a flag or the environment has set stays, as it would at a start.
-
-    Raises:
-        SettingsError: If the file cannot be read, a key in it is unknown (perhaps a misspelled
-            `[policy]`), or anything in the table is wrong.
     """
     in_file = _from_file(path, "the running server")
     given = {key: item for key, item in in_file.items() if key.startswith("policy.")}

@@ -109,11 +109,7 @@ _logger = logging.getLogger("toolcrib")
 async def serve_http(
     server: Server[Any], http: HttpSettings, running: AbstractAsyncContextManager[Any]
 ) -> None:
-    """Serves Streamable HTTP at `/mcp` until a signal comes.
-
-    Raises:
-        SettingsError: If the address cannot or must not be listened on.
-    """
+    """Serves Streamable HTTP at `/mcp` until a signal comes."""
     make_app = partial(streamable_http_app, server)
     await _serve(make_app, f"Streamable HTTP at %s{HTTP_PATH}", http, running)
 
@@ -128,11 +124,7 @@ def streamable_http_app(server: Server[Any], security: TransportSecuritySettings
 async def serve_sse(
     server: Server[Any], http: HttpSettings, running: AbstractAsyncContextManager[Any]
 ) -> None:
-    """Serves Server-Sent Events at `/sse`, with messages to `/messages/`, until a signal comes.
-
-    Raises:
-        SettingsError: If the address cannot or must not be listened on.
-    """
+    """Serves Server-Sent Events at `/sse`, with messages to `/messages/`, until a signal comes."""
 
     def make_app(security: TransportSecuritySettings) -> ASGIApp:
         transport = SseServerTransport(MESSAGES_PATH, security)
@@ -231,12 +223,7 @@ def uvicorn_config(app: ASGIApp) -> uvicorn.Config:
 
 
 def listen(http: HttpSettings) -> socket.socket:
-    """Opens the listening socket.
-
-    Raises:
-        SettingsError: If other machines could reach it and no token is set, or if the address
-            cannot be listened on.
-    """
+    """Opens the listening socket."""
     family, address = _resolve(http)
     if http.token is None and not http.tokens and not _is_loopback(address):
         raise SettingsError(

@@ -33,9 +33,6 @@ async def serve_stdio(
         server: What answers.
         running: Entered around all of it.
         opening: What has listened to the client until now; None if nothing has.
-
-    Raises:
-        SettingsError: If the process was started without stdin and stdout.
     """
     early = ReadAhead() if opening is None else opening.end()
     source, sink = _take_streams()
@@ -64,9 +61,6 @@ def _take_streams() -> tuple[int, int]:
 
     Returns:
         The descriptors to read the client from, and to write to it.
-
-    Raises:
-        SettingsError: If the process was started without them.
     """
     # Not by trying the descriptors: where one was closed, another file may have its number by now.
     if sys.stdin is None or sys.stdout is None:

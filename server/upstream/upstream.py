@@ -159,12 +159,7 @@ class Upstream:
                 connection.sends_headers_of(self._headed)
 
     async def connection(self, session_id: str) -> Connection:
-        """The connection of one conversation, which is opened where there is none.
-
-        Raises:
-            UnavailableError: If the server cannot be reached; it says why and when it is tried
-                again.
-        """
+        """The connection of one conversation, which is opened where there is none."""
         found = self._connections.get(session_id)
         if found is not None and found.is_open:
             if not found.callbacks.outdated:
@@ -181,12 +176,7 @@ class Upstream:
 
     @asynccontextmanager
     async def using(self, session_id: str) -> AsyncIterator[Connection]:
-        """The connection of one conversation, for as long as it is used.
-
-        Raises:
-            UnavailableError: If the server cannot be reached.
-            UpstreamError: If the connection ends meanwhile; it says why.
-        """
+        """The connection of one conversation, for as long as it is used."""
         connection = await self.connection(session_id)
         async with connection.used():
             yield connection
@@ -199,10 +189,6 @@ class Upstream:
         Args:
             session_id: The conversation that it is asked in.
             question: Asks it.
-
-        Raises:
-            UnavailableError: If the server cannot be reached.
-            UpstreamError: If the connection ends meanwhile; it says why.
         """
         connection = await self.connection(session_id)
         try:
@@ -220,10 +206,6 @@ class Upstream:
 
         Args:
             question: Asks it.
-
-        Raises:
-            UnavailableError: If the server cannot be reached.
-            UpstreamError: If the connection ends meanwhile; it says why.
         """
         return await self.ask(self._home, question)
 
@@ -232,9 +214,6 @@ class Upstream:
 
         Args:
             starts: Whether it is opened for that; else somebody else has to.
-
-        Raises:
-            UnavailableError: If the server cannot be reached.
         """
         if starts:
             return await self.connection(self._home)

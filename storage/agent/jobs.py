@@ -88,11 +88,7 @@ class JobStore:
         self._database = database
 
     def add(self, job: JobRecord) -> None:
-        """Keeps a job from now on; those that ended too long ago go.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written.
-        """
+        """Keeps a job from now on; those that ended too long ago go."""
         places = ", ".join("?" * len(_COLUMNS))
         with self._database.write() as connection:
             connection.execute("DELETE FROM jobs WHERE ended < ?", (time.time() - KEPT_SECONDS,))
@@ -127,11 +123,7 @@ class JobStore:
             return [str(row["id"]) for row in rows]
 
     def end(self, job: JobRecord) -> None:
-        """Writes what came of a job.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written.
-        """
+        """Writes what came of a job."""
         with self._database.write() as connection:
             connection.execute(
                 "UPDATE jobs SET state = ?, ended = ?, done = ?, total = ?, message = ?, heard = ?,"

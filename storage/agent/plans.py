@@ -109,12 +109,7 @@ class Plans:
     def create(
         self, session_id: str, goal: str, drafts: Sequence[Draft], reasoning: str = ""
     ) -> Plan:
-        """Stores a new plan.
-
-        Raises:
-            InvalidSourceError: If the steps are none of a plan.
-            StorageUnavailableError: If the record cannot be written; nothing is stored.
-        """
+        """Stores a new plan."""
         steps, now = tuple(replanned((), drafts)), time.time()
         new_id = secrets.token_hex(4)
         plan = Plan(new_id, session_id, goal, reasoning, "open", "", "", now, now, steps)
@@ -143,9 +138,6 @@ class Plans:
 
         Raises:
             PlanNotFoundError: If there is none.
-            PlanConflictError: If it is closed, or the change is not legal.
-            InvalidSourceError: If the steps that result are none of a plan.
-            StorageUnavailableError: If the record cannot be written; nothing is changed.
         """
         with self._database.write() as connection:
             seq, plan = self._found(connection, session_id, plan_id)
@@ -187,8 +179,6 @@ class Plans:
 
         Raises:
             PlanNotFoundError: If there is none.
-            PlanConflictError: If it is closed, or steps are open.
-            StorageUnavailableError: If the record cannot be written; nothing is changed.
         """
         from storage.contexts.contexts import insert_whole, read_context
         from storage.contexts.ingestion import normalized, prepare

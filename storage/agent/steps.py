@@ -84,10 +84,6 @@ def replanned(
 
     A step without an id gets the next number that is free; a failed one that is changed is pending
     again.
-
-    Raises:
-        InvalidSourceError: If the steps that result are none of a plan.
-        PlanConflictError: If one is over already, or is in progress and would have to wait.
     """
     left = {step.id: step for step in steps}
     for each in removed:
@@ -107,10 +103,6 @@ def moved(
     """The steps after one has got another status or note.
 
     A session may say the same twice; another one may not: it did not begin what has begun.
-
-    Raises:
-        InvalidSourceError: If there is no such step.
-        PlanConflictError: If that status cannot follow, or the step waits for another.
     """
     by_id = {step.id: step for step in steps}
     step = named_step(steps, step_id)
@@ -124,13 +116,7 @@ def moved(
 
 
 def checked(steps: Sequence[Step]) -> list[Step]:
-    """The steps, which are those of a plan.
-
-    Raises:
-        InvalidSourceError: If there are too many, or one waits for itself, by way of others too, or
-            for what is no step.
-        PlanConflictError: If one is in progress that has to wait.
-    """
+    """The steps, which are those of a plan."""
     if len(steps) > MOST_STEPS:
         raise InvalidSourceError(
             f"A plan has at most {MOST_STEPS} steps, not {len(steps)}.",
@@ -152,11 +138,7 @@ def checked(steps: Sequence[Step]) -> list[Step]:
 
 
 def named_step(steps: Sequence[Step], step_id: str) -> Step:
-    """The step with an id.
-
-    Raises:
-        InvalidSourceError: If there is none.
-    """
+    """The step with an id."""
     for step in steps:
         if step.id == step_id:
             return step

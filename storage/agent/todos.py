@@ -60,9 +60,6 @@ class Todos:
 
         Returns:
             The list with all ids.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written; the earlier list stays.
         """
         owner = self._whose(session_id)
         with self._database.write() as connection:

@@ -38,11 +38,7 @@ class Analyses:
         self._tidied = 0  # the day; changed in this process's turn to write
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """What is kept under these keys; 45,000 of them take 0.2 s.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be read.
-        """
+        """What is kept under these keys; 45,000 of them take 0.2 s."""
         found: dict[bytes, bytes] = {}
         stale: list[bytes] = []
         before = _today() - MARKED_DAYS
@@ -65,9 +61,6 @@ class Analyses:
         """Keeps values, all or none, in the place of those that have their keys.
 
         Once a day it also drops what nobody needed for `KEPT_DAYS`.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written.
         """
         today = _today()
         with self._database.write() as connection:
@@ -136,11 +129,7 @@ class Listings:
         return Listing(server, json.loads(row["listing"]), row["listed_at"])
 
     def put(self, server: str, fingerprint: str, offered: Mapping[str, Any]) -> None:
-        """Keeps what a server offers now, in the place of its earlier listing.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written; the earlier listing stays.
-        """
+        """Keeps what a server offers now, in the place of its earlier listing."""
         with self._database.write() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO upstream_listings (server, fingerprint, listing, listed_at)"

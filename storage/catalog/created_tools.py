@@ -112,12 +112,7 @@ class CreatedToolStore:
         session_id: str,
         client: str,
     ) -> CreatedTool:
-        """Stores a tool, as the next version where its name was used before.
-
-        Raises:
-            StorageError: If the user has as many as they may.
-            StorageUnavailableError: If the record cannot be written; nothing was changed.
-        """
+        """Stores a tool, as the next version where its name was used before."""
         said = _json(definition)
         with self._database.write() as connection:
             _check_room(connection, identity.user_id, name)
@@ -137,11 +132,7 @@ class CreatedToolStore:
         return _tool(row)
 
     def remove(self, user_id: str, name: str) -> CreatedTool | None:
-        """Takes a user's tool out of use; returns its last version, None where there is none.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written; nothing was changed.
-        """
+        """Takes a user's tool out of use; returns its last version, None where there is none."""
         with self._database.write() as connection:
             found = _current(connection, user_id, name)
             if found is not None:

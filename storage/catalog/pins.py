@@ -44,11 +44,7 @@ class Pins:
         self._approvals = Counter(database, "tool_pins_approvals")
 
     def of(self, server: str) -> dict[str, Pin]:
-        """The pins of a server's tools, by what it calls them.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be read.
-        """
+        """The pins of a server's tools, by what it calls them."""
         with self._database.read() as connection:
             rows = connection.execute(
                 "SELECT server, tool, sha256, approved, pinned_at FROM tool_pins WHERE server = ?",
@@ -79,9 +75,6 @@ class Pins:
 
         Returns:
             The pins that these tools have now.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written.
         """
         now = time.time()
         for some in in_portions(list(definitions)):
@@ -102,9 +95,6 @@ class Pins:
             tool: What the server calls it.
             sha256: Hexadecimal hash of the definition.
             definition: Its JSON.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written; nothing was changed.
         """
         with self._database.write() as connection:
             connection.execute(

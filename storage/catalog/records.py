@@ -51,9 +51,6 @@ class Records:
 
         Returns:
             How many records of files that are gone, or say less than before, were dropped.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written; nothing was changed.
         """
         beneath = os.path.join(directory, "")  # noqa: PTH118  # a Path drops the last separator
         rows = {

@@ -38,11 +38,7 @@ class Uses:
         self._database = database
 
     def add(self, identity: Identity, query: str, tool_id: str) -> None:
-        """Remembers one use more, and forgets the oldest where there are too many.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written.
-        """
+        """Remembers one use more, and forgets the oldest where there are too many."""
         own = exactly(identity, "u")
         with self._database.write() as connection:
             connection.execute(

@@ -70,11 +70,7 @@ def is_same(earlier: Context, new: NewContext) -> bool:
 
 
 def prepare(new: NewContext, on_progress: OnProgress | None = None) -> list[PreparedChunk]:
-    """The chunks of a context, in order.
-
-    Raises:
-        InvalidSourceError: If the text is blank.
-    """
+    """The chunks of a context, in order."""
     pieces = _turns(new.turns) if new.turns else chunk(new.text, markdown=new.markdown)
     if not pieces:
         raise InvalidSourceError(

@@ -76,9 +76,6 @@ class Directories:
             records: As `storage.directory.reading.read_records` reads them.
             prune: Whether records that are stored and not among these are removed.
             on_progress: Told after each transaction how many records are done, and of how many.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written.
         """
         every, merged = united(records)
         added = replaced = removed = done = 0
@@ -102,11 +99,7 @@ class Directories:
         return Added(added, replaced, unchanged, removed, tuple(merged))
 
     def remove(self, directory: Directory) -> int:
-        """Removes all records of a directory with their items, and says how many records went.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written.
-        """
+        """Removes all records of a directory with their items, and says how many records went."""
         try:
             return self._remove(directory, keep={})
         finally:
@@ -163,19 +156,12 @@ class Directories:
             since: The first year that fits; None leaves this end open.
             until: The last year that fits; None leaves this end open. With either, items without a
                 year do not fit.
-
-        Raises:
-            InvalidSourceError: If the directory has no such list.
         """
         _check(items, directory.items, f"list of items in {directory.name!r}")
         return self._searches(directory).items(items, topic, top_k, since, until)
 
     def groups(self, directory: Directory, field: str) -> list[GroupSize]:
-        """The groups of a field, by name, with how many are in each.
-
-        Raises:
-            InvalidSourceError: If the directory has no such group field.
-        """
+        """The groups of a field, by name, with how many are in each."""
         _check(field, directory.groups, f"group field of {directory.name!r}")
         return self._roster(directory).groups(field).sizes()
 
@@ -186,9 +172,6 @@ class Directories:
 
         The first way that finds a group decides: its name in any case and accents, then all the
         words of one in the other, then typos.
-
-        Raises:
-            InvalidSourceError: If the directory has no such group field.
         """
         _check(field, directory.groups, f"group field of {directory.name!r}")
         roster = self._roster(directory)

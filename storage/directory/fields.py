@@ -44,9 +44,6 @@ class Fields:
         Args:
             number: Its place in the file, from 1.
             row: Its values by the names of the fields.
-
-        Raises:
-            InvalidSourceError: If a value is none that its field may have.
         """
         directory, read = self._directory, RecordValues(number)
         values = self._values(read, row)

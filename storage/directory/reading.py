@@ -57,8 +57,6 @@ def read_records(
         on_skipped: Told of each record that has no name, or is null or empty.
 
     Raises:
-        InvalidSourceError: If the file or a record cannot be read; it names the record's number,
-            the field and the value.
         OSError: If the file cannot be opened.
     """
     fields = Fields(directory)

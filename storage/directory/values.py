@@ -45,11 +45,7 @@ class RecordValues:
         )
 
     def line(self, field: str, value: object, most: int = MAX_FACT) -> str:
-        """A text on one line; empty for null.
-
-        Raises:
-            InvalidSourceError: If it is neither a text nor a number, or too long.
-        """
+        """A text on one line; empty for null."""
         if value is None:
             return ""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -60,11 +56,7 @@ class RecordValues:
         return line
 
     def names(self, field: str, value: object) -> tuple[str, ...]:
-        """Names or numbers in a list, or in a text with semicolons or bars between them; each once.
-
-        Raises:
-            InvalidSourceError: If it is something else, or a name is too long.
-        """
+        """Returns the values of a list, or of a text with semicolons or bars, each once."""
         each_once: dict[str, str] = {}
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         for each in [value] if is_number else self._several(field, value, _LIST):
@@ -74,11 +66,7 @@ class RecordValues:
         return tuple(each_once.values())
 
     def text(self, field: str, value: object) -> str:
-        """Running text; the entries of a list are set apart by semicolons.
-
-        Raises:
-            InvalidSourceError: If it is something else.
-        """
+        """Running text; the entries of a list are set apart by semicolons."""
         if isinstance(value, str):
             value = _array(value) or value
         if isinstance(value, list):
@@ -88,11 +76,7 @@ class RecordValues:
         return _clean(value or "").strip()
 
     def items(self, field: str, value: object) -> tuple[Item, ...]:
-        """Items in a list, or in a text with bars, line ends or semicolons between them.
-
-        Raises:
-            InvalidSourceError: If one is neither a text nor an object with a title.
-        """
+        """Items in a list, or in a text with bars, line ends or semicolons between them."""
         items = []
         for place, each in enumerate(self._several(field, value, _ITEM_LIST), start=1):
             try:
@@ -104,11 +88,7 @@ class RecordValues:
         return tuple(items)
 
     def fact(self, field: str, value: object) -> str:
-        """Anything in words: lists with commas, and objects with the names of their values.
-
-        Raises:
-            InvalidSourceError: If it is too long.
-        """
+        """Anything in words: lists with commas, and objects with the names of their values."""
         fact = _clean(_in_words(value)).strip()
         if len(fact) > MAX_FACT:
             expected = f"a text of at most {MAX_FACT} characters, in a field that is not in texts,"

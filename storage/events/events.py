@@ -127,11 +127,7 @@ class Events:
         return Review(tuple(due), left, unchanged)
 
     def extract(self, due: Due, max_characters: int) -> str:
-        """The most central sentences of what a summary is to tell of.
-
-        Raises:
-            StorageUnavailableError: If the embedder cannot be had.
-        """
+        """The most central sentences of what a summary is to tell of."""
         told = extract([part.text for part in due.parts], self._embedder, max_characters)
         parts = [(part.label, text) for part, text in zip(due.parts, told, strict=True) if text]
         if due.bucket.level == DAY:
@@ -149,9 +145,6 @@ class Events:
         Returns:
             The summary, or another builder's of the same events if that was there first; None if
             the events have changed since the review, so that the next one finds it due again.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written; nothing was changed.
         """
         with self._database.write() as connection:
             gathered = gather(connection, self._identity, due.bucket)

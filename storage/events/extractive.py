@@ -43,9 +43,6 @@ def extract(texts: Sequence[str], embedder: Embedder, max_characters: int) -> li
 
     Returns:
         For each text its sentences that were taken, joined by blanks; empty where none was.
-
-    Raises:
-        StorageUnavailableError: If the embedder cannot be had.
     """
     said = _each_once(texts)
     if sum(len(sentence) + 1 for _, sentence in said) > max_characters:

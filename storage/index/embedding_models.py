@@ -68,22 +68,14 @@ class Embedding:
 
     @classmethod
     def of_query(cls, model: Model, embedder: Embedder, text: str) -> Embedding:
-        """What a query means.
-
-        Raises:
-            StorageUnavailableError: If the embedder fails, or is no longer the model that it was.
-        """
+        """What a query means."""
         vector = embedder.embed_query(text)
         check_dimensions(model, vector)
         return cls(model.seq, vector, embedder.floor)
 
     @classmethod
     def of_passages(cls, model: Model, embedder: Embedder, texts: Sequence[str]) -> list[Embedding]:
-        """What each passage means.
-
-        Raises:
-            StorageUnavailableError: If the embedder fails, or is no longer the model that it was.
-        """
+        """What each passage means."""
         vectors = embedder.embed_passages(texts)
         check_dimensions(model, vectors)
         return [cls(model.seq, vector, embedder.floor) for vector in vectors]
@@ -114,21 +106,13 @@ class Models:
                 self._choose(connection)
 
     def current(self) -> tuple[Model, Embedder]:
-        """The model that searches compare by, and its embedder.
-
-        Raises:
-            StorageUnavailableError: If this process cannot make its embedder.
-        """
+        """The model that searches compare by, and its embedder."""
         with self._database.read() as connection:
             (model, *_) = live_models(connection)
         return model, self.embedder(model)
 
     def embedder(self, model: Model) -> Embedder:
-        """The embedder of a model; it remembers recent queries.
-
-        Raises:
-            StorageUnavailableError: If this process cannot make it.
-        """
+        """The embedder of a model; it remembers recent queries."""
         known = self._embedders.get(model.scheme)
         if known is None:
             made = self._make(model.scheme)
@@ -285,11 +269,7 @@ def _compare(rows: sqlite3.Cursor, embedding: Embedding) -> dict[int, float]:
 
 
 def check_dimensions(model: Model, vectors: Vectors) -> None:
-    """Sees that new vectors can be compared with those that are kept.
-
-    Raises:
-        StorageUnavailableError: If they are of another length.
-    """
+    """Sees that new vectors can be compared with those that are kept."""
     found = int(vectors.shape[-1])
     if model.dimensions not in {None, found}:
         raise StorageUnavailableError(

@@ -164,11 +164,7 @@ class Indexer:
         return self._first_pass.of_query(embedding, query)
 
     def step(self) -> bool:
-        """Does one batch of work; False when there is none or another process is at it.
-
-        Raises:
-            StorageError: If an embedder, the vector index or the disk fails; the queues stay.
-        """
+        """Does one batch of work; False when there is none or another process is at it."""
         if not (self._vector_sync.check_wanted or self._has_work()):
             return False
         from storage.people import cards  # it loads what a start need not
@@ -182,9 +178,6 @@ class Indexer:
         """Empties the vector index, which `step` then fills again; nothing is embedded anew.
 
         Searches find the same meanwhile. Waits for the batch that another process has under way.
-
-        Raises:
-            StorageUnavailableError: If the record or the index cannot be written.
         """
         with self._locked(wait=True):
             self._vector_sync.rebuild()
@@ -194,9 +187,6 @@ class Indexer:
         """Empties the lexical index, which `step` then fills again.
 
         Until it is through, words find only what is indexed again.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written.
         """
         with self._locked(wait=True), self._database.write() as connection:
             maintenance.reset(connection)
@@ -204,11 +194,7 @@ class Indexer:
 
     @contextmanager
     def _locked(self, *, wait: bool) -> Iterator[bool]:
-        """Holds the lock of whoever does the work.
-
-        Raises:
-            StorageUnavailableError: If its file cannot be opened, as on a read-only disk.
-        """
+        """Holds the lock of whoever does the work."""
         with ExitStack() as held:
             try:
                 is_ours = held.enter_context(locked(self._lock_path, wait=wait))

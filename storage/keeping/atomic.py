@@ -79,11 +79,7 @@ def atomic_folder(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def write_errors(target: Path) -> Iterator[None]:
-    """Turns what the disk of a target refuses into an error with advice.
-
-    Raises:
-        BackupError: In place of an OSError, or of what SQLite says of writing there.
-    """
+    """Turns what the disk of a target refuses into an error with advice."""
     try:
         yield
     except FileExistsError as error:

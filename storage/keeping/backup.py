@@ -65,10 +65,6 @@ def back_up(
         target: The file; readable by its owner only.
         force: Whether an earlier file of that name is replaced.
         on_copied: Told how far it is.
-
-    Raises:
-        BackupError: If the place cannot take it, or the copy is not sound.
-        StorageUnavailableError: If the record cannot be read.
     """
     target = target.absolute()
     with write_errors(target):
@@ -99,10 +95,6 @@ def restore(
 
     Returns:
         Where the earlier directory is now, if there was one.
-
-    Raises:
-        BackupError: If the file is no sound backup, or the directory cannot take it.
-        SchemaTooNewError: If a newer version of Toolcrib wrote it.
     """
     directory = Path(os.path.realpath(directory))
     with write_errors(directory):
@@ -169,11 +161,7 @@ def _copy(source: sqlite3.Connection, target: Path, on_copied: OnCopied | None) 
 
 
 def _check(copy: Path, source: str) -> None:
-    """Reads every page of a copy.
-
-    Raises:
-        BackupError: If what it was copied from is damaged.
-    """
+    """Reads every page of a copy."""
     try:
         with closing(sqlite3.connect(copy)) as connection:
             verdict = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
@@ -188,12 +176,7 @@ def _check(copy: Path, source: str) -> None:
 
 @contextmanager
 def _opened(backup: Path) -> Iterator[sqlite3.Connection]:
-    """A backup, opened for reading.
-
-    Raises:
-        BackupError: If it is none, or damaged.
-        SchemaTooNewError: If a newer version of Toolcrib wrote it.
-    """
+    """A backup, opened for reading."""
     try:
         backup = backup.resolve(strict=True)
         with closing(connect_readonly(backup)) as connection:

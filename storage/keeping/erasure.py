@@ -37,10 +37,6 @@ def erase(database: Database) -> bool:
 
     Returns:
         Whether nobody stood in the way: while another reads, the log stays.
-
-    Raises:
-        StorageUnavailableError: If the disk has no room for it, or another process writes for long;
-            nothing is lost.
     """
     counted = database.get_meta(_DELETIONS)  # what is deleted meanwhile is for the next time
     database.compact()

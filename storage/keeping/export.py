@@ -169,9 +169,6 @@ def export_jsonl(
 
     Returns:
         How many records there are, the first not counted.
-
-    Raises:
-        BackupError: If the place refuses; nothing is left behind.
     """
     written = -1
     with (
@@ -203,9 +200,6 @@ def export_markdown(
 
     Returns:
         How many files there are.
-
-    Raises:
-        BackupError: If the place refuses; nothing is left behind.
     """
     written = 0
     relations: dict[int, list[dict[str, Any]]] = {}

@@ -197,7 +197,6 @@ def import_jsonl(
     Raises:
         UnreadableDocumentError: If the file is damaged, half-written or of a newer form; it says
             where, and nothing was stored.
-        StorageUnavailableError: If the record cannot be written.
         OSError: If the file cannot be read.
     """
     summary = check_export(source)

@@ -31,9 +31,6 @@ def check_record(record: Path) -> None:
 
     Args:
         record: The file of the record.
-
-    Raises:
-        StorageUnavailableError: If something beside it shows that it had been filled.
     """
     if record.exists() and record.stat().st_size:
         return

@@ -57,12 +57,7 @@ class Consolidation:
         return time.monotonic() >= self._due
 
     def step(self) -> bool:
-        """Does one piece of work, of two seconds at most; False when there is none.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written or the embedder not be had;
-                what was done stays.
-        """
+        """Does one piece of work, of two seconds at most; False when there is none."""
         if self._promote() or self._sum_up() or self._persist():
             return True
         self._summaries.settle(_EVERYBODY)

@@ -46,9 +46,6 @@ class Entries:
         """Adds entries in one transaction, each to its session, and answers with their seqs.
 
         A memory whose text an entry brought back was used once more.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written; none was added.
         """
         with self._database.write(synced=False) as connection:  # each call waits for this
             return [_insert(connection, identity, new) for identity, new in entries]
@@ -157,11 +154,7 @@ class Entries:
         return [Session(**{key: row[key] for key in Session.__slots__}) for row in rows]
 
     def forget(self, identity: Identity, seqs: Sequence[int]) -> int:
-        """Deletes entries for good, and sessions that have none left; says how many entries went.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written; nothing was deleted.
-        """
+        """Deletes entries for good, and sessions without any; returns how many entries went."""
         owner = identity_clause(identity, "entries")
         of_session = identity_clause(identity, "sessions")
         with self._database.write() as connection:

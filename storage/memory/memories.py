@@ -83,10 +83,6 @@ class Memories:
 
         What says nearly the same as a memory of either merges into it, which then has the higher
         importance of both, and is in layer 2 if this is important.
-
-        Raises:
-            InvalidSourceError: If the content is blank.
-            StorageUnavailableError: If the record cannot be written; nothing was changed.
         """
         is_important = importance >= IMPORTANT
         new = normalized(
@@ -154,9 +150,6 @@ class Memories:
 
         Returns:
             The new and the changed memories; what a memory says already is not told twice.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written; what was promoted stays.
         """
         seqs = self._promotable() if numbers is None else list(numbers)
         entries = self._entries.get(self._identity, seqs)
@@ -191,9 +184,6 @@ class Memories:
 
         Returns:
             Those that moved.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written; nothing was moved.
         """
         with self._database.write() as connection:
             owner = self._whose("x")
@@ -250,9 +240,6 @@ class Memories:
 
         Returns:
             How many entries and how many memories went.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written.
         """
         ids = [each.context.id for each in doomed.memories]
         memories = ContextRepository(self._database).delete(self._identity, ids)

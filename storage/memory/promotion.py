@@ -70,9 +70,6 @@ def promote(
 
     Returns:
         The new and the changed memories.
-
-    Raises:
-        StorageUnavailableError: If the record cannot be written; what was promoted stays.
     """
     made = (_promote(database, user_id, entry, named=named) for entry in entries)
     return [each for each in made if each is not None]

@@ -129,11 +129,7 @@ class SessionSummaries:
                     _mark(connection, _identity(row), row["id"], row["last_time"])
 
     def extract(self, due: DueSession, max_characters: int) -> str:
-        """The most central sentences of what a summary is to tell of.
-
-        Raises:
-            StorageUnavailableError: If the embedder cannot be had.
-        """
+        """The most central sentences of what a summary is to tell of."""
         told = extract([part.text for part in due.parts], self._embedder, max_characters)
         return "\n".join(filter(None, told))
 
@@ -148,9 +144,6 @@ class SessionSummaries:
         Returns:
             The summary; None if what can be told of the session has changed meanwhile, so that it
             is due again.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written; nothing was changed.
         """
         new = NewContext(
             context_type=ContextType.KNOWLEDGE,

@@ -33,11 +33,7 @@ def visible(identity: Identity, entity_type: EntityType | None = None) -> Where:
 
 
 def bare_name(name: str) -> str:
-    """A name without needless blanks.
-
-    Raises:
-        InvalidSourceError: If nothing is left of it.
-    """
+    """A name without needless blanks."""
     bare = " ".join(name.replace("\0", " ").split())  # SQLite's JSON ends a text at a NUL
     if not bare:
         raise InvalidSourceError("A name is blank.", suggestions=("Give a name with letters.",))
@@ -64,10 +60,6 @@ def save_entity(
 
     Returns:
         The entity as stored, and whether it is new.
-
-    Raises:
-        AmbiguousNameError: If no type is given and several entities have the name.
-        InvalidSourceError: If a name is blank, or aliases or metadata would grow too large.
     """
     now = time.time()
     name = bare_name(new.name)

@@ -207,11 +207,7 @@ class EntityPath:
 def merged_values(
     label: str, stored: Mapping[str, Any], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Returns stored facts or metadata with the given ones in their place; None removes one.
-
-    Raises:
-        InvalidSourceError: If they would grow beyond `MAX_VALUES`.
-    """
+    """Returns stored facts or metadata with the given ones in their place; None removes one."""
     merged = {key: value for key, value in {**stored, **given}.items() if value is not None}
     length = len(json.dumps(merged, ensure_ascii=False))
     if length > MAX_VALUES:

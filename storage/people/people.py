@@ -74,9 +74,6 @@ class People:
 
         Returns:
             The profile as stored, and whether it is new.
-
-        Raises:
-            InvalidSourceError: If facts or metadata would grow too large.
         """
         with self._changing() as connection:
             return profiles.save_profile(
@@ -97,10 +94,6 @@ class People:
 
         Returns:
             The entity as stored, and whether it is new.
-
-        Raises:
-            AmbiguousNameError: If no type is given and several entities have the name.
-            InvalidSourceError: If a name is blank, or aliases or metadata would grow too large.
         """
         with self._changing() as connection:
             return entities.save_entity(connection, self._identity, new)
@@ -113,10 +106,6 @@ class People:
 
         Returns:
             The entity, and how many relationships went with it.
-
-        Raises:
-            AmbiguousNameError: If several entities have the name.
-            EntityNotFoundError: If none has it; a name that is merely like it is not enough.
         """
         with self._changing() as connection:
             same = _of_one_type(name, self._named(connection, name, entity_type))
@@ -184,11 +173,6 @@ class People:
 
         Returns:
             The relationship as stored, whether it is new, and the names of the ends made for it.
-
-        Raises:
-            AmbiguousNameError: If several entities have an end's name.
-            EntityNotFoundError: If an end is not stored and not to be made.
-            InvalidSourceError: If a name is blank, or both ends are the same.
         """
         made: list[str] = []
         with self._changing() as connection:
@@ -217,8 +201,6 @@ class People:
         """Deletes a relationship and says how many rows went, of several devices perhaps.
 
         Raises:
-            AmbiguousNameError: If several entities have an end's name.
-            EntityNotFoundError: If an end is not stored.
             RelationshipNotFoundError: If the source is not related to the target like that.
         """
         with self._changing() as connection:
@@ -252,10 +234,6 @@ class People:
         Returns:
             The entities that the names mean (of several types or devices, perhaps), and their
             relationships by relation and names.
-
-        Raises:
-            AmbiguousNameError: If a name means entities of several names.
-            EntityNotFoundError: If a name means none.
         """
         with self._database.read() as connection:
             ones = self._meant(connection, name, None)

@@ -45,9 +45,6 @@ def save_profile(
 
     Returns:
         The profile as stored, and whether it is new.
-
-    Raises:
-        InvalidSourceError: If facts or metadata would grow too large.
     """
     now = time.time()
     own = exactly(identity, "p")

@@ -50,9 +50,6 @@ def save_relationship(
 
     Returns:
         The relationship as stored, and whether it is new.
-
-    Raises:
-        InvalidSourceError: If the relation is blank or the metadata would grow too large.
     """
     now = time.time()
     relation = bare_name(new.relation)

@@ -49,11 +49,7 @@ class CrossEncoder:
         self._model = _model_in(folder)
 
     def read(self, question: str, passages: Sequence[str]) -> list[Reading | None]:
-        """How well each passage answers; None where it cannot read the question's script.
-
-        Raises:
-            StorageUnavailableError: If the model is missing or damaged.
-        """
+        """How well each passage answers; None where it cannot read the question's script."""
         import numpy as np
 
         if is_spaceless(question):

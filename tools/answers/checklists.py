@@ -28,11 +28,7 @@ def shortened(text: str, characters: int) -> str:
 
 
 def check_distinct(parameter: str, ids: Iterable[str | None]) -> None:
-    """Refuses ids that stand for more than one; those that are left out are made.
-
-    Raises:
-        InvalidArgumentsError: If one is given twice.
-    """
+    """Refuses ids that stand for more than one; those that are left out are made."""
     given = [each for each in ids if each]
     if len(set(given)) < len(given):
         twice = sorted(each for each, times in Counter(given).items() if times > 1)

@@ -28,9 +28,6 @@ def zone_of(name: str, parameter: str = "timezone") -> tzinfo:
     Args:
         name: Such as "Europe/Paris".
         parameter: What the caller knows it as.
-
-    Raises:
-        InvalidArgumentsError: If there is none of that name.
     """
     try:
         return UTC if name == "UTC" else ZoneInfo(name)  # UTC needs no zone files
@@ -94,9 +91,6 @@ class Period:
                 between, or English words relative to today.
             zone: Where the days begin.
             now: When it is said, with a time zone.
-
-        Raises:
-            InvalidArgumentsError: If it is none; it says what is understood.
         """
         words = " ".join(text.lower().split()).removeprefix("on ").removeprefix("in ")
         today = now.astimezone(zone).date()

@@ -81,10 +81,6 @@ def read_filters(
         filters: As validated.
         source: The source that the call names, if any.
         sources: All that the settings name.
-
-    Raises:
-        InvalidArgumentsError: If a key is not supported, naming the nearest and all that are, if a
-            value is no plain one, or if a time cannot be read.
     """
     given = dict(filters.model_extra or {})
     if sources and filters.metadata is not None:

@@ -108,11 +108,7 @@ class TimeWindow(ToolModel):
     time_type: Literal["event_time_ts", "create_time_ts", "update_time_ts"] = "event_time_ts"
 
     def to_range(self) -> TimeRange:
-        """The range in Unix seconds.
-
-        Raises:
-            InvalidArgumentsError: If a time or the zone cannot be read, or the range is empty.
-        """
+        """The range in Unix seconds."""
         zone = zone_of(self.timezone, "time_range.timezone")
         start = _seconds("time_range.start", self.start, zone)
         end = _seconds("time_range.end", self.end, zone, whole_day=True)
@@ -139,9 +135,6 @@ def instant(
         value: Unix seconds or ISO 8601; None stays None.
         timezone: IANA zone of an ISO time that names none.
         whole_day: Whether a date means the end of that day, not its beginning.
-
-    Raises:
-        InvalidArgumentsError: If the time or the zone cannot be read, or no calendar has it.
     """
     seconds = _seconds(name, value, zone_of(timezone), whole_day=whole_day)
     if seconds is None:

@@ -120,11 +120,7 @@ class PlanView(ToolModel):
 
     @classmethod
     def of_step(cls, plan: Plan, step_id: str) -> PlanView:
-        """One step with everything.
-
-        Raises:
-            InvalidSourceError: If the plan has no such step.
-        """
+        """One step with everything."""
         states = states_of(plan.steps)
         chosen = _shown(plan, [named_step(plan.steps, step_id)], states, is_whole=True)
         return cls._of(plan, states, chosen, is_whole=False)

@@ -209,7 +209,6 @@ class SummaryBuild(_Build["Due", WrittenSummary]):
 
         Raises:
             AnswersAwaitedError: If the client has to ask its model first.
-            StorageUnavailableError: If the record or the embedder fails; what was written stays.
         """
         rounds = self._rounds
         rounds.removed += await anyio.to_thread.run_sync(self._events.prune)
@@ -273,7 +272,6 @@ class SessionBuild(_Build["DueSession", SessionSummary]):
 
         Raises:
             AnswersAwaitedError: If the client has to ask its model first.
-            StorageUnavailableError: If the record or the embedder fails; what was written stays.
         """
         room = MOST_WRITTEN - len(self._rounds.written)
         sessions, left = await anyio.to_thread.run_sync(

@@ -106,7 +106,6 @@ class Invocation(Generic[AnswerT]):
         Whatever is awaitable is awaited, whatever can be iterated over once is collected.
 
         Raises:
-            ToolError: If the function raises one, or anything else that its caller is to read.
             Exception: Whatever else it raises.
         """
         dependencies = Dependencies(context) if self._depends else None

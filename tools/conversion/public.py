@@ -71,9 +71,6 @@ def offered_by(
         function: The function.
         source: Where it comes from, as in ToolSpec.
         to_tool: Makes a tool of it.
-
-    Raises:
-        ToolDefinitionError: If it cannot be converted; it says what to change.
     """
     browsed: list[ToolSpec | Spec] = [
         *resources_of(function, source=source),
@@ -94,9 +91,6 @@ def to_call(
         name: Its name there.
         function: The function.
         is_chosen: Whether something outside the module says that it is a tool.
-
-    Raises:
-        ToolDefinitionError: If it lacks types, and nothing says that it is a tool.
     """
     if any(function is each for each in registered(vars(module).values())):
         return printed(function)
@@ -106,11 +100,7 @@ def to_call(
 
 
 def common_options(module: ModuleType) -> Mapping[str, Any]:
-    """Options of all functions of a module, as its author writes them.
-
-    Raises:
-        ToolDefinitionError: If one is unknown or wrong.
-    """
+    """Options of all functions of a module, as its author writes them."""
     common = getattr(module, MARK, {})
     owner = f"{MARK} of {module.__name__}"
     if not isinstance(common, Mapping):
@@ -120,11 +110,7 @@ def common_options(module: ModuleType) -> Mapping[str, Any]:
 
 
 def options_of(module: ModuleType, name: str, function: Callable[..., Any]) -> dict[str, Any]:
-    """What is said of a public function: in its module, by its name there, in its mark.
-
-    Raises:
-        ToolDefinitionError: If an option is unknown or wrong.
-    """
+    """What is said of a public function: in its module, by its name there, in its mark."""
     own_name = {} if getattr(function, "__name__", "") == name else {"name": name}
     return settle(name, common_options(module), own_name, getattr(function, MARK, {}))
 

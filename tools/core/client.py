@@ -133,7 +133,6 @@ class Approvals(Protocol):
         """The approval of one call.
 
         Raises:
-            ApprovalRequiredError: If nobody was there to ask; it says what to do.
             RefusedError: If the person said no.
             AnswersAwaitedError: If the client must answer first.
         """

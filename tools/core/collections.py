@@ -33,19 +33,11 @@ class Collections:
     agents: Mapping[str, Agent] = field(default_factory=dict)
 
     def source(self, name: str) -> Source:
-        """The source of that name.
-
-        Raises:
-            InvalidArgumentsError: If the settings name none so; it tells those that they do.
-        """
+        """The source of that name."""
         return _named("source", name, self.sources)
 
     def directory(self, name: str) -> Directory:
-        """The directory of that name.
-
-        Raises:
-            InvalidArgumentsError: If there is none; it tells those that there are.
-        """
+        """The directory of that name."""
         return _named("directory", name, self.directories)
 
 

@@ -110,20 +110,12 @@ class Machine:
 
     @made_once
     def created(self) -> object:
-        """The tools that agents wrote.
-
-        Raises:
-            UnavailableError: If none are kept here.
-        """
+        """The tools that agents wrote."""
         return self._make_created()
 
     @made_once
     def data(self) -> Closing:
-        """Runs recipes.
-
-        Raises:
-            UnavailableError: If none can be run here.
-        """
+        """Runs recipes."""
         return self._make_data()
 
     @made_once

@@ -74,8 +74,6 @@ class Permissions:
                 a rule asks, nothing is looked at before the answer.
 
         Raises:
-            PermissionDeniedError: If a rule or a person refuses.
-            ApprovalRequiredError: If nobody was there to ask.
             AnswersAwaitedError: If the client must answer first.
         """
         await first_use(self, "_first_policy")
@@ -122,11 +120,7 @@ class Permissions:
                 await self._approvals.close(permission.approval, is_final=is_final)
 
     async def _judge(self, call: Call) -> tuple[Policy, Decision]:
-        """The policy that holds now, and what it says of a call; writes that down.
-
-        Raises:
-            PermissionDeniedError: If that is no.
-        """
+        """The policy that holds now, and what it says of a call; writes that down."""
         policy, permission = self._current_policy(), call.permission
         containment = permission.containment
         judge = partial(policy.judge, call.spec, call.checked, containment=containment)
@@ -142,11 +136,7 @@ class Permissions:
         return policy, decision
 
     def _check(self, spec: ToolSpec, decision: Decision) -> None:
-        """Refuses what a rule denies.
-
-        Raises:
-            PermissionDeniedError: Because one does.
-        """
+        """Refuses what a rule denies."""
         if decision.verdict is not Verdict.DENY:
             return
         rule = f"the rule {decision.rule!r} ({decision.source})"

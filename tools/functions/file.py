@@ -161,30 +161,20 @@ class FunctionFile:
 
         Raises:
             UnknownToolError: If the file as it is now has no such function.
-            ToolFailedError: If its worker ended during the call.
-            UnavailableError: If its worker cannot be started.
         """
         return decode_result(await self._ask(("tool", name), {"arguments": arguments}, context))
 
     async def read(
         self, uri: str, variables: Mapping[str, Any], context: RequestContext
     ) -> tuple[EmbeddedResource, ...]:
-        """Reads one of its resources, as they are now.
-
-        Raises:
-            ToolError: If it fails, or the file as it is now has no such resource.
-        """
+        """Reads one of its resources, as they are now."""
         asked = {"arguments": variables}
         return decode_contents(await self._ask(("resource", uri), asked, context))
 
     async def render(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
     ) -> tuple[PromptMessage, ...]:
-        """Gets one of its prompts, as they are now.
-
-        Raises:
-            ToolError: If it fails, or the file as it is now has no such prompt.
-        """
+        """Gets one of its prompts, as they are now."""
         asked = {"arguments": arguments}
         return decode_messages(await self._ask(("prompt", name), asked, context))
 
@@ -196,11 +186,7 @@ class FunctionFile:
         given: Mapping[str, str],
         context: RequestContext,
     ) -> list[str]:
-        """Completes an argument of a prompt or a variable of a template.
-
-        Raises:
-            ToolError: If it fails, or the file as it is now has no such offer.
-        """
+        """Completes an argument of a prompt or a variable of a template."""
         asked = {"completed": [argument, typed, given]}
         return decode_values(await self._ask(key, asked, context))
 

@@ -111,11 +111,7 @@ class FunctionFiles:
             )
 
     async def refresh(self) -> None:
-        """Loads what is new or has changed, or goes on with that if it takes too long.
-
-        Raises:
-            UnavailableError: If it does; it names the files that are not ready yet.
-        """
+        """Loads what is new or has changed, or goes on with that if it takes too long."""
         with anyio.move_on_after(LONGEST_WAIT) as waiting:
             await self.load()
         if waiting.cancelled_caught:

@@ -123,9 +123,6 @@ async def result_of(
         paths: The parts of it that are wanted; none for all.
         method: What was asked with.
         url: What was asked.
-
-    Raises:
-        ToolError: If it is no success; with what the API says of it.
     """
     if not 200 <= response.status < 300:  # noqa: PLR2004  # the protocol's successes
         raise await _failure(response, method, url)

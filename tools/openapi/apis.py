@@ -49,11 +49,7 @@ class Descriptions:
         self._fetch = fetch
 
     async def read(self, options: ApiOptions) -> bytes:
-        """The description of an API.
-
-        Raises:
-            ToolError: If it cannot be had.
-        """
+        """The description of an API."""
         if not options.url:
             return await anyio.to_thread.run_sync(_file, Path(options.address))
         copy = self._copy(options)
@@ -65,11 +61,7 @@ class Descriptions:
         return data
 
     async def fetched(self, options: ApiOptions) -> bytes:
-        """The description that an address has now.
-
-        Raises:
-            ToolError: If it cannot be had.
-        """
+        """The description that an address has now."""
         return await self._fetch(options.url)
 
     def keep(self, options: ApiOptions, data: bytes) -> None:

@@ -89,12 +89,7 @@ class Body:
         )
 
     def encoded(self, value: Any, sandbox: Sandbox) -> tuple[str, bytes]:  # noqa: ANN401  # any JSON value
-        """The Content-Type and the bytes of a body; reads the files that it names.
-
-        Raises:
-            InvalidArgumentsError: If it cannot be written in its form.
-            ToolError: If a file cannot be read.
-        """
+        """The Content-Type and the bytes of a body; reads the files that it names."""
         match self.form:
             case "json":
                 return self.media_type, json.dumps(value).encode()

@@ -42,11 +42,7 @@ class Description:
 
     @classmethod
     def parse(cls, data: bytes) -> Description:
-        """Reads a description.
-
-        Raises:
-            InvalidArgumentsError: If it is none, or of another version.
-        """
+        """Reads a description."""
         document = _document(data)
         version = str(document.get("openapi", ""))
         if re.match(r"3\.[01](\.|$)", version) is None:

@@ -80,11 +80,7 @@ class Parameter:
         return cls(name, "query", None, style=style, explode=explode, reserved=reserved)
 
     def in_path(self, value: Any) -> str:  # noqa: ANN401  # any JSON value
-        """What stands in the path in its place: never another segment.
-
-        Raises:
-            InvalidArgumentsError: If it is empty, or a server could take it for a step upwards.
-        """
+        """What stands in the path in its place: never another segment."""
         prefix = _PREFIXES.get(self.style, "")
         assigns = self.style == "matrix"
         name = quote(self.name, safe="")

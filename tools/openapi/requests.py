@@ -34,11 +34,7 @@ class RequestMaker:
     arguments: Arguments
 
     def url(self, given: Mapping[str, Any]) -> str:
-        """What is asked.
-
-        Raises:
-            InvalidArgumentsError: If the arguments make no URL.
-        """
+        """What is asked."""
         query = written_pairs(
             pair
             for parameter, value in self._of(given, "query")
@@ -62,12 +58,7 @@ class RequestMaker:
         return {**headers, "Cookie": "; ".join(cookies)} if cookies else headers
 
     def body(self, given: Mapping[str, Any], sandbox: Sandbox) -> tuple[str, bytes] | None:
-        """The Content-Type and the bytes of the body; None where there is none.
-
-        Raises:
-            InvalidArgumentsError: If it cannot be written in its form.
-            ToolError: If a file that it names cannot be read.
-        """
+        """The Content-Type and the bytes of the body; None where there is none."""
         body, value = self.arguments.body, self.arguments.body_of(given)
         return None if body is None or value is None else body.encoded(value, sandbox)
 

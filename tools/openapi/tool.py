@@ -46,11 +46,7 @@ class Checker:
         self._schema = schema
 
     def check(self, arguments: Mapping[str, Any]) -> None:
-        """Refuses arguments that do not fit.
-
-        Raises:
-            InvalidArgumentsError: If some do not; it names all of them, but not too many.
-        """
+        """Refuses arguments that do not fit."""
         lines = list(dict.fromkeys(self._lines(arguments)))
         if lines:
             raise InvalidArgumentsError(

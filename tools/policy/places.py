@@ -83,10 +83,6 @@ class PlaceRules(Protocol):
         Args:
             path: Where it really is, relative to the root, without links.
             writing: Whether it is to be written.
-
-        Raises:
-            PermissionDeniedError: If a rule denies it, or asks about it and the person was asked
-                about another place.
         """
 
     def hides(self, path: str) -> bool:

@@ -190,8 +190,6 @@ class Catalogue:
         Raises:
             UnknownToolError: If there is none; it suggests what the caller's tool set admits.
             NotFoundError: If only a file describes it.
-            PermissionDeniedError: If the caller may not call it, or nobody may now.
-            UnavailableError: If its server never listed its tools; it says why.
         """
         try:
             spec = self.registry.of(user_id).find(name, tool_set)
@@ -300,11 +298,7 @@ class Catalogue:
 
 
 def check_admitted(spec: ToolSpec, tool_set: ToolSet | None) -> None:
-    """Refuses what the caller's profile leaves out, and what a person has to look at first.
-
-    Raises:
-        PermissionDeniedError: In both cases; it says which.
-    """
+    """Refuses what the caller's profile leaves out, and what a person has to look at first."""
     if tool_set is not None and not tool_set.admits(spec):
         raise PermissionDeniedError(
             f"{spec.name} is not among the tools of the profile {tool_set.name!r}.",

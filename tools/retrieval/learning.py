@@ -172,11 +172,7 @@ class _Similarity:
         self._lock = threading.Lock()
 
     def of(self, question: str, queries: Sequence[str]) -> list[float]:
-        """The cosine of a question and each of some others.
-
-        Raises:
-            StorageUnavailableError: If the embedder's model cannot be had, or fails.
-        """
+        """The cosine of a question and each of some others."""
         embedder = self._embedder
         if embedder is None or not understands(embedder, question):
             return _shared_words(question, queries)

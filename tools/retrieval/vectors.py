@@ -36,11 +36,7 @@ class SpanEmbedder(Embedder, Protocol):
     """An embedder that also tells what the parts of a query mean."""
 
     def embed_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> Vectors:
-        """One row for a text, then one for each of some spans of its characters.
-
-        Raises:
-            StorageUnavailableError: If the model cannot be had, or fails.
-        """
+        """One row for a text, then one for each of some spans of its characters."""
 
 
 class DensePart:

@@ -54,7 +54,6 @@ def sqlite(record: Path | None, data_dir: Path | None) -> str:
 
     Raises:
         RuntimeError: If the record is damaged.
-        StorageError: If it cannot be opened, or is gone.
     """
     import sqlite3
     from contextlib import closing

@@ -84,11 +84,7 @@ def _level(settings: Settings) -> Finding:
 
 
 def data_juicer(settings: Settings) -> Finding:
-    """Looks for the environment that recipes run in.
-
-    Raises:
-        UnavailableError: If it has another release than recipes are made for.
-    """
+    """Looks for the environment that recipes run in."""
     from server.cli.invocation import invocation
     from server.composition.data import data_environment
 
@@ -103,11 +99,7 @@ def data_juicer(settings: Settings) -> Finding:
 
 
 def embedder(settings: EmbedderSettings) -> str:
-    """Has the embedder of the settings embed something.
-
-    Raises:
-        StorageError: If it cannot.
-    """
+    """Has the embedder of the settings embed something."""
     from storage.index.embedders.making import make_embedder
 
     made = make_embedder(settings.options)
@@ -116,11 +108,7 @@ def embedder(settings: EmbedderSettings) -> str:
 
 
 def cross_encoder() -> str:
-    """Has the bundled cross-encoder read something.
-
-    Raises:
-        StorageError: If it cannot.
-    """
+    """Has the bundled cross-encoder read something."""
     from storage.retrieval.crossencoder import CrossEncoder
 
     logit = sum(reading.logit for reading in CrossEncoder().read(PROBE, [PROBE]) if reading)

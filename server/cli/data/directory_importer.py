@@ -97,7 +97,6 @@ class DirectoryImporter:
         """The records of all files, each read to its end: a wrong one changes nothing.
 
         Raises:
-            InvalidArgumentsError: If a file cannot be read, or a record in it.
             NotFoundError: If there is no record in them.
         """
         records = [record for file in files for record in self._records(file)]
@@ -110,11 +109,7 @@ class DirectoryImporter:
         return records
 
     def store(self, records: list[Record], progress: Progress, *, prune: bool = False) -> None:
-        """Stores records, and with `prune` removes those that are stored and not among them.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written.
-        """
+        """Stores records, and with `prune` removes those that are stored and not among them."""
         self._tally.stored = self._shelf.directories.add(
             self._directory, records, prune=prune, on_progress=counter(progress, "Importing")
         )

@@ -38,9 +38,6 @@ def take_export(
         note: Told what became of each record, or why none was stored.
         progress: Shows how far it is.
         as_me: Whether everything is to be the caller's, whosoever it was.
-
-    Raises:
-        StorageUnavailableError: If nothing more can be stored, as on a full disk.
     """
     identity = app.identity if as_me else None
     try:

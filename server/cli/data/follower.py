@@ -60,9 +60,6 @@ class Follower:
 
         Args:
             stop: Set together with the cancellation, so that the watching thread ends at once.
-
-        Raises:
-            UnavailableError: If the system cannot watch the folders.
         """
         places = dict.fromkeys(self._folders, (0, 0))
         while not stop.is_set():

@@ -151,11 +151,7 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 
 def _description(names: list[str]) -> str:
-    """The description that is named.
-
-    Raises:
-        BadParameter: If none is, or several.
-    """
+    """The description that is named."""
     if len(names) != 2:  # noqa: PLR2004  # the word and the description
         raise typer.BadParameter(
             f"name one file or address: `toolcrib import {OPENAPI} openapi.yaml`.", param_hint=HINT
@@ -194,11 +190,7 @@ def _directories(config: Path | None) -> dict[str, Directory]:
 
 
 def _paths(names: list[str], directories: Collection[str], *, sample: bool) -> list[Path]:
-    """The files and folders that are named.
-
-    Raises:
-        BadParameter: If one does not exist, or none is named.
-    """
+    """The files and folders that are named."""
     from server.cli.data.directory_importer import SAMPLE
 
     if sample:
@@ -330,8 +322,6 @@ async def _import_all(
 
     Raises:
         NotFoundError: If there is nothing.
-        StorageUnavailableError: If nothing more can be stored, as on a full disk.
-        UnavailableError: The same.
     """
     from server.cli.data.importer import Importer
     from server.cli.data.walk import Folder

@@ -58,12 +58,7 @@ class Importer:
         self._above: set[Path] = set()  # the directories that they are or were in
 
     async def take(self, file: Path) -> None:
-        """Stores a file, or the chats in it, unless it is stored already.
-
-        Raises:
-            StorageUnavailableError: If nothing more can be stored, as on a full disk.
-            UnavailableError: The same, or if the file's disk does not answer.
-        """
+        """Stores a file, or the chats in it, unless it is stored already."""
         try:
             check_name(file)
         except InvalidArgumentsError as error:
@@ -91,9 +86,6 @@ class Importer:
             path: The file or directory that is gone.
             found: Files that are still there.
             spared: Directories that were not looked at, of which nothing is deleted.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written.
         """
         gone = {path} & self._known
         if path in self._above:
@@ -115,9 +107,6 @@ class Importer:
             folder: The folder.
             found: Files that are still there.
             spared: Directories that were not looked at, of which nothing is deleted.
-
-        Raises:
-            StorageUnavailableError: If the record cannot be written.
         """
         spared = [*spared, *folder.unlisted_directories]
         for context in list(self._documents()):

@@ -114,11 +114,7 @@ def beside(path: Path) -> list[Path]:
 
 
 def check_name(path: Path) -> None:
-    """Raises if the path is no text; on POSIX a name may be any bytes, which JSON cannot hold.
-
-    Raises:
-        InvalidArgumentsError: Which shows the name.
-    """
+    """Raises if the path is no text; on POSIX a name may be any bytes, which JSON cannot hold."""
     try:
         str(path).encode()
     except UnicodeEncodeError as error:

@@ -39,11 +39,7 @@ def watch(
 
 
 async def _follow(app: App, paths: list[Path]) -> None:
-    """Follows the folders until the user or the system ends it.
-
-    Raises:
-        UnavailableError: If the system cannot watch the folders.
-    """
+    """Follows the folders until the user or the system ends it."""
     from server.cli.data.follower import Follower
     from server.cli.data.importer import Importer
     from server.cli.data.walk import Folder

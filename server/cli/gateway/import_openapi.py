@@ -111,10 +111,6 @@ def import_openapi(wanted: WantedApi, config: Path | None, *, as_json: bool) -> 
         wanted: Which, and from where.
         config: The settings file, if not the usual one.
         as_json: Whether that is told as JSON.
-
-    Raises:
-        SettingsError: If the name is taken, or the settings cannot be written.
-        ToolError: If the description cannot be used.
     """
     settings = load({}, config_file=config)
     assert settings.config_file is not None  # noqa: S101  # load says where it looked
@@ -167,11 +163,7 @@ def _found(wanted: WantedApi, settings: Settings, descriptions: Descriptions) ->
 
 
 def _check_name(name: str, file: SettingsFile, *, replace: bool) -> None:
-    """Refuses a name that is taken.
-
-    Raises:
-        SettingsError: If it is.
-    """
+    """Refuses a name that is taken."""
     if name in file.named("servers"):
         raise SettingsError(f"{name!r} is the name of a server; choose another with --name.")
     if name in file.named(GROUP) and not replace:

@@ -97,8 +97,6 @@ def import_servers(wanted: Wanted, config: Path | None, *, as_json: bool) -> Non
         as_json: Whether what became of each is printed as JSON.
 
     Raises:
-        BadParameter: If there is no such client or file, or no server of a wanted name.
-        SettingsError: If a file cannot be read, or the settings not be written.
         SystemExit: With 1, if nothing could be taken over.
     """
     settings = load({}, config_file=config)

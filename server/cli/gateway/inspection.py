@@ -127,12 +127,7 @@ class Inspection:
 
 @contextmanager
 def inspection(settings: Settings) -> Iterator[Inspection]:
-    """Opens what is stored for an inspection.
-
-    Raises:
-        SettingsError: If a directory of the settings cannot be made.
-        StorageError: If the data directory cannot be used.
-    """
+    """Opens what is stored for an inspection."""
     logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns of the ends of programs
     settings.create_directories()
     with closing(Database(settings.data_dir / RECORD)) as database:

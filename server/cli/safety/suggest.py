@@ -241,10 +241,6 @@ def suggest(settings: Settings, *, write: bool, yes: bool, as_json: bool) -> Non
         write: Whether they are written into the settings file, after a question.
         yes: Whether that is answered already.
         as_json: Whether they are printed as JSON.
-
-    Raises:
-        SettingsError: If the profile runs no programs, or the settings file cannot be read, or not
-            be written safely.
     """
     if settings.policy.profile == "read-only":
         raise SettingsError(

@@ -53,9 +53,6 @@ def drain(library: Library, progress: Progress) -> Backlog:
 
     Returns:
         What had waited.
-
-    Raises:
-        StorageError: If the embedder, the vector index or the disk fails.
     """
     titles = {"words": "Words", "embeddings": "Embedding", "vectors": "Vectors"}
     tasks = {
@@ -82,11 +79,7 @@ def drain(library: Library, progress: Progress) -> Backlog:
 
 
 def work(library: Library) -> bool:
-    """Does one batch of indexing; False when there is none or another process is at it.
-
-    Raises:
-        StorageError: If the embedder, the vector index or the disk fails.
-    """
+    """Does one batch of indexing; False when there is none or another process is at it."""
     try:
         return library.indexer.step()
     except VectorIndexError:  # a damaged index was dropped, and is filled again from the record

@@ -36,11 +36,7 @@ class ClientPeer(Peer):
         self._telling = 0
 
     async def fill(self, tool: str, form: Form) -> Filled:
-        """What the person at the client makes of a form.
-
-        Raises:
-            UnavailableError: If the client shows no forms, or fails.
-        """
+        """What the person at the client makes of a form."""
         client = visible(self._run.client) or "this client"
         if not self._run.offers_forms:
             error = UnavailableError(
@@ -59,11 +55,7 @@ class ClientPeer(Peer):
         raise UnavailableError(f"{client} did not show the form of {tool}: {visible(said)}")
 
     async def roots(self, tool: str) -> list[Root]:
-        """The directories that the client works in.
-
-        Raises:
-            UnavailableError: If the client does not tell, or fails.
-        """
+        """The directories that the client works in."""
         request = types.ListRootsRequest()
         if can_ask(self._run.capabilities, request):
             answer = await self._answer(request, "")

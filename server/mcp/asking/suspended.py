@@ -286,11 +286,7 @@ class SuspendedRequests:
             group.cancel_scope.cancel()
 
     def start(self, call: SuspendedCall[OutcomeT], work: Callable[[], Awaitable[OutcomeT]]) -> None:
-        """Begins a call.
-
-        Raises:
-            UnavailableError: If nothing is run by this process any more.
-        """
+        """Begins a call."""
         self._running.start_soon(call.run, work)
 
     def resume(self, name: str, identity: Identity, digest: str) -> SuspendedRequest:
@@ -300,9 +296,6 @@ class SuspendedRequests:
             name: What the client brought back; empty for a call that is new.
             identity: Whose call it is.
             digest: What it is bound to.
-
-        Raises:
-            UnavailableError: If nothing of that name is kept of this very call.
         """
         if not name:
             return SuspendedRequest(identity, digest)

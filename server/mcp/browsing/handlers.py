@@ -70,11 +70,7 @@ class Nothing:
     async def read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """Finds none.
-
-        Raises:
-            MCPError: Resource not found.
-        """
+        """Finds none."""
         raise no_resource_at(params.uri, ctx)
 
     async def list_prompts(
@@ -86,11 +82,7 @@ class Nothing:
     async def get_prompt(
         self, _ctx: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        """Finds none.
-
-        Raises:
-            MCPError: Invalid params.
-        """
+        """Finds none."""
         text = encodable(f"No prompt is called {params.name[:100]!r}.")
         raise MCPError(types.INVALID_PARAMS, text)
 

@@ -61,8 +61,6 @@ class OfferedCalls:
 
         Raises:
             NotFoundError: If it is not there.
-            MCPError: Invalid params for arguments that are wrong; internal error for every other
-                failure.
         """
         name, arguments = called = _called(params, spec)
         try:
@@ -90,9 +88,6 @@ class OfferedCalls:
             ctx: The request.
             spec: What it is about.
             work: What it takes.
-
-        Raises:
-            MCPError: As of `run`.
         """
         principal = principal_of(ctx, self.requests.identity)
         session_id = self.requests.session_of(ctx)

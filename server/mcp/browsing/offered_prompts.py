@@ -60,12 +60,7 @@ class OfferedPrompts:
     async def get_prompt(
         self, ctx: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
-        """One prompt, ready for the model.
-
-        Raises:
-            MCPError: Invalid params, if there is no such prompt or an argument is wrong; internal
-                error if its function fails.
-        """
+        """One prompt, ready for the model."""
         spec = await self.find(ctx, params.name)
         if spec is None:
             return await self._own.get_prompt(ctx, params)
@@ -91,11 +86,7 @@ class OfferedPrompts:
     async def complete(
         self, ctx: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        """Values that an argument of a prompt, or a variable of a template, may have.
-
-        Raises:
-            MCPError: If the function that knows them fails.
-        """
+        """Values that an argument of a prompt, or a variable of a template, may have."""
         spec = await self._referred(ctx, params.ref)
         if spec is None:
             return await self._own.complete(ctx, params)

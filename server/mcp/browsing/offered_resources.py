@@ -41,11 +41,7 @@ class OfferedResources:
     async def list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """One page of what is stored here; the first page starts with all that functions offer.
-
-        Raises:
-            MCPError: Invalid params, if the cursor is none of ours.
-        """
+        """One page of what is stored here; the first page starts with all that functions offer."""
         stored = await self._own.list_resources(ctx, params)
         if params is not None and params.cursor is not None:
             return stored
@@ -65,12 +61,7 @@ class OfferedResources:
     async def read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
-        """What a function gives for an address, or what is stored here at it.
-
-        Raises:
-            MCPError: Resource not found, in the code of the connection's protocol; invalid params
-                if the function does not take what the address says; internal error if it fails.
-        """
+        """What a function gives for an address, or what is stored here at it."""
         found = await self.find(ctx, params.uri)
         if found is None:
             return await self._own.read_resource(ctx, params)

@@ -109,11 +109,7 @@ class SkillMethods:
         return entries, following
 
     def _entry_at(self, ctx: Context, uri: str) -> dict[str, Any]:
-        """The entry of the skill whose SKILL.md has an address.
-
-        Raises:
-            ToolError: If there is none that a host could take.
-        """
+        """The entry of the skill whose SKILL.md has an address."""
         skills = self._view.seen(ctx)
         inside = _inside(skills, path_of(uri)) if uri.startswith(SCHEME) else None
         for each in () if inside is None else (inside, *inside.nested()):

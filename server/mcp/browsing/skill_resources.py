@@ -48,11 +48,7 @@ class SkillResources:
     async def list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """One page of what is stored here; the first page ends with the skills.
-
-        Raises:
-            MCPError: Invalid params, if the cursor is none of ours.
-        """
+        """One page of what is stored here; the first page ends with the skills."""
         stored = await self._own.list_resources(ctx, params)
         if params is not None and params.cursor is not None:
             return stored
@@ -69,11 +65,7 @@ class SkillResources:
     async def read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
-        """A file of a skill, as it is, or what is stored here.
-
-        Raises:
-            MCPError: Resource not found, in the code of the connection's protocol.
-        """
+        """A file of a skill, as it is, or what is stored here."""
         uri = params.uri
         if not uri.startswith(SCHEME):
             return await self._own.read_resource(ctx, params)

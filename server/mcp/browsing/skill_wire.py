@@ -44,9 +44,6 @@ def entry_of(skill: Skill, servers: Mapping[str, str]) -> dict[str, Any]:
     Args:
         skill: The skill.
         servers: As `servers_of` all skills.
-
-    Raises:
-        ToolError: If no host could take it; the message says why.
     """
     if not skill.is_conforming:
         raise NotFoundError(" ".join(skill.problems))

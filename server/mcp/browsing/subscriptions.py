@@ -97,9 +97,6 @@ class Watcher(Protocol):
 
         Returns:
             What ends that; None if it is no resource of this kind.
-
-        Raises:
-            MCPError: If it is one, and nobody tells of its changes.
         """
 
 
@@ -185,11 +182,7 @@ class Subscriptions:
     async def subscribe(
         self, ctx: Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
-        """Has a client until 2025-11-25 told when a resource changes.
-
-        Raises:
-            MCPError: If there is no such resource, or nobody tells of its changes.
-        """
+        """Has a client until 2025-11-25 told when a resource changes."""
         client = self._client(ctx)
         if len(client.watched) >= MOST_WATCHED:
             raise MCPError(types.INVALID_PARAMS, f"At most {MOST_WATCHED} resources are watched.")
@@ -211,11 +204,7 @@ class Subscriptions:
     async def listen(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """One stream of changes of a client from 2026-07-28 on.
-
-        Raises:
-            MCPError: If it asks for what only clients hear that know tasks, or there are too many.
-        """
+        """One stream of changes of a client from 2026-07-28 on."""
         if "taskIds" in (params.notifications.model_extra or {}) and not declares_tasks(ctx):
             raise MISSING
         if self._streams >= MOST_STREAMS:

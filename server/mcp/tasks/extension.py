@@ -47,11 +47,7 @@ def declares_tasks(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 
 def check_header(ctx: ServerRequestContext[Any, Any], task_id: str) -> None:
-    """Refuses a request over HTTP that is routed by another name than that of its task.
-
-    Raises:
-        MCPError: Because it is.
-    """
+    """Refuses a request over HTTP that is routed by another name than that of its task."""
     if not isinstance(ctx.request, Request):
         return
     if decode_header_value(ctx.request.headers.get(MCP_NAME_HEADER)) != task_id:

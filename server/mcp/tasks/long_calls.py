@@ -115,9 +115,6 @@ class LongCalls:
             execute: Makes it.
             finish: Makes the answer of its result.
             tell: Makes that of a job, for a client that does not know tasks.
-
-        Raises:
-            MCPError: If the answer is an error of the protocol.
         """
         asking = ParkedQuestions(request)
         job = Job(context.identity, context.session_id, asking, context.report_progress)

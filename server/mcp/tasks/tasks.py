@@ -89,11 +89,7 @@ class Tasks:
         return {}
 
     def _admitted(self, ctx: Context, params: TaskParams) -> Principal:
-        """Whose tasks a request may be about.
-
-        Raises:
-            MCPError: If it does not say that it knows tasks, or is routed by another name.
-        """
+        """Whose tasks a request may be about."""
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             raise MCPError(types.METHOD_NOT_FOUND, "Method not found", ctx.method)
         if not declares_tasks(ctx):
@@ -115,11 +111,7 @@ class Tasks:
 
 
 def _answer(request: types.InputRequest, given: object) -> types.InputResponse:
-    """The answer to a question.
-
-    Raises:
-        MCPError: If it is none.
-    """
+    """The answer to a question."""
     try:
         answer: types.InputResponse = answer_type(request).model_validate(given, by_name=False)
     except ValidationError as error:

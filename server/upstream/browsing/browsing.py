@@ -56,11 +56,7 @@ class GatewayPrompts:
     async def list_prompts(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        """One page: first our own, then what each server lists.
-
-        Raises:
-            MCPError: Invalid params, if the cursor is none of ours.
-        """
+        """One page: first our own, then what each server lists."""
         cursor = params.cursor if params else None
         own: list[types.Prompt] = []
         if cursor is None:
@@ -76,11 +72,7 @@ class GatewayPrompts:
     async def get_prompt(
         self, ctx: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
-        """One prompt, ready for the model; another server's as that server gives it.
-
-        Raises:
-            MCPError: Invalid params, if there is no such prompt; else whatever its server says.
-        """
+        """One prompt, ready for the model; another server's as that server gives it."""
         found = await self._owner(ctx, params.name)
         if found is None:
             return await self._own.get_prompt(ctx, params)
@@ -94,11 +86,7 @@ class GatewayPrompts:
     async def complete(
         self, ctx: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        """Values that an argument of a prompt, or a variable of a template, may have.
-
-        Raises:
-            MCPError: Whatever the server says that has it.
-        """
+        """Values that an argument of a prompt, or a variable of a template, may have."""
         found = await self._referred(ctx, params.ref)
         if found is None:
             return await self._own.complete(ctx, params)
@@ -157,11 +145,7 @@ class GatewayWatcher:
         self._watches = watches
 
     async def watch(self, ctx: Context, uri: str, who: object, hear: Hear) -> Unwatch | None:
-        """Has somebody told when a resource of another server may have changed.
-
-        Raises:
-            MCPError: If its server cannot be reached, or does not tell of changes.
-        """
+        """Has somebody told when a resource of another server may have changed."""
         session_id = self._offers.conversation(ctx)
         failure: MCPError | None = None
         for upstream, own in await self._resources.owners(ctx, uri):

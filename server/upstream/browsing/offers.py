@@ -156,9 +156,6 @@ class Offers:
             ctx: The request.
             params: What came with it.
             name: What is asked for.
-
-        Raises:
-            MCPError: If it goes on with what is not there any more.
         """
         arguments = getattr(params, "arguments", None) or {}
         try:
@@ -184,10 +181,6 @@ class Offers:
             upstream: The server.
             request: What it is asked, in its own names.
             result: What it answers.
-
-        Raises:
-            MCPError: The server's own, as it is; internal error if it cannot be reached or breaks
-                the protocol.
         """
         context = RequestContext(
             relay.principal.identity,
@@ -223,10 +216,6 @@ class Offers:
             upstream: The server.
             request: What it is asked, in its own names.
             result: What it answers.
-
-        Raises:
-            MCPError: The server's own, as it is; internal error if it cannot be reached or breaks
-                the protocol.
         """
         session_id = self.conversation(ctx)
         try:

@@ -50,11 +50,7 @@ class GatewayResources:
     async def list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """One page: first what is stored here, then what each server lists.
-
-        Raises:
-            MCPError: Invalid params, if the cursor is none of ours.
-        """
+        """One page: first what is stored here, then what each server lists."""
         cursor = params.cursor if params else None
         own: list[types.Resource] = []
         if cursor is None or place_of(cursor)[0] == DOCUMENTS:
@@ -70,11 +66,7 @@ class GatewayResources:
     async def list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        """One page: first how addresses of what is stored here are made, then those of servers.
-
-        Raises:
-            MCPError: Invalid params, if the cursor is none of ours.
-        """
+        """One page: first how addresses of what is stored here are made, then those of servers."""
         cursor = params.cursor if params else None
         own: list[types.ResourceTemplate] = []
         if cursor is None:
@@ -89,12 +81,7 @@ class GatewayResources:
     async def read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
-        """What is stored here at an address, or what its server says there is.
-
-        Raises:
-            MCPError: Resource not found, in the code of the connection's protocol; else whatever
-                its server says.
-        """
+        """What is stored here at an address, or what its server says there is."""
         owners = await self.owners(ctx, params.uri)
         if not owners:
             return await self._own.read_resource(ctx, params)

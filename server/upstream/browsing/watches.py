@@ -74,9 +74,6 @@ class Watches:
             resource: What to watch.
             key: Who is told; the same key again changes nothing.
             hear: How.
-
-        Raises:
-            MCPError: If the server cannot be reached, or does not tell of changes.
         """
         watch = self._open.get(resource)
         if watch is None:

@@ -85,7 +85,6 @@ class Outgoing:
             state: What it handed over then.
 
         Raises:
-            MCPError: The server's, or that the connection has ended.
             pydantic.ValidationError: If the answer is none.
         """
         await self._have_logged(connection)
@@ -243,10 +242,6 @@ async def call(
         context: Whose call it is.
 
     Raises:
-        UnavailableError: If the server cannot be reached.
-        InvalidArgumentsError: If it does not take the arguments.
-        UpstreamError: If it answers with another error of the protocol, or not as that wants it.
-        DeadlineError: If it takes too long; the time in which somebody is asked does not count.
         AnswersAwaitedError: If the client has to answer first, and then makes the call again.
     """
     relay = context.relay if isinstance(context.relay, ClientRequest | FunctionRun) else None

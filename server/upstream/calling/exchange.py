@@ -69,11 +69,7 @@ class Exchange(Generic[ResultT]):
         self._channel: Channel | None = None
 
     async def ask(self, request: types.InputRequest) -> types.InputResponse:
-        """What the client answers to what the server asks, while that works on the request.
-
-        Raises:
-            UpstreamError: If it does not, or cannot be asked.
-        """
+        """What the client answers to what the server asks, while that works on the request."""
         return await self._answered(self._channel, request)
 
     def heard(self) -> None:

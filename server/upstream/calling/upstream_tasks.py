@@ -113,8 +113,6 @@ class Follower:
         """What comes of a task.
 
         Raises:
-            MCPError: What it failed with.
-            UpstreamError: If its server cancelled it.
             pydantic.ValidationError: If what comes of it is no result.
         """
         try:

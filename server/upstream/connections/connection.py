@@ -196,11 +196,7 @@ class Connection:
 
     @asynccontextmanager
     async def used(self) -> AsyncIterator[Connection]:
-        """Keeps it from being closed as idle, and tells why it ended meanwhile.
-
-        Raises:
-            UpstreamError: If it ends, or HTTP answers for the server.
-        """
+        """Keeps it from being closed as idle, and tells why it ended meanwhile."""
         self._users += 1
         try:
             yield self

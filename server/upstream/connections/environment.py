@@ -35,9 +35,6 @@ def expand(text: str, environ: Mapping[str, str], where: str) -> str:
         text: The text of a setting.
         environ: The variables.
         where: Which setting it is, for the error.
-
-    Raises:
-        UnavailableError: If it names a variable that is not set, without a default.
     """
 
     def value(found: re.Match[str]) -> str:

@@ -88,7 +88,6 @@ async def list_all(connection: Connection) -> Listing:
     """Asks a server for everything that it says it has.
 
     Raises:
-        MCPError: If it refuses, or ends.
         TimeoutError: If it takes too long.
         ValidationError: If it answers not as the protocol has it.
     """

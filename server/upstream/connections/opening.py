@@ -63,10 +63,6 @@ class Opener:
         Args:
             session_id: The conversation that it is for.
             group: Where it lives.
-
-        Raises:
-            UnavailableError: If there is none; the message is the rest of a sentence that begins
-                with the name of the server, and of the first way that failed.
         """
         seconds = self._settings.start_timeout
         tried: list[Link] = []

@@ -63,7 +63,6 @@ async def list_skills(
     """Asks for one page.
 
     Raises:
-        MCPError: If the server refuses, or ends.
         ValidationError: If it answers not as the protocol has it.
     """
     return await session.send_request(
@@ -75,7 +74,6 @@ async def get_skill(session: ClientSession, uri: str) -> SkillEntry:
     """Asks for one skill.
 
     Raises:
-        MCPError: If the server refuses, or ends.
         ValidationError: If it answers not as the protocol has it.
     """
     answer = await session.send_request(_Get(params=SkillParams(uri=uri)), _GetResult)

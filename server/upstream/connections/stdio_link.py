@@ -61,11 +61,7 @@ class Program:
     cwd: Path
 
     def prepared(self) -> Prepared:
-        """What the launcher takes.
-
-        Raises:
-            UnavailableError: There is no such command.
-        """
+        """What the launcher takes."""
         if os.sep in self.command:
             path: str | None = str(self.cwd / Path(self.command).expanduser())
         else:
@@ -114,11 +110,7 @@ class StdioLink(Link):
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[TransportStreams]:
-        """Starts the program; it has ended, with everything that it started, at the end.
-
-        Raises:
-            ToolError: It cannot be started.
-        """
+        """Starts the program; it has ended, with everything that it started, at the end."""
         running, entry = await self._start()
         writer = PipeWriter(entry)
         try:

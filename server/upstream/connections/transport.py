@@ -49,9 +49,6 @@ class Transports:
             name: What the settings call it.
             settings: Those of the server.
             sse: Whether it is asked the older way over HTTP.
-
-        Raises:
-            UnavailableError: If the settings name a variable that is not set.
         """
         if settings.url:
             return HttpLink(await self._endpoint(settings), sse=sse)

@@ -87,7 +87,6 @@ class Admission:
             tool_set: The tools that the caller may call; None means all.
 
         Raises:
-            PermissionDeniedError: If a person has to look at it first.
             UnknownToolError: If the server has it no more.
         """
         check_admitted(self._registry.find(exposed_name(server, own_name), tool_set), tool_set)

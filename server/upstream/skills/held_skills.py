@@ -91,11 +91,7 @@ class HeldSkills:
         return anyio.from_thread.run(self._fetch, upstream, entry, uri)
 
     async def _fetch(self, upstream: Upstream, entry: SkillEntry, uri: str) -> bytes:
-        """The bytes at an address, from the server that listed it and no other.
-
-        Raises:
-            UpstreamError: If it cannot give them, or they are not those of the entry.
-        """
+        """The bytes at an address, from the server that listed it and no other."""
         request = types.ReadResourceRequest(params=types.ReadResourceRequestParams(uri=uri))
         try:
             with anyio.fail_after(upstream.settings.start_timeout + upstream.settings.timeout):

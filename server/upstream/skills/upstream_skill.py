@@ -99,11 +99,7 @@ class UpstreamSkill(Skill):
         return frozenset(map(str, parents)) - {"."}
 
     def manifest(self) -> tuple[ManifestFile, ...]:
-        """What its entry says of each file.
-
-        Raises:
-            UnavailableError: If it says nothing of them.
-        """
+        """What its entry says of each file."""
         if not self.files:
             raise UnavailableError("Its files are dynamic: nothing tells one state from another.")
         return tuple(
@@ -118,9 +114,7 @@ class UpstreamSkill(Skill):
         """The bytes of one of its files from its server, if they are those of the entry.
 
         Raises:
-            PermissionDeniedError: If a person has to look at it first.
             NotFoundError: If it has no such file.
-            UpstreamError: If the server cannot give it, or gives another.
         """
         if self.barred:
             raise PermissionDeniedError(

@@ -60,18 +60,10 @@ class Embedder(Protocol):
         """Cosine below which two texts have nothing to do with each other."""
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Returns one row a text, float32, unit length.
-
-        Raises:
-            StorageUnavailableError: If the model cannot be loaded or reached, or fails.
-        """
+        """Returns one row a text, float32, unit length."""
 
     def embed_query(self, text: str) -> Vectors:
-        """Returns one vector, float32, unit length.
-
-        Raises:
-            StorageUnavailableError: If the model cannot be loaded or reached, or fails.
-        """
+        """Returns one vector, float32, unit length."""
 
 
 def scaled_cosine(cosine: float, floor: float) -> float:
@@ -131,19 +123,11 @@ class PrefixingEmbedder(ABC):
         self._source = self.model_id  # what errors name
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Returns one row a text, float32, unit length.
-
-        Raises:
-            StorageUnavailableError: If the model cannot be loaded or reached, or fails.
-        """
+        """Returns one row a text, float32, unit length."""
         return self._embed("passage", list(texts))
 
     def embed_query(self, text: str) -> Vectors:
-        """Returns one vector, float32, unit length.
-
-        Raises:
-            StorageUnavailableError: If the model cannot be loaded or reached, or fails.
-        """
+        """Returns one vector, float32, unit length."""
         vector: Vectors = self._embed("query", [text])[0]
         return vector
 
@@ -164,9 +148,6 @@ def unit_rows(rows: Rows, count: int, source: str) -> Vectors:
         rows: One vector a text.
         count: How many texts there were.
         source: Who made the vectors, for the error.
-
-    Raises:
-        StorageUnavailableError: If they are not so many vectors of one length, of finite numbers.
     """
     import numpy as np
 
@@ -192,11 +173,7 @@ def unit_rows(rows: Rows, count: int, source: str) -> Vectors:
 
 
 def import_extra(module: str, extra: str) -> Any:
-    """Imports a module that an extra of the distribution brings.
-
-    Raises:
-        StorageUnavailableError: If it is not installed; the advice is the command that installs it.
-    """
+    """Imports a module that an extra of the distribution brings."""
     opt_out()
     try:
         return importlib.import_module(module)
@@ -209,11 +186,7 @@ def import_extra(module: str, extra: str) -> Any:
 
 @contextmanager
 def failures_of(what: str) -> Iterator[None]:
-    """Turns whatever a library raises into an error of ours that names it.
-
-    Raises:
-        StorageUnavailableError: In place of every other exception.
-    """
+    """Turns whatever a library raises into an error of ours that names it."""
     try:
         yield
     except StorageError:
@@ -240,11 +213,7 @@ class LazyLoader(Generic[T]):
         self._loaded: Future[T] | None = None
 
     def __call__(self) -> T:
-        """Returns the model.
-
-        Raises:
-            StorageUnavailableError: If it cannot be loaded, or is not ready yet.
-        """
+        """Returns the model."""
         with self._turn:
             if self._loaded is None:
                 self._loaded = Future()
@@ -293,11 +262,7 @@ class CachingEmbedder:
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
-        """Returns one vector, float32, unit length.
-
-        Raises:
-            StorageUnavailableError: If the model cannot be used, or has just failed.
-        """
+        """Returns one vector, float32, unit length."""
         with self._turn:
             if text in self._queries:
                 self._queries.move_to_end(text)

@@ -31,9 +31,6 @@ def load_session(file: Path, sha256: str) -> Any:
     Args:
         file: Where it lies.
         sha256: What its bytes have to give.
-
-    Raises:
-        StorageUnavailableError: If it is missing or damaged.
     """
     opt_out()
     import onnxruntime
@@ -49,11 +46,7 @@ def load_session(file: Path, sha256: str) -> Any:
 def load_tokenizer(
     folder: Path, max_tokens: int, file: str = TOKENIZER_FILE, sha256: str = TOKENIZER_SHA256
 ) -> Any:
-    """Returns a tokenizer, which cuts later tokens; by default that of all the ONNX models.
-
-    Raises:
-        StorageUnavailableError: If it is missing or damaged.
-    """
+    """Returns a tokenizer, which cuts later tokens; by default that of all the ONNX models."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_str(read_bundled(folder / file, sha256, "tokenizer").decode())
@@ -63,11 +56,7 @@ def load_tokenizer(
 
 
 def read_bundled(file: Path, sha256: str, what: str) -> bytes:
-    """Returns a file that Toolcrib brings along.
-
-    Raises:
-        StorageUnavailableError: If it is missing or damaged.
-    """
+    """Returns a file that Toolcrib brings along."""
     try:
         data = file.read_bytes()
     except OSError as error:

@@ -64,11 +64,7 @@ class Endpoint:
         self._client = LazyLoader(self._make_client, url)
 
     def post(self, body: Mapping[str, Any]) -> bytes:
-        """The answer to a body, which is sent as JSON.
-
-        Raises:
-            StorageUnavailableError: If it refuses, or gives no answer in time.
-        """
+        """The answer to a body, which is sent as JSON."""
         end = time.monotonic() + self._timeout
         content = json.dumps(body).encode()
         for pause in [FIRST_WAIT * 2**attempt for attempt in range(RETRIES)]:

@@ -45,19 +45,11 @@ class MiniLMEmbedder:
         self._model = _model_in(folder)
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """One row a text, float32, unit length.
-
-        Raises:
-            StorageUnavailableError: If the model is missing or damaged.
-        """
+        """One row a text, float32, unit length."""
         return self._embed(texts, in_background=True)
 
     def embed_query(self, text: str) -> Vectors:
-        """One vector, float32, unit length.
-
-        Raises:
-            StorageUnavailableError: If the model is missing or damaged.
-        """
+        """One vector, float32, unit length."""
         vector: Vectors = self._embed([text], in_background=False)[0]
         return vector
 
@@ -81,9 +73,6 @@ class MiniLMEmbedder:
         A span's vector is the mean of its tokens as the model understood them within the whole:
         "late chunking" (Günther et al., 2024, https://arxiv.org/abs/2409.04701). A span that is
         not read any more has the vector of the whole.
-
-        Raises:
-            StorageUnavailableError: If the model is missing or damaged.
         """
         import numpy as np
 

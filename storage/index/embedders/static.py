@@ -44,11 +44,7 @@ class StaticEmbedder:
         self._model = _model_in(folder)
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """One row a text, float32, unit length; zeros for a text without any token.
-
-        Raises:
-            StorageUnavailableError: If the model is missing or damaged.
-        """
+        """One row a text, float32, unit length; zeros for a text without any token."""
         import numpy as np
 
         tokenizer, table = self._model()
@@ -60,20 +56,12 @@ class StaticEmbedder:
         return unit_rows(rows, len(texts), self.model_id)
 
     def embed_query(self, text: str) -> Vectors:
-        """One vector, float32, unit length.
-
-        Raises:
-            StorageUnavailableError: If the model is missing or damaged.
-        """
+        """One vector, float32, unit length."""
         vector: Vectors = self.embed_passages([text])[0]
         return vector
 
     def embed_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> Vectors:
-        """One row for a text, then one for each of some spans of its characters.
-
-        Raises:
-            StorageUnavailableError: If the model is missing or damaged.
-        """
+        """One row for a text, then one for each of some spans of its characters."""
         return self.embed_passages([text, *(text[start:end] for start, end in spans)])
 
 

@@ -149,9 +149,6 @@ class Changes:
 
         Returns:
             Its number.
-
-        Raises:
-            StorageUnavailableError: If the disk refuses; nothing is kept.
         """
         name, now = os.fsencode(root), time.time()
         with self._database.write() as connection:
@@ -211,9 +208,6 @@ class Changes:
 
         Returns:
             The state now; None if another process was faster, so that nothing was taken.
-
-        Raises:
-            StorageUnavailableError: If the disk refuses; nothing is kept.
         """
         name, now = os.fsencode(root), time.time()
         gone = [path for path in known.files if path not in observed.files]

@@ -116,12 +116,7 @@ class Agents:
         self._place = place
 
     def find(self, name: str) -> Agent:
-        """The agent of that name.
-
-        Raises:
-            UnavailableError: If the settings name no agent at all.
-            InvalidArgumentsError: If they name none so.
-        """
+        """The agent of that name."""
         self.check_any()
         if name in self.agents:
             return self.agents[name]
@@ -133,11 +128,7 @@ class Agents:
         )
 
     def check_any(self) -> None:
-        """Sees that there are agents.
-
-        Raises:
-            UnavailableError: If the settings name none; it says what to write there.
-        """
+        """Sees that there are agents."""
         if self.agents:
             return
         found = self.installed()
@@ -161,10 +152,6 @@ class Agents:
             name: Which agent.
             task: The task, whole.
             context: The call that asks for it.
-
-        Raises:
-            ToolError: It could not be begun, or failed, or took too long; what the agent said is
-                kept and told all the same.
         """
         agent = self.find(name)
         inner = DELEGATING if await self._is_deepest(context.session_id) else ()
@@ -208,11 +195,7 @@ class Agents:
         return begun, token, presence
 
     async def _inherited(self, session_id: str) -> Worktree:
-        """The worktree that an agent works in which delegates to one without its own.
-
-        Raises:
-            UnavailableError: It is gone.
-        """
+        """The worktree that an agent works in which delegates to one without its own."""
         worktrees = await anyio.to_thread.run_sync(self._worktrees)
         ledger = self._library.delegations
         each = await anyio.to_thread.run_sync(ledger.of_session, session_id)
@@ -351,12 +334,7 @@ def _patterns(tools: ToolSet | None) -> list[ToolPatterns]:
 
 
 def _report(ended: Delegation, outcome: Outcome, event_id: str) -> Report:
-    """What the caller is told.
-
-    Raises:
-        UpstreamError: The agent failed.
-        DeadlineError: It took too long.
-    """
+    """What the caller is told."""
     if outcome.state != "answered":
         raise _failure(ended, outcome)
     return Report(

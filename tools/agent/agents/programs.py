@@ -87,11 +87,7 @@ class Ran:
 
 
 async def run_program(processes: Processes, errand: Errand, report: ProgressReporter) -> Ran:
-    """Runs an agent to its end; however this returns, nothing of it is left.
-
-    Raises:
-        ToolError: It cannot be started as required.
-    """
+    """Runs an agent to its end; however this returns, nothing of it is left."""
     level = await processes.level()
     command = await anyio.to_thread.run_sync(_command, errand, level)
     printed, log = Capture(PRINTED_BYTES), Capture(LOGGED_BYTES)
@@ -161,11 +157,7 @@ def _command(errand: Errand, level: Level) -> Command:
 
 
 def _credentials(agent: Agent) -> Mapping[str, bytes]:
-    """The files of the user's home that the agent is given.
-
-    Raises:
-        UnavailableError: One cannot be read.
-    """
+    """The files of the user's home that the agent is given."""
     found = {}
     for path in agent.home:
         try:

@@ -109,9 +109,6 @@ class Worktrees:
         Args:
             name: What to call it.
             processes: Makes what starts programs there.
-
-        Raises:
-            UnavailableError: None can be made here.
         """
         worktree = await anyio.to_thread.run_sync(self._make, name)
         runner = processes(worktree)
@@ -127,11 +124,7 @@ class Worktrees:
                         await anyio.to_thread.run_sync(self.remove, worktree)
 
     def existing(self, name: str) -> Worktree:
-        """The worktree of that name, of which nothing is read: its agent may have written it.
-
-        Raises:
-            UnavailableError: There is none.
-        """
+        """The worktree of that name, of which nothing is read: its agent may have written it."""
         worktree = self._described(name)
         if not worktree.path.is_dir():
             raise UnavailableError(
@@ -182,11 +175,7 @@ class Worktrees:
         return worktree
 
     def _no_filters(self) -> Iterator[str]:
-        """Yields options with which git runs no filter that the repository's own settings name.
-
-        Raises:
-            UnavailableError: One has a name that no option can have.
-        """
+        """Yields options with which git runs no filter that the repository's own settings name."""
         told = self._run("config", "--list", "--null", "--show-scope").split("\0")
         keys = (
             entry.partition("\n")[0]
@@ -232,11 +221,7 @@ class Worktrees:
         self._run("worktree", "prune")
 
     def _run(self, *arguments: str) -> str:
-        """What git says of the root's repository, whose settings have it run nothing.
-
-        Raises:
-            UnavailableError: It failed.
-        """
+        """What git says of the root's repository, whose settings have it run nothing."""
         done = subprocess.run(  # noqa: S603  # found outside the root
             [self._git, *_QUIET, *arguments],
             cwd=self._held.way_in(),

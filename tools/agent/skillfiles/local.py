@@ -75,11 +75,7 @@ class LocalSkill(Skill):
 
     @classmethod
     def read(cls, place: SkillPlace, directory: Path) -> LocalSkill:
-        """Reads a SKILL.md.
-
-        Raises:
-            ToolError: If it is not to be opened, or no text of a bearable length.
-        """
+        """Reads a SKILL.md."""
         data = _read(place.sandbox.within(str(directory)), MAIN, MOST_MAIN_BYTES)
         text = text_of(data, MAIN)
         found = FrontMatter.of(text)
@@ -123,27 +119,16 @@ class LocalSkill(Skill):
         """Its files, SKILL.md first, and whether there are more than a skill may have.
 
         Links are none, nor names that begin with a dot and what programs generate.
-
-        Raises:
-            ToolError: If its directory is not to be opened.
         """
         found = self._found_files()
         return list(found.files), found.too_many
 
     def directories(self) -> frozenset[str]:
-        """Its subdirectories, empty ones too.
-
-        Raises:
-            ToolError: If its directory is not to be opened.
-        """
+        """Its subdirectories, empty ones too."""
         return self._found_files().directories
 
     def manifest(self) -> tuple[ManifestFile, ...]:
-        """Each of its files that may be read; what has not changed is not read again.
-
-        Raises:
-            ToolError: If they are more than a skill may have, or its SKILL.md is another by now.
-        """
+        """Each of its files that may be read; what has not changed is not read again."""
         found = self._found_files()
         if found.too_many:
             raise UnavailableError(
@@ -168,11 +153,7 @@ class LocalSkill(Skill):
         return (main, *files[1:])
 
     def nested(self) -> tuple[LocalSkill, ...]:
-        """The skills in its subdirectories that are as the specification wants them.
-
-        Raises:
-            ToolError: If its directory is not to be opened.
-        """
+        """The skills in its subdirectories that are as the specification wants them."""
         found = []
         for each, signature in self._found_files().files.items():
             inner = each.path.removesuffix(f"/{MAIN}")
@@ -191,11 +172,7 @@ class LocalSkill(Skill):
         return tuple(found)
 
     def data(self, path: str) -> bytes:
-        """The bytes of one of its files.
-
-        Raises:
-            ToolError: If it is no file of the skill, not to be opened, or too large.
-        """
+        """The bytes of one of its files."""
         parts = path.split("/")
         if len(parts) > MOST_DEPTH or any(map(_is_passed_over, parts)):
             raise NotFoundError(f"{path!r} is no file of the skill {self.path!r}.")

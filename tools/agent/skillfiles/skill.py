@@ -111,59 +111,31 @@ class Skill(ABC):
 
     @abstractmethod
     def listed(self) -> tuple[list[SkillFile], bool]:
-        """Its files, SKILL.md first, and whether there are more than a skill may have.
-
-        Raises:
-            ToolError: If they cannot be listed.
-        """
+        """Its files, SKILL.md first, and whether there are more than a skill may have."""
 
     @abstractmethod
     def directories(self) -> frozenset[str]:
-        """Its subdirectories, relative to it.
-
-        Raises:
-            ToolError: If they cannot be listed.
-        """
+        """Its subdirectories, relative to it."""
 
     @abstractmethod
     def manifest(self) -> tuple[ManifestFile, ...]:
-        """Each of its files, SKILL.md first.
-
-        Raises:
-            ToolError: If they are more than a skill may have, not known, or being changed.
-        """
+        """Each of its files, SKILL.md first."""
 
     @abstractmethod
     def nested(self) -> tuple[Skill, ...]:
-        """The skills in its subdirectories, whose files are its own too.
-
-        Raises:
-            ToolError: If its files cannot be listed.
-        """
+        """The skills in its subdirectories, whose files are its own too."""
 
     @abstractmethod
     def data(self, path: str) -> bytes:
-        """The bytes of one of its files; blocks, in a worker thread.
-
-        Raises:
-            ToolError: If it is no file of the skill, not to be opened, or too large.
-        """
+        """The bytes of one of its files; blocks, in a worker thread."""
 
     def measured(self, path: str) -> tuple[int, str]:
-        """The size of one of its files, and its SHA-256 as `sha256:` and hexadecimal digits.
-
-        Raises:
-            ToolError: If it is no file of the skill, not to be opened, or too large.
-        """
+        """The size of one of its files, and its SHA-256 as `sha256:` and hexadecimal digits."""
         data = self.data(path)
         return len(data), f"sha256:{hashlib.sha256(data).hexdigest()}"
 
     def text(self, path: str) -> str:
-        r"""The text of one of its files, whose lines end with \n; blocks, in a worker thread.
-
-        Raises:
-            ToolError: If it is no file of the skill, not to be opened, too large, or no text.
-        """
+        r"""The text of one of its files, whose lines end with \n; blocks, in a worker thread."""
         return text_of(self.data(path), path)
 
     def _says(self, key: str, word: str) -> bool:
@@ -181,11 +153,7 @@ class Skill(ABC):
 
 
 def text_of(data: bytes, path: str) -> str:
-    r"""The text of a file, whose lines end with \n.
-
-    Raises:
-        InvalidArgumentsError: If it is none.
-    """
+    r"""The text of a file, whose lines end with \n."""
     try:
         text = decode(data).text
     except UnreadableDocumentError as error:

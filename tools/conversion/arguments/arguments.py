@@ -58,10 +58,6 @@ class Arguments:
 
         Parameters that do not describe themselves are described by `texts`; one whose type JSON
         cannot say keeps its default. What is `ignored` may be given, and changes nothing.
-
-        Raises:
-            ToolDefinitionError: If JSON cannot say the type of a parameter without a default, or a
-                name means two parameters.
         """
         self._tool = tool
         self._open = signature.extra is not NOTHING
@@ -88,9 +84,6 @@ class Arguments:
         Returns:
             The value of each argument by the name that callers know, defaults included, and of each
             further name that `**kwargs` takes.
-
-        Raises:
-            InvalidArgumentsError: If anything is wrong; it tells of all that is wrong at once.
         """
         raw = self.canonical(raw)
         try:

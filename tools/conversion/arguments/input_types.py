@@ -112,11 +112,7 @@ def _received(annotation: Any) -> Any:  # noqa: PLR0911  # a type of any form, o
 
 
 def _attrs(cls: Any) -> Any:
-    """An object with what the class takes, of which it is made; pydantic does not know attrs.
-
-    Raises:
-        ToolDefinitionError: If the class has itself in its fields.
-    """
+    """An object with what the class takes, of which it is made; pydantic does not know attrs."""
     hints = resolve_class(cls)
     names = {each.alias: each.name for each in cls.__attrs_attrs__}
     fields = {}

@@ -59,9 +59,6 @@ def compiled(tool: str, signature: Signature) -> tuple[Sequence[Parameter], Comp
     """Returns the parameters that are arguments, and what they become.
 
     A parameter whose type JSON cannot say keeps its default.
-
-    Raises:
-        ToolDefinitionError: If JSON cannot say a type, and there is no default.
     """
     given = signature.given
     try:

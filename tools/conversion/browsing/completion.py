@@ -50,11 +50,7 @@ class Completion:
     async def __call__(
         self, argument: str, typed: str, given: Mapping[str, str], context: RequestContext
     ) -> list[str]:
-        """The values that fit, best first.
-
-        Raises:
-            ToolError: If the function that knows them fails.
-        """
+        """The values that fit, best first."""
         function = self._functions.get(argument)
         if function is None:
             return fitting(self._choices.get(argument, ()), typed)

@@ -49,11 +49,7 @@ class Marked:
         self._check_open()
 
     def specification(self) -> dict[str, Any]:
-        """Returns what the specification says, whichever of the two it is.
-
-        Raises:
-            ToolDefinitionError: If an argument cannot be completed as its author wants.
-        """
+        """Returns what the specification says, whichever of the two it is."""
         functions = self._options.get("complete", {})
         return {
             "title": title_of(self.name),

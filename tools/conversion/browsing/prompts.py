@@ -25,9 +25,6 @@ def prompts_of(function: Callable[..., Any], *, source: str = "builtin") -> list
     Args:
         function: The function.
         source: Where it comes from, as in ToolSpec.
-
-    Raises:
-        ToolDefinitionError: If it cannot be converted faithfully; it says what to change.
     """
     return [_prompt(function, options, source) for options in getattr(function, PROMPT_MARK, ())]
 

@@ -26,10 +26,6 @@ def resources_of(function: Callable[..., Any], *, source: str = "builtin") -> li
     Args:
         function: The function.
         source: Where it comes from, as in ToolSpec.
-
-    Raises:
-        ToolDefinitionError: If an address is none, if its variables are not the parameters of the
-            function, or if that cannot be converted faithfully; it says what to change.
     """
     return [
         _resource(function, uri, options, source)

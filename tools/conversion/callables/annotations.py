@@ -98,9 +98,6 @@ def resolve(annotations: Mapping[str, Any], owner: Any) -> dict[str, Any]:
 
     One with a name that is nowhere has an UnfoundNameError in its `Annotated`, for whoever needs it
     to raise.
-
-    Raises:
-        ToolDefinitionError: If an annotation is not a type.
     """
     names = getattr(owner, "__globals__", None)
     if names is None:
@@ -160,11 +157,7 @@ def _unfound(annotation: Any) -> list[UnfoundNameError]:
 
 
 def resolve_class(owner: type) -> dict[str, Any]:
-    """Returns the annotations of a class and its bases, each found where its class was written.
-
-    Raises:
-        ToolDefinitionError: If a name is nowhere, or an annotation is not a type.
-    """
+    """Returns the annotations of a class and its bases, each found where its class was written."""
     return _hints(owner, owner, None)
 
 
@@ -264,11 +257,7 @@ def with_arguments(annotation: Any, change: Any) -> Any:
 
 
 def typed_dict_fields(made: Any) -> dict[str, tuple[Any, bool]]:
-    """Returns the fields of a TypedDict: the type of each, and whether it is required.
-
-    Raises:
-        ToolDefinitionError: If an annotation names nothing that can be found.
-    """
+    """Returns the fields of a TypedDict: the type of each, and whether it is required."""
     cls: Any = get_origin(made) or made
     arguments = type_arguments(made)
     fields = {}

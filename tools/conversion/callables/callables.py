@@ -52,12 +52,7 @@ def underlying(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def callable_signature(function: Any) -> inspect.Signature:
-    """Returns the parameters and the return type of a call, all types found.
-
-    Raises:
-        ToolDefinitionError: If it cannot be called as it is, if Python cannot tell its signature,
-            or if an annotation cannot be found.
-    """
+    """Returns the parameters and the return type of a call, all types found."""
     reason = UNCALLABLE.get(type(function)) or UNCALLABLE_CODE.get(_made_by(function))
     if reason is None and not callable(function):
         reason = "not callable"
@@ -277,11 +272,7 @@ HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def tool_name(function: Any, name: str | None) -> str:
-    """Returns the name of a tool: the chosen one, or the callable's own in snake case.
-
-    Raises:
-        ToolDefinitionError: If the name does not fit the rule, `[a-z0-9_]{1,64}`.
-    """
+    """Returns the name of a tool: the chosen one, or the callable's own in snake case."""
     found = _snake_case(_own_name(function)) if name is None else name
     if not NAME.fullmatch(found):
         raise ToolDefinitionError(

@@ -94,9 +94,6 @@ def plain_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns what is called in the place of a command of click's, or of a function of typer's.
 
     A function of typer's prints what it has to say, unless it says what it returns.
-
-    Raises:
-        ToolDefinitionError: If it is a group of commands.
     """
     if is_command(function):
         return as_function(function)
@@ -139,9 +136,6 @@ def as_function(*chain: Any) -> Callable[..., str]:
 
     Click itself converts and checks what it is given, as if it came from a command line. What the
     command prints is returned; where that is nothing, what it returns.
-
-    Raises:
-        ToolDefinitionError: If it is a group.
     """
     command = chain[-1]
     if hasattr(command, "list_commands"):
@@ -179,12 +173,7 @@ def as_function(*chain: Any) -> Callable[..., str]:
 
 
 def _run(chain: Sequence[Any], values: Sequence[dict[str, Any]], text: Callable[[], str]) -> Any:
-    """What a command returns.
-
-    Raises:
-        InvalidArgumentsError: If click refuses the arguments.
-        ToolFailedError: If the command fails.
-    """
+    """What a command returns."""
     try:
         return _invoked(chain, values)
     except SystemExit as error:

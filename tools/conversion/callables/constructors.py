@@ -33,11 +33,7 @@ def class_signature(
     made: Any,
     signature: Callable[[Any], inspect.Signature],
 ) -> inspect.Signature:
-    """Returns the signature of a class, or of a generic class with its arguments, as a constructor.
-
-    Raises:
-        ToolDefinitionError: If no instance of it can be made, or nothing tells its arguments.
-    """
+    """Returns the signature of a class as a constructor; of a generic one with its arguments."""
     cls: Any = get_origin(made) or made
     _refuse_abstract(cls)
     types = {**type_arguments(made), typing_extensions.Self: made}

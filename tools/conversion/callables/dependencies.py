@@ -31,11 +31,7 @@ class Declared(NamedTuple):
 
 
 def declared(annotation: Any, default: Any) -> Declared | None:
-    """Returns what `Depends` says of a parameter, in its type or as its default; None without it.
-
-    Raises:
-        ToolDefinitionError: If only another framework knows what it depends on.
-    """
+    """Returns what `Depends` says of a parameter, in its type or default; None without it."""
     said = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
     for each in (*said, default):
         if not CLASSES.isdisjoint(cls.__name__ for cls in type(each).__mro__):

@@ -25,11 +25,7 @@ def is_option(said: Any) -> bool:
 
 
 def with_option(name: str, annotation: Any, default: Any) -> tuple[Any, Any]:
-    """Returns the type and the default of a parameter, with what typer says of it in both.
-
-    Raises:
-        ToolDefinitionError: If typer would call a function that needs a command line.
-    """
+    """Returns the type and the default of a parameter, with what typer says of it in both."""
     bare, *said = get_args(annotation) if get_origin(annotation) is Annotated else [annotation]
     found = next(filter(is_option, [default, *said]), None)
     if found is None:

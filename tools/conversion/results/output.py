@@ -122,11 +122,7 @@ class Output:
         *,
         is_ours: bool = False,
     ) -> None:
-        """Builds the schema and the serializer; `text` is what the docstring says of the result.
-
-        Raises:
-            ToolDefinitionError: If the return type is something that cannot be sent.
-        """
+        """Builds the schema and the serializer; `text` is what the docstring says of the result."""
         self._tool = tool
         self._is_ours = is_ours
         self._has_return_value = has_return_value(returns)
@@ -141,10 +137,6 @@ class Output:
 
         Its own `to_text()`, where it has one, is what the model reads. A ToolResult is the answer
         already; the SDK's and FastMCP's are passed on.
-
-        Raises:
-            ToolFailedError: If the value is a failure, does not fit the return type, or has no form
-                that could be sent; an InternalError of a tool of ours.
         """
         if isinstance(value, ToolResult):
             return value
@@ -177,11 +169,7 @@ class Output:
         return ToolResult(structured, _text(value, clean), media=tuple(media), blocks=blocks), note
 
     def _passed_on(self, value: Any) -> tuple[ToolResult, str]:
-        """The same of the SDK's or FastMCP's result.
-
-        Raises:
-            ToolFailedError: If it is a failure, or its structured content does not fit.
-        """
+        """The same of the SDK's or FastMCP's result."""
         kind = protocol_result(type(value))
         if kind == "InputRequiredResult":
             raise self._defect(f"an {kind}, which is no answer; ask with RequestContext.ask")

@@ -51,9 +51,6 @@ class Asker:
 
         Raises:
             DeclinedError: If they say no, or close the form without an answer.
-            UnavailableError: If the client cannot show a form.
-            InvalidArgumentsError: If what they wrote does not fit the kind.
-            ToolDefinitionError: If no form can ask for this kind.
         """
         from tools.core.asking.forms import FormOf
 
@@ -73,20 +70,12 @@ class Asker:
         return form.value(filled.content)
 
     async def fill(self, form: Form) -> Filled:
-        """Has the person at the client fill in a form, as `ask` does with that of a type.
-
-        Raises:
-            UnavailableError: If the client cannot show one.
-        """
+        """Has the person at the client fill in a form, as `ask` does with that of a type."""
         async with self._waiting():
             return await self.peer.fill(self.tool, form)
 
     async def roots(self) -> list[Root]:
-        """Asks which directories the client works in.
-
-        Raises:
-            UnavailableError: If the client does not tell.
-        """
+        """Asks which directories the client works in."""
         async with self._waiting():
             return await self.peer.roots(self.tool)
 
@@ -100,7 +89,6 @@ class Asker:
 
         Raises:
             DeclinedError: If the model, or the person who has it, refuses.
-            UnavailableError: If there is none, or it gives no answer.
         """
         if self.sampler is None:
             error = UnavailableError(

@@ -96,11 +96,7 @@ class FormOf(Generic[ValueT]):
         return all(content.get(each) is not None for each in self._required)
 
     def value(self, content: Mapping[str, Any]) -> ValueT:
-        """What was written, as a value of the type.
-
-        Raises:
-            InvalidArgumentsError: If it does not fit the type; it says where.
-        """
+        """What was written, as a value of the type."""
         said: dict[str, Any] = dict.fromkeys(self._nullable)
         for each, field in self._fields.items():
             if content.get(each) is not None:

@@ -80,9 +80,6 @@ class Peer:
         Args:
             tool: Which tool asks; the person reads it.
             form: What it asks.
-
-        Raises:
-            UnavailableError: If no person can be asked.
         """
         await anyio.lowlevel.checkpoint()
         raise UnavailableError(
@@ -92,11 +89,7 @@ class Peer:
         )
 
     async def roots(self, tool: str) -> list[Root]:
-        """The directories that the client works in.
-
-        Raises:
-            UnavailableError: If nobody tells.
-        """
+        """The directories that the client works in."""
         await anyio.lowlevel.checkpoint()
         error = UnavailableError(
             f"{tool} asked which directories the client works in: it tells none."

@@ -114,9 +114,6 @@ def prompt(function: Any = None, /, **options: Any) -> Any:
     Args:
         function: The function, where the mark stands without parentheses.
         **options: See PromptOptions.
-
-    Raises:
-        ToolDefinitionError: If an option is unknown or wrong.
     """
     checked = checked_options(OPTIONS, options, "@prompt")
 

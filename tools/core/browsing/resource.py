@@ -127,9 +127,6 @@ def resource(uri: str, **options: Unpack[ResourceOptions]) -> Callable[[Function
         uri: Its address, such as `garden://beds`, or a template whose variables are parameters of
             the function, such as `garden://{bed}`.
         **options: See ResourceOptions.
-
-    Raises:
-        ToolDefinitionError: If there is no address, or an option is unknown or wrong.
     """
     if not isinstance(uri, str):
         raise ToolDefinitionError(

@@ -172,9 +172,6 @@ class Loop:
             tool: The tool.
             asking: What asks about the call.
             covers: Whether a rule covers it.
-
-        Raises:
-            PermissionDeniedError: If calls like it were denied.
         """
         if any(not rule or covers(rule) for rule in self._run.denied[tool]):
             raise _refused(tool)
@@ -205,8 +202,6 @@ class Loop:
             rule: What would allow it in the settings; empty for nothing.
 
         Raises:
-            ApprovalRequiredError: If nobody was there to ask, now or when the tool was asked about.
-            PermissionDeniedError: If the person said no, now or to a call like it.
             AnswersAwaitedError: If the client must answer first.
         """
         tool, program = question.tool, question.program

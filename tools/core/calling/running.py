@@ -47,9 +47,6 @@ async def in_time(
         context: The call's.
         work: What the tool does, with the context of its run.
         meanwhile: What the call is in while somebody thinks.
-
-    Raises:
-        DeadlineError: If it takes longer.
     """
     deadline = PausableDeadline(seconds, context.deadline)
     running = context.running(name, deadline, partial(_waiting, deadline, meanwhile))
@@ -62,11 +59,7 @@ async def in_time(
 
 
 def check_depth(name: str, context: RequestContext) -> None:
-    """Refuses a call that is within too many others.
-
-    Raises:
-        InvalidArgumentsError: Because it is.
-    """
+    """Refuses a call that is within too many others."""
     if context.depth > MOST_DEPTH:
         raise InvalidArgumentsError(
             f"{name} was not called: it is within {MOST_DEPTH} calls already, each made by the one"

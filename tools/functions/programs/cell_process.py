@@ -55,9 +55,6 @@ class CellProcess:
         Args:
             processes: What starts it.
             command: What it runs, without the channel.
-
-        Raises:
-            UnavailableError: It cannot be started, or not confined as required.
         """
         ours, its = socket.socketpair()
         stream = await SocketStream.from_socket(ours)

@@ -83,7 +83,6 @@ class Cells:
             output: Takes what it prints; by default the log does.
 
         Raises:
-            UnavailableError: It cannot be started, or not confined as required.
             RateLimitedError: As many run as may.
             WorkerEndedError: It ended before it had loaded that.
         """

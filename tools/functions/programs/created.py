@@ -104,11 +104,6 @@ class CreatedTools:
             context: Whose it is, and where it was written.
             told: The description that was given; empty for that of the docstring.
             parameters: The JSON Schema of the arguments that was given, if any.
-
-        Raises:
-            InvalidArgumentsError: If it cannot be converted; it says why.
-            UnavailableError: If no process can be started for that.
-            StorageError: If it cannot be kept.
         """
         from tools.functions.programs.definitions import definition_of
 
@@ -129,11 +124,7 @@ class CreatedTools:
         return tool, self._specified(tool)
 
     def check_name(self, name: str) -> None:
-        """Refuses a name that belongs to another tool than a created one, or looks like its name.
-
-        Raises:
-            ConflictError: If it does; it says whose it is.
-        """
+        """Refuses a name that another tool than a created one has, or that looks like its name."""
         from tools.conversion.confusables import skeleton
 
         looks = skeleton(folded_name(name))
@@ -229,11 +220,7 @@ class CreatedTools:
 
 
 def created_of(machine: Machine) -> CreatedTools:
-    """Returns the tools that agents wrote.
-
-    Raises:
-        UnavailableError: If none are kept here.
-    """
+    """Returns the tools that agents wrote."""
     return cast("CreatedTools", machine.created)
 
 

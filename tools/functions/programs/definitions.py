@@ -59,9 +59,6 @@ def definition_of(
         sent: What its process says of it.
         told: The description that was given; empty for that of the docstring.
         parameters: The JSON Schema of the arguments that was given, if any.
-
-    Raises:
-        InvalidArgumentsError: If the parts do not fit each other.
     """
     try:
         found = _Sent.model_validate(sent)
@@ -110,11 +107,7 @@ def _check_schema(schema: Mapping[str, Any] | None) -> None:
 
 
 def _texts(given: Mapping[str, Any] | None, schema: _Arguments) -> dict[str, str]:
-    """What a schema that was given says of each parameter.
-
-    Raises:
-        InvalidArgumentsError: If it says something else than the signature.
-    """
+    """What a schema that was given says of each parameter."""
     if given is None:
         return {}
     try:

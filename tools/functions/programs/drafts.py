@@ -51,9 +51,6 @@ def read_draft(source: str) -> Draft:
 
     It says what a person who reads the source has to be able to rely on; it does not keep the code
     from doing harm, which the process does that it runs in.
-
-    Raises:
-        InvalidArgumentsError: If no tool can be made of it; it says why, with the lines.
     """
     source = source.replace("\r\n", "\n").strip("\n") + "\n"
     check_text("implementation", source)
@@ -73,11 +70,7 @@ def read_draft(source: str) -> Draft:
 
 
 def check_text(parameter: str, text: str) -> None:
-    """Refuses a text that shows a person something else than it holds.
-
-    Raises:
-        InvalidArgumentsError: If characters in it are not seen, or steer a terminal.
-    """
+    """Refuses a text that shows a person something else than it holds."""
     if odd := hidden(text):
         line = text[: text.index(odd[0])].count("\n") + 1
         raise InvalidArgumentsError(

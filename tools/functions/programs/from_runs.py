@@ -29,9 +29,6 @@ def function_of(program: str, name: str, parameters: Mapping[str, Any] | None) -
         program: Its source, which ran.
         name: What the function is called.
         parameters: JSON Schema of its parameters; None for none.
-
-    Raises:
-        InvalidArgumentsError: If it does not end with what it returns, or a parameter is nowhere.
     """
     tree = _parsed(program)
     lines: list[str | None] = [*program.split("\n")]
@@ -65,11 +62,7 @@ def function_of(program: str, name: str, parameters: Mapping[str, Any] | None) -
 
 
 def _parsed(program: str) -> ast.Module:
-    """The program, which its own process could parse: here its caller has used some of the stack.
-
-    Raises:
-        InvalidArgumentsError: If it cannot be parsed here.
-    """
+    """Parses a program that its own process could parse; here the stack is partly used."""
     try:
         return ast.parse(program)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -39,9 +39,6 @@ async def started(code: str, machine: Machine, output: Sink) -> AsyncIterator[Wo
         code: Its source.
         machine: Has the cells.
         output: Takes what it prints; has all of it when the block has ended.
-
-    Raises:
-        UnavailableError: If it cannot be started, or not confined as required.
     """
     cells = await cells_of(machine)
     try:

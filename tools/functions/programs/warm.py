@@ -96,12 +96,7 @@ class WarmTools:
 
     @asynccontextmanager
     async def converted(self, name: str, draft: Draft) -> AsyncIterator[Converted]:
-        """Loads a draft; its process ends with the block, unless it is kept for the tool.
-
-        Raises:
-            InvalidArgumentsError: If it cannot be loaded, or is not one tool.
-            UnavailableError: If no process can be started.
-        """
+        """Loads a draft; its process ends with the block, unless it is kept for the tool."""
         worker = await self._load(name, draft.source)
         is_kept = False
         try:
@@ -115,12 +110,7 @@ class WarmTools:
     async def call(
         self, tool: CreatedTool, arguments: Mapping[str, Any], context: RequestContext
     ) -> ToolResult:
-        """Runs a tool.
-
-        Raises:
-            ToolFailedError: If its process ended, or said what no tool says.
-            UnavailableError: If no process can be started.
-        """
+        """Runs a tool."""
         asked = {"key": ("tool", tool.definition["function"]), "arguments": arguments}
         calls = ProgramCalls(MOST_CALLS)
         async with self._worker(tool, context) as worker:

@@ -70,11 +70,7 @@ def encode_contents(contents: tuple[EmbeddedResource, ...]) -> Sent:
 
 
 def decode_contents(sent: Sent) -> tuple[EmbeddedResource, ...]:
-    """Returns what was read.
-
-    Raises:
-        ToolError: If it failed.
-    """
+    """Returns what was read."""
     _check(sent)
     blocks = map(decode_block, sent["contents"])
     return tuple(each for each in blocks if isinstance(each, EmbeddedResource))
@@ -86,21 +82,13 @@ def encode_messages(messages: tuple[PromptMessage, ...]) -> Sent:
 
 
 def decode_messages(sent: Sent) -> tuple[PromptMessage, ...]:
-    """Returns the messages of a prompt.
-
-    Raises:
-        ToolError: If it failed.
-    """
+    """Returns the messages of a prompt."""
     _check(sent)
     return tuple(PromptMessage(role, decode_block(block)) for role, block in sent["messages"])
 
 
 def decode_values(sent: Sent) -> list[str]:
-    """Returns what completes an argument.
-
-    Raises:
-        ToolError: If it failed.
-    """
+    """Returns what completes an argument."""
     _check(sent)
     return [str(each) for each in sent["values"]]
 

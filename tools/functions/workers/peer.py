@@ -95,11 +95,7 @@ RUNNING: WeakSet[ServerPeer] = WeakSet()
 
 
 def current_peer() -> ServerPeer:
-    """That of the call which runs here; in a thread that knows of none, that of the only call.
-
-    Raises:
-        UnavailableError: If that cannot be told.
-    """
+    """That of the call which runs here; in a thread that knows of none, that of the only call."""
     peer = CURRENT.get(None)
     running = [peer] if peer else list(RUNNING)
     if len(running) == 1:

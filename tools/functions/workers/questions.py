@@ -45,11 +45,7 @@ class Questions:
             return await self.ask(call, what)
 
     async def ask(self, call: int, what: Message) -> Any:  # noqa: ANN401  # decoded JSON
-        """What the server answers to a question of a call.
-
-        Raises:
-            ToolError: If that is a failure, or the call asks too much at once.
-        """
+        """What the server answers to a question of a call."""
         if self._count(call) >= MOST_OPEN:
             raise RateLimitedError(
                 f"More than {MOST_OPEN} things are asked at once.",

@@ -52,11 +52,7 @@ class StoreOptions:
         return encoded
 
     def open(self) -> Library:
-        """Opens it beside the server's own, whose indexer embeds what is added here.
-
-        Raises:
-            StorageError: If the data directory cannot be used.
-        """
+        """Opens it beside the server's own, whose indexer embeds what is added here."""
         from storage.library import Library
         from tools.sandbox.web.blocking import endpoint_client
 

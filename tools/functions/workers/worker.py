@@ -130,7 +130,6 @@ class Worker:
 
         Raises:
             WorkerEndedError: If the process ended before it had answered.
-            ToolError: If what is asked cannot be sent.
         """
         number = next(self._numbers)
         whose = {"identity": asdict(context.identity), "bound": context.bound}

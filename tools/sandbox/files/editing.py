@@ -21,9 +21,6 @@ def whole_content(fd: int, path: str) -> bytes:
     Args:
         fd: Its descriptor.
         path: The file, for the error.
-
-    Raises:
-        InvalidArgumentsError: If it is too large to be edited.
     """
     try:
         data = read_up_to(fd, MAX_EDIT_BYTES + 1, os.fstat(fd).st_size)

@@ -189,9 +189,6 @@ def line_span(ranges: Sequence[int], total: int, *, exact: bool) -> tuple[int, i
         ranges: First and last line, from 1, or negative and counted from the end.
         total: Lines that there are.
         exact: Whether both have to exist; else what lies beyond the text is left out.
-
-    Raises:
-        InvalidArgumentsError: If no such lines exist.
     """
     start, end = (total + 1 + number if number < 0 else number for number in ranges)
     if not exact and start <= total:

@@ -74,11 +74,7 @@ class HeldRoot:
             self.held()
 
     def held(self) -> int:
-        """Returns the descriptor, also where the path leads elsewhere by now.
-
-        Raises:
-            UnavailableError: It cannot be opened.
-        """
+        """Returns the descriptor, also where the path leads elsewhere by now."""
         if self._fd < 0:
             try:
                 fd = os.open(self.path, OPEN_DIRECTORY)
@@ -89,11 +85,7 @@ class HeldRoot:
         return self._fd
 
     def check(self) -> int:
-        """Returns the descriptor of the directory that the path still leads to.
-
-        Raises:
-            UnavailableError: It was removed, moved or replaced.
-        """
+        """Returns the descriptor of the directory that the path still leads to."""
         fd = self.held()
         try:
             found = identity(os.stat(self.path))  # noqa: PTH116  # a call on the way of every read

@@ -164,7 +164,6 @@ class Sandbox:
             path: Relative to the root, or absolute and beneath it.
 
         Raises:
-            InvalidArgumentsError: If it is empty, too long or not a path.
             OutsideSandboxError: If it is spelled as leading out of the root.
         """
         with explained(path, self._root):
@@ -225,9 +224,6 @@ class Sandbox:
             path: The file; a link inside the root is followed to its target.
             data: The whole new content.
             expected_sha256: Digest of the present content, or its beginning; ABSENT of no file.
-
-        Raises:
-            ConflictError: If the present content has another digest, or is there at all.
         """
         return self._replace(path, lambda _old: data, expected_sha256, whole=True)
 
@@ -249,9 +245,6 @@ class Sandbox:
             path: The file, which has to exist.
             function: Makes the new content from the present one; if it raises, nothing changes.
             expected_sha256: Digest of the present content, hexadecimal, or its beginning.
-
-        Raises:
-            ConflictError: If the present content has another digest.
         """
         return self._replace(path, function, expected_sha256, whole=False)
 
@@ -274,9 +267,6 @@ class Sandbox:
             content: What it held; None if nothing was there.
             mode: Its mode.
             expected: What has to be there now.
-
-        Raises:
-            ConflictError: If something else is there.
         """
         with (
             explained(path, self._root),

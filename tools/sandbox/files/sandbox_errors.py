@@ -108,7 +108,6 @@ def refuse_notation(path: str, spellings: Sequence[str]) -> None:
         spellings: Absolute paths that mean the root.
 
     Raises:
-        InvalidArgumentsError: If it is beneath the root.
         OutsideSandboxError: If it is not.
     """
     if _HOME.match(path):
@@ -143,9 +142,6 @@ def explained(path: str, root: Path) -> Iterator[None]:
     Args:
         path: The path as the caller gave it.
         root: The root that it was looked up in.
-
-    Raises:
-        ToolError: Of the kind that fits.
     """
     try:
         yield

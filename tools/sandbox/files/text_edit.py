@@ -145,9 +145,6 @@ def inserted(text: str, line_number: int, content: str) -> Change:
         line_number: The line, from 1, or negative and counted from the end; one more than there are
             appends.
         content: The new lines, the last with or without its end.
-
-    Raises:
-        InvalidArgumentsError: If there is no such line, or nothing to put in.
     """
     total = count_lines(text)
     number = total + 1 + line_number if line_number < 0 else line_number

@@ -47,9 +47,6 @@ def read_text(path: str, found: FileContent, encoding: str | None) -> Decoded:
         path: The file, for the error.
         found: Its bytes, or the first of them.
         encoding: Name of a codec, if the caller gave one.
-
-    Raises:
-        InvalidArgumentsError: If it is binary, in another encoding, or in one that is uncertain.
     """
     if encoding is None and found.data.isascii() and b"\0" not in found.data:
         return Decoded(found.data.decode("ascii"), "utf-8", b"", certain=True)
@@ -71,9 +68,6 @@ def editable_text(path: str, data: bytes, encoding: str | None) -> Decoded:
         path: The file, for the error.
         data: Its bytes.
         encoding: Name of a codec, if the caller gave one.
-
-    Raises:
-        InvalidArgumentsError: As `read_text`, and if the encoding is a guess or loses bytes.
     """
     decoded = read_text(path, FileContent(data, len(data), 0.0, truncated=False), encoding)
     if not decoded.certain or decoded.encode(decoded.text) != data:
@@ -101,11 +95,7 @@ def present_encoding(sandbox: Sandbox, path: str) -> tuple[bytes, str]:
 
 
 def encode_text(text: str, encoding: str) -> bytes:
-    """The bytes of a text.
-
-    Raises:
-        InvalidArgumentsError: If there is no such codec, or it has not every character.
-    """
+    """The bytes of a text."""
     try:
         return text.encode(encoding)
     except UnicodeEncodeError as error:

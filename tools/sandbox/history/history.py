@@ -108,7 +108,6 @@ class History:
         when its server was killed; if there is none, of somebody else, whose changes are not kept.
 
         Raises:
-            StorageError: If it cannot be kept.
             OSError: If the root cannot be looked at.
         """
         self._look(begins=caller)

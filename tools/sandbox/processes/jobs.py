@@ -137,7 +137,6 @@ class Jobs:
 
         Raises:
             RateLimitedError: Too many jobs of the user run.
-            ToolError: It cannot be started as required.
         """
         running = [job.id for job in self._of(user_id) if job.is_running]
         if len(running) + self._starting[user_id] >= MOST_RUNNING:

@@ -216,9 +216,6 @@ async def run_to_completion(
         command: What to run.
         seconds: How long it may take; it is ended then.
         report: Called about once a second while it runs.
-
-    Raises:
-        ToolError: It cannot be started as required.
     """
     out, err = Capture(SHOWN_BYTES), Capture(SHOWN_BYTES)
     running = await processes.start(command)

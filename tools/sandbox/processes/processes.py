@@ -134,11 +134,7 @@ class Processes:
         self._programs: set[Program] = set()
 
     async def level(self) -> Level:
-        """Returns what confines programs, proved by a real run at the first call.
-
-        Raises:
-            UnavailableError: No confinement works, and one is required.
-        """
+        """Returns what confines programs, proved by a real run at the first call."""
         return (await self._levels.choose()).level
 
     async def is_confined(self) -> bool:
@@ -168,10 +164,6 @@ class Processes:
 
         Args:
             command: The program.
-
-        Raises:
-            UnavailableError: There is no such program, or it cannot be confined as required.
-            ToolError: Its directory cannot be used, or a rule about paths cannot be enforced.
         """
         confinement = await self._levels.choose()
         if not command.writes:

@@ -34,9 +34,6 @@ class SearchPath:
         Args:
             name: Its name, or its path.
             level: What confines it.
-
-        Raises:
-            UnavailableError: There is none, or programs do not see it.
         """
         if "/" in name:
             return name

@@ -25,9 +25,6 @@ def path_regex(pattern: str) -> str:
 
     Args:
         pattern: Relative to where the search starts.
-
-    Raises:
-        InvalidArgumentsError: If it is malformed, absolute, leads upwards or stands for too many.
     """
     if pattern.startswith("/") or ".." in pattern.split("/"):
         raise InvalidArgumentsError(

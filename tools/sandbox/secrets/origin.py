@@ -24,9 +24,6 @@ class Origin(Protocol):
 
         Args:
             environ: The environment of the server.
-
-        Raises:
-            UnavailableError: If it cannot be had.
         """
 
 

@@ -45,7 +45,6 @@ class HostPattern:
         """Reads `host`, `host:port` or `*.host`, as URLs name them.
 
         Raises:
-            InvalidArgumentsError: If it is odd.
             ValueError: If it stands for all hosts of a top-level domain.
         """
         named = text.removeprefix("*.")
@@ -133,9 +132,6 @@ class Secret:
             url: Where the request goes.
             is_private: Whether it goes, without a proxy, to a host and port that the settings
                 allow to be private.
-
-        Raises:
-            PermissionDeniedError: If it may not.
         """
         if not any(each.matches(url) for each in self.hosts):
             hosts = ", ".join(map(str, self.hosts)) or "no host"
@@ -153,14 +149,7 @@ class Secret:
             )
 
     def put_into(self, target: str, headers: list[tuple[str, str]], value: str) -> RequestTarget:
-        """A request with the value.
-
-        Raises:
-            InvalidArgumentsError: If the caller gave the header or the parameter that it is for, or
-                asked for a part of the answer, of which a value that stands across its ends could
-                not be taken out.
-            UnavailableError: If it cannot stand there.
-        """
+        """A request with the value."""
         if any(name.lower() == "range" for name, _ in headers):
             raise InvalidArgumentsError(
                 "A request with a secret asks for the whole answer, not for a Range of it.",
@@ -190,11 +179,7 @@ class Secret:
         return any(each.matches(words) for each in self.programs)
 
     def check_value(self, value: str) -> None:
-        """Sees that a value can be used, and be taken out of answers.
-
-        Raises:
-            UnavailableError: If not.
-        """
+        """Sees that a value can be used, and be taken out of answers."""
         if not SHORTEST <= len(value) <= LONGEST:
             raise self.unusable(
                 f"has {len(value)} characters: only one of {SHORTEST} to {LONGEST} can be taken out"

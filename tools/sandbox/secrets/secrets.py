@@ -39,11 +39,7 @@ class Secrets:
         self.redaction = redaction or Redaction()
 
     def named(self, name: str) -> Secret:
-        """The secret of that name that requests may use.
-
-        Raises:
-            InvalidArgumentsError: If there is none.
-        """
+        """The secret of that name that requests may use."""
         usable = {each.name: each for each in self._secrets.values() if each.hosts}
         if name in usable:
             return usable[name]
@@ -63,11 +59,7 @@ class Secrets:
         return tuple(each for each in self._secrets.values() if words and each.is_for(words))
 
     async def value(self, secret: Secret) -> str:
-        """The value of a secret, which is taken out of everything from now on.
-
-        Raises:
-            UnavailableError: If it cannot be had, or not be used.
-        """
+        """The value of a secret, which is taken out of everything from now on."""
         # The keyring may wait for its user.
         return await anyio.to_thread.run_sync(self.read, secret, abandon_on_cancel=True)
 
@@ -90,9 +82,6 @@ class Secrets:
         """The variables of a program that is given secrets, and what to say of them.
 
         An unconfined program is given none: others could read them from it.
-
-        Raises:
-            UnavailableError: If a value cannot be had, or not be used.
         """
         if level is Level.NONE:
             notes = (

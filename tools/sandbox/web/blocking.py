@@ -36,7 +36,6 @@ def endpoint_client(url: str, *, private: Collection[str] = (), proxy: str = "")
         proxy: URL of a proxy that asks instead; empty for none.
 
     Raises:
-        InvalidArgumentsError: If its host is odd, or the proxy's URL is none.
         httpx2.InvalidURL: If it is no URL.
     """
     parts = httpx2.URL(url)

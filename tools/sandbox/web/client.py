@@ -120,13 +120,7 @@ class WebClient:
             follows: Whether a redirect from one URL to another is followed; all are by default.
 
         Raises:
-            DeadlineError: If it is not there in time.
-            InvalidArgumentsError: If the method, the URL, a header or the secret is invalid.
-            PermissionDeniedError: If the secret is not for this URL.
             RefusedAddressError: If it leads to an address that may not be asked.
-            UnavailableError: If too many look-ups hang, no certificates can be loaded, or the
-                secret cannot be read.
-            UpstreamError: If nobody answers, or not in HTTP.
         """
         if method not in METHODS:
             raise InvalidArgumentsError(

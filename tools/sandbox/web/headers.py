@@ -29,12 +29,7 @@ _VALUE = re.compile(r"[\t\x20-\x7e\xa0-\xff]*")  # RFC 9110, 5.5
 
 
 def checked_headers(headers: Mapping[str, str] | None) -> RequestHeaders:
-    """A caller's headers, as they may be sent.
-
-    Raises:
-        InvalidArgumentsError: If a name or value is none, is not theirs to set, or there are too
-            many.
-    """
+    """A caller's headers, as they may be sent."""
     given = tuple((name, value.strip(" \t")) for name, value in (headers or {}).items())
     size = sum(len(name) + len(value) + 4 for name, value in given)
     if len(given) > MAX_HEADERS or size > MAX_HEADER_BYTES:

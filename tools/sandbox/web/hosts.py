@@ -28,9 +28,6 @@ def canonical_host(host: str) -> str:
 
     Args:
         host: A name, an IPv4 address, or an IPv6 address in brackets.
-
-    Raises:
-        InvalidArgumentsError: If it is empty, odd, or none.
     """
     if host.startswith("[") and host.endswith("]"):
         return _canonical_ipv6(host[1:-1])
@@ -55,11 +52,7 @@ def literal(host: str) -> Address | None:
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """The two of `host:port`, the host in its canonical form.
-
-    Raises:
-        InvalidArgumentsError: If one of them is missing or odd.
-    """
+    """The two of `host:port`, the host in its canonical form."""
     host, _, port = text.rpartition(":")
     return canonical_host(host), parse_port(port)
 
@@ -70,11 +63,7 @@ def join_host_port(host: str, port: int) -> str:
 
 
 def parse_port(text: str) -> int:
-    """A port as it is written.
-
-    Raises:
-        InvalidArgumentsError: If it is none, 0 or written with leading zeros.
-    """
+    """A port as it is written."""
     if not _PORT.fullmatch(text) or int(text) > MAX_PORT:
         raise InvalidArgumentsError(
             f"The port {text!r} is not valid.",

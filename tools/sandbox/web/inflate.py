@@ -45,11 +45,7 @@ class Inflater:
         return self._packed and not (self._is_first or self._is_over or self._unpacker.eof)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What more bytes hold, in pieces of at most 64 KiB where they are packed.
-
-        Raises:
-            UpstreamError: If they are damaged.
-        """
+        """What more bytes hold, in pieces of at most 64 KiB where they are packed."""
         if not self._packed:
             yield data
             return

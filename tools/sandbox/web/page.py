@@ -56,7 +56,6 @@ async def page_of(response: WebResponse) -> Page:
     """What an answer has to read.
 
     Raises:
-        InvalidArgumentsError: If it is no text.
         UnreadableDocumentError: If it cannot be read as what it says that it is.
     """
     kind = response.media_type

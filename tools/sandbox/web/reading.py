@@ -52,12 +52,7 @@ class Body:
 
 
 async def read_body(response: WebResponse, form: Form) -> Body:
-    """A body as it was asked for; as its type says where that was left open.
-
-    Raises:
-        InvalidArgumentsError: If it cannot be had in that form.
-        UpstreamError: If it is damaged.
-    """
+    """A body as it was asked for; as its type says where that was left open."""
     if not response.content:
         return Body("")
     match form:

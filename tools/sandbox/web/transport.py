@@ -73,11 +73,8 @@ class Transport:
             secret: What is put in; nothing outside has its value.
 
         Raises:
-            InvalidArgumentsError: If the secret is for a header or a parameter that is given.
             OSError: If nobody answers, or TLS cannot be agreed on.
-            PermissionDeniedError: If the secret is not for this URL.
             RefusedAddressError: If an address may not be asked.
-            UnavailableError: If the value of the secret cannot be had.
             httpcore2.NetworkError: If the connection breaks.
             httpcore2.ProtocolError: If the answer is no HTTP, or its head is too large.
             httpcore2.ProxyError: If the proxy refuses.

@@ -47,12 +47,7 @@ class Url:
 
     @classmethod
     def parse(cls, text: str) -> Url:
-        """Reads a URL; its fragment is left out.
-
-        Raises:
-            InvalidArgumentsError: If it is none, not one of http or https, holds user information,
-                controls, spaces, backslashes or dot segments, or its host or port is odd.
-        """
+        """Reads a URL; its fragment is left out."""
         _check_characters(text)
         shape = _SHAPE.fullmatch(text)
         if shape is None or not shape["authority"] or shape["slashes"] != "//":
@@ -89,11 +84,7 @@ class Url:
         return self.bracketed if self.port == DEFAULT_PORTS[self.scheme] else self.host_port
 
     def join(self, reference: str) -> Url:
-        """Where a reference leads from here (RFC 3986, 5).
-
-        Raises:
-            InvalidArgumentsError: As `parse`.
-        """
+        """Where a reference leads from here (RFC 3986, 5)."""
         if _ABSOLUTE.match(reference):  # which urljoin takes for relative where its host is missing
             return Url.parse(reference)
         if reference.startswith("//"):

@@ -76,11 +76,7 @@ class Bubblewrap(Confinement):
         self._etc: EtcCopy | None = None
 
     def describe(self) -> str:
-        """Returns its version.
-
-        Raises:
-            UnavailableError: It is not installed, or too old.
-        """
+        """Returns its version."""
         program = find_program("bwrap", self._search_path, self._root)
         if not program:
             raise UnavailableError(NOT_INSTALLED)

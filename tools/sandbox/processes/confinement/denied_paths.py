@@ -68,11 +68,7 @@ class DeniedPaths:
                 )
 
     def taken_from(self, plan: Plan) -> Plan:
-        """Returns a plan whose program does not have them.
-
-        Raises:
-            PermissionDeniedError: It starts in one of them.
-        """
+        """Returns a plan whose program does not have them."""
         closed = self.hidden | self.read_only
 
         def is_left(path: str, tops: Collection[str]) -> bool:

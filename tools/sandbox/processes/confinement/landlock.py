@@ -21,11 +21,7 @@ class Landlock(Confinement):
     shares_networks = True
 
     def describe(self) -> str:
-        """Returns its version.
-
-        Raises:
-            UnavailableError: The kernel has none.
-        """
+        """Returns its version."""
         abi = landlock_abi()
         if not abi:
             raise UnavailableError(
@@ -35,11 +31,7 @@ class Landlock(Confinement):
         return f"Landlock ABI {abi}"
 
     def check(self, protected: ProtectedPaths) -> None:
-        """Checks that there is nothing to keep processes from: its rules only allow.
-
-        Raises:
-            UnavailableError: There is.
-        """
+        """Checks that there is nothing to keep processes from: its rules only allow."""
         for path in (*protected.hidden, *protected.read_only):
             raise UnavailableError(
                 f"Landlock cannot keep programs from {path} within what they may use.",

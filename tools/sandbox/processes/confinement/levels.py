@@ -76,11 +76,7 @@ class Levels:
         self._warned = False
 
     async def choose(self) -> Confinement:
-        """Chooses the confinement of a program: the best that works.
-
-        Raises:
-            UnavailableError: None works, and one is required.
-        """
+        """Chooses the confinement of a program: the best that works."""
         if self._mode is SandboxMode.OFF:
             return Unconfined()
         for level, confinement in self._confinements.items():

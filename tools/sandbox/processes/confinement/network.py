@@ -128,11 +128,7 @@ class Networks:
         self._problem = ""
 
     async def enter(self, confinement: Confinement, session: Session = _PROBED) -> Visit:
-        """Lets a program into a session's network, until it leaves; the session of none is a probe.
-
-        Raises:
-            UnavailableError: There is none, and the message says why.
-        """
+        """Lets a program into a session's network until it leaves; a probe has no session."""
         async with self._lock:
             network = self._networks.pop(session, None) or self._networks.pop(_PROBED, None)
             if network is None:

@@ -151,11 +151,7 @@ class Confinement:
     into_network: tuple[str, ...] = ()
 
     def describe(self) -> str:
-        """Returns its version here.
-
-        Raises:
-            UnavailableError: It is missing; the message says what, its actions what to do.
-        """
+        """Returns its version here."""
         raise NotImplementedError
 
     def remedies(self, problem: str) -> Iterable[Remedy]:  # noqa: ARG002  # most know none
@@ -174,11 +170,7 @@ class Confinement:
         return home
 
     def check(self, protected: ProtectedPaths) -> None:
-        """Checks that it can keep processes from these paths.
-
-        Raises:
-            UnavailableError: It cannot.
-        """
+        """Checks that it can keep processes from these paths."""
 
     def prepare(self, plan: Plan) -> Prepared:
         """Makes of a plan what the launcher starts."""
@@ -228,12 +220,7 @@ class ProtectedPathFinder:
         self._identities: dict[str, tuple[int, int]] = {}
 
     def find(self) -> ProtectedPaths:
-        """Finds the paths that exist now.
-
-        Raises:
-            UnavailableError: One is reached through a link that processes could replace, or a
-                directory is no longer the one that it was.
-        """
+        """Finds the paths that exist now."""
         hidden = outermost(self._existing(self._protected))
         read_only = [path for path in self._existing(self._read_only) if path != self._root]
         locked = [each for each in read_only if not any(is_beneath(each, top) for top in hidden)]

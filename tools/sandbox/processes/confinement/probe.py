@@ -44,9 +44,6 @@ class Probe:
 
         Returns:
             Why they cannot; empty where they can, or none has to.
-
-        Raises:
-            UnavailableError: The confinement does not work; the message says why.
         """
         if not confinement.shares_networks:
             await self._try(confinement)

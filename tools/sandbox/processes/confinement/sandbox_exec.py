@@ -36,11 +36,7 @@ class SandboxExec(Confinement):
     level = Level.SANDBOX_EXEC
 
     def describe(self) -> str:
-        """Returns its name; it has no version.
-
-        Raises:
-            UnavailableError: It is missing.
-        """
+        """Returns its name; it has no version."""
         if not Path(_PROGRAM).exists():
             raise UnavailableError(f"There is no {_PROGRAM}.")
         return "sandbox-exec"

@@ -139,9 +139,6 @@ def filter_program(*, landlocked: bool) -> bytes:
             the network is joined. Otherwise namespaces do: a network
             of its own, with sockets of the internet and Unix in it; shared memory of its own; no
             file that is not its own to change.
-
-    Raises:
-        UnavailableError: The machine is neither x86_64 nor aarch64.
     """
     machine = os.uname().machine
     if machine not in NUMBERS:

@@ -89,9 +89,6 @@ class Launcher:
 
         Raises:
             NotFoundError: There is no such program, or no such directory.
-            PermissionDeniedError: The program may not be executed, or the directory not entered.
-            InvalidArgumentsError: The command is too long, no program, or holds a NUL character.
-            UnavailableError: Programs cannot be started, or not confined as they have to be.
         """
         try:
             order = Order.of(prepared).pack()
@@ -225,11 +222,7 @@ class _Zygote:
         return self._process.poll() is None
 
     async def send_order(self, descriptors: Sequence[int]) -> None:
-        """Sends an order; its descriptors are closed if the zygote ends before it takes them.
-
-        Raises:
-            UnavailableError: The system refuses.
-        """
+        """Sends an order; its descriptors are closed if the zygote ends before it takes them."""
         try:
             try:
                 self._send(descriptors)

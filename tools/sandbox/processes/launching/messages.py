@@ -57,12 +57,7 @@ class Order(NamedTuple):
 
     @classmethod
     def of(cls, prepared: Prepared) -> Order:
-        """Returns the order that starts a program.
-
-        Raises:
-            InvalidArgumentsError: No program can be given that.
-            UnavailableError: The system is Windows.
-        """
+        """Returns the order that starts a program."""
         if sys.platform == "win32":
             raise UnavailableError("Programs cannot be started on Windows.")
         if len(prepared.files) > _MOST_FILES:

@@ -100,11 +100,7 @@ class SupervisedProcess:
             self._close()
 
     async def started(self) -> Report | None:
-        """Returns the supervisor's first report; None when it is gone.
-
-        Raises:
-            UnavailableError: It was ended before that, because the launcher is closed.
-        """
+        """Returns the supervisor's first report; None when it is gone."""
         async with self._reading:
             if self._exit_code is not None:
                 raise UnavailableError("The program was ended while it was started.")

@@ -95,9 +95,6 @@ class Protection:
         Args:
             work: What it does to repositories, for which it has to be the only one that runs.
             removed: Absolute paths of what it removes.
-
-        Raises:
-            UnavailableError: The root was removed, moved or replaced.
         """
         with self._lock:
             self._held.check()
@@ -137,9 +134,6 @@ class Protection:
         Args:
             path: A write-protected file, relative to the root.
             content: What it holds after the block; what a program makes of it then is undone.
-
-        Raises:
-            UnavailableError: It is too large to be put back, and programs run.
         """
         with self._lock:
             if self._running and len(content) > MOST_BYTES:

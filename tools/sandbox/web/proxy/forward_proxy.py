@@ -25,11 +25,7 @@ class ForwardProxy:
 
     @classmethod
     def parse(cls, text: str) -> ForwardProxy | None:
-        """Reads `http://user:password@host:port`; None of an empty text.
-
-        Raises:
-            InvalidArgumentsError: If it is no URL.
-        """
+        """Reads `http://user:password@host:port`; None of an empty text."""
         if not text:
             return None
         credentials, at, _ = urlsplit(text).netloc.rpartition("@")

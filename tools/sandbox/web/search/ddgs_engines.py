@@ -123,11 +123,7 @@ class _Result:
 
 
 def _engine_class(name: str, names: Sequence[str]) -> Any:  # noqa: ANN401  # engines are made at run time
-    """The engine of a name, with results that keep their URLs as they stand.
-
-    Raises:
-        UnavailableError: If one of the names is none.
-    """
+    """The engine of a name, with results that keep their URLs as they stand."""
     known = engine_names()
     unknown = [each for each in names if each not in known]
     if unknown:
@@ -168,9 +164,7 @@ class _Browser:
         """A page of the engine.
 
         Raises:
-            DeadlineError: If it is not there in time.
             EngineLimitedError: If the engine turns programs away.
-            UpstreamError: If it is anything but a page.
         """
         import primp
 
@@ -194,7 +188,6 @@ class _Browser:
 
         Raises:
             EngineLimitedError: If it wants to see a person.
-            UpstreamError: If it is some other page.
         """
         if _CHALLENGE.search(self._last):
             raise EngineLimitedError(self._name, "it asks for a human")

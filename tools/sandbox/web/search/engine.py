@@ -85,12 +85,7 @@ class SearchEngine(Protocol):
         """Returns what it finds, best first, as it says it.
 
         Raises:
-            DeadlineError: If it does not answer in time.
             EngineLimitedError: If it was asked too much, or turns programs away.
-            InvalidArgumentsError: If it cannot be asked that.
-            PermissionDeniedError: If it leads to an address that may not be asked.
-            UnavailableError: If the settings do not fit it.
-            UpstreamError: If it fails, or answers with something else than results.
         """
 
 

@@ -58,11 +58,7 @@ class Language:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Reads `de` or `de-AT`, in any case.
-
-        Raises:
-            InvalidArgumentsError: If it is neither.
-        """
+        """Reads `de` or `de-AT`, in any case."""
         form = _FORM.fullmatch(text)
         if form is None:
             raise InvalidArgumentsError(
@@ -83,11 +79,7 @@ class Language:
         return f"{self.code}-{self.country.upper()}" if self.country else self.code
 
     def for_brave(self) -> dict[str, str]:
-        """The parameters of the Brave Search API.
-
-        Raises:
-            InvalidArgumentsError: If it does not know the language.
-        """
+        """The parameters of the Brave Search API."""
         if self.code not in _BRAVE_LANGUAGES:
             raise InvalidArgumentsError(
                 f"lang: Brave does not know {self.code!r}.",

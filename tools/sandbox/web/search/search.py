@@ -119,7 +119,6 @@ class WebSearch:
 
         Raises:
             RateLimitedError: If we, or the engines, were asked too much.
-            ToolError: As `SearchEngine.ask`.
         """
         language = Language.parse(lang) if lang else None
         wanted = SearchQuery(query, min(max_results, MOST_RESULTS), language, timelimit, page)
@@ -216,9 +215,6 @@ def make_search(
         private: Each `host:port` that may be private besides.
         proxy: Proxy of the requests to SearXNG and Brave; ddgs has its own.
         pace: How much a search may take; by default what suits people who wait.
-
-    Raises:
-        InvalidArgumentsError: If one of them is wrong, or there is no such provider.
     """
     pace = pace or SearchPace(per_minute=per_minute)
     if provider == "ddgs":
