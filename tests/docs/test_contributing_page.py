@@ -13,7 +13,7 @@ from tools.conversion.function_to_mcp import FunctionToMCP
 from tools.core.spec import ToolSpec
 
 ROOT = Path(__file__).parents[2]
-TOP = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")]
+TOP = [ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")]
 ROOMS = [
     each for floor in ("server", "tools", "storage") for each in ROOT.glob(f"{floor}/**/README.md")
 ]
