@@ -74,7 +74,7 @@ async def _read(
     from tools.data.running.workers import workers_of
 
     run = await run_sync(partial(PlannedRun.read, context.sandbox, path, dry_run=dry_run))
-    ready = await run_sync(run.check_ready, digest)
+    ready = await run_sync(partial(run.check_ready, dry_run=dry_run, digest=digest))
     (await workers_of(context.machine)).check()
     return run, ready
 

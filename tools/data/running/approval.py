@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -40,68 +40,73 @@ _json = partial(json.dumps, ensure_ascii=False, default=str)
 class PlannedRun:
     """A saved plan with what it replaces and the code that it names, as they are when it is read.
 
-    It is read for each step of a call: what a person is asked about, the check, and the run. The
-    digest shows whether all of them are about the same.
+    Each step of a call reads it again: what a person is shown, the check, and the run. The digest
+    tells whether all of them read the same.
     """
 
     sandbox: Sandbox
     path: str
-    dry_run: bool
     content: bytes
     plan: Plan
     outputs: Outputs
 
     @classmethod
     def read(cls, sandbox: Sandbox, path: str, *, dry_run: bool) -> PlannedRun:
-        """Reads a plan, and what is at the places it writes to; blocks."""
+        """Reads a plan, and what it would replace; blocks."""
         content = sandbox.read(path, max_bytes=PLAN_BYTES).data
         plan = Plan.from_yaml(content.decode("utf-8", "replace"))
-        outputs = Outputs()
-        if not dry_run:
-            report = report_of(sandbox, path, plan)
-            found = recipe_outputs(plan.recipe, sandbox)
-            outputs = find_outputs(sandbox, [*found, *([report] if report else [])])
-        return cls(sandbox, path, dry_run, content, plan, outputs)
+        if dry_run:
+            return cls(sandbox, path, content, plan, Outputs())
+        report = report_of(sandbox, path, plan)
+        paths = [*recipe_outputs(plan.recipe, sandbox), *([report] if report else ())]
+        return cls(sandbox, path, content, plan, find_outputs(sandbox, paths))
 
     @cached_property
+    def code(self) -> bytes:
+        """Identifies the code that the plan names; blocks."""
+        paths = code_paths(self.plan.recipe.to_config())
+        return _identify((self.sandbox, each) for each in paths)
+
+    @property
     def digest(self) -> str:
         """Identifies the plan, the code that it names and what it replaces; blocks."""
-        return self._digest(self._code, self.outputs)
+        return self._digest(self.code, self.outputs)
 
-    def check_ready(self, digest: str | None) -> ReadyRecipe:
-        """Checks that the plan is valid, could run, and has this digest; blocks."""
+    def check_ready(self, *, dry_run: bool, digest: str | None) -> ReadyRecipe:
+        """Checks that the plan is valid, can run, and has this digest; blocks."""
         recipe, sandbox = self.plan.recipe, self.sandbox
-        ready = check_ready(recipe, sandbox, dry_run=self.dry_run, outputs=self.outputs)
+        ready = check_ready(recipe, sandbox, dry_run=dry_run, outputs=self.outputs)
         Checked.of(check_recipe(recipe, bundled(), sandbox)).accepted(f"plan {self.path}")
-        self._check_digest(digest, self.digest)
+        self._check_digest(digest, self.code)
         return ready
 
     def check_copied(self, digest: str | None, config: Mapping[str, Any]) -> None:
         """Refuses to run code, as it was copied in, that is not what was approved; blocks."""
         copied = map(Path, code_paths(config))
-        code = [_digest_files(Sandbox(each.parent), each.name) for each in copied]
-        self._check_digest(digest, self._digest(code, self.outputs))
+        code = _identify((Sandbox(each.parent), each.name) for each in copied)
+        self._check_digest(digest, code)
 
     def describe(self, given: Mapping[str, Any]) -> tuple[str, str]:
         """Returns the digest and what a person is shown of a call with these arguments; blocks.
 
-        The digest is empty if another one was given, with or without the replaced files.
+        The digest is empty if another one was given: not this, nor that of the plan and its code.
         """
-        own = {self.digest, self._digest(self._code, Outputs())}
+        own = {self.digest, self._digest(self.code, Outputs())}
         digest = self.digest if given.get("digest", self.digest) in own else ""
-        dataset, process = self.plan.recipe.dataset, self.plan.recipe.process
-        local = dataset.local_paths
-        remote = [f"{each} (remote, rows unknown)" for each in dataset.paths if each not in local]
-        data = [*(describe_data(self.sandbox, each) for each in local), *remote]
+        recipe = self.plan.recipe
+        local = recipe.dataset.local_paths
+        code = recipe.process.custom_operator_paths or ()
+        remote = (each for each in recipe.dataset.paths if each not in local)
         lines = [
             *(f"{name}: {_json(value)}" for name, value in given.items() if name != "digest"),
             f"for: {self.plan.user_intent}",
-            *(f"reads: {_json(each)}" for each in data),
-            f"writes: {_json(dataset.export_path)}",
+            *(f"reads: {_json(describe_data(self.sandbox, each))}" for each in local),
+            *(f"reads: {_json(f'{each} (remote, rows unknown)')}" for each in remote),
+            f"writes: {_json(recipe.dataset.export_path)}",
             *self.outputs.describe(self.sandbox),
-            *(f"runs code of: {_json(each)}" for each in process.custom_operator_paths or ()),
-            f"operators ({self.plan.recipe.system.executor_type}):",
-            *(f"    {each.name} {_json(each.params)}" for each in process.operators),
+            *(f"runs code of: {_json(each)}" for each in code),
+            f"operators ({recipe.system.executor_type}):",
+            *(f"    {each.name} {_json(each.params)}" for each in recipe.process.operators),
             f"digest: {digest or 'not the one that was given; nothing will run'}",
         ]
         return digest, "\n".join(lines)
@@ -118,21 +123,11 @@ class PlannedRun:
         if self.plan.approval_required:
             yield "it says so"
 
-    @cached_property
-    def _code(self) -> list[dict[str, str]]:
-        paths = code_paths(self.plan.recipe.to_config())
-        return [_digest_files(self.sandbox, each) for each in paths]
+    def _digest(self, code: bytes, outputs: Outputs) -> str:
+        return hashlib.sha256(self.content + code + outputs.digest()).hexdigest()
 
-    def _digest(self, code: Sequence[Mapping[str, str]], outputs: Outputs) -> str:
-        digest = hashlib.sha256(self.content)
-        for at, files in enumerate(code):
-            for name, each in sorted(files.items()):
-                digest.update(f"\0{at}/{name}\0{each}".encode(errors="surrogateescape"))
-        digest.update(outputs.digest())
-        return digest.hexdigest()
-
-    def _check_digest(self, given: str | None, actual: str) -> None:
-        if given != actual:
+    def _check_digest(self, given: str | None, code: bytes) -> None:
+        if given != self._digest(code, self.outputs):
             raise ConflictError(
                 f"{self.path}, code that it names or a file that it replaces has changed since the"
                 " call was judged, or has another digest than was given; nothing was run.",
@@ -140,10 +135,12 @@ class PlannedRun:
             )
 
 
-def _digest_files(sandbox: Sandbox, path: str) -> dict[str, str]:
-    """Returns the digest of each file in a folder, by its path in there; or of one file."""
-    top = sandbox.relative(path)
-    return {
-        each.removeprefix(top).removeprefix("/"): digest_of(sandbox, each).sha256
-        for each in map(sandbox.relative, files_in(sandbox, path))
-    }
+def _identify(paths: Iterable[tuple[Sandbox, str]]) -> bytes:
+    """Returns bytes that identify files, and those in folders, wherever these are."""
+    lines = []
+    for at, (sandbox, path) in enumerate(paths):
+        top = sandbox.relative(path)
+        for each in map(sandbox.relative, files_in(sandbox, path)):
+            name = each.removeprefix(top).removeprefix("/")
+            lines.append(f"\0{at}/{name}\0{digest_of(sandbox, each).sha256}")
+    return "".join(lines).encode(errors="surrogateescape")

@@ -23,14 +23,9 @@ from tools.core.errors import ToolError
 from tools.data.worker.agreed import ROWS, TOLD
 from tools.sandbox.files.sandbox import Sandbox
 
-AFTER_SECONDS = 10.0
-"""Seconds of work that are worth a checkpoint: shorter runs begin anew."""
-
-MOST_BYTES = 10_000_000_000
-"""Size of all checkpoints; the oldest are removed first, and a larger one is not kept."""
-
-OLDEST_SECONDS = 7 * 86_400
-"""Age from which they are removed."""
+AFTER_SECONDS = 10.0  # of work are worth a checkpoint: shorter runs begin again
+MOST_BYTES = 10_000_000_000  # in all; the oldest go first, and a larger one is not kept
+OLDEST_SECONDS = 7 * 86_400  # after which they are removed
 
 _OF_THE_RESULT = frozenset({"export_path", "export_type", "process"})
 """Keys of a recipe that decide nothing about the rows between its operators, or are these."""
@@ -64,11 +59,9 @@ class Checkpoints:
 
     def get(self, key: str, target: Path) -> bool:
         """Copies a checkpoint; returns whether there is one."""
-        if not (self.path / key).is_dir():
-            return False
         try:
             shutil.copytree(self.path / key, target)
-        except (OSError, shutil.Error):  # another run has ended, and removed it
+        except OSError:  # there is none, or another run has ended and removes it
             shutil.rmtree(target, ignore_errors=True)
             return False
         return True
@@ -83,15 +76,13 @@ class Checkpoints:
 
     def prune(self, most_bytes: int = MOST_BYTES, *, new: Path | None = None) -> None:
         """Removes old checkpoints, and the oldest of too many; `new` stays and is not counted."""
-        total, now = 0, time.time()
-        there = self.path.iterdir() if self.path.is_dir() else ()
-        for each in sorted(there, key=_time_of, reverse=True):
-            if each == new:
-                continue
-            with suppress(FileNotFoundError):  # another run has ended, and removed it
+        total, oldest = 0, time.time() - OLDEST_SECONDS
+        with suppress(FileNotFoundError):  # there is none, or another run has just removed one
+            found = [(each.stat().st_mtime, each) for each in self.path.iterdir() if each != new]
+            for changed, each in sorted(found, reverse=True):
                 total += sum(file.stat().st_size for file in each.iterdir())
-            if total > most_bytes or now - _time_of(each) > OLDEST_SECONDS:
-                shutil.rmtree(each, ignore_errors=True)
+                if total > most_bytes or changed < oldest:
+                    shutil.rmtree(each, ignore_errors=True)
 
 
 @dataclass(slots=True)
@@ -166,10 +157,3 @@ def _copy(stage: Sandbox, folder: str, part: Path) -> int:
 def _line(value: object) -> bytes:
     text = json.dumps(value, ensure_ascii=False, sort_keys=True, default=repr)
     return text.encode(errors="surrogatepass") + b"\n"
-
-
-def _time_of(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except FileNotFoundError:  # removed by another run
-        return 0.0

@@ -22,14 +22,9 @@ from tools.sandbox.files.editing import ABSENT, MAX_EDIT_BYTES
 from tools.sandbox.files.listing import Entry
 from tools.sandbox.files.sandbox import Sandbox
 
-SHOWN = 10
-"""Files that a question names."""
-
-COUNTED_BYTES = 200_000_000
-"""Size up to which the rows of a file are counted for a question; then they are estimated."""
-
-DEEPEST, MOST_FILES = 16, 20_000
-"""Levels and files of a folder."""
+SHOWN = 10  # files that a question names
+COUNTED_BYTES = 200_000_000  # of larger files, a question estimates the rows
+DEEPEST, MOST_FILES = 16, 20_000  # levels and files of a folder
 
 _FOLDERS = {"open_tracer": "trace", "open_monitor": "monitor"}
 """Keys of a recipe for which Data-Juicer writes into a folder next to the result."""
@@ -74,11 +69,11 @@ class Outputs:
         """Writes a file of the result, as `check` allows it; blocks."""
         self.check(sandbox, [path])
         before = self.replaced.get(sandbox.relative(path))
-        if before is None:
-            expected: str | None = ABSENT
-        else:  # a larger file is compared by `check` alone
-            expected = before.sha256 if before.size <= MAX_EDIT_BYTES else None
-        done = sandbox.write(path, content, expected_sha256=expected)
+        expected = before.sha256 if before else ABSENT
+        if before and before.size > MAX_EDIT_BYTES:  # which `check` alone compares
+            done = sandbox.write(path, content)
+        else:
+            done = sandbox.write(path, content, expected_sha256=expected)
         return WrittenFile(
             path=path, size=done.size, sha256=done.sha256, not_kept=done.lost or None
         )

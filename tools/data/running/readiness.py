@@ -9,12 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from tools.core.context import RequestContext
-from tools.core.errors import (
-    ConflictError,
-    InvalidArgumentsError,
-    NotFoundError,
-    UnavailableError,
-)
+from tools.core.errors import ConflictError, InvalidArgumentsError, NotFoundError, UnavailableError
 from tools.data.catalogue.bundle import bundled
 from tools.data.catalogue.operator import file_parameters
 from tools.data.checks.dataset import find_self_writes
@@ -51,22 +46,17 @@ def check_ready(
         raise limit
     export = recipe.dataset.export_path
     if recipe.on_cluster:
-        _check_new(sandbox, export)
+        with suppress(NotFoundError):
+            if not is_directory(sandbox, export) or sandbox.list_directory(export, limit=1).entries:
+                raise ConflictError(  # parts of two runs would be taken for one result
+                    f"export_path: {export} already exists; a run on a cluster writes a folder of"
+                    " parts.",
+                    next_actions=["Give another export_path, or remove what is there."],
+                )
         export = f"{export}/part"
     if not dry_run:
         sandbox.check_write(export)
     return ReadyRecipe(recipe, dry_run, outputs or Outputs())
-
-
-def _check_new(sandbox: Sandbox, export: str) -> None:
-    """Refuses a folder with files: parts of two runs would be taken for one result."""
-    with suppress(NotFoundError):
-        if is_directory(sandbox, export) and not sandbox.list_directory(export, limit=1).entries:
-            return
-        raise ConflictError(
-            f"export_path: {export} already exists; a run on a cluster writes a folder of parts.",
-            next_actions=["Give another export_path, or remove what is there."],
-        )
 
 
 async def check_operators(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
@@ -21,11 +20,8 @@ from tools.data.running.readiness import ReadyRecipe
 from tools.data.running.staging import MOST_MEDIA, Stage, place_folders
 from tools.data.running.workers import DataWorkers, workers_of
 
-TRIED_ROWS = 1_000
-"""Rows that a dry run reads."""
-
-SHOWN = 6
-"""Rows of each kind that are shown."""
+TRIED_ROWS = 1_000  # that a dry run reads
+SHOWN = 6  # rows of each kind in a report
 
 CheckCopied = Callable[[Mapping[str, Any]], None]
 """Raises if what was copied in, as the configuration names it, must not run."""
@@ -43,7 +39,8 @@ async def run_recipe(
     run: _Run | None = None
     with anyio.move_on_after(seconds):
         async with workers.directory() as directory:
-            run = _Run(ready, context, workers, directory)
+            resuming = Resuming(workers.checkpoints, directory)
+            run = _Run(ready, context, workers, Stage(context.sandbox, directory), resuming)
             return await run.complete(check)
     raise DeadlineError(
         f"The recipe was ended after {seconds:g} seconds; nothing was written.",
@@ -55,82 +52,79 @@ async def run_recipe(
     )
 
 
+@dataclass(frozen=True, slots=True)
 class _Run:
     """One run of a recipe, in a directory that its worker sees."""
 
-    def __init__(
-        self, ready: ReadyRecipe, context: RequestContext, workers: DataWorkers, directory: Path
-    ) -> None:
-        self._ready = ready
-        self._recipe = ready.recipe
-        self._context = context
-        self._workers = workers
-        self._stage = Stage(context.sandbox, directory)
-        self._resuming = Resuming(workers.checkpoints, directory)
+    ready: ReadyRecipe
+    context: RequestContext
+    workers: DataWorkers
+    stage: Stage
+    resuming: Resuming
 
     async def complete(self, check: CheckCopied) -> RunReport:
-        await self._context.report_progress(0, None, "Copying")
-        config = await run_sync(self._stage.config, self._recipe)
+        await self.context.report_progress(0, None, "Copying")
+        config = await run_sync(self.stage.config, self.ready.recipe)
         await run_sync(check, config)
         answer = await self._operate(await self._complete_request(config))
-        dry_run, written = self._ready.dry_run, []
+        dry_run, written = self.ready.dry_run, []
         if not dry_run:
-            deliver, export = self._stage.deliver, self._recipe.dataset.export_path
+            deliver, export = self.stage.deliver, self.ready.recipe.dataset.export_path
             with anyio.CancelScope(shield=True):  # of several files, all or none
-                written = await run_sync(deliver, export, self._ready.outputs)
+                written = await run_sync(deliver, export, self.ready.outputs)
         report = RunReport.model_validate({**answer, "dry_run": dry_run, "written": written})
-        await run_sync(self._resuming.move_to, 0)
+        await run_sync(self.resuming.move_to, 0)
         return report
 
     def next_actions(self) -> list[str]:
-        if not self._resuming.done:
+        if not self.resuming.done:
             return []
-        last = self._recipe.process.operators[self._resuming.done - 1].name
+        last = self.ready.recipe.process.operators[self.resuming.done - 1].name
         return [f"Run it again with the same data: it goes on after {last}."]
 
     async def _complete_request(self, config: dict[str, Any]) -> dict[str, Any]:
         """Returns the request to run a recipe, whose media are copied in or whose keys are set."""
-        directory, paths = self._stage.directory, self._recipe.dataset.paths
+        directory, paths = self.stage.directory, self.ready.recipe.dataset.paths
         request = {
             "do": "run",
             "config": config,
             "source": ", ".join(paths) or "The data set",
             "directory": str(directory),
             "sample": SHOWN,
-            "limit": TRIED_ROWS if self._ready.dry_run else None,
+            "limit": TRIED_ROWS if self.ready.dry_run else None,
         }
-        if media_steps(self._recipe, bundled()):  # their copies are elsewhere in the next run
+        if media_steps(self.ready.recipe, bundled()):  # their copies are elsewhere in the next run
             place_folders(config, directory)
             question = {**request, "do": "name_files", "most": MOST_MEDIA + 1}
-            named = await self._ask(question, self._context)
-            [source], export = paths, self._recipe.dataset.export_path  # no more are read so
-            take = self._stage.take_media
+            named = await self._ask(question, self.context)
+            [source], export = paths, self.ready.recipe.dataset.export_path  # no more are read so
+            take = self.stage.take_media
             request["files"] = await run_sync(take, named["files"], source, export)
-        elif not (self._ready.dry_run or self._recipe.on_cluster):
-            runs_on = await run_sync(self._workers.runs_on)
-            self._resuming.keys = keys_of(config, directory, self._stage.content, runs_on)
+        elif not (self.ready.dry_run or self.ready.recipe.on_cluster):
+            runs_on = await run_sync(self.workers.runs_on)
+            self.resuming.keys = keys_of(config, directory, self.stage.content, runs_on)
         return request
 
     async def _operate(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """Lets a worker go on from what is kept, and keeps what it did if it does not succeed."""
 
         async def hear(done: float, total: float | None, message: str | None) -> None:
-            await run_sync(self._resuming.take)
-            await self._context.report_progress(done, total, message)
+            await run_sync(self.resuming.take)
+            await self.context.report_progress(done, total, message)
 
-        before = await run_sync(self._resuming.begin)
+        before = await run_sync(self.resuming.begin)
         try:
             return await self._ask(
-                {**request, **before}, replace(self._context, report_progress=hear)
+                {**request, **before}, replace(self.context, report_progress=hear)
             )
         except BaseException as error:
             with anyio.CancelScope(shield=True):
-                await run_sync(self._resuming.take)
+                await run_sync(self.resuming.take)
             if isinstance(error, ToolError):
                 error.next_actions = (*error.next_actions, *self.next_actions())
             raise
 
     async def _ask(self, request: Mapping[str, Any], context: RequestContext) -> Mapping[str, Any]:
-        has_code = bool(self._recipe.process.custom_operator_paths)
-        free = self._recipe.on_cluster
-        return await self._workers.ask(request, context, alone=has_code, free=free)
+        has_code = bool(self.ready.recipe.process.custom_operator_paths)
+        free = self.ready.recipe.on_cluster
+        return await self.workers.ask(request, context, alone=has_code, free=free)

@@ -25,14 +25,9 @@ from tools.data.worker.agreed import MADE
 from tools.data.worker.entries import stem_of
 from tools.sandbox.files.sandbox import Sandbox
 
-MOST_BYTES = 2_000_000_000
-"""Largest file that is written."""
-
-MOST_MEDIA = 20_000
-"""Images, sounds and videos that the rows of one data set may name."""
-
-SHOWN = 5
-"""Missing files that a refusal names."""
+MOST_BYTES = 2_000_000_000  # of a file that is written
+MOST_MEDIA = 20_000  # images, sounds and videos that the rows of one data set may name
+SHOWN = 5  # missing files that a refusal names
 
 
 class Stage:

@@ -105,6 +105,5 @@ async def test_operators_that_can_run_have_no_fault(workshop: Any) -> None:
     assert await faults(workshop, {"text_length_filter": {}}, executor_type="ray") == []
 
 
-@pytest.mark.data
 async def test_without_data_juicer_nothing_is_tried(crib: Any) -> None:
     assert await faults(crib, {"fix_unicode_mapper": {"normalization": "NFZ"}}) == []
