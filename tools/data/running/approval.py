@@ -22,6 +22,7 @@ from tools.data.running.outputs import (
     digest_of,
     files_in,
     find_outputs,
+    quote_unprintable,
     recipe_outputs,
 )
 from tools.data.running.readiness import ReadyRecipe, check_ready
@@ -95,7 +96,7 @@ class PlannedRun:
         digest = self.digest if given.get("digest", self.digest) in own else ""
         recipe = self.plan.recipe
         local = recipe.dataset.local_paths
-        code = recipe.process.custom_operator_paths or ()
+        code, operators = recipe.process.custom_operator_paths or (), recipe.process.operators
         remote = (each for each in recipe.dataset.paths if each not in local)
         lines = [
             *(f"{name}: {_json(value)}" for name, value in given.items() if name != "digest"),
@@ -106,7 +107,7 @@ class PlannedRun:
             *self.outputs.describe(self.sandbox),
             *(f"runs code of: {_json(each)}" for each in code),
             f"operators ({recipe.system.executor_type}):",
-            *(f"    {each.name} {_json(each.params)}" for each in recipe.process.operators),
+            *(f"    {quote_unprintable(each.name)} {_json(each.params)}" for each in operators),
             f"digest: {digest or 'not the one that was given; nothing will run'}",
         ]
         return digest, "\n".join(lines)

@@ -123,7 +123,7 @@ class Resuming:
                 self.move_to(done)
 
     def move_to(self, done: int) -> None:
-        """Removes the checkpoint before; after the whole run, the last one."""
+        """Notes how many operators are done, and removes the checkpoint of fewer; 0 ends it."""
         if self.done:
             self.checkpoints.remove(self.keys[self.done - 1])
         self.done = done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -114,9 +115,9 @@ def recipe_outputs(recipe: Recipe, sandbox: Sandbox) -> list[str]:
     if more.get("export_shard_size"):
         part = re.compile(rf"{re.escape(export.stem)}-\d+-of-\d+{re.escape(export.suffix)}")
         with suppress(NotFoundError):
-            files = files_of(sandbox, str(export.parent), depth=1)
-            names = sorted(PurePosixPath(each.path).name for each in files)
-            found += [str(export.with_name(name)) for name in names if part.fullmatch(name)]
+            for each in files_of(sandbox, str(export.parent), depth=1):
+                if part.fullmatch(name := PurePosixPath(each.path).name):
+                    found.append(str(export.with_name(name)))
     return found
 
 
@@ -133,12 +134,13 @@ def digest_of(sandbox: Sandbox, source: str) -> WrittenFile:
 
 def describe_data(sandbox: Sandbox, path: str) -> str:
     """Returns a file or folder with its size and rows, if they can be counted; blocks."""
+    name = quote_unprintable(path)
     try:
         if is_directory(sandbox, path):
-            return f"{path} (a folder, {len(files_of(sandbox, path)):,} files)"
+            return f"{name} (a folder, {len(files_of(sandbox, path)):,} files)"
         size, rows = sandbox.read(path, max_bytes=0).size, first_rows(sandbox, path)
         if rows is None:
-            return f"{path} ({size:,} bytes, rows not counted)"
+            return f"{name} ({size:,} bytes, rows not counted)"
         count = f"{len(rows.rows):,}"
         if not rows.is_whole and size <= COUNTED_BYTES and path.lower().endswith(".jsonl"):
             with sandbox.open_read(path) as file:
@@ -148,25 +150,31 @@ def describe_data(sandbox: Sandbox, path: str) -> str:
         elif not rows.is_whole:
             count = f"about {rows.estimate(size):,}"
     except ToolError:
-        return f"{path} (rows unknown)"
-    return f"{path} ({count} rows, {size:,} bytes)"
+        return f"{name} (rows unknown)"
+    return f"{name} ({count} rows, {size:,} bytes)"
+
+
+def quote_unprintable(name: str) -> str:
+    """Returns a name as it can be shown to a person, without starting a line of its own."""
+    return name if name.isprintable() else json.dumps(name)
 
 
 def files_of(sandbox: Sandbox, path: str, *, depth: int = DEEPEST) -> list[Entry]:
-    """Returns the files in a directory, at any depth; blocks."""
+    """Returns the files in a directory, at any depth, in the order of their paths; blocks."""
     listing = sandbox.list_directory(path, depth=depth, limit=MOST_FILES)
     if listing.truncated:
         raise InvalidArgumentsError(
             f"{path} has more than {MOST_FILES:,} files.",
             next_actions=["Give a directory with fewer, or put them into one file."],
         )
-    return [each for each in listing.entries if each.type == "file"]
+    files = (each for each in listing.entries if each.type == "file")
+    return sorted(files, key=lambda each: each.path)
 
 
 def files_in(sandbox: Sandbox, path: str) -> list[str]:
     """Returns a file, or the files in a folder, in order; blocks."""
     if is_directory(sandbox, path):
-        return sorted(each.path for each in files_of(sandbox, path))
+        return [each.path for each in files_of(sandbox, path)]
     sandbox.open_read(path).close()
     return [path]
 

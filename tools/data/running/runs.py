@@ -23,18 +23,18 @@ from tools.data.running.workers import DataWorkers, workers_of
 TRIED_ROWS = 1_000  # that a dry run reads
 SHOWN = 6  # rows of each kind in a report
 
-CheckCopied = Callable[[Mapping[str, Any]], None]
-"""Raises if what was copied in, as the configuration names it, must not run."""
-
 
 async def run_recipe(
     ready: ReadyRecipe,
     context: RequestContext,
     *,
     seconds: float,
-    check: CheckCopied = lambda _config: None,
+    check: Callable[[Mapping[str, Any]], None] = lambda _config: None,
 ) -> RunReport:
-    """Runs a recipe within a time; nothing inside the root is changed before it has succeeded."""
+    """Runs a recipe within a time; nothing inside the root is changed before it has succeeded.
+
+    `check` raises if what was copied in, as the worker's configuration names it, must not run.
+    """
     workers = await workers_of(context.machine)
     run: _Run | None = None
     with anyio.move_on_after(seconds):
@@ -62,11 +62,11 @@ class _Run:
     stage: Stage
     resuming: Resuming
 
-    async def complete(self, check: CheckCopied) -> RunReport:
+    async def complete(self, check: Callable[[Mapping[str, Any]], None]) -> RunReport:
         await self.context.report_progress(0, None, "Copying")
         config = await run_sync(self.stage.config, self.ready.recipe)
         await run_sync(check, config)
-        answer = await self._operate(await self._complete_request(config))
+        answer = await self._operate(await self._make_request(config))
         dry_run, written = self.ready.dry_run, []
         if not dry_run:
             deliver, export = self.stage.deliver, self.ready.recipe.dataset.export_path
@@ -82,7 +82,7 @@ class _Run:
         last = self.ready.recipe.process.operators[self.resuming.done - 1].name
         return [f"Run it again with the same data: it goes on after {last}."]
 
-    async def _complete_request(self, config: dict[str, Any]) -> dict[str, Any]:
+    async def _make_request(self, config: dict[str, Any]) -> dict[str, Any]:
         """Returns the request to run a recipe, whose media are copied in or whose keys are set."""
         directory, paths = self.stage.directory, self.ready.recipe.dataset.paths
         request = {
@@ -97,7 +97,7 @@ class _Run:
             place_folders(config, directory)
             question = {**request, "do": "name_files", "most": MOST_MEDIA + 1}
             named = await self._ask(question, self.context)
-            [source], export = paths, self.ready.recipe.dataset.export_path  # no more are read so
+            [source], export = paths, self.ready.recipe.dataset.export_path  # others have no media
             take = self.stage.take_media
             request["files"] = await run_sync(take, named["files"], source, export)
         elif not (self.ready.dry_run or self.ready.recipe.on_cluster):

@@ -36,6 +36,7 @@ class Stage:
     def __init__(self, sandbox: Sandbox, directory: Path) -> None:
         self.sandbox = sandbox
         self.directory = directory
+        self._seen = Sandbox(directory.parent)  # whatever links a worker leaves lead nowhere
         self._results = directory / "out"
         self._count = 0
         self._content = hashlib.sha256()
@@ -68,7 +69,7 @@ class Stage:
             self.copy(path, target)
             return str(target)
         target.mkdir()
-        for file in sorted(files_of(self.sandbox, path), key=lambda each: each.path):
+        for file in files_of(self.sandbox, path):
             inner = PurePosixPath(file.path).relative_to(self.sandbox.relative(path))
             self.copy(file.path, target / inner)
         return str(target)
@@ -118,11 +119,10 @@ class Stage:
 
     def deliver(self, export_path: str, outputs: Outputs) -> list[WrittenFile]:
         """Writes the result of a run inside the root; blocks."""
-        seen = Sandbox(self.directory.parent)  # whatever links a worker leaves lead nowhere
         results = f"{self.directory.name}/{self._results.name}"
         folder = PurePosixPath(export_path).parent
         targets = {}
-        for made in sorted(files_of(seen, results), key=lambda each: each.path):
+        for made in files_of(self._seen, results):
             if made.size > MOST_BYTES:
                 raise UnavailableError(
                     f"The result has {made.size:,} bytes; at most {MOST_BYTES:,} are written to"
@@ -135,7 +135,7 @@ class Stage:
             targets[str(folder / PurePosixPath(made.path).relative_to(results))] = made.path
         outputs.check(self.sandbox, targets)  # all of them before the first is written
         return [
-            outputs.write(self.sandbox, target, seen.read(path, max_bytes=MOST_BYTES).data)
+            outputs.write(self.sandbox, target, self._seen.read(path, max_bytes=MOST_BYTES).data)
             for target, path in targets.items()
         ]
 
@@ -171,12 +171,11 @@ class Stage:
 
     def _create(self, target: Path) -> BinaryIO:
         """Opens a new file, through no links that a worker may have left."""
-        seen = Sandbox(self.directory.parent)
-        path = PurePosixPath(target.relative_to(seen.root))
+        path = PurePosixPath(target.relative_to(self._seen.root))
         for folder in reversed(path.parents[:-1]):
-            with open_folder(seen, str(folder.parent)) as above, suppress(FileExistsError):
+            with open_folder(self._seen, str(folder.parent)) as above, suppress(FileExistsError):
                 os.mkdir(folder.name, dir_fd=above)
-        with open_folder(seen, str(path.parent)) as above:
+        with open_folder(self._seen, str(path.parent)) as above:
             new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
             return os.fdopen(os.open(path.name, new, 0o600, dir_fd=above), "wb")
 
@@ -189,8 +188,9 @@ def code_paths(config: Mapping[str, Any]) -> list[str]:
 def place_folders(config: Mapping[str, Any], directory: Path) -> None:
     """Lets operators that are given a folder for new files write to one that the worker sees."""
     for name, params in _steps(config):
+        read = file_parameters(name, params)
         for key in params:
-            if key.endswith("_dir"):
+            if key.endswith("_dir") and key not in read:
                 params[key] = str(directory / MADE / name)
 
 

@@ -59,11 +59,10 @@ _VARIABLES = {
 
 @dataclass(eq=False, slots=True)
 class _Warm:
-    """A worker that has loaded Data-Juicer."""
+    """A worker that has loaded Data-Juicer; another object each time it is idle."""
 
     worker: Worker
     installed: Installed | None
-    uses: int = 0
 
 
 class DataWorkers:
@@ -135,8 +134,7 @@ class DataWorkers:
                 await warm.worker.aclose()
             else:
                 self._idle.append(warm)
-                group = await self._background.group()
-                group.start_soon(self._end_if_idle, warm, warm.uses)
+                (await self._background.group()).start_soon(self._end_if_idle, warm)
         if message["is_error"]:
             failure = decode_error({**message["structured"], "dismissed": None})
             failure.next_actions = failure.next_actions or LOOK
@@ -168,8 +166,7 @@ class DataWorkers:
         while self._idle and not alone:
             warm = self._idle.pop()
             if warm.installed == installed and not warm.worker.retired:
-                warm.uses += 1
-                return warm
+                return _Warm(warm.worker, installed)
             await warm.worker.aclose()
         group = await self._background.group()
         try:
@@ -208,9 +205,9 @@ class DataWorkers:
         )
         return await CellProcess.start(processes, command)
 
-    async def _end_if_idle(self, warm: _Warm, uses: int) -> None:
+    async def _end_if_idle(self, warm: _Warm) -> None:
         await anyio.sleep(IDLE_SECONDS)
-        if warm in self._idle and warm.uses == uses:
+        if warm in self._idle:
             self._idle.remove(warm)
             await warm.worker.aclose()
 
