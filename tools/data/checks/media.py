@@ -43,7 +43,7 @@ def media_limits(recipe: Recipe, catalogue: Catalogue) -> Iterator[InvalidArgume
         for name, value in step.params.items():
             if name.endswith("_dir") and value != folder:
                 yield InvalidArgumentsError(
-                    f"{step.name}.{name}: new files are written to a folder beside the result.",
+                    f"{step.name}.{name}: new files are written to a folder next to the result.",
                     suggestions=[folder],
                     next_actions=[f"Give that folder as {name}, or leave it out."],
                 )

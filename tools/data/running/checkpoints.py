@@ -1,4 +1,4 @@
-"""What unsuccessful runs had done, so that the same run goes on from there.
+"""What runs had done before they failed, so that the same run continues from there.
 
 A checkpoint is what one operator left: rows, and the reports of the operators before. A worker
 writes it in the directory of its run; it is copied from there, and back for the next run, as it is,
@@ -112,7 +112,7 @@ class Resuming:
         return {"keep_after": self.checkpoints.after if self.keys else None, "kept": kept}
 
     def take(self) -> None:
-        """Takes what the worker has left since; the run goes on if that cannot be kept."""
+        """Takes what the worker has left since; the run continues if that cannot be kept."""
         stage = Sandbox(self.directory.parent)
         folder = f"{self.directory.name}/kept"
         with suppress(ToolError, OSError):  # nothing is there, or the disk is full

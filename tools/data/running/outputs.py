@@ -155,7 +155,7 @@ def describe_data(sandbox: Sandbox, path: str) -> str:
 
 
 def quote_unprintable(name: str) -> str:
-    """Returns a name as it can be shown to a person, without starting a line of its own."""
+    """Returns a name in quotes if it could look like another line to a person."""
     return name if name.isprintable() else json.dumps(name)
 
 

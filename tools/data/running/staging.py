@@ -36,7 +36,7 @@ class Stage:
     def __init__(self, sandbox: Sandbox, directory: Path) -> None:
         self.sandbox = sandbox
         self.directory = directory
-        self._seen = Sandbox(directory.parent)  # whatever links a worker leaves lead nowhere
+        self._seen = Sandbox(directory.parent)  # links that a worker leaves lead nowhere
         self._results = directory / "out"
         self._count = 0
         self._content = hashlib.sha256()
@@ -161,7 +161,7 @@ class Stage:
             if each.get("type", "local") != "local":
                 raise InvalidArgumentsError(
                     "dataset: recipes run without a network, and reach no remote data.",
-                    next_actions=["Fetch the data first, and give its path beneath the root."],
+                    next_actions=["Fetch the data first, and give its path inside the root."],
                 )
             each["path"] = self.take(each["path"])
         first, *others = mixture["configs"]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import gettempdir, mkdtemp
+from threading import Lock
 from typing import Any, cast
 
 import anyio
@@ -81,6 +82,7 @@ class DataWorkers:
         self.environment = environment
         self.checkpoints = checkpoints
         self._make = make
+        self._making = Lock()
         self._background = Background()
         self._places = anyio.Semaphore(MOST_AT_ONCE)
         self._processes: dict[bool, Processes] = {}
@@ -158,7 +160,8 @@ class DataWorkers:
     def _prepare(self) -> Path:
         """Returns the directory that workers see; blocks."""
         self.check()
-        return Path(self._root.path)
+        with self._making:  # two would each make one, and the first is removed
+            return Path(self._root.path)
 
     async def _take(self, *, alone: bool, free: bool) -> _Warm:
         root = await run_sync(self._prepare)
