@@ -49,14 +49,6 @@ LOOK = (
 
 _START = "import sys; sys.path.append(sys.argv.pop()); from worker.main import main; main({})"
 
-_VARIABLES = {
-    "HF_DATASETS_OFFLINE": "1",
-    "HF_HUB_OFFLINE": "1",
-    "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
-    "PYTHONDONTWRITEBYTECODE": "1",
-    "TQDM_DISABLE": "1",
-}
-
 
 @dataclass(eq=False, slots=True)
 class _Warm:
@@ -102,8 +94,7 @@ class DataWorkers:
     @asynccontextmanager
     async def directory(self) -> AsyncIterator[Path]:
         """Makes a directory that workers see, and removes it in the end."""
-        root = await run_sync(self._prepare)
-        path = Path(await run_sync(partial(mkdtemp, dir=root)))
+        path = Path(await run_sync(lambda: mkdtemp(dir=self._prepare())))
         try:
             yield path
         finally:
@@ -200,7 +191,11 @@ class DataWorkers:
         command = Command(
             argv=(python, "-s", "-E", "-c", _START.format(free), str(PROGRAM.parent)),
             environment={
-                **_VARIABLES,
+                "HF_DATASETS_OFFLINE": "1",
+                "HF_HUB_OFFLINE": "1",
+                "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "TQDM_DISABLE": "1",
                 "PATH": f"{Path(python).parent}:/usr/local/bin:/usr/bin:/bin",
                 "RAY_TMPDIR": gettempdir(),  # where a cluster is found
             },
