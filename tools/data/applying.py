@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import anyio.to_thread
+from anyio.to_thread import run_sync
 from pydantic import Field
 
 from tools.core.context import RequestContext
-from tools.core.errors import ApprovalRequiredError, ConflictError, ToolError, UnavailableError
+from tools.core.errors import ApprovalRequiredError, ToolError, UnavailableError
 from tools.core.spec import Confirmation, Effect, Prepared, Subject, SubjectKind, ToolScope, tool
 from tools.data.answers.runs import RunReport
 from tools.data.answers.specs import Checked
-from tools.data.catalogue.operator import file_parameters
-from tools.data.recipe import Plan, ProcessSpec
-from tools.sandbox.files.sandbox import Sandbox
 
 if TYPE_CHECKING:  # a start runs none
-    from tools.data.running.outputs import Outputs
+    from tools.data.running.approval import PlannedRun
     from tools.data.running.readiness import ReadyRecipe
 
 MOST_SECONDS = 21_600
 """How long a run may take."""
-
-PLAN_BYTES = 1_000_000
-
-WITH_CODE = frozenset({"python_lambda_mapper", "python_file_mapper"})
-"""Operators of the release that run code which the recipe gives them."""
 
 DryRun = Annotated[bool, Field(description="Try it on the first 1,000 rows, and write nothing")]
 Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS, description="It is ended then")]
@@ -42,123 +31,32 @@ async def _prepare(arguments: Mapping[str, Any], context: RequestContext) -> Pre
 
     The digest is empty, with which nothing runs, where the caller gave another one.
     """
+    from tools.data.running.approval import PlannedRun
+
     given = {name: value for name, value in arguments.items() if value is not None}
+
+    def describe() -> tuple[str, str]:
+        path, dry_run = given["plan_path"], given["dry_run"]
+        return PlannedRun.read(context.sandbox, path, dry_run=dry_run).describe(given)
+
     try:
-        digest, shown = await anyio.to_thread.run_sync(_describe, context.sandbox, given)
+        digest, shown = await run_sync(describe)
     except ToolError:  # the check says what is wrong, if the call may look at all
         digest, shown = "", ""
     return Prepared({**given, "digest": digest}, shown)
 
 
-def _describe(sandbox: Sandbox, given: Mapping[str, Any]) -> tuple[str, str]:
-    from tools.data.running.outputs import Outputs, describe_data
-
-    path, dry_run = given["plan_path"], given["dry_run"]
-    plan, content = _read(sandbox, path)
-    dataset, process = plan.recipe.dataset, plan.recipe.process
-    outputs = _outputs(sandbox, path, plan, dry_run=dry_run)
-    code = [_files(sandbox, each) for each in _read_paths(process)]
-    digest = _digest(content, code, outputs)
-    if given.get("digest", digest) not in {digest, _digest(content, code, Outputs())}:
-        digest = ""
-    local = dataset.local_paths
-    remote = [each for each in dataset.paths if each not in local]
-    lines = [
-        *(f"{name}: {_shown(value)}" for name, value in given.items() if name != "digest"),
-        f"for: {plan.user_intent}",
-        *(f"reads: {_shown(describe_data(sandbox, each))}" for each in local),
-        *(f"reads: {_shown(f'{each} (remote, rows unknown)')}" for each in remote),
-        f"writes: {_shown(dataset.export_path)}",
-        *outputs.describe(sandbox),
-        *(f"runs code of: {_shown(each)}" for each in process.custom_operator_paths or ()),
-        f"operators ({plan.recipe.system.executor_type}):",
-        *(f"    {each.name} {_shown(each.params)}" for each in process.operators),
-        f"digest: {digest or 'not the one that was given; nothing will run'}",
-    ]
-    return digest, "\n".join(lines)
-
-
-_shown = partial(json.dumps, ensure_ascii=False, default=str)
-
-
-def _read(sandbox: Sandbox, path: str) -> tuple[Plan, bytes]:
-    content = sandbox.read(path, max_bytes=PLAN_BYTES).data
-    return Plan.from_yaml(content.decode("utf-8", "replace")), content
-
-
-def _outputs(sandbox: Sandbox, path: str, plan: Plan, *, dry_run: bool) -> Outputs:
-    from tools.data.running.cleaning import report_of
-    from tools.data.running.outputs import Outputs, find_outputs, recipe_outputs
-
-    if dry_run:
-        return Outputs()
-    report = report_of(sandbox, path, plan)
-    found = recipe_outputs(plan.recipe, sandbox)
-    return find_outputs(sandbox, [*found, *([report] if report else [])])
-
-
-def _digest(content: bytes, code: Sequence[Mapping[str, str]], outputs: Outputs) -> str:
-    """Tells a run from others: by its plan, the code that it names, and what it replaces."""
-    digest = hashlib.sha256(content)
-    for at, files in enumerate(code):
-        for name, each in sorted(files.items()):
-            digest.update(f"\0{at}/{name}\0{each}".encode(errors="surrogateescape"))
-    digest.update(outputs.digest())
-    return digest.hexdigest()
-
-
-def _read_paths(process: ProcessSpec) -> list[str]:
-    """Returns the code and the other files, besides the data, that operators read."""
-    return [
-        *(process.custom_operator_paths or ()),
-        *(
-            step.params[key]
-            for step in process.operators
-            for key in file_parameters(step.name, step.params)
-        ),
-    ]
-
-
-def _files(sandbox: Sandbox, path: str) -> dict[str, str]:
-    """Returns the digest of each file in a folder, by its path in there; or of one file."""
-    from tools.data.running.outputs import digest_of, files_in
-
-    top = sandbox.relative(path)
-    return {
-        each.removeprefix(top).removeprefix("/"): digest_of(sandbox, each).sha256
-        for each in map(sandbox.relative, files_in(sandbox, path))
-    }
-
-
-def _check_copied(
-    path: str, content: bytes, digest: str | None, outputs: Outputs, config: Mapping[str, Any]
-) -> None:
-    """Refuses to run code, as it was copied in, that is not what was approved."""
-    steps = [(name, given or {}) for step in config["process"] for name, given in step.items()]
-    read = [given[key] for name, given in steps for key in file_parameters(name, given)]
-    copied = map(Path, [*config.get("custom_operator_paths", ()), *read])
-    code = [_files(Sandbox(each.parent), each.name) for each in copied]
-    _check_digest(path, digest, _digest(content, code, outputs))
-
-
-def _check_digest(path: str, given: str | None, actual: str) -> None:
-    if given != actual:
-        raise ConflictError(
-            f"{path}, code that it names or a file that it replaces has changed since the call was"
-            " judged, or has another digest than was given; nothing was run.",
-            next_actions=["Look at what changed, and call it again without digest."],
-        )
-
-
 async def _check(arguments: Mapping[str, Any], context: RequestContext) -> None:
     """Refuses a run that could not begin, or would end without a result."""
-    from tools.data.running.trying import check_operators
+    from tools.data.running.readiness import check_operators
 
-    given = {name: arguments[name] for name in ("plan_path", "dry_run", "digest")}
-    plan, _ready_recipe, _content = await _ready(context, **given)
-    executor = plan.recipe.system.executor_type
-    found = await check_operators(context, plan.recipe.process, executor)
-    for lack in Checked.of(found).accepted(f"plan {given['plan_path']}"):
+    path = arguments["plan_path"]
+    run, _ready = await _read(
+        context, path, dry_run=arguments["dry_run"], digest=arguments["digest"]
+    )
+    recipe = run.plan.recipe
+    found = await check_operators(context, recipe.process, recipe.system.executor_type)
+    for lack in Checked.of(found).accepted(f"plan {path}"):
         raise UnavailableError(
             lack,
             next_actions=[
@@ -168,50 +66,17 @@ async def _check(arguments: Mapping[str, Any], context: RequestContext) -> None:
         )
 
 
-async def _ready(
-    context: RequestContext, plan_path: str, *, dry_run: bool, digest: str | None
-) -> tuple[Plan, ReadyRecipe, bytes]:
-    """Returns the plan, its recipe and its content, if it is valid and can run here."""
+async def _read(
+    context: RequestContext, path: str, *, dry_run: bool, digest: str | None
+) -> tuple[PlannedRun, ReadyRecipe]:
+    """Reads a plan, which must be valid, have this digest, and be able to run here."""
+    from tools.data.running.approval import PlannedRun
     from tools.data.running.workers import workers_of
 
-    check = partial(_check_plan, context.sandbox, plan_path, dry_run=dry_run, digest=digest)
-    checked = await anyio.to_thread.run_sync(check)
+    run = await run_sync(partial(PlannedRun.read, context.sandbox, path, dry_run=dry_run))
+    ready = await run_sync(partial(run.check_ready, dry_run=dry_run, digest=digest))
     (await workers_of(context.machine)).check()
-    return checked
-
-
-def _check_plan(
-    sandbox: Sandbox, path: str, *, dry_run: bool, digest: str | None
-) -> tuple[Plan, ReadyRecipe, bytes]:
-    from tools.data.catalogue.bundle import bundled
-    from tools.data.checks.recipe import check_recipe
-    from tools.data.running.readiness import check_ready
-
-    plan, content = _read(sandbox, path)
-    outputs = _outputs(sandbox, path, plan, dry_run=dry_run)
-    ready = check_ready(plan.recipe, sandbox, dry_run=dry_run, outputs=outputs)
-    Checked.of(check_recipe(plan.recipe, bundled(), sandbox)).accepted(f"plan {path}")
-    code = [_files(sandbox, each) for each in _read_paths(plan.recipe.process)]
-    _check_digest(path, digest, _digest(content, code, outputs))
-    return plan, ready, content
-
-
-def _reasons(plan: Plan, outputs: Outputs) -> Iterator[str]:
-    """Says why a person must approve a run; what the plan says can add to that, not lift it."""
-    if plan.recipe.on_cluster:
-        yield "it runs on a cluster, where nothing confines it"
-    if outputs.replaced:
-        yield f"it replaces {', '.join(outputs.replaced)}"
-    if _has_code(plan.recipe.process):
-        yield "it runs code that the plan brings"
-    if plan.approval_required:
-        yield "it says so"
-
-
-def _has_code(process: ProcessSpec) -> bool:
-    return bool(process.custom_operator_paths) or any(
-        each.name in WITH_CODE for each in process.operators
-    )
+    return run, ready
 
 
 @tool(
@@ -255,8 +120,8 @@ async def apply_recipe(
     from tools.data.running.cleaning import renew_report
     from tools.data.running.runs import run_recipe
 
-    plan, ready, content = await _ready(context, plan_path, dry_run=dry_run, digest=digest)
-    reasons = list(_reasons(plan, ready.outputs))
+    run, ready = await _read(context, plan_path, dry_run=dry_run, digest=digest)
+    reasons = list(run.reasons())
     if reasons and not (confirm or dry_run):
         raise ApprovalRequiredError(
             f"{plan_path} requires that a person approves it before it runs: {'; '.join(reasons)}.",
@@ -265,9 +130,8 @@ async def apply_recipe(
                 "Then call it with confirm=true: the user is asked.",
             ],
         )
-    check = partial(_check_copied, plan_path, content, digest, ready.outputs)
+    check = partial(run.check_copied, digest)
     report = await run_recipe(ready, context, seconds=timeout_seconds, check=check)
     if not dry_run:
-        renew = partial(renew_report, context.sandbox, plan_path, plan, report, ready.outputs)
-        await anyio.to_thread.run_sync(renew)
+        await run_sync(renew_report, context.sandbox, plan_path, run.plan, report, run.outputs)
     return report

@@ -27,7 +27,7 @@ _Plan = Annotated[
 async def plan_validate(context: RequestContext, plan: _Plan) -> Checked:
     """Checks a plan whole: data, operators, types of parameters, system, and all together."""
     from tools.data.checks.recipe import check_recipe
-    from tools.data.running.trying import check_operators
+    from tools.data.running.readiness import check_operators
 
     recipe = plan.recipe
     check = partial(check_recipe, recipe, bundled(), context.sandbox)

@@ -6,6 +6,7 @@ the file that `dj-process --config` takes.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -21,6 +22,8 @@ Key = Annotated[str, Field(min_length=1, max_length=256)]
 
 APPROVAL = "# approval_required: "
 """Begins the line of a saved plan that says whether a person is asked before it runs."""
+
+_APPROVALS = re.compile(r"^[^\S\n]*#[^\S\n]*approval_required.*", re.IGNORECASE | re.MULTILINE)
 
 INTENT = "# "
 """Begins its first line, which says what it is for."""
@@ -244,7 +247,7 @@ class Plan(ToolModel):
 
     @classmethod
     def from_yaml(cls, text: str) -> Plan:
-        """Reads such a file; approval is required unless its second line says otherwise.
+        """Reads such a file; approval is required unless its second line alone says otherwise.
 
         Raises:
             InvalidArgumentsError: If it is not a recipe; it says where.
@@ -267,10 +270,12 @@ class Plan(ToolModel):
             )
         first, _, rest = text.partition("\n")
         said = _line(first.removeprefix(INTENT)) if first.startswith(INTENT) else ""
+        unasked = f"{APPROVAL}false"
+        approvals = _APPROVALS.findall(text.removeprefix(f"{unasked}\n"))  # that is the intent
         return cls(
             user_intent=said[:MOST_INTENT] or "A recipe",
             recipe=Recipe.from_config(config),
-            approval_required=rest.partition("\n")[0] != f"{APPROVAL}false",
+            approval_required=rest.partition("\n")[0] != unasked or approvals != [unasked],
         )
 
 

@@ -115,7 +115,7 @@ async def validate_process_spec(
 ) -> Checked:
     """Checks operators: exact names, known parameters of the right types, the executor."""
     from tools.data.checks.recipe import check_process
-    from tools.data.running.trying import check_operators
+    from tools.data.running.readiness import check_operators
 
     check = partial(check_process, process_spec, executor_type, bundled(), context.sandbox)
     findings = await anyio.to_thread.run_sync(check)

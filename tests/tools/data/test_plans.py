@@ -80,7 +80,11 @@ async def test_an_operator_that_the_release_refuses_needs_its_preflight_off(
     [
         ({}, {}, "A run that does not succeed begins anew"),
         ({"executor_type": "ray"}, {}, "`apply_recipe` refuses this: executor_type: ray does not"),
-        ({}, {"custom_operator_paths": ["own"]}, "with operators of your own is not given"),
+        (
+            {},
+            {"operators": [{"name": "image_shape_filter"}, {"name": "naive_grouper"}]},
+            "with naive_grouper (grouper) is not given",
+        ),
     ],
 )
 async def test_what_limits_a_plan_on_pictures_is_told_before_it_runs(

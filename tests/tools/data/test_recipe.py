@@ -124,6 +124,25 @@ def test_any_other_text_is_a_plan_or_refused(text: str) -> None:
         assert Plan.from_yaml(text).approval_required
 
 
+@pytest.mark.parametrize(
+    ("before", "more"),
+    [
+        ("Copy it", "# approval_required: true"),
+        ("Copy it", "# approval_required: false"),
+        ("Copy it", "  #approval_required: yes"),
+        ("Copy it", "# Approval_Required"),
+        ("approval_required: true", ""),
+    ],
+)
+def test_another_line_about_the_approval_is_unclear_and_asks(before: str, more: str) -> None:
+    config = yaml.safe_dump(CONFIG)
+    clear = f"# {before.replace('true', 'false')}\n# approval_required: false\n{config}"
+    assert not Plan.from_yaml(clear).approval_required
+    assert Plan.from_yaml(
+        f"# {before}\n# approval_required: false\n{more}\n{config}"
+    ).approval_required
+
+
 def test_a_configuration_from_elsewhere_is_a_plan_that_asks() -> None:
     plan = Plan.from_yaml(yaml.safe_dump(CONFIG))
 

@@ -1,8 +1,8 @@
-"""What runs had done that did not succeed, so that the same run goes on from there.
+"""What runs had done before they failed, so that the same run continues from there.
 
-A checkpoint is what one operator left: rows, and what was told of the operators before. A worker
-writes it in the directory of its run; it is taken from there and put there for the next run as it
-is, and only a worker reads it. Its key is made here, of all that decides these rows.
+A checkpoint is what one operator left: rows, and the reports of the operators before. A worker
+writes it in the directory of its run; it is copied from there, and back for the next run, as it is,
+and only a worker reads it. Its key is made here, of all that decides these rows.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -22,54 +23,35 @@ from tools.core.errors import ToolError
 from tools.data.worker.agreed import ROWS, TOLD
 from tools.sandbox.files.sandbox import Sandbox
 
-AFTER_SECONDS = 10.0
-"""Seconds of work that are worth a checkpoint: shorter runs begin anew."""
-
-MOST_BYTES = 10_000_000_000
-"""Of all checkpoints; the oldest go first, and a larger one is not kept."""
-
-OLDEST_SECONDS = 7 * 86_400
-"""From which age they are removed."""
-
-_PART = "part-"
-"""Begins the name of a checkpoint that is not whole."""
+AFTER_SECONDS = 10.0  # of work are worth a checkpoint: shorter runs begin again
+MOST_BYTES = 10_000_000_000  # in all; the oldest go first, and a larger one is not kept
+OLDEST_SECONDS = 7 * 86_400  # after which they are removed
 
 _OF_THE_RESULT = frozenset({"export_path", "export_type", "process"})
-"""Keys of a recipe that say nothing of the rows between its operators, or stand for these."""
+"""Keys of a recipe that decide nothing about the rows between its operators, or are these."""
 
 
+@dataclass(slots=True)
 class Checkpoints:
-    """The checkpoints of a data directory; what it does blocks.
+    """The checkpoints in a directory, written after so many seconds of work; methods block."""
 
-    Args:
-        path: Their directory.
-        after: Seconds of work that are worth one.
-    """
-
-    def __init__(self, path: Path, *, after: float = AFTER_SECONDS) -> None:
-        self.path = path
-        self.after = after
+    path: Path
+    after: float = AFTER_SECONDS
 
     def put(self, key: str, stage: Sandbox, folder: str) -> bool:
-        """Takes what a worker has left, and makes place for it.
+        """Takes what a worker has left in a folder; returns whether it was whole and not too large.
 
-        Args:
-            key: Of what it is.
-            stage: The files that workers see.
-            folder: Where it is there.
-
-        Returns:
-            Whether it was whole, and not too large.
+        Older checkpoints are removed to make room for it.
         """
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        part = Path(mkdtemp(prefix=_PART, dir=self.path))
+        part = Path(mkdtemp(prefix="part-", dir=self.path))
         try:
-            size = _copied(stage, folder, part)
+            size = _copy(stage, folder, part)
             if size <= MOST_BYTES:
                 self.prune(MOST_BYTES - size, new=part)
                 with suppress(OSError):  # another run has left the same
                     part.rename(self.path / key)
-        except ToolError:  # the worker has gone on, or what it left is no file
+        except ToolError:  # the worker has gone on, or what it left is not a file
             return False
         finally:
             shutil.rmtree(part, ignore_errors=True)
@@ -77,11 +59,9 @@ class Checkpoints:
 
     def get(self, key: str, target: Path) -> bool:
         """Copies a checkpoint; returns whether there is one."""
-        if not (self.path / key).is_dir():
-            return False
         try:
             shutil.copytree(self.path / key, target)
-        except (OSError, shutil.Error):  # another run has ended, and removed it
+        except OSError:  # there is none, or another run has ended and removes it
             shutil.rmtree(target, ignore_errors=True)
             return False
         return True
@@ -95,81 +75,64 @@ class Checkpoints:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def prune(self, most_bytes: int = MOST_BYTES, *, new: Path | None = None) -> None:
-        """Removes what is old, and the oldest of what is too much.
-
-        Args:
-            most_bytes: Of what may be left.
-            new: What is left in any case, and not counted.
-        """
-        total, now = 0, time.time()
-        there = self.path.iterdir() if self.path.is_dir() else ()
-        for each in sorted(there, key=_made, reverse=True):
-            if each == new:
-                continue
-            with suppress(FileNotFoundError):  # another run has ended, and removed it
+        """Removes old checkpoints, and the oldest of too many; `new` stays and is not counted."""
+        total, oldest = 0, time.time() - OLDEST_SECONDS
+        with suppress(FileNotFoundError):  # there is none, or another run has just removed one
+            found = [(each.stat().st_mtime, each) for each in self.path.iterdir() if each != new]
+            for changed, each in sorted(found, reverse=True):
                 total += sum(file.stat().st_size for file in each.iterdir())
-            if total > most_bytes or now - _made(each) > OLDEST_SECONDS:
-                shutil.rmtree(each, ignore_errors=True)
+                if total > most_bytes or changed < oldest:
+                    shutil.rmtree(each, ignore_errors=True)
 
 
+@dataclass(slots=True)
 class Resuming:
-    """The checkpoints of one run.
-
-    Args:
-        checkpoints: All of them.
-        keys: The key after each operator, in their order; none where nothing is to be kept.
-        directory: The directory of the run, in one that workers see.
+    """The checkpoints of one run; methods block.
 
     Attributes:
-        done: How many operators need not be run again.
+        directory: The directory of the run.
+        keys: The key after each operator; none if nothing is kept.
+        done: How many operators need not run again.
     """
 
-    def __init__(self, checkpoints: Checkpoints, keys: Sequence[str], directory: Path) -> None:
-        self.done = 0
-        self._checkpoints = checkpoints
-        self._keys = keys
-        self._directory = directory
+    checkpoints: Checkpoints
+    directory: Path
+    keys: Sequence[str] = ()
+    done: int = 0
 
     def begin(self) -> dict[str, Any]:
-        """Finds what an earlier run has left; returns what the worker is told of it; blocks."""
-        self._checkpoints.prune()
-        told = {"keep_after": self._checkpoints.after if self._keys else None, "kept": None}
-        for done in range(len(self._keys), 0, -1):
-            target = self._directory / "before" / str(done)
-            if self._checkpoints.get(self._keys[done - 1], target):
-                self.done = done
-                return {**told, "kept": str(target)}
-        return told
+        """Finds what an earlier run has left; returns what the worker must know."""
+        self.checkpoints.prune()
+        kept = None
+        for done in range(len(self.keys), 0, -1):
+            target = self.directory / "before" / str(done)
+            if self.checkpoints.get(self.keys[done - 1], target):
+                self.done, kept = done, str(target)
+                break
+        return {"keep_after": self.checkpoints.after if self.keys else None, "kept": kept}
 
     def take(self) -> None:
-        """Takes what the worker has left since; the run goes on if that cannot be kept; blocks."""
-        stage = Sandbox(self._directory.parent)
-        folder = f"{self._directory.name}/kept"
+        """Takes what the worker has left since; the run continues if that cannot be kept."""
+        stage = Sandbox(self.directory.parent)
+        folder = f"{self.directory.name}/kept"
         with suppress(ToolError, OSError):  # nothing is there, or the disk is full
             names = [Path(each.path).name for each in stage.list_directory(folder).entries]
             done = max((int(name) for name in names if name.isdecimal()), default=0)
-            is_next = self.done < done <= len(self._keys)
-            if is_next and self._checkpoints.put(self._keys[done - 1], stage, f"{folder}/{done}"):
-                self._remove()
-                self.done = done
+            is_next = self.done < done <= len(self.keys)
+            if is_next and self.checkpoints.put(self.keys[done - 1], stage, f"{folder}/{done}"):
+                self.move_to(done)
 
-    def end(self) -> None:
-        """Removes what the run does not need any more; blocks."""
-        self._remove()
-        self.done = 0
-
-    def _remove(self) -> None:
+    def move_to(self, done: int) -> None:
+        """Notes how many operators are done, and removes the checkpoint of fewer; 0 ends it."""
         if self.done:
-            self._checkpoints.remove(self._keys[self.done - 1])
+            self.checkpoints.remove(self.keys[self.done - 1])
+        self.done = done
 
 
 def keys_of(config: Mapping[str, Any], directory: Path, *decides: object) -> list[str]:
-    """Returns the key of a checkpoint after each operator of a recipe.
+    """Returns the key of a checkpoint after each operator of a worker's configuration.
 
-    Args:
-        config: The recipe for the worker.
-        directory: That of its run, whose name decides nothing.
-        decides: What else decides the rows: the content of what is read, and what runs it.
+    `decides` is the content of what is read, and what runs it; the directory decides nothing.
     """
     common = {key: value for key, value in config.items() if key not in _OF_THE_RESULT}
     digest = hashlib.sha256(_line([common, *decides]).replace(str(directory).encode(), b""))
@@ -180,8 +143,8 @@ def keys_of(config: Mapping[str, Any], directory: Path, *decides: object) -> lis
     return keys
 
 
-def _copied(stage: Sandbox, folder: str, part: Path) -> int:
-    """Copies a checkpoint, if it is not too large; returns how large it is."""
+def _copy(stage: Sandbox, folder: str, part: Path) -> int:
+    """Copies a checkpoint, if it is not too large; returns its size."""
     size = 0
     for name in (ROWS, TOLD):
         with stage.open_read(f"{folder}/{name}") as source, (part / name).open("wb") as copy:
@@ -192,13 +155,5 @@ def _copied(stage: Sandbox, folder: str, part: Path) -> int:
 
 
 def _line(value: object) -> bytes:
-    said = json.dumps(value, ensure_ascii=False, sort_keys=True, default=repr)
-    return said.encode(errors="surrogatepass") + b"\n"
-
-
-def _made(path: Path) -> float:
-    """When a checkpoint was made; long ago where it is not there any more."""
-    try:
-        return path.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, default=repr)
+    return text.encode(errors="surrogatepass") + b"\n"

@@ -9,9 +9,11 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 import anyio
+from anyio.to_thread import run_sync
 
 from tools.core.errors import UnavailableError
 from tools.data.release import VERSION
@@ -26,18 +28,14 @@ from tools.functions.installer import (
 )
 from tools.functions.making import alone, make_whole
 
-SET_UP = "Ask the user to run `toolcrib data setup`."
-
 PINNED = Path(__file__).with_name("minimal.txt")
 """What operators on text need, with all that needs in turn."""
 
 WORDS = Path(__file__).with_name("words.txt")
-"""Packages of which the word lists and models are used, in every environment."""
+"""Packages whose word lists and models are used, in every environment."""
 
 _FFMPEG = "lib/python*/site-packages/imageio_ffmpeg/binaries/ffmpeg-*"  # operators look for it
-
 _PROOF = "import data_juicer.ops.filter, data_juicer.core.data"  # fails where something is missing
-
 _MARK = "toolcrib.json"  # in a whole environment; it says what it has
 
 
@@ -66,26 +64,25 @@ class DataEnvironment:
         self._environ = uv_variables(environ, self.path.parent)
 
     def installed(self) -> Installed | None:
-        """Returns what is there; None where nothing whole is."""
+        """Returns what is there, if it is whole."""
         try:
-            said = json.loads((self.path / _MARK).read_bytes())
-            base, pins = said["base"], said.get("pins", "")
-            found = Installed(said["version"], Extent(said["extent"]), base, pins)
+            mark = json.loads((self.path / _MARK).read_bytes())
+            extent = Extent(mark["extent"])
+            found = Installed(mark["version"], extent, mark["base"], mark.get("pins", ""))
         except (OSError, ValueError, KeyError):
             return None
         return found if python_of(self.path).exists() else None
 
     def python(self) -> Path:
-        """Returns its interpreter."""
+        """Returns its interpreter, if it is there with the release that recipes need."""
         found = self.installed()
-        if found is None:
-            raise UnavailableError("Data-Juicer is not set up here.", next_actions=[SET_UP])
-        if found.version != VERSION:
-            raise UnavailableError(
-                f"Data-Juicer {found.version} is set up here, and recipes need {VERSION}.",
-                next_actions=[SET_UP],
-            )
-        return python_of(self.path)
+        if found and found.version == VERSION:
+            return python_of(self.path)
+        release = f"{found.version} is set up here, and recipes need {VERSION}" if found else ""
+        raise UnavailableError(
+            f"Data-Juicer {release or 'is not set up here'}.",
+            next_actions=["Ask the user to run `toolcrib data setup`."],
+        )
 
     def readable(self) -> tuple[Path, ...]:
         """Returns what its processes have to see: itself, and the Python that it was made with."""
@@ -95,23 +92,18 @@ class DataEnvironment:
     async def set_up(self, extent: Extent, report: Report) -> bool:
         """Makes it, unless it is there with at least as much; returns whether it did."""
         pins = hashlib.sha256(PINNED.read_bytes() + WORDS.read_bytes()).hexdigest()
-        wanted = Installed(VERSION, extent, pins=pins)
-        made = False
+        is_needed = True
 
         async def is_whole() -> bool:
+            nonlocal is_needed
             found = self.installed() or Installed("", extent)
             is_current = (found.version, found.pins) == (VERSION, pins)
-            return is_current and found.extent in {extent, Extent.FULL}
+            is_needed = not (is_current and found.extent in {extent, Extent.FULL})
+            return not is_needed
 
-        async def make(unfinished: Path) -> None:
-            nonlocal made
-            await self._install(unfinished, extent, report)
-            mark = json.dumps(asdict(wanted))
-            await anyio.Path(unfinished / _MARK).write_text(mark, encoding="utf-8")
-            made = True
-
+        install = partial(self._install, Installed(VERSION, extent, pins=pins), report)
         try:
-            await make_whole(self.path, make, is_whole, report)
+            await make_whole(self.path, install, is_whole, report)
         except CommandFailedError as error:
             raise UnavailableError(
                 f"Data-Juicer could not be set up.\n{failure_of(error.args)}",
@@ -122,7 +114,7 @@ class DataEnvironment:
                 f"Data-Juicer cannot be set up in {self.path}: {error}.",
                 next_actions=["Check the disk and its permissions."],
             ) from error
-        return made
+        return is_needed
 
     async def remove(self, report: Report) -> bool:
         """Removes it; returns whether there was anything."""
@@ -131,10 +123,10 @@ class DataEnvironment:
             async with alone(self.path, report):
                 # What is gone in part must not be taken for whole.
                 await anyio.Path(self.path / _MARK).unlink(missing_ok=True)
-                await anyio.to_thread.run_sync(shutil.rmtree, self.path)
+                await run_sync(shutil.rmtree, self.path)
         return there
 
-    async def _install(self, directory: Path, extent: Extent, report: Report) -> None:
+    async def _install(self, wanted: Installed, report: Report, directory: Path) -> None:
         uv = uv_beside(directory, self._environ, report)
         python = python_of(directory)
         await report(f"Installing Data-Juicer {VERSION}")
@@ -142,16 +134,18 @@ class DataEnvironment:
         await uv((*make, directory))
         add = ("pip", "install", "--python", python)
         exactly = (*add, "--no-deps", "--requirements", WORDS)
-        if extent is Extent.FULL:
+        if wanted.extent is Extent.FULL:
             await uv((*add, f"py-data-juicer[all]=={VERSION}"))
             await uv(exactly)
-            await anyio.to_thread.run_sync(_link_ffmpeg, directory)
+            await run_sync(_link_ffmpeg, directory)
         else:
             await uv((*exactly, "--requirements", PINNED, f"py-data-juicer=={VERSION}"))
         await report("Trying it")
         await run_command(
             (python, "-I", "-c", _PROOF), cwd=directory, environ=self._environ, report=report
         )
+        mark = json.dumps(asdict(wanted))
+        await anyio.Path(directory / _MARK).write_text(mark, encoding="utf-8")
 
 
 def _link_ffmpeg(directory: Path) -> None:

@@ -13,7 +13,8 @@ from tools.core.errors import InvalidArgumentsError
 from tools.data.answers.datasets import Form
 from tools.data.checks.dataset import check_parquet
 from tools.data.checks.rows import first_rows, is_directory
-from tools.data.running.staging import Stage, files_of
+from tools.data.running.outputs import files_of
+from tools.data.running.staging import Stage
 from tools.data.worker.entries import Entry, form_of
 from tools.data.worker.texts import text_key_of
 from tools.sandbox.files.sandbox import Sandbox
@@ -98,7 +99,7 @@ def _file(sandbox: Sandbox, path: str, sample: int) -> Seen:
 
 def _folder(sandbox: Sandbox, path: str, sample: int) -> Seen:
     """A folder has the form of the text files in it, or of the data files where it has none."""
-    files = list(files_of(sandbox, path))
+    files = files_of(sandbox, path)
     texts = [each for each in files if PurePath(each.path).suffix.lower() in TEXTS]
     if texts:
         rows = [

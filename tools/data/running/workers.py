@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import logging
 import shutil
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import gettempdir, mkdtemp
+from threading import Lock
 from typing import Any, cast
 
 import anyio
-import anyio.to_thread
 from anyio.abc import TaskStatus
+from anyio.to_thread import run_sync
 
 from tools.core.calling.words import Action
 from tools.core.context import RequestContext
@@ -35,27 +36,26 @@ from tools.sandbox.processes.temporary import PrivateDirectory
 _logger = logging.getLogger("toolcrib")
 
 PROGRAM = Path(__file__).parents[1] / "worker"
-"""What a worker runs; but for `agreed` and `entries` never imported here: it needs packages."""
+"""What a worker runs; only `agreed`, `entries` and `texts` are imported here, without packages."""
 
 IDLE_SECONDS = 300.0  # a worker waits for the next recipe
-
 MOST_AT_ONCE = 2  # workers that run recipes; each keeps a processor busy
 
 LOOK = (
     Action("Look at the rows with {}.", "inspect_dataset"),
     Action("Look at the operator with {}.", "get_operator_info"),
 )
-"""What is to be done where a worker knows nothing better."""
+"""Next actions after a failure for which a worker has none."""
 
 _START = "import sys; sys.path.append(sys.argv.pop()); from worker.main import main; main({})"
 
-_VARIABLES = {
-    "HF_DATASETS_OFFLINE": "1",
-    "HF_HUB_OFFLINE": "1",
-    "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
-    "PYTHONDONTWRITEBYTECODE": "1",
-    "TQDM_DISABLE": "1",
-}
+
+@dataclass(eq=False, slots=True)
+class _Warm:
+    """A worker that has loaded Data-Juicer; another object each time it is idle."""
+
+    worker: Worker
+    installed: Installed | None
 
 
 class DataWorkers:
@@ -74,14 +74,14 @@ class DataWorkers:
         self.environment = environment
         self.checkpoints = checkpoints
         self._make = make
+        self._making = Lock()
         self._background = Background()
         self._places = anyio.Semaphore(MOST_AT_ONCE)
-        self._root: PrivateDirectory | None = None
         self._processes: dict[bool, Processes] = {}
         self._idle: list[_Warm] = []
 
     def runs_on(self) -> str:
-        """Returns what differs where a recipe may not leave the same rows; blocks."""
+        """Returns a digest of what decides which rows a recipe leaves; blocks."""
         digest = hashlib.sha256(repr(self.environment.installed()).encode())
         for path in sorted(PROGRAM.glob("*.py")):
             digest.update(path.read_bytes())
@@ -94,48 +94,40 @@ class DataWorkers:
     @asynccontextmanager
     async def directory(self) -> AsyncIterator[Path]:
         """Makes a directory that workers see, and removes it in the end."""
-        await anyio.to_thread.run_sync(self._prepare)
-        root = cast("PrivateDirectory", self._root).path
-        path = Path(await anyio.to_thread.run_sync(partial(mkdtemp, dir=root)))
+        path = Path(await run_sync(lambda: mkdtemp(dir=self._prepare())))
         try:
             yield path
         finally:
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(partial(shutil.rmtree, path, ignore_errors=True))
+                await run_sync(partial(shutil.rmtree, path, ignore_errors=True))
 
     async def ask(
         self,
-        asked: Mapping[str, Any],
+        request: Mapping[str, Any],
         context: RequestContext,
         *,
         alone: bool = False,
         free: bool = False,
     ) -> Mapping[str, Any]:
-        """Sends a request to a worker and returns its answer.
+        """Sends a request, which `worker.main` describes, to a worker and returns its answer.
 
-        Args:
-            asked: The request, which `worker.main` describes.
-            context: The call, to which progress is reported.
-            alone: Whether the worker serves no other request.
-            free: Whether it is not confined; it serves no other request then.
+        The worker serves no other request if it is to be `alone`, or `free`: not confined.
         """
+        alone = alone or free
         async with self._places:
-            warm = await self._take(alone=alone or free, free=free)
+            warm = await self._take(alone=alone, free=free)
             try:
-                message = await warm.worker.call(asked, context)
+                message = await warm.worker.call(request, context)
             except WorkerEndedError as error:
-                raise UnavailableError(
-                    f"The process that runs Data-Juicer {error}.",
-                    next_actions=["Try it on fewer rows, or in parts."],
-                ) from error
+                raise _unavailable(error, "Try it on fewer rows, or in parts.") from error
             except BaseException:  # it may go on for long
-                with anyio.CancelScope(shield=True):
-                    await warm.worker.aclose()
+                await warm.worker.aclose()
                 raise
-            if alone or free:
+            if alone:
                 await warm.worker.aclose()
             else:
-                await self._keep(warm)
+                self._idle.append(warm)
+                (await self._background.group()).start_soon(self._end_if_idle, warm)
         if message["is_error"]:
             failure = decode_error({**message["structured"], "dismissed": None})
             failure.next_actions = failure.next_actions or LOOK
@@ -149,82 +141,78 @@ class DataWorkers:
             await self._background.aclose()
             for processes in self._processes.values():
                 await processes.aclose()
-            if self._root is not None:
-                await anyio.to_thread.run_sync(self._root.close)
+            if "_root" in vars(self):
+                await run_sync(self._root.close)
 
-    def _prepare(self) -> None:
+    @cached_property
+    def _root(self) -> PrivateDirectory:
+        return PrivateDirectory()
+
+    def _prepare(self) -> Path:
+        """Returns the directory that workers see; blocks."""
         self.check()
-        if self._root is None:
-            self._root = PrivateDirectory()
+        with self._making:  # two would each make one, and the first is removed
+            return Path(self._root.path)
 
     async def _take(self, *, alone: bool, free: bool) -> _Warm:
-        await anyio.to_thread.run_sync(self._prepare)
+        root = await run_sync(self._prepare)
         installed = self.environment.installed()
         while self._idle and not alone:
             warm = self._idle.pop()
             if warm.installed == installed and not warm.worker.retired:
-                warm.uses += 1
-                return warm
+                return _Warm(warm.worker, installed)
             await warm.worker.aclose()
         group = await self._background.group()
         try:
-            worker: Worker = await group.start(self._run, free)
+            worker: Worker = await group.start(self._run, partial(self._start, root, free))
         except WorkerEndedError as error:
-            raise UnavailableError(
-                f"The process that runs Data-Juicer {error}.",
-                next_actions=[
-                    "Ask the user to run `toolcrib data remove` and `toolcrib data setup`."
-                ],
-            ) from error
+            again = "Ask the user to run `toolcrib data remove` and `toolcrib data setup`."
+            raise _unavailable(error, again) from error
         return _Warm(worker, installed)
 
-    async def _run(self, free: bool, *, task_status: TaskStatus[Worker]) -> None:
+    async def _run(
+        self, start: Callable[[], Awaitable[CellProcess]], *, task_status: TaskStatus[Worker]
+    ) -> None:
         load = Load(path="Data-Juicer", source="")
-        sink = OutputLog(load.path).feed
         try:
-            await Worker.run(partial(self._start, free), load, sink, task_status=task_status)
-        except (WorkerEndedError, ToolError):  # it was never there: its caller is told
+            await Worker.run(start, load, OutputLog(load.path).feed, task_status=task_status)
+        except (WorkerEndedError, ToolError):  # it did not start, which its caller reports
             raise
         except Exception:
-            _logger.exception("A process of Data-Juicer could not be cared for and is ended")
+            _logger.exception("A process of Data-Juicer failed and is ended")
 
-    async def _start(self, free: bool) -> CellProcess:
+    async def _start(self, root: Path, free: bool) -> CellProcess:
         if free not in self._processes:
-            root = Path(cast("PrivateDirectory", self._root).path)
             self._processes[free] = self._make(root, free)
+        processes = self._processes[free]
         if free:  # it reaches what rules deny to programs, and runs for this call alone
-            (await self._processes[free].denied()).check()
+            (await processes.denied()).check()
         python = str(self.environment.python())
         command = Command(
             argv=(python, "-s", "-E", "-c", _START.format(free), str(PROGRAM.parent)),
             environment={
-                **_VARIABLES,
+                "HF_DATASETS_OFFLINE": "1",
+                "HF_HUB_OFFLINE": "1",
+                "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "TQDM_DISABLE": "1",
                 "PATH": f"{Path(python).parent}:/usr/local/bin:/usr/bin:/bin",
                 "RAY_TMPDIR": gettempdir(),  # where a cluster is found
             },
             session=("data",),  # processes of `dj-process` speak to each other by sockets
         )
-        return await CellProcess.start(self._processes[free], command)
+        return await CellProcess.start(processes, command)
 
-    async def _keep(self, warm: _Warm) -> None:
-        self._idle.append(warm)
-        group = await self._background.group()
-        group.start_soon(self._end_if_idle, warm, warm.uses)
-
-    async def _end_if_idle(self, warm: _Warm, uses: int) -> None:
+    async def _end_if_idle(self, warm: _Warm) -> None:
         await anyio.sleep(IDLE_SECONDS)
-        if warm in self._idle and warm.uses == uses:
+        if warm in self._idle:
             self._idle.remove(warm)
             await warm.worker.aclose()
 
 
-@dataclass(eq=False, slots=True)
-class _Warm:
-    """A worker that has loaded Data-Juicer."""
-
-    worker: Worker
-    installed: Installed | None
-    uses: int = 0
+def _unavailable(error: WorkerEndedError, next_action: str) -> UnavailableError:
+    what = f"The process that runs Data-Juicer {error}."
+    return UnavailableError(what, next_actions=[next_action])
 
 
 async def workers_of(machine: Machine) -> DataWorkers:

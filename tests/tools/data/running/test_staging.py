@@ -6,10 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tools.core.errors import ConflictError, ToolError, UnavailableError
+from tools.core.errors import (
+    ConflictError,
+    InvalidArgumentsError,
+    ToolError,
+    UnavailableError,
+)
 from tools.data.recipe import DatasetSpec, ProcessSpec, Recipe, Step
-from tools.data.running.outputs import Outputs, find_outputs
-from tools.data.running.staging import Stage
+from tools.data.running import outputs as outputs_module
+from tools.data.running.outputs import Outputs, digest_of, find_outputs
+from tools.data.running.staging import Stage, place_folders
 from tools.sandbox.files.sandbox import Sandbox
 
 
@@ -48,6 +54,51 @@ def test_what_has_come_there_meanwhile_is_not_replaced(tmp_path: Path, stage: St
     assert (tmp_path / "root" / "made" / "out.jsonl").read_text() == "another run's"
     stage.deliver("made/out.jsonl", find_outputs(stage.sandbox, ["made/out.jsonl"]))
     assert (tmp_path / "root" / "made" / "out.jsonl").read_text() == "one"
+
+
+def test_a_link_to_nothing_at_the_place_of_a_result_is_not_followed(
+    tmp_path: Path, stage: Stage
+) -> None:
+    made = tmp_path / "root" / "made"
+    made.mkdir()
+    (tmp_path / "seen" / "run" / "out" / "out.jsonl").write_text("one")
+    outputs = find_outputs(stage.sandbox, ["made/out.jsonl"])
+    (made / "out.jsonl").symlink_to("elsewhere.jsonl")
+    with pytest.raises(ConflictError, match=r"made/out\.jsonl is a link"):
+        stage.deliver("made/out.jsonl", outputs)
+    with pytest.raises(ConflictError, match=r"made/out\.jsonl is a link"):
+        find_outputs(stage.sandbox, ["made/out.jsonl"])
+    assert [each.name for each in made.iterdir()] == ["out.jsonl"]
+
+
+def test_folders_for_new_files_are_placed_and_those_that_are_read_stay(tmp_path: Path) -> None:
+    mapper, words = {"p": 1, "save_dir": "out.media"}, {"flagged_words_dir": "in2"}
+    process = [{"image_blur_mapper": mapper}, {"flagged_words_filter": words}, {"other": None}]
+    place_folders({"process": process}, tmp_path)
+    assert mapper == {"p": 1, "save_dir": str(tmp_path / "made" / "image_blur_mapper")}
+    assert words == {"flagged_words_dir": "in2"}
+
+
+def test_a_name_of_a_file_starts_no_line_of_a_question(stage: Stage) -> None:
+    made = stage.sandbox.root / "made"
+    made.mkdir()
+    (made / 'a\nwrites: "other.jsonl"').write_text("one")
+    (line,) = find_outputs(stage.sandbox, ["made"]).describe(stage.sandbox)
+    assert line.startswith('replaces: "made/a\\nwrites: ')
+
+
+def test_more_files_than_are_listed_are_never_taken_for_all(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outputs_module, "MOST_FILES", 1)
+    folder = stage.sandbox.root / "made"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text("one")
+    assert set(find_outputs(stage.sandbox, ["made"]).replaced) == {"made/a.jsonl"}
+    (folder / "b.jsonl").write_text("two")
+    for look in (find_outputs, lambda sandbox, paths: digest_of(sandbox, *paths)):
+        with pytest.raises(InvalidArgumentsError, match="more than 1 files"):
+            look(stage.sandbox, ["made"])
 
 
 def test_links_of_a_worker_lead_nowhere(tmp_path: Path, stage: Stage) -> None:
