@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from tools.core.errors import ConflictError
+from tools.core.errors import ConflictError, InvalidArgumentsError
 from tools.data.answers.specs import Checked
 from tools.data.catalogue.bundle import bundled
 from tools.data.checks.recipe import check_recipe
@@ -54,7 +54,13 @@ class PlannedRun:
     @classmethod
     def read(cls, sandbox: Sandbox, path: str, *, dry_run: bool) -> PlannedRun:
         """Reads a plan, and what it would replace; blocks."""
-        content = sandbox.read(path, max_bytes=PLAN_BYTES).data
+        found = sandbox.read(path, max_bytes=PLAN_BYTES)
+        if found.size > PLAN_BYTES:
+            raise InvalidArgumentsError(
+                f"{path} has {found.size:,} bytes; a plan has at most {PLAN_BYTES:,}.",
+                next_actions=["Give a plan that plan_save wrote."],
+            )
+        content = found.data
         plan = Plan.from_yaml(content.decode("utf-8", "replace"))
         if dry_run:
             return cls(sandbox, path, content, plan, Outputs())
