@@ -30,7 +30,7 @@ def read_yaml(text: str, *, plain: int = 0, unique: bool = False) -> object:
             _check_plain(text, plain)
         return yaml.load(text, Loader=_loader(unique=unique))  # noqa: S506  # it is a safe one
     except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(str(error).replace('in "<unicode string>",', "at")) from error
 
 
 def _check_plain(text: str, depth: int) -> None:
@@ -66,10 +66,10 @@ def _loader(*, unique: bool) -> type[yaml.SafeLoader]:
             made = {each if isinstance(each, str) else str(each): read[each] for each in read}
             if unique and len(made) < len(node.value):
                 keys = [str(self.construct_object(key)) for key, _ in node.value]
-                twice = next((each for each in keys if keys.count(each) > 1), "<<")
-                problem = f"the key {twice!r} is given twice"
+                at = next((at for at, key in enumerate(keys) if key in keys[:at]), -1)
+                problem = f"the key {keys[at]!r} is given twice"
                 raise yaml.constructor.ConstructorError(
-                    problem=problem, problem_mark=node.start_mark
+                    problem=problem, problem_mark=node.value[at][0].start_mark
                 )
             return made
 

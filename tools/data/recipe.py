@@ -1,17 +1,14 @@
-"""A recipe: which data, which operators in their order, and how they are run.
-
-Its fields are the keys of Data-Juicer's own configuration; `to_config` gives that, and `to_yaml`
-the file that `dj-process --config` takes.
-"""
+"""A recipe: which data, which operators and how they are run, by the keys of Data-Juicer."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import Field, FiniteFloat, ValidationError
 
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
@@ -20,24 +17,17 @@ Executor = Literal["default", "ray", "ray_partitioned"]
 FileOrDirectory = Annotated[str, Field(max_length=4_096)]
 Key = Annotated[str, Field(min_length=1, max_length=256)]
 
-APPROVAL = "# approval_required: "
-"""Begins the line of a saved plan that says whether a person is asked before it runs."""
+_INTENT = "# "
+_APPROVAL = "# approval_required: "
+"""Each begins one of the two comment lines of a saved plan."""
 
+_MAX_INTENT = 2_000
+_MAX_DEPTH = 32
 _APPROVALS = re.compile(r"^[^\S\n]*#[^\S\n]*approval_required.*", re.IGNORECASE | re.MULTILINE)
-
-INTENT = "# "
-"""Begins its first line, which says what it is for."""
-
-MOST_INTENT = 2_000
-"""Characters of what a plan is for."""
-
-MOST_LEVELS = 32
-"""How deep a recipe may be nested."""
-
 _NUMERIC = tuple("+-.0123456789")
 
 
-class DatasetSource(ToolModel):
+class DatasetSource(ToolModel, extra="allow"):
     """One of the places that data comes from; its strategy takes more keys than these.
 
     Attributes:
@@ -47,15 +37,13 @@ class DatasetSource(ToolModel):
         weight: Share of a sample.
     """
 
-    model_config = ConfigDict(extra="allow")
-
     type: Literal["local", "remote"] = "local"
     source: str | None = None
     path: FileOrDirectory | None = None
     weight: Annotated[FiniteFloat, Field(ge=0)] | None = None
 
 
-class DatasetMixture(ToolModel):
+class DatasetMixture(ToolModel, extra="forbid"):
     """Data from one place or several.
 
     Attributes:
@@ -63,13 +51,11 @@ class DatasetMixture(ToolModel):
         max_sample_num: Samples to take.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
     configs: Annotated[list[DatasetSource], Field(min_length=1, max_length=1000)]
     max_sample_num: Annotated[int, Field(ge=1)] | None = None
 
 
-class DatasetSpec(ToolModel):
+class DatasetSpec(ToolModel, extra="forbid"):
     """What is read, what is written, and under which keys a sample has its parts.
 
     Attributes:
@@ -90,8 +76,6 @@ class DatasetSpec(ToolModel):
         load_dataset_kwargs: More arguments of the reader.
         validators: Checks of the data, each with its type.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     dataset_path: FileOrDirectory | None = None
     dataset: DatasetMixture | None = None
@@ -125,7 +109,7 @@ class DatasetSpec(ToolModel):
         return [each.path for each in sources if each.type == "local" and each.path]
 
 
-class Step(ToolModel):
+class Step(ToolModel, extra="forbid"):
     """One operator with its parameters.
 
     Attributes:
@@ -133,13 +117,11 @@ class Step(ToolModel):
         params: Its parameters; the others have the operator's defaults.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
     name: Annotated[str, Field(min_length=1, max_length=256)]
     params: dict[str, Any] = Field(default_factory=dict)
 
 
-class ProcessSpec(ToolModel):
+class ProcessSpec(ToolModel, extra="forbid"):
     """The operators in their order.
 
     Attributes:
@@ -147,13 +129,11 @@ class ProcessSpec(ToolModel):
         custom_operator_paths: Files with operators of your own.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
     operators: Annotated[list[Step], Field(min_length=1, max_length=200)]
     custom_operator_paths: list[FileOrDirectory] | None = None
 
 
-class SystemSpec(ToolModel):
+class SystemSpec(ToolModel, extra="allow"):
     """How a recipe is run; it also takes every key that `list_system_config` lists.
 
     Attributes:
@@ -161,13 +141,11 @@ class SystemSpec(ToolModel):
         np: Processes at once.
     """
 
-    model_config = ConfigDict(extra="allow")
-
     executor_type: Executor = "default"
     np: Annotated[int, Field(ge=1)] | None = None
 
 
-class Recipe(ToolModel):
+class Recipe(ToolModel, extra="forbid"):
     """The data, the operators, and how they are run.
 
     Attributes:
@@ -175,8 +153,6 @@ class Recipe(ToolModel):
         process: Which operators.
         system: How they are run.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     dataset: DatasetSpec
     process: ProcessSpec
@@ -194,37 +170,29 @@ class Recipe(ToolModel):
         if path and shlex.quote(path) != path:  # that key's value is split like a command line
             del dataset["dataset_path"]
             dataset["dataset"] = {"configs": [{"type": "local", "path": path}]}
-        custom = self.process.custom_operator_paths
+        if custom := self.process.custom_operator_paths:
+            dataset["custom_operator_paths"] = custom
         return {
             **dataset,
-            **({"custom_operator_paths": custom} if custom else {}),
             **self.system.model_dump(exclude_none=True),
             "process": [{each.name: each.params or None} for each in self.process.operators],
         }
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Recipe:
-        """Reads a configuration of Data-Juicer.
-
-        Raises:
-            InvalidArgumentsError: If it is not a recipe; it says where.
-        """
+    def from_config(cls, config: Mapping[str, Any], name: str = "This") -> Recipe:
+        """Reads a configuration of Data-Juicer; an error says where it is wrong."""
         rest = dict(config)
         dataset = {key: rest.pop(key) for key in DatasetSpec.model_fields if key in rest}
         if isinstance(dataset.get("text_keys"), str):
             dataset["text_keys"] = [dataset["text_keys"]]
-        process: dict[str, Any] = {"operators": _steps(rest.pop("process", []))}
+        process: dict[str, Any] = {"operators": _read_steps(rest.pop("process", []))}
         if "custom_operator_paths" in rest:
             process["custom_operator_paths"] = rest.pop("custom_operator_paths")
-        try:
+        with explain_faults(f"{name} is not a recipe"):
             return cls.model_validate({"dataset": dataset, "process": process, "system": rest})
-        except ValidationError as error:
-            raise InvalidArgumentsError(
-                f"This is no recipe ({faults_of(error)}).", next_actions=["Correct the named keys."]
-            ) from None
 
 
-class Plan(ToolModel):
+class Plan(ToolModel, extra="forbid"):
     """A recipe with what it is for.
 
     Attributes:
@@ -233,55 +201,60 @@ class Plan(ToolModel):
         approval_required: Whether a person is asked before it runs.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
-    user_intent: Annotated[str, Field(max_length=MOST_INTENT, pattern=r"\S")]
+    user_intent: Annotated[str, Field(max_length=_MAX_INTENT, pattern=r"\S")]
     recipe: Recipe
     approval_required: bool = True
 
     def to_yaml(self) -> str:
-        """Writes the file that `dj-process --config` takes, with the other fields in comments."""
-        config = as_yaml(self.recipe.to_config())
+        """Returns the file that `dj-process --config` takes, with the other fields in comments."""
         asks = "true" if self.approval_required else "false"
-        return f"{INTENT}{_line(self.user_intent)}\n{APPROVAL}{asks}\n{config}"
+        comments = f"{_INTENT}{_one_line(self.user_intent)}\n{_APPROVAL}{asks}\n"
+        return comments + as_yaml(self.recipe.to_config())
 
     @classmethod
-    def from_yaml(cls, text: str) -> Plan:
-        """Reads such a file; approval is required unless its second line alone says otherwise.
-
-        Raises:
-            InvalidArgumentsError: If it is not a recipe; it says where.
-        """
-        from storage.reading.yamltext import read_yaml
-
-        try:
-            config = read_yaml(text, plain=MOST_LEVELS, unique=True)
-        except (ValueError, RecursionError) as error:
-            raise InvalidArgumentsError(
-                f"The recipe is not YAML: {' '.join(str(error).split())}",
-                next_actions=["Correct it there."],
-            ) from None
+    def from_yaml(cls, text: str, name: str = "This") -> Plan:
+        """Reads such a file; approval is required unless its second line alone says otherwise."""
+        with explain_faults(f"{name} is not a recipe"):
+            config = read_plain_yaml(text)
         if not isinstance(config, dict):
             raise InvalidArgumentsError(
-                "The recipe is not a mapping of Data-Juicer's keys.",
-                next_actions=[
-                    "Give a file of such keys: `dataset_path`, `export_path`, `process`."
-                ],
+                f"{name} is not a recipe, which is a mapping of Data-Juicer's keys.",
+                next_actions=["Give `dataset_path`, `export_path`, `process` and such keys."],
             )
         first, _, rest = text.partition("\n")
-        said = _line(first.removeprefix(INTENT)) if first.startswith(INTENT) else ""
-        unasked = f"{APPROVAL}false"
+        intent = _one_line(first.removeprefix(_INTENT)) if first.startswith(_INTENT) else ""
+        unasked = f"{_APPROVAL}false"
         approvals = _APPROVALS.findall(text.removeprefix(f"{unasked}\n"))  # that is the intent
         return cls(
-            user_intent=said[:MOST_INTENT] or "A recipe",
-            recipe=Recipe.from_config(config),
+            user_intent=intent[:_MAX_INTENT] or "A recipe",
+            recipe=Recipe.from_config(config, name),
             approval_required=rest.partition("\n")[0] != unasked or approvals != [unasked],
         )
 
 
-def _line(text: str) -> str:
-    """Returns a text as one line, for a comment."""
+def _one_line(text: str) -> str:
     return " ".join("".join(each if each.isprintable() else " " for each in text).split())
+
+
+def read_plain_yaml(text: str) -> object:
+    """Reads YAML that has no tags, anchors, aliases or repeated keys; else a ValueError."""
+    from storage.reading.yamltext import read_yaml
+
+    return read_yaml(text, plain=_MAX_DEPTH, unique=True)
+
+
+@contextmanager
+def explain_faults(what: str, next_action: str = "Correct it there.") -> Iterator[None]:
+    """Turns what YAML and models raise into an InvalidArgumentsError that names the faults."""
+    try:
+        yield
+    except ValidationError as error:
+        faults = faults_of(error)
+    except (ValueError, RecursionError) as error:
+        faults = " ".join(str(error).split())
+    else:
+        return
+    raise InvalidArgumentsError(f"{what} ({faults}).", next_actions=[next_action])
 
 
 def as_yaml(config: dict[str, Any]) -> str:
@@ -289,16 +262,13 @@ def as_yaml(config: dict[str, Any]) -> str:
     import yaml  # type: ignore[import-untyped]  # PyYAML has no types
 
     class Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
-        """Quotes texts that begin like a number or are not printable: readers differ there."""
-
         def represent_str(self, text: str) -> object:
-            """Represents a text, in quotes where it could be read as another value."""
+            # Readers differ over texts that begin like a number or are not printable.
             is_plain = text.isprintable() and text[:1] not in _NUMERIC
             style = None if is_plain else '"'
             return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
         def ignore_aliases(self, _data: object) -> bool:
-            """Writes no references."""
             return True
 
     Dumper.add_representer(str, Dumper.represent_str)
@@ -306,16 +276,16 @@ def as_yaml(config: dict[str, Any]) -> str:
     return written
 
 
-def _steps(process: object) -> list[Any]:
+def _read_steps(process: object) -> list[Any]:
     """Reads Data-Juicer's `process`; what is not a step is left for the model to refuse."""
-
-    def read(entry: object) -> object:
-        if not isinstance(entry, dict) or len(entry) != 1:
-            return entry
-        [(name, params)] = entry.items()
-        return {"name": name, "params": {} if params is None else params}
-
-    return list(map(read, process)) if isinstance(process, list) else [process]
+    steps: list[Any] = []
+    for entry in process if isinstance(process, list) else [process]:
+        if isinstance(entry, dict) and len(entry) == 1:
+            [(name, params)] = entry.items()
+            steps.append({"name": name, "params": {} if params is None else params})
+        else:
+            steps.append(entry)
+    return steps
 
 
 def faults_of(error: ValidationError) -> str:

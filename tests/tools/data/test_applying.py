@@ -150,7 +150,7 @@ async def test_a_plan_that_a_rule_asks_about_is_not_read_before_the_answer(open_
         (crib.root / "private").mkdir()
         (crib.root / "private/plan.yaml").write_text("no: recipe")
         told, asked = await confirmed(crib, "private/plan.yaml")
-    assert "This is no recipe" in told
+    assert "private/plan.yaml is not a recipe" in told
     assert len(asked) == 1
 
 

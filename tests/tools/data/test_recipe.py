@@ -166,3 +166,12 @@ def test_a_configuration_from_elsewhere_is_a_plan_that_asks() -> None:
 def test_what_is_no_recipe_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgumentsError, match="recipe"):
         Plan.from_yaml(text)
+
+
+def test_a_key_that_is_given_twice_is_reported_with_its_own_line_and_the_file() -> None:
+    text = "process:\n- text_length_filter:\n    min_len: 1\n    max_len: 2\n    min_len: 3\n"
+    with pytest.raises(InvalidArgumentsError) as refused:
+        Plan.from_yaml(text, "notes.yaml")
+    assert refused.value.message == (
+        "notes.yaml is not a recipe (the key 'min_len' is given twice at line 5, column 5)."
+    )

@@ -112,4 +112,4 @@ def _is_json(fields: dict[str, Any]) -> bool:
 
 def _told(error: ValueError) -> str:
     """What is wrong, and in which line of the front matter."""
-    return " ".join(str(error).replace('in "<unicode string>",', "at").split())[:200].rstrip(".")
+    return " ".join(str(error).split())[:200].rstrip(".")

@@ -61,7 +61,7 @@ class PlannedRun:
                 next_actions=["Give a plan that plan_save wrote."],
             )
         content = found.data
-        plan = Plan.from_yaml(content.decode("utf-8", "replace"))
+        plan = Plan.from_yaml(content.decode("utf-8", "replace"), path)
         if dry_run:
             return cls(sandbox, path, content, plan, Outputs())
         report = report_of(sandbox, path, plan)
