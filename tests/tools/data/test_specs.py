@@ -273,3 +273,13 @@ async def test_a_system_spec_with_errors_is_not_built(crib: Any) -> None:
 
     assert kind == "invalid_arguments"
     assert "open_tracer" in told
+
+
+async def test_a_key_that_cannot_be_used_here_is_a_warning_with_the_reason(crib: Any) -> None:
+    options = {"encrypt_before_export": True, "open_insight_mining": False}
+    built = await crib.call("build_system_spec", options=options)
+
+    (warning,) = built["warnings"]
+    assert warning.startswith(
+        "`encrypt_before_export`: It needs the package cryptography and a key"
+    )

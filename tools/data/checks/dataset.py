@@ -7,41 +7,34 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any
 
-from tools.core.errors import InvalidArgumentsError, ToolError
+from tools.core.calling.words import Action
+from tools.core.errors import ConflictError, InvalidArgumentsError, ToolError
 from tools.data.catalogue.catalogue import Catalogue
-from tools.data.catalogue.loading import ANY, Strategy
+from tools.data.catalogue.loading import ANY
 from tools.data.checks.findings import Findings, faults
-from tools.data.checks.rows import first_rows, is_directory
+from tools.data.checks.rows import Rows, first_rows, is_directory
 from tools.data.recipe import DatasetSource, DatasetSpec, Executor
 from tools.data.worker.agreed import AGAIN, media_folder
-from tools.data.worker.entries import ROW_FORMS, SEPARATORS, SKIPS_ROWS, form_of, way_out
+from tools.data.worker.entries import SEPARATORS, SKIPS_ROWS, form_of, way_out
 from tools.data.worker.texts import fields_of
 from tools.sandbox.files.sandbox import Sandbox
 
-TEXT_KEY = "text"
-"""Where a sample has its text unless `text_keys` says otherwise."""
+DEFAULT_TEXT_KEY = "text"
 
 _REMOTE = re.compile(r"(?:s3|hdfs)://", re.IGNORECASE)
-
-_SHARED = ("type", "source", "weight")
-"""Keys that every place of a mixture may have."""
-
+_SHARED_KEYS = {"type", "source", "weight"}
 _PARQUET = b"PAR1"
-_PARQUET_ENDS = {_PARQUET, b"PARE"}
-"""The latter marks a file whose description is encrypted."""
-
-_PARQUET_TAIL = 8
-"""Bytes at the end of a Parquet file: the length of its description, and a mark."""
+_PARQUET_ENDS = {_PARQUET, b"PARE"}  # the latter of a file whose description is encrypted
+_PARQUET_TAIL = 8  # bytes: the length of the description, and a mark
 
 
 def check_dataset(
     spec: DatasetSpec, executor: Executor, catalogue: Catalogue, sandbox: Sandbox
 ) -> Findings:
     """Checks that its data exist and can be read, and that the result can be written."""
-    check = _Check(executor, catalogue, sandbox)
-    findings = Findings([*check.origin(spec), *check.export(spec)])
+    check = _Check(spec, executor, catalogue, sandbox)
+    findings = Findings([*check.find_origin_faults(), *check.find_export_faults()])
     known = catalogue.validators
     for place, each in enumerate(spec.validators or ()):
         if (given := each.get("type")) not in known:
@@ -50,7 +43,7 @@ def check_dataset(
     if spec.text_keys == []:
         findings.errors.append("`text_keys` is empty; leave it out, or name a key.")
     for path in spec.local_paths:
-        findings.add(check.local(path, spec))
+        findings.add(check.check_file(path))
     return findings
 
 
@@ -61,9 +54,10 @@ def find_text_keys(spec: DatasetSpec, sandbox: Sandbox) -> tuple[DatasetSpec, li
     files = (path for path in spec.local_paths if not is_directory(sandbox, path))
     read = [first_rows(sandbox, path) for path in files]
     rows = next((each for each in read if each is not None and each.rows), None)
-    if rows is None or TEXT_KEY in rows.keys or (key := rows.text_key()) is None:
+    if rows is None or DEFAULT_TEXT_KEY in rows.keys or (key := rows.text_key()) is None:
         return spec, []
-    note = f"Samples have no key {TEXT_KEY!r}; `text_keys` is {key!r}, which has the longest texts."
+    why = f"Samples have no key {DEFAULT_TEXT_KEY!r}"
+    note = f"{why}; `text_keys` is {key!r}, which has the longest texts."
     return spec.model_copy(update={"text_keys": [key]}), [note]
 
 
@@ -71,6 +65,30 @@ def find_overlap(sandbox: Sandbox, target: str, sources: Iterable[str]) -> str |
     """Returns the source that a target is, or is inside of, however both are spelled; blocks."""
     places = _places(sandbox, target)
     return next((each for each in sources if _places(sandbox, each)[0] in places), None)
+
+
+def find_self_writes(spec: DatasetSpec, sandbox: Sandbox) -> Iterator[str]:
+    """Yields an error for each output of a recipe that would be written into its input; blocks."""
+    for target in (spec.export_path, media_folder(spec.export_path)):
+        source = find_overlap(sandbox, target, spec.local_paths)
+        if source is not None:
+            yield (
+                f"`export_path` {spec.export_path!r} would write {target!r} into {source!r}, which"
+                " is what is read and never replaced; write outside of it."
+            )
+
+
+def check_apart(
+    sandbox: Sandbox, targets: Iterable[str], source: str, next_action: str | Action
+) -> None:
+    """Refuses targets that are what is read, or are inside of it; blocks."""
+    for target in targets:
+        if find_overlap(sandbox, target, [source]):
+            raise ConflictError(
+                f"{target} would be written into {source}, which is what is read and never"
+                " replaced.",
+                next_actions=[next_action],
+            )
 
 
 def _places(sandbox: Sandbox, path: str) -> list[object]:
@@ -107,36 +125,76 @@ def check_parquet(sandbox: Sandbox, path: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Check:
+    spec: DatasetSpec
     executor: Executor
     catalogue: Catalogue
     sandbox: Sandbox
 
-    def origin(self, spec: DatasetSpec) -> Iterator[str]:
+    def find_origin_faults(self) -> Iterator[str]:
         ways = ("dataset_path", "dataset", "generated_dataset_config")
-        given = [name for name in ways if getattr(spec, name)]
+        given = [name for name in ways if getattr(self.spec, name)]
         if len(given) != 1:
-            found = " and ".join(given) or "none"
-            yield f"Give one of {', '.join(ways)}; there is {found}."
-        if spec.dataset is not None:
-            yield from self._mixture(spec.dataset.configs)
-        if spec.generated_dataset_config:
-            yield from self._generated(spec.generated_dataset_config)
+            yield f"Give one of {', '.join(ways)}; there is {' and '.join(given) or 'none'}."
+        if self.spec.dataset is not None:
+            sources = self.spec.dataset.configs
+            kinds = {each.type for each in sources}
+            if len(kinds) > 1:
+                yield "`dataset.configs` mixes local and remote data; give one kind."
+            if len(sources) > 1 and "remote" in kinds:
+                yield "`dataset.configs` has several remote places; give one."
+            if len(sources) > 1 and self.executor != "default":
+                yield f"`dataset.configs` has several places; {self.executor} reads one."
+            for place, source in enumerate(sources):
+                yield from self._find_source_faults(f"dataset.configs[{place}]", source)
+        if config := self.spec.generated_dataset_config:
+            given_values = dict(config)
+            name, known = given_values.pop("type", None), self.catalogue.formatters
+            if name in known:
+                parameters = {each.name: each for each in known[name].parameters}
+                yield from faults("generated_dataset_config", given_values, parameters)
+            else:
+                yield f"`generated_dataset_config.type` is {name!r}; send {', '.join(known)}."
 
-    def export(self, spec: DatasetSpec) -> Iterator[str]:
-        family = "default" if self.executor == "default" else "ray"
-        known = self.catalogue.export_types[family]
-        kind = spec.export_type or PurePath(spec.export_path).suffix.lower().removeprefix(".")
+    def _find_source_faults(self, where: str, source: DatasetSource) -> Iterator[str]:
+        ways = self.catalogue.strategies_of(self.executor)
+        fitting = (
+            each
+            for each in ways
+            if each.type == source.type and each.source in {ANY, source.source}
+        )
+        strategy = next(fitting, None)
+        if strategy is None or not strategy.is_implemented:
+            named = source.type if source.source is None else f"{source.type}/{source.source}"
+            kinds = {f"{each.type}/{each.source}" for each in ways if each.is_implemented}
+            known = ", ".join(sorted(kinds))
+            yield f"`{where}`: {self.executor} cannot load {named}; it can {known}."
+            return
+        given = source.model_dump(exclude_none=True)
+        for key in strategy.required:
+            if key not in given:
+                yield f"`{where}.{key}` is missing."
+        takes = {*strategy.required, *strategy.optional, *_SHARED_KEYS}
+        for key in given.keys() - takes:
+            yield f"`{where}.{key}` is unknown; {source.type} data take {', '.join(sorted(takes))}."
+        scheme = f"{source.source}://"
+        if source.source in {"s3", "hdfs"} and not (source.path or "").startswith(scheme):
+            yield f"`{where}.path` is {source.path!r}; send one with {scheme}."
+
+    def find_export_faults(self) -> Iterator[str]:
+        path = self.spec.export_path
+        known = self.catalogue.export_types["default" if self.executor == "default" else "ray"]
+        kind = self.spec.export_type or PurePath(path).suffix.lower().removeprefix(".")
         if kind not in known:
-            what = "export_type" if spec.export_type else "export_path"
-            yield f"`{what}` asks for {kind!r}; with {self.executor} it may be {', '.join(known)}."
-        if _REMOTE.match(spec.export_path):
+            key = "export_type" if self.spec.export_type else "export_path"
+            yield f"`{key}` asks for {kind!r}; with {self.executor} it may be {', '.join(known)}."
+        if _REMOTE.match(path):
             return
         try:
-            yield from find_self_writes(spec, self.sandbox)
+            yield from find_self_writes(self.spec, self.sandbox)
         except ToolError as error:
             yield error.message
 
-    def local(self, path: str, spec: DatasetSpec) -> Findings:
+    def check_file(self, path: str) -> Findings:
         try:
             if is_directory(self.sandbox, path):
                 return Findings()
@@ -147,99 +205,35 @@ class _Check:
                 self.sandbox.open_read(path).close()
         except ToolError as error:
             return Findings([error.message])
-        findings = Findings(list(self._form(path)))
-        if rows is None:
-            return findings
-        if rows.broken and not _leaves_out(path, spec):
+        if rows is not None:
+            return self._check_rows(path, rows)
+        readers = self.catalogue.formatters.values()
+        endings = tuple(suffix.lower() for each in readers for suffix in each.suffixes)
+        if self.executor != "default" or path.lower().endswith(endings):
+            return Findings()
+        return Findings([f"No formatter reads {path!r}: see list_dataset_formatters."])
+
+    def _check_rows(self, path: str, rows: Rows) -> Findings:
+        findings = Findings()
+        if rows.broken and not _skips_broken_rows(path, self.spec):
             findings.errors.append(
                 f"{path!r} contains what is not a row ({rows.broken[0]}), so nothing is read."
                 f" {way_out(form_of(path))}"
             )
         if not rows.rows:
             findings.errors.append(f"{path!r} has no row that can be read.")
-            return findings
-        for key in (spec.text_keys or [TEXT_KEY]) if self.executor == "default" else ():
-            if fields_of(key, rows.keys) is not None:
-                continue
+        elif self.executor == "default":
+            missing = findings.errors if rows.is_whole else findings.warnings
             shown = ", ".join(rows.keys[:20])
-            fault = f"No row of {path!r} has the text key {key!r}; its keys are {shown}."
-            (findings.errors if rows.is_whole else findings.warnings).append(fault)
+            missing += [
+                f"No row of {path!r} has the text key {key!r}; its keys are {shown}."
+                for key in self.spec.text_keys or [DEFAULT_TEXT_KEY]
+                if fields_of(key, rows.keys) is None
+            ]
         return findings
 
-    def _mixture(self, sources: list[DatasetSource]) -> Iterator[str]:
-        kinds = {each.type for each in sources}
-        if len(kinds) > 1:
-            yield "`dataset.configs` mixes local and remote data; give one kind."
-        if len(sources) > 1 and "remote" in kinds:
-            yield "`dataset.configs` has several remote places; give one."
-        if len(sources) > 1 and self.executor != "default":
-            yield f"`dataset.configs` has several places; {self.executor} reads one."
-        for place, source in enumerate(sources):
-            yield from self._source(f"dataset.configs[{place}]", source)
 
-    def _source(self, where: str, source: DatasetSource) -> Iterator[str]:
-        strategy = self._strategy(source)
-        if strategy is None or not strategy.is_implemented:
-            named = source.type if source.source is None else f"{source.type}/{source.source}"
-            kinds = sorted(
-                {
-                    f"{each.type}/{each.source}"
-                    for each in self.catalogue.strategies_of(self.executor)
-                    if each.is_implemented
-                }
-            )
-            yield f"`{where}`: {self.executor} cannot load {named}; it can {', '.join(kinds)}."
-            return
-        given = source.model_dump(exclude_none=True)
-        for key in strategy.required:
-            if key not in given:
-                yield f"`{where}.{key}` is missing."
-        takes = {*strategy.required, *strategy.optional, *_SHARED}
-        for key in given.keys() - takes:
-            yield f"`{where}.{key}` is unknown; {source.type} data take {', '.join(sorted(takes))}."
-        if source.source in {"s3", "hdfs"} and not (source.path or "").startswith(
-            f"{source.source}://"
-        ):
-            yield f"`{where}.path` is {source.path!r}; send one with {source.source}://."
-
-    def _strategy(self, source: DatasetSource) -> Strategy | None:
-        ways = self.catalogue.strategies_of(self.executor)
-        fitting = [each for each in ways if each.type == source.type]
-        return next((each for each in fitting if each.source in {ANY, source.source}), None)
-
-    def _generated(self, config: dict[str, Any]) -> Iterator[str]:
-        name = config.get("type")
-        known = self.catalogue.formatters
-        if name not in known:
-            yield f"`generated_dataset_config.type` is {name!r}; send {', '.join(known)}."
-            return
-        parameters = {each.name: each for each in known[name].parameters}
-        given = {key: value for key, value in config.items() if key != "type"}
-        yield from faults("generated_dataset_config", given, parameters)
-
-    def _form(self, path: str) -> Iterator[str]:
-        if self.executor != "default":
-            return
-        known = {suffix for each in self.catalogue.formatters.values() for suffix in each.suffixes}
-        if form_of(path) not in ROW_FORMS and not any(
-            path.lower().endswith(suffix.lower()) for suffix in known
-        ):
-            yield f"No formatter reads {path!r}: see list_dataset_formatters."
-
-
-def find_self_writes(spec: DatasetSpec, sandbox: Sandbox) -> Iterator[str]:
-    """Says which output of a recipe would be written into what it reads; blocks."""
-    for target in (spec.export_path, media_folder(spec.export_path)):
-        source = find_overlap(sandbox, target, spec.local_paths)
-        if source is not None:
-            yield (
-                f"`export_path` {spec.export_path!r} would write {target!r} into {source!r}, which"
-                " is what is read and never replaced; write outside of it."
-            )
-
-
-def _leaves_out(path: str, spec: DatasetSpec) -> bool:
-    """Whether the reader skips what is not a row, in a file of this form."""
+def _skips_broken_rows(path: str, spec: DatasetSpec) -> bool:
     suffix = form_of(path)
     if suffix in SEPARATORS:
         return (spec.load_dataset_kwargs or {}).items() >= SKIPS_ROWS.items()

@@ -26,18 +26,14 @@ class Findings:
 
 def faults(where: str, values: Mapping[str, Any], known: Mapping[str, Parameter]) -> Iterator[str]:
     """Checks values against parameters of the release; yields a sentence for each fault."""
+    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it has no types
+
     for name, value in values.items():
         if name not in known:
             yield unknown_name(where, name, known)
-        else:
-            yield from _misfits(f"{where}.{name}" if where else name, value, known[name].schema)
+        elif not Draft202012Validator(schema := known[name].schema).is_valid(value):
+            path = f"{where}.{name}" if where else name
+            yield f"`{path}` is {show(value)}; send {describe_schema(schema, schema)}."
     for name, parameter in known.items():
         if parameter.is_required and name not in values:
             yield f"`{where}.{name}` is missing: {parameter.description or 'it has no default'}"
-
-
-def _misfits(path: str, value: object, schema: Mapping[str, Any]) -> Iterator[str]:
-    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it has no types
-
-    if next(Draft202012Validator(schema).iter_errors(value), None) is not None:
-        yield f"`{path}` is {show(value)}; send {describe_schema(schema, schema)}."

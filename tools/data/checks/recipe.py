@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.core.errors import NotFoundError, ToolError
 from tools.data.catalogue.catalogue import Catalogue
-from tools.data.catalogue.operator import Operator, Parameter
+from tools.data.catalogue.operator import Operator
 from tools.data.checks.dataset import check_dataset
 from tools.data.checks.findings import Findings, faults
 from tools.data.checks.media import media_warnings
@@ -16,13 +16,12 @@ from tools.data.checks.rows import is_directory
 from tools.data.recipe import DatasetSpec, Executor, ProcessSpec, Recipe, Step, SystemSpec
 from tools.sandbox.files.sandbox import Sandbox
 
-FUSION = ("greedy", "probe")
-"""The values of `fusion_strategy`, which the release's parser leaves open."""
+_FUSION = ("greedy", "probe")  # which the release's parser leaves open
 
 _BOUND = re.compile(r"(?:^|_)min(?=_|$)")
 
 _REFUSED_TYPE = "ClosedUnitInterval"
-"""For which the release's own preflight takes no number, not even its operators' defaults."""
+"""The release's own preflight takes no number for it, not even its operators' defaults."""
 
 
 def check_recipe(recipe: Recipe, catalogue: Catalogue, sandbox: Sandbox) -> Findings:
@@ -32,7 +31,14 @@ def check_recipe(recipe: Recipe, catalogue: Catalogue, sandbox: Sandbox) -> Find
     findings.add(check_process(recipe.process, executor, catalogue, sandbox))
     findings.add(check_system(recipe.system, catalogue))
     if (recipe.system.model_extra or {}).get("strict_preflight", True):
-        findings.errors += _refused(recipe.process, catalogue)
+        known = catalogue.operators
+        findings.errors += [
+            f"Data-Juicer {catalogue.version} refuses `{step.name}` with any value before it runs:"
+            " set strict_preflight to false in the system spec."
+            for step in recipe.process.operators
+            if step.name in known
+            and any(each.type == _REFUSED_TYPE for each in known[step.name].parameters)
+        ]
     findings.warnings += media_warnings(recipe, catalogue)
     return findings
 
@@ -68,8 +74,7 @@ def check_process(
         except ToolError as error:
             findings.errors.append(error.message)
     for place, step in enumerate(spec.operators):
-        operator = catalogue.operators.get(step.name)
-        if operator is not None:
+        if operator := catalogue.operators.get(step.name):
             findings.add(_check_step(step, operator, executor, catalogue))
         elif spec.custom_operator_paths:
             findings.warnings.append(
@@ -77,7 +82,7 @@ def check_process(
                 "checked when it runs."
             )
         else:
-            findings.errors.append(_unknown(place, step.name, catalogue))
+            findings.errors.append(_name_nearest(place, step.name, catalogue))
     return findings
 
 
@@ -87,44 +92,31 @@ def _check_step(
     own = {each.name: each for each in operator.parameters}
     known = {**catalogue.common(operator.type), **own}
     findings = Findings(list(faults(step.name, step.params, known)))
-    findings.warnings += _empty_ranges(step, own)
     if executor not in operator.modes:
         findings.errors.append(
             f"`{step.name}` does not run with executor_type {executor!r}; it does with "
             f"{' or '.join(map(repr, operator.modes))}."
         )
+    values = {name: each.default for name, each in own.items()} | step.params
+    for name in own:
+        other = _BOUND.sub(lambda found: found[0].replace("min", "max"), name)
+        least, most = values.get(name), values.get(other)
+        if not (isinstance(least, int | float) and isinstance(most, int | float)):
+            continue
+        if name != other and least > most:
+            findings.warnings.append(
+                f"`{step.name}`: {name} {least:g} is above {other} {most:g}, so nothing is kept."
+            )
     return findings
 
 
-def _empty_ranges(step: Step, own: Mapping[str, Parameter]) -> Iterator[str]:
-    def number(name: str) -> float | None:
-        value = step.params.get(name, own[name].default if name in own else None)
-        return value if isinstance(value, int | float) else None
-
-    for name in own:
-        other = _BOUND.sub(lambda found: found[0].replace("min", "max"), name)
-        least, most = number(name), number(other)
-        if name != other and least is not None and most is not None and least > most:
-            yield f"`{step.name}`: {name} {least:g} is above {other} {most:g}, so nothing is kept."
-
-
-def _unknown(place: int, name: str, catalogue: Catalogue) -> str:
+def _name_nearest(place: int, name: str, catalogue: Catalogue) -> str:
     try:
-        near: tuple[str, ...] = (catalogue.resolve(name).operator.name,)
+        near = [catalogue.resolve(name).operator.name]
     except NotFoundError as error:
-        near = tuple(error.suggestions)
+        near = list(error.suggestions)
     next_step = f"did you mean {' or '.join(near)}?" if near else "find one: retrieve_operators."
     return f"`operators[{place}].name` {name[:100]!r} is unknown; {next_step}"
-
-
-def _refused(spec: ProcessSpec, catalogue: Catalogue) -> Iterator[str]:
-    for step in spec.operators:
-        operator = catalogue.operators.get(step.name)
-        if operator and any(each.type == _REFUSED_TYPE for each in operator.parameters):
-            yield (
-                f"Data-Juicer {catalogue.version} refuses `{step.name}` with any value before it "
-                "runs: set strict_preflight to false in the system spec."
-            )
 
 
 def nest_keys(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,18 +137,22 @@ def check_system(spec: SystemSpec, catalogue: Catalogue) -> Findings:
         **dict.fromkeys(DatasetSpec.model_fields, "dataset"),
         **dict.fromkeys((*ProcessSpec.model_fields, "process"), "process"),
     }
-    findings, own = Findings(), {}
-    for name, value in _flat(spec.model_dump(exclude_none=True), catalogue):
-        if name in elsewhere:
-            findings.errors.append(f"`{name}` belongs to the {elsewhere[name]} spec.")
-        else:
-            own[name] = value
-    findings.errors += faults("", own, catalogue.system_options)
-    findings.errors += _contradictions(own)
+    known = catalogue.system_options
+    values = dict(_flatten(spec.model_dump(exclude_none=True), catalogue))
+    findings = Findings(
+        [f"`{name}` belongs to the {elsewhere[name]} spec." for name in values if name in elsewhere]
+    )
+    own = {name: value for name, value in values.items() if name not in elsewhere}
+    findings.errors += [*faults("", own, known), *_find_contradictions(own)]
+    findings.warnings += [
+        f"`{name}`: {known[name].why_not}"
+        for name, value in own.items()
+        if value and name in known and known[name].why_not
+    ]
     return findings
 
 
-def _flat(values: Mapping[str, Any], catalogue: Catalogue) -> Iterator[tuple[str, Any]]:
+def _flatten(values: Mapping[str, Any], catalogue: Catalogue) -> Iterator[tuple[str, Any]]:
     for name, value in values.items():
         is_outer = any(each.startswith(f"{name}.") for each in catalogue.options)
         if is_outer and isinstance(value, Mapping):
@@ -165,23 +161,20 @@ def _flat(values: Mapping[str, Any], catalogue: Catalogue) -> Iterator[tuple[str
             yield name, value
 
 
-def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
-    """Keys that fit by themselves, and that the release refuses together."""
-    executor = values.get("executor_type", "default")
-    count = values.get("partition.num_of_partitions")
-    size = values.get("partition.size")
-    if values.get("partition.mode") == "manual" and size and count not in {None, "auto"}:
+def _find_contradictions(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yields an error for keys that fit by themselves, and that the release refuses together."""
+    get = values.get
+    is_batching, executor = get("elastic_juicer_adaptive_batching"), get("executor_type", "default")
+    is_sized = get("partition.mode") == "manual" and get("partition.size")
+    if is_sized and get("partition.num_of_partitions") not in {None, "auto"}:
         yield "In manual mode give partition.size or partition.num_of_partitions, not both."
-    if values.get("fusion_strategy", FUSION[0]) not in FUSION:
-        yield f"`fusion_strategy` is {values['fusion_strategy']!r}; send {' or '.join(FUSION)}."
-    if values.get("elastic_juicer_adaptive_batching"):
-        if executor == "default":
-            yield "`elastic_juicer_adaptive_batching` needs an executor_type that is on Ray."
-        if values.get("op_fusion"):
-            yield "`elastic_juicer_adaptive_batching` and `op_fusion` exclude each other."
-    if values.get("elastic_juicer_profile_seed") and (
-        executor != "ray_partitioned" or not values.get("elastic_juicer_adaptive_batching")
-    ):
+    if get("fusion_strategy", _FUSION[0]) not in _FUSION:
+        yield f"`fusion_strategy` is {values['fusion_strategy']!r}; send {' or '.join(_FUSION)}."
+    if is_batching and executor == "default":
+        yield "`elastic_juicer_adaptive_batching` needs an executor_type that is on Ray."
+    if is_batching and get("op_fusion"):
+        yield "`elastic_juicer_adaptive_batching` and `op_fusion` exclude each other."
+    if get("elastic_juicer_profile_seed") and not (is_batching and executor == "ray_partitioned"):
         yield (
             "`elastic_juicer_profile_seed` needs elastic_juicer_adaptive_batching and "
             "executor_type 'ray_partitioned'."

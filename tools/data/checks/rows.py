@@ -23,34 +23,22 @@ from tools.data.worker.texts import text_key_of
 from tools.sandbox.files.sandbox import Sandbox
 
 READ_BYTES = 2_000_000
-"""How much of a file is read, if there is a row in it."""
-
-MOST_BYTES = 200_000_000
-"""How much of a file is read for its first row."""
-
-MOST = 1_000
-"""Rows that are looked at."""
+MOST_BYTES = 200_000_000  # where the first row is longer than that
+MOST_ROWS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of a file.
-
-    Attributes:
-        rows: The first of them.
-        is_whole: Whether there are no others.
-        broken: What is not a row between them.
-        size: Bytes that these take in the file.
-    """
+    """The first rows of a file, `size` bytes, and what is not a row between them."""
 
     rows: tuple[dict[str, Any], ...]
+    broken: tuple[Entry, ...]
     is_whole: bool
-    broken: tuple[Entry, ...] = ()
-    size: int = 0
+    size: int
 
     @property
     def keys(self) -> list[str]:
-        """The keys that any of them has, in the order in which they come."""
+        """The keys that any of them has, in their order."""
         return list(dict.fromkeys(key for row in self.rows for key in row))
 
     def estimate(self, size: int) -> int:
@@ -82,18 +70,18 @@ def _read(sandbox: Sandbox, path: str, most: int) -> Rows:
     try:
         with sandbox.open_read(path) as file:
             lines = counted(open_lines(file, path, most))
-            found = list(islice(entries_in(lines, form_of(path)), MOST + 1))
+            found = list(islice(entries_in(lines, form_of(path)), MOST_ROWS + 1))
             is_cut = read >= most
     except DamagedError as error:
         raise InvalidArgumentsError(f"{path}: {error}.", next_actions=[AGAIN]) from error
-    if is_cut and len(found) <= MOST:  # the last may be cut
+    if is_cut and len(found) <= MOST_ROWS:  # the last may be cut
         closed = takewhile(lambda each: each.fault != NEVER_CLOSED, found)
         found = [each for each, _next in pairwise(closed)]
-    first = found[:MOST]
+    first = found[:MOST_ROWS]
     return Rows(
         rows=tuple(each.row for each in first if each.row is not None),
-        is_whole=len(found) <= MOST and not is_cut,
         broken=tuple(each for each in first if each.fault),
+        is_whole=len(found) <= MOST_ROWS and not is_cut,
         size=sum(len(each.content) + 1 for each in first),
     )
 
