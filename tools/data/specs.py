@@ -1,21 +1,25 @@
-"""The three parts of a recipe: built, and checked against the release.
-
-Each `validate_` tool is the check of its `build_` tool, for a spec that exists already.
-"""
+"""The three parts of a recipe and the whole plan: built, checked, and saved for Data-Juicer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio.to_thread
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.core.spec import Effect, ToolScope, tool
-from tools.data.answers.specs import BuiltDatasetSpec, BuiltProcessSpec, BuiltSystemSpec, Checked
+from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
+from tools.data.answers.specs import (
+    AssembledPlan,
+    BuiltDatasetSpec,
+    BuiltProcessSpec,
+    BuiltSystemSpec,
+    Checked,
+    SavedPlan,
+)
 from tools.data.catalogue.bundle import bundled
 from tools.data.recipe import (
     DatasetMixture,
@@ -23,27 +27,37 @@ from tools.data.recipe import (
     Executor,
     FileOrDirectory,
     Key,
+    Plan,
     ProcessSpec,
+    Recipe,
     Step,
     SystemSpec,
-    faults_of,
+    explain_faults,
 )
+from tools.sandbox.files.editing import ABSENT
+from tools.sandbox.files.text_files import FilePath
+
+if TYPE_CHECKING:  # a start checks nothing
+    from tools.data.checks.findings import Findings
 
 _Executor = Annotated[Executor, Field(description="What is to run the recipe")]
 
-READS: Mapping[str, Any] = {
+_Plan = Annotated[
+    Plan, Field(description="As assemble_plan answers it"), Alias("plan_payload", "plan_data")
+]
+_READS: Mapping[str, Any] = {
     "scope": ToolScope.SANDBOXED,
     "effects": {Effect.READ},
     "idempotent": True,
     "tags": ("data", "recipes"),
 }
-"""What all tools are that make or check something of a recipe, and change nothing."""
-
-TRIES: Mapping[str, Any] = {**READS, "scope": ToolScope.SYSTEM, "timeout": 120}
-"""What those are that also have Data-Juicer make the operators."""
+_TRIES: Mapping[str, Any] = {**_READS, "scope": ToolScope.SYSTEM, "timeout": 120}
+"""For tools that also have Data-Juicer make the operators."""
 
 
-@tool(**READS, capabilities=("check that the data of a recipe can be read and the result written",))
+@tool(
+    **_READS, capabilities=("check that the data of a recipe can be read and the result written",)
+)
 def validate_dataset_spec(
     context: RequestContext,
     dataset_spec: Annotated[DatasetSpec, Field(description="As build_dataset_spec answers it")],
@@ -55,7 +69,7 @@ def validate_dataset_spec(
     return Checked.of(check_dataset(dataset_spec, executor_type, bundled(), context.sandbox))
 
 
-@tool(**READS, capabilities=("say which data a recipe reads and where the result goes",))
+@tool(**_READS, capabilities=("say which data a recipe reads and where the result goes",))
 def build_dataset_spec(
     context: RequestContext,
     export_path: Annotated[FileOrDirectory, Field(min_length=1, description="File to write")],
@@ -95,19 +109,14 @@ def build_dataset_spec(
         "video_key": video_key,
     }
     given = {key: value for key, value in named.items() if value is not None}
-    try:
+    with explain_faults("options do not fit", f"Known are {', '.join(DatasetSpec.model_fields)}."):
         spec = DatasetSpec.model_validate({**(options or {}), **given})
-    except ValidationError as error:
-        raise InvalidArgumentsError(
-            f"options do not fit ({faults_of(error)}).",
-            next_actions=[f"Known are {', '.join(DatasetSpec.model_fields)}."],
-        ) from None
     spec, notes = find_text_keys(spec, context.sandbox)
     checked = validate_dataset_spec(context, spec, executor_type)
     return BuiltDatasetSpec(dataset_spec=spec, warnings=notes + checked.accepted("dataset spec"))
 
 
-@tool(**TRIES, capabilities=("check the operators of a recipe and the types of their parameters",))
+@tool(**_TRIES, capabilities=("check the operators of a recipe and the types of their parameters",))
 async def validate_process_spec(
     context: RequestContext,
     process_spec: Annotated[ProcessSpec, Field(description="As build_process_spec answers it")],
@@ -115,16 +124,12 @@ async def validate_process_spec(
 ) -> Checked:
     """Checks operators: exact names, known parameters of the right types, the executor."""
     from tools.data.checks.recipe import check_process
-    from tools.data.running.readiness import check_operators
 
     check = partial(check_process, process_spec, executor_type, bundled(), context.sandbox)
-    findings = await anyio.to_thread.run_sync(check)
-    if not findings.errors:
-        findings.add(await check_operators(context, process_spec, executor_type))
-    return Checked.of(findings)
+    return await _check_and_try(context, check, process_spec, executor_type)
 
 
-@tool(**TRIES, capabilities=("put operators in order with their parameters",))
+@tool(**_TRIES, capabilities=("put operators in order with their parameters",))
 async def build_process_spec(
     context: RequestContext,
     operators: Annotated[
@@ -145,7 +150,7 @@ async def build_process_spec(
     return BuiltProcessSpec(process_spec=spec, warnings=notes + checked.accepted("process spec"))
 
 
-@tool(**READS, capabilities=("check how a recipe is to be run",))
+@tool(**_READS, capabilities=("check how a recipe is to be run",))
 def validate_system_spec(
     system_spec: Annotated[SystemSpec, Field(description="As build_system_spec answers it")],
 ) -> Checked:
@@ -155,7 +160,7 @@ def validate_system_spec(
     return Checked.of(check_system(system_spec, bundled()))
 
 
-@tool(**READS, capabilities=("say how a recipe is run: processes, Ray, caches, traces",))
+@tool(**_READS, capabilities=("say how a recipe is run: processes, Ray, caches, traces",))
 def build_system_spec(
     executor_type: _Executor = "default",
     np: Annotated[int | None, Field(ge=1, description="Processes at once; default: 4")] = None,
@@ -170,3 +175,83 @@ def build_system_spec(
     spec = SystemSpec.model_validate({**nest_keys(options or {}), **named})
     warnings = validate_system_spec(spec).accepted("system spec")
     return BuiltSystemSpec(system_spec=spec, warnings=warnings)
+
+
+@tool(**_TRIES, capabilities=("check a plan for cleaning a data set before it runs",))
+async def plan_validate(context: RequestContext, plan: _Plan) -> Checked:
+    """Checks a plan whole: data, operators, types of parameters, system, and all together."""
+    from tools.data.checks.recipe import check_recipe
+
+    recipe = plan.recipe
+    check = partial(check_recipe, recipe, bundled(), context.sandbox)
+    return await _check_and_try(context, check, recipe.process, recipe.system.executor_type)
+
+
+@tool(**_TRIES, capabilities=("make a plan for cleaning a data set out of its three specs",))
+async def assemble_plan(
+    context: RequestContext,
+    user_intent: Annotated[
+        str, Field(max_length=2_000, pattern=r"\S", description="What it is for")
+    ],
+    dataset_spec: Annotated[DatasetSpec, Field(description="As build_dataset_spec answers it")],
+    process_spec: Annotated[ProcessSpec, Field(description="As build_process_spec answers it")],
+    system_spec: Annotated[
+        SystemSpec | None, Field(description="As build_system_spec answers it")
+    ] = None,
+    approval_required: Annotated[
+        bool, Field(description="Whether a person is asked before it runs")
+    ] = True,
+) -> AssembledPlan:
+    """Puts a plan together of its parts, if they are valid each and together."""
+    recipe = Recipe(dataset=dataset_spec, process=process_spec, system=system_spec or SystemSpec())
+    plan = Plan(user_intent=user_intent, recipe=recipe, approval_required=approval_required)
+    checked = await plan_validate(context, plan)
+    return AssembledPlan(plan=plan, warnings=checked.accepted("plan"))
+
+
+@tool(
+    scope=ToolScope.SYSTEM,
+    effects={Effect.WRITE},
+    destructive=True,
+    tags=("data", "recipes"),
+    capabilities=("save a recipe as YAML for Data-Juicer",),
+    subject=Subject(SubjectKind.PATH, "output_path"),
+)
+async def plan_save(
+    context: RequestContext,
+    plan: _Plan,
+    output_path: Annotated[FilePath, Field(description="A .yaml or .yml file inside the root")],
+    overwrite: Annotated[bool, Field(description="Replace the file if it exists")] = False,
+) -> SavedPlan:
+    """Saves a valid plan as the YAML that `dj-process --config` takes."""
+    if not output_path.lower().endswith((".yaml", ".yml")):
+        raise InvalidArgumentsError(
+            f"output_path: {output_path!r} is not a YAML file.",
+            next_actions=["Let it end in .yaml."],
+        )
+    warnings = (await plan_validate(context, plan)).accepted("plan")
+    expected = None if overwrite else ABSENT
+    text = plan.to_yaml().encode()
+    write = partial(context.sandbox.write, output_path, text, expected_sha256=expected)
+    written = await anyio.to_thread.run_sync(write)
+    return SavedPlan(
+        plan_path=written.path,
+        sha256=written.sha256,
+        operators=[each.name for each in plan.recipe.process.operators],
+        warnings=warnings,
+    )
+
+
+async def _check_and_try(
+    context: RequestContext,
+    check: Callable[[], Findings],
+    process: ProcessSpec,
+    executor: Executor,
+) -> Checked:
+    """Runs a check, and where it finds no error has Data-Juicer make the operators."""
+    from tools.data.running.readiness import check_operators
+
+    findings = await anyio.to_thread.run_sync(check)
+    if not findings.errors:
+        findings.add(await check_operators(context, process, executor))
+    return Checked.of(findings)

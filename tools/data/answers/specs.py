@@ -11,8 +11,7 @@ from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, SystemSpec
 if TYPE_CHECKING:  # a start checks nothing
     from tools.data.checks.findings import Findings
 
-MOST_ERRORS = 20
-"""Errors that one refusal names."""
+SHOWN_ERRORS = 20
 
 
 class Checked(ToolModel):
@@ -35,14 +34,10 @@ class Checked(ToolModel):
         return cls(valid=not errors, errors=errors, warnings=findings.warnings)
 
     def accepted(self, what: str) -> list[str]:
-        """Returns the warnings about a valid "dataset spec", or another part.
-
-        Raises:
-            InvalidArgumentsError: If it has errors; it names them.
-        """
+        """Returns the warnings about a valid "dataset spec", or another part; raises its errors."""
         if self.errors:
             raise InvalidArgumentsError(
-                f"The {what} is not valid. {' '.join(self.errors[:MOST_ERRORS])}",
+                f"The {what} is not valid. {' '.join(self.errors[:SHOWN_ERRORS])}",
                 next_actions=["Correct what is named and send it again."],
             )
         return self.warnings
@@ -54,6 +49,12 @@ class Checked(ToolModel):
 
 
 class _Built(ToolModel):
+    """What was built.
+
+    Attributes:
+        warnings: What the user should know about it.
+    """
+
     warnings: list[str]
 
     def to_text(self) -> str:
@@ -67,7 +68,6 @@ class BuiltDatasetSpec(_Built):
 
     Attributes:
         dataset_spec: The part.
-        warnings: What the user should know about it.
     """
 
     dataset_spec: DatasetSpec
@@ -78,7 +78,6 @@ class BuiltProcessSpec(_Built):
 
     Attributes:
         process_spec: The operators, by their names in the release.
-        warnings: What the user should know about them, such as names that were understood.
     """
 
     process_spec: ProcessSpec
@@ -89,7 +88,6 @@ class BuiltSystemSpec(_Built):
 
     Attributes:
         system_spec: The keys.
-        warnings: What the user should know about them.
     """
 
     system_spec: SystemSpec
@@ -100,7 +98,6 @@ class AssembledPlan(_Built):
 
     Attributes:
         plan: The plan.
-        warnings: What the user should know about it.
     """
 
     plan: Plan
