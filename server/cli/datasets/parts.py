@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from server.cli.datasets.places import files_at, relative
-from server.cli.datasets.verbs import Form, Overwrite, TextKey, export
+from server.cli.datasets.verbs import Overwrite, TextKey, call_tool, make_arguments
 from server.cli.invocation import invocation
 from server.cli.terminal.options import ConfigOption, DataDirOption
 from server.cli.terminal.screen import echo
 
 if TYPE_CHECKING:
     from server.app import App
-    from tools.data.answers.runs import SplitReport
-    from tools.data.split_recipe import SplitRecipe
+    from tools.core.errors import ToolError
+    from tools.data.running.splitting import SplitRecipe, SplitReport
 
 PARTS = "train=0.9,test=0.1"
 
@@ -54,57 +55,78 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
     """Split rows into parts; rows with the same text come into the same part."""
     from server.cli.opened import opened
     from server.cli.terminal.interruption import stoppable
-    from tools.core.calling.words import Words
     from tools.core.errors import ToolError
-    from tools.core.result import ToolFailure
-    from tools.data.split_recipe import SplitRecipe
+    from tools.data.running.splitting import SplitRecipe
 
     if bool(files) == (recipe is not None):
         raise typer.BadParameter("give FILEs, or --recipe")
     if recipe is not None and (parts, seed, text_key) != (None, None, None):
         raise typer.BadParameter("--recipe says parts, seed and text key: change them there")
     shares = _shares(parts or PARTS)
-    try:
-        if recipe is not None:
-            given = [SplitRecipe.from_yaml(recipe.read_text(encoding="utf-8", errors="replace"))]
-        else:
-            told = {"text_key": text_key, "seed": seed or 0, "parts": shares}
-            rows = [
-                _as_lines(file, text_key, data_dir, config, overwrite=overwrite)
-                for file in files or ()
-            ]
-            given = [SplitRecipe(source=str(file), **told) for file in rows]
-        with (
-            stoppable("Run the same command again, with --overwrite if parts exist."),
-            opened(data_dir=data_dir, config_file=config) as app,
-        ):
-            for each in given:
+    files = list(dict.fromkeys(files or ()))
+    if recipe is None:
+        rows = _export_rows(files, text_key, data_dir, config, overwrite=overwrite)
+        chosen = {"text_key": text_key, "seed": seed or 0, "parts": shares}
+        given = [SplitRecipe(source=str(file), **chosen) for file in rows]
+    else:
+        try:
+            content = recipe.read_text(encoding="utf-8", errors="replace")
+            given = [SplitRecipe.from_yaml(content, str(recipe))]
+        except ToolError as error:
+            _print_failure(error)
+            given = []
+    is_whole = len(given) == len(files or [recipe])
+    with (
+        stoppable("Run the same command again, with --overwrite if parts exist."),
+        opened(data_dir=data_dir, config_file=config) as app,
+    ):
+        for each in given:
+            try:
                 echo(_split(app, each, overwrite=overwrite).to_text())
-    except ToolError as error:
-        words = Words(invocation(), TYPED)
-        echo(ToolFailure.of(error, words).to_text(), err=True)
+            except ToolError as error:
+                _print_failure(error)
+                is_whole = False
+    if not is_whole:
         sys.exit(1)
 
 
-def _as_lines(
-    file: Path, text_key: str | None, data_dir: Path | None, config: Path | None, *, overwrite: bool
-) -> Path:
-    """Returns a file as JSONL: one of another form is exported first, which prints a report."""
-    if file.suffix == ".jsonl":
-        return file
+def _print_failure(error: ToolError) -> None:
+    from tools.core.calling.words import Words
+    from tools.core.result import ToolFailure
+
+    echo(ToolFailure.of(error, Words(invocation(), TYPED)).to_text(), err=True)
+
+
+def _export_rows(
+    files: Sequence[Path],
+    text_key: str | None,
+    data_dir: Path | None,
+    config: Path | None,
+    *,
+    overwrite: bool,
+) -> list[Path]:
+    """Returns files as JSONL, to which others are exported first, without those that failed."""
     from tools.core.calling.words import Action
     from tools.core.errors import ConflictError
-    from tools.data.split_recipe import ROWS
+    from tools.data.running.splitting import ROWS
     from tools.data.worker.entries import stem_of
 
-    rows = file.with_name(f"{stem_of(file.name)}{ROWS}.jsonl")
-    if rows.exists() and not overwrite:  # an export would name its own options
-        raise ConflictError(
-            f"{rows} already exists.",
-            next_actions=[Action("Give {} to replace it.", "overwrite=true")],
-        )
-    export([file], Form.JSONL, rows, text_key, overwrite, data_dir, config)
-    return rows
+    rows, exported = {}, []
+    for file in files:
+        is_lines = file.suffix == ".jsonl"
+        rows[file] = file if is_lines else file.with_name(f"{stem_of(file.name)}{ROWS}.jsonl")
+        if rows[file].exists() and not (is_lines or overwrite):  # an export names other options
+            replace = Action("Give {} to replace it.", "overwrite=true")
+            _print_failure(
+                ConflictError(f"{rows.pop(file)} already exists.", next_actions=[replace])
+            )
+        elif not is_lines:
+            exported.append(file)
+    options: dict[str, Any] = {"work": [], "text_key": text_key, "overwrite": overwrite}
+    asked = make_arguments(exported, None, f"{ROWS}.jsonl", **options)
+    succeeded = call_tool("clean_dataset", asked, data_dir, config) if asked else []
+    failed = {file for file, ok in zip(exported, succeeded, strict=True) if not ok}
+    return [rows[file] for file in rows if file not in failed]
 
 
 def _split(app: App, recipe: SplitRecipe, *, overwrite: bool) -> SplitReport:
@@ -120,7 +142,7 @@ def _split(app: App, recipe: SplitRecipe, *, overwrite: bool) -> SplitReport:
 
 
 def _shares(parts: str) -> dict[str, float]:
-    from tools.data.split_recipe import check_parts
+    from tools.data.running.splitting import check_parts
 
     shares: dict[str, float] = {}
     for part in parts.split(","):

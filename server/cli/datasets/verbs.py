@@ -74,7 +74,7 @@ def inspect(
 ) -> None:
     """Show form, size, fields, texts and first rows."""
     asked = [{"dataset_source": str(file.absolute()), "sample_size": sample} for file in files]
-    _call("inspect_dataset", asked, data_dir, config)
+    _call_or_exit("inspect_dataset", asked, data_dir, config)
 
 
 def clean(  # noqa: PLR0913, PLR0917  # one parameter an option
@@ -89,8 +89,8 @@ def clean(  # noqa: PLR0913, PLR0917  # one parameter an option
 ) -> None:
     """Mend texts, and drop empty, garbled and repeated rows; with recipe and report."""
     options = {"dry_run": dry_run, "overwrite": overwrite, "keep_stats": keep_stats}
-    asked = _arguments(files, output, ".clean.jsonl", text_key=text_key, **options)
-    _call("clean_dataset", asked, data_dir, config)
+    asked = make_arguments(files, output, ".clean.jsonl", text_key=text_key, **options)
+    _call_or_exit("clean_dataset", asked, data_dir, config)
 
 
 def dedupe(  # noqa: PLR0913, PLR0917  # one parameter an option
@@ -105,11 +105,11 @@ def dedupe(  # noqa: PLR0913, PLR0917  # one parameter an option
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Drop rows whose text an earlier row has too, and nothing else."""
+    """Drop rows without a text, and those whose text an earlier row has too; change no text."""
     work = ["dedupe_near" if near else "dedupe"]
     options = {"dry_run": dry_run, "overwrite": overwrite, "text_key": text_key}
-    asked = _arguments(files, output, ".deduped.jsonl", work=work, **options)
-    _call("clean_dataset", asked, data_dir, config)
+    asked = make_arguments(files, output, ".deduped.jsonl", work=work, **options)
+    _call_or_exit("clean_dataset", asked, data_dir, config)
 
 
 def export(  # noqa: PLR0913, PLR0917  # one parameter an option
@@ -123,14 +123,14 @@ def export(  # noqa: PLR0913, PLR0917  # one parameter an option
 ) -> None:
     """Write rows that have a text in another form, unchanged."""
     options = {"overwrite": overwrite, "text_key": text_key}
-    asked = _arguments(files, output, f".export.{form}", work=[], **options)
-    _call("clean_dataset", asked, data_dir, config)
+    asked = make_arguments(files, output, f".export.{form}", work=[], **options)
+    _call_or_exit("clean_dataset", asked, data_dir, config)
 
 
-def _arguments(
+def make_arguments(
     files: Sequence[Path], output: Path | None, ending: str, **options: object
 ) -> list[dict[str, Any]]:
-    """Returns the arguments of each call."""
+    """Returns the arguments of a call for each file."""
     from tools.data.worker.entries import stem_of
 
     if output is not None and len(files) > 1:
@@ -150,21 +150,25 @@ def _arguments(
     ]
 
 
-def _call(
+def call_tool(
     name: str, asked: Sequence[Mapping[str, Any]], data_dir: Path | None, config: Path | None
-) -> None:
-    """Calls a tool once for each file, and prints what each call answers."""
+) -> list[bool]:
+    """Calls a tool for each file and prints the answers; returns whether each call succeeded."""
     from server.cli.opened import opened
     from server.cli.terminal.interruption import run, stoppable
 
     with stoppable(GOES_ON), opened(data_dir=data_dir, config_file=config) as app:
-        are_done = run(partial(_run, app, name, asked))
-    if not all(are_done):
+        return run(partial(_run, app, name, asked))
+
+
+def _call_or_exit(
+    name: str, asked: Sequence[Mapping[str, Any]], data_dir: Path | None, config: Path | None
+) -> None:
+    if not all(call_tool(name, asked, data_dir, config)):
         sys.exit(1)
 
 
 async def _run(app: App, name: str, asked: Sequence[Mapping[str, Any]]) -> list[bool]:
-    """Makes each call and prints its answer; returns whether each succeeded."""
     from server.cli.terminal.screen import console, print_line
     from tools.core.calling.words import Words
 

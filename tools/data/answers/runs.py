@@ -1,9 +1,9 @@
-"""What came of a run or a split: rows in and out, what was dropped, and what was written."""
+"""What came of a run: rows in and out, what was dropped, and what was written."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from pydantic import field_validator
@@ -13,7 +13,6 @@ from tools.core.result import OmitNone, ToolModel
 from tools.data.release import VERSION
 
 SHOWN_FILES = 10
-"""Files that the text names."""
 
 _LOGGED = re.compile(r"^.*?An error occurred (?:during Op \[\w+\]|in \w+):?\s*", re.DOTALL)
 _TRACE = re.compile(r"\s*(?:--\s*)?(?:Traceback \(most recent call last\).*|--)\s*$", re.DOTALL)
@@ -47,7 +46,7 @@ class StepReport(ToolModel):
         return [each or "no reason was given" for each in plain]
 
     def skipped(self) -> str:
-        """Says how many batches or rows it skipped, and why."""
+        """Returns how many batches or rows it skipped, and why."""
         return f"skipped {self.failed} batches or rows because of errors: {'; '.join(self.errors)}"
 
 
@@ -90,10 +89,9 @@ class WrittenFile(ToolModel):
         lost = f" This cannot be undone ({self.not_kept})." if self.not_kept else ""
         return f"Wrote {self.path}, {self.size} bytes.{lost}"
 
-    def cells(self) -> str:
+    def cells(self) -> tuple[object, ...]:
         """Returns its cells in a table of Markdown."""
-        name = self.path.replace("|", "\\|")
-        return f"{name} | {self.size} | `{self.sha256}`"
+        return self.path.replace("|", "\\|"), self.size, f"`{self.sha256}`"
 
 
 class RunReport(ToolModel):
@@ -143,25 +141,24 @@ class RunReport(ToolModel):
 
     def to_markdown(self, source: WrittenFile, recipe: str) -> bytes:
         """Returns the report as a file for people, of a run of `recipe` on `source`."""
+        files = [each.cells() for each in (source, *self.written)]
+        steps = [
+            (each.operator, each.rows_in, each.rows_out, each.rows_in - each.rows_out)
+            for each in self.steps
+        ]
         lines = [f"# {source.path}", "", f"{self.rows_in} rows in, {self.rows_out} rows out.", ""]
-        lines += ["| file | bytes | SHA-256 |", "|---|---|---|"]
-        lines += [f"| {each.cells()} |" for each in (source, *self.written)]
+        lines += markdown_table(("file", "bytes", "SHA-256"), files)
         lines += ["", f"Run with Data-Juicer {VERSION} by the recipe `{recipe}`.", ""]
         if self.went_on_after is not None:
             lines += [f"This run went on after `{self.went_on_after}` of an earlier one.", ""]
-        lines += ["| operator | rows in | rows out | dropped |", "|---|---|---|---|"]
+        lines += markdown_table(("operator", "rows in", "rows out", "dropped"), steps)
         lines += [
-            f"| {step.operator} | {step.rows_in} | {step.rows_out} | {step.rows_in - step.rows_out}"
-            " |"
-            for step in self.steps
-        ]
-        lines += [
-            f"\n{step.operator} {_plain(step.skipped())}" for step in self.steps if step.failed
+            f"\n{each.operator} {_quote(each.skipped())}" for each in self.steps if each.failed
         ]
         lines += ["", "## Some rows that were dropped", ""]
-        lines += [f"- row {row.row}, by {row.operator}: {_plain(row.text)}" for row in self.dropped]
+        lines += [f"- row {row.row}, by {row.operator}: {_quote(row.text)}" for row in self.dropped]
         lines += ["", "## Some rows that were kept", ""]
-        lines += [f"- row {row.row}: {_plain(row.text)}" for row in self.kept]
+        lines += [f"- row {row.row}: {_quote(row.text)}" for row in self.kept]
         return ("\n".join(lines) + "\n").encode()
 
 
@@ -186,86 +183,16 @@ class CleanedDataset(RunReport):
         return f"{run}\nRecipe: {self.recipe_path}. Report: {self.report_path}."
 
 
-class PartReport(ToolModel):
-    """One part.
-
-    Attributes:
-        part: Its name.
-        share: The share of rows that it was to have, up to 1.
-        rows: The rows that it has.
-        file: Where they are.
-    """
-
-    part: str
-    share: float
-    rows: int
-    file: WrittenFile
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Returns the lines of a table of Markdown."""
+    return [
+        f"| {' | '.join(header)} |",
+        f"{'|---' * len(header)}|",
+        *(f"| {' | '.join(map(str, row))} |" for row in rows),
+    ]
 
 
-class SplitReport(ToolModel):
-    """What came of a split.
-
-    Attributes:
-        source: What was read.
-        text_key: The field whose texts decided the parts.
-        seed: That of the run.
-        rows: Rows in all parts.
-        left_out: How many lines hold no row, and are in no part.
-        broken: The numbers of the first of them, from 1.
-        parts: The parts.
-        recipe_path: Where the recipe is.
-        report_path: Where this is, as Markdown.
-    """
-
-    source: WrittenFile
-    text_key: str
-    seed: int
-    rows: int
-    left_out: int
-    broken: list[int]
-    parts: list[PartReport]
-    recipe_path: str
-    report_path: str
-
-    @property
-    def notes(self) -> Iterator[str]:
-        """Says what the user may not expect."""
-        if self.left_out:
-            first = ", ".join(map(str, self.broken))
-            yield f"Lines that hold no row were left out: {self.left_out}; the first: {first}."
-        wanted = {each.part: each.share * self.rows for each in self.parts}
-        far = [
-            f"{each.part} has {each.rows} for {each.share:.0%}"
-            for each in self.parts
-            if abs(each.rows - wanted[each.part]) > wanted[each.part] / 2
-        ]
-        if far:
-            yield (
-                "Shares are met roughly, since texts decide the parts, and these"
-                f" {self.rows} rows have few different ones: {', '.join(far)}."
-            )
-
-    def to_text(self) -> str:
-        """Returns a line for each part, then the notes and where recipe and report are."""
-        lines = [f"{each.file.to_text()} {each.rows} rows." for each in self.parts]
-        lines += [f"Note: {note}" for note in self.notes]
-        lines.append(f"Recipe: {self.recipe_path}. Report: {self.report_path}.")
-        return visible_controls("\n".join(lines))
-
-    def to_markdown(self) -> bytes:
-        """Returns the report as a file for people."""
-        lines = [f"# {self.source.path}", "", f"{self.rows} rows in {len(self.parts)} parts.", ""]
-        lines += ["| share | rows | file | bytes | SHA-256 |", "|---|---|---|---|---|"]
-        lines += [
-            f"| {each.share:.1%} | {each.rows} | {each.file.cells()} |" for each in self.parts
-        ]
-        source = f"Read {self.source.size} bytes, SHA-256 `{self.source.sha256}`."
-        decided = f"The texts in `{self.text_key}` decided the parts, with the seed {self.seed}."
-        lines += ["", f"{source} {decided}", *(f"\n{note}" for note in self.notes)]
-        return (visible_controls("\n".join(lines)) + "\n").encode()
-
-
-def _plain(text: str) -> str:
+def _quote(text: str) -> str:
     """Returns a text that is nothing but text in Markdown."""
     plain = visible_controls(" ".join(text.split())).replace("`", "'")
     return f"`{plain}`" if plain else "(empty)"

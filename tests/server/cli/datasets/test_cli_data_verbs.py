@@ -138,6 +138,25 @@ def test_rows_that_an_earlier_split_exported_are_replaced_with_overwrite(
     assert ended.err.endswith("Next: Give --overwrite to replace it.\n")
 
 
+def test_one_file_that_cannot_be_split_does_not_stop_the_others(cli: Command, work: Path) -> None:
+    for name in ("a.jsonl", "b.jsonl", "d.jsonl"):
+        (work / name).write_text(ROW)
+    (work / "a.test.jsonl").write_text("mine")
+    (work / "c.csv").write_text("text\nThe bowline makes a loop.\n")
+    (work / "c.rows.jsonl").write_text("mine")
+    ended = cli("data", "split", "a.jsonl", "b.jsonl", "c.csv", "d.jsonl")
+    assert ended.code == 1
+    assert "a.test.jsonl already exists" in ended.err
+    assert "c.rows.jsonl already exists" in ended.err
+    for name in ("b", "d"):
+        assert (work / f"{name}.train.jsonl").exists()
+    assert not (work / "a.train.jsonl").exists()
+
+
+def test_the_help_of_dedupe_says_that_rows_without_a_text_go(cli: Command) -> None:
+    assert "Drop rows without a text" in cli("data", "dedupe", "--help").out
+
+
 def test_what_runs_have_kept_goes_with_data_juicer(cli: Command, work: Path) -> None:
     kept = work.parent / "data" / "checkpoints" / "key"
     kept.mkdir(parents=True)
@@ -242,6 +261,9 @@ def test_files_are_deduplicated_and_exported(cli: Command, work: Path) -> None:
     assert (work / "a.deduped.jsonl").read_text() == ROW
     assert cli("data", "export", "a.deduped.jsonl", "--to", "parquet").code == 0
     assert (work / "a.deduped.export.parquet").read_bytes().startswith(b"PAR1")
+    assert cli("data", "export", "a.deduped.jsonl", "--to", "json").code == 0
+    recipes = sorted(each.name for each in work.glob("*.export.*.recipe.yaml"))
+    assert recipes == [f"a.deduped.export.{form}.recipe.yaml" for form in ("json", "parquet")]
 
 
 @pytest.mark.data

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from tools.core.errors import ConflictError, InvalidArgumentsError
-from tools.data.answers.runs import SplitReport
+from tools.data.running.splitting import SplitRecipe, SplitReport
 from tools.data.running.splitting import split as split_one
-from tools.data.split_recipe import SplitRecipe
 from tools.sandbox.files.sandbox import Sandbox
 
 PARTS = {"train": 0.8, "test": 0.2}
@@ -153,7 +152,7 @@ def test_another_field_decides_the_parts_where_that_is_asked_for(tmp_path: Path)
         ("source: a.jsonl\nparts: {a: 0.5, b: 0.5, a: 0.5}", "the key 'a' is given twice"),
         ("source: a.jsonl\nsource: b.jsonl\nparts: {a: 0.5, b: 0.5}", "'source' is given twice"),
         ("source: a.jsonl\nparts: {a: 0.5, b: 0.5}\nsed: 1", "sed"),
-        ("source: [", "no recipe"),
+        ("source: [", "not a recipe of a split"),
     ],
 )
 def test_what_is_no_recipe_of_a_split_is_refused_with_the_place(text: str, says: str) -> None:
