@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import anyio.to_thread
@@ -20,12 +20,9 @@ from tools.core.spec import (
     ToolScope,
     tool,
 )
-from tools.data.answers.datasets import DatasetFields, DatasetInspection, fields_of, shown
+from tools.data.answers.datasets import DatasetFields, DatasetInspection
 from tools.data.answers.runs import CleanedDataset
 from tools.data.applying import MOST_SECONDS, DryRun, Seconds
-
-SHOWN_ROWS = 3
-SHOWN_BROKEN = 5
 
 DatasetPath = Annotated[
     str,
@@ -39,49 +36,27 @@ DatasetPath = Annotated[
 SampleSize = Annotated[int, Field(ge=1, le=200, description="Rows to look at")]
 
 
-@tool(
-    scope=ToolScope.SYSTEM,
-    effects={Effect.READ},
-    idempotent=True,
-    tags=("data",),
-    capabilities=("look at a data set: rows, fields, texts, duplicates",),
-    timeout=120,
-    subject=Subject(SubjectKind.PATH, "dataset_source"),
-)
+_LOOKS: Mapping[str, Any] = {
+    "scope": ToolScope.SYSTEM,
+    "effects": {Effect.READ},
+    "idempotent": True,
+    "tags": ("data",),
+    "timeout": 120,
+    "subject": Subject(SubjectKind.PATH, "dataset_source"),
+}
+
+
+@tool(**_LOOKS, capabilities=("look at a data set: rows, fields, texts, duplicates",))
 async def inspect_dataset(
     context: RequestContext, dataset_source: DatasetPath, sample_size: SampleSize = 20
 ) -> DatasetInspection:
     """Tells form, size and fields of a data set, where its texts are, and its first rows."""
     from tools.data.running.looking import look_at
 
-    seen = await look_at(context, dataset_source, sample_size)
-    return DatasetInspection(
-        path=dataset_source,
-        form=seen.form,
-        sampled=len(seen.rows),
-        fields=fields_of(seen.rows),
-        size=seen.size,
-        files=seen.files,
-        rows=seen.count,
-        about_rows=seen.about,
-        text_key=seen.text_key,
-        repeated=_repeated(seen.rows, seen.text_key),
-        looked=seen.looked or len(seen.rows),
-        not_readable=len(seen.broken),
-        first_not_readable=list(map(str, seen.broken[:SHOWN_BROKEN])),
-        sample=[shown(row) for row in seen.rows[:SHOWN_ROWS]],
-    )
+    return (await look_at(context, dataset_source, sample_size)).inspection
 
 
-@tool(
-    scope=ToolScope.SYSTEM,
-    effects={Effect.READ},
-    idempotent=True,
-    tags=("data",),
-    capabilities=("list the fields of a data set",),
-    timeout=120,
-    subject=Subject(SubjectKind.PATH, "dataset_source"),
-)
+@tool(**_LOOKS, capabilities=("list the fields of a data set",))
 async def list_dataset_fields(
     context: RequestContext, dataset_source: DatasetPath, sample_size: SampleSize = 200
 ) -> DatasetFields:
@@ -89,12 +64,7 @@ async def list_dataset_fields(
     from tools.data.running.looking import look_at
 
     seen = await look_at(context, dataset_source, sample_size)
-    return DatasetFields(
-        path=dataset_source,
-        form=seen.form,
-        sampled=len(seen.rows),
-        fields=fields_of(seen.rows),
-    )
+    return DatasetFields.from_attributes(seen.inspection)
 
 
 async def _prepare(arguments: Mapping[str, Any], context: RequestContext) -> Prepared:
@@ -108,8 +78,8 @@ async def _prepare(arguments: Mapping[str, Any], context: RequestContext) -> Pre
     try:
         output = given.get("output_path") or default_output(source)
         found = await anyio.to_thread.run_sync(describe_replacing, sandbox, source, output)
-    except ToolError:  # with this digest nothing is replaced
-        return Prepared({**given, "digest": "unknown"}, "")
+    except ToolError:
+        return Prepared({**given, "digest": "unknown"}, "")  # with which nothing is replaced
     digest, shown = found
     if given.get("digest", digest) != digest:
         digest = "another"
@@ -163,25 +133,16 @@ async def clean_dataset(
     Try it with dry_run first, and show the user what would go. The recipe is written next to
     the output: change it and run it with apply_recipe.
     """
-    from tools.data.running.cleaning import WORK, clean, default_output
+    from tools.data.running.cleaning import DEFAULT_WORK, Cleaning, clean, default_output
 
-    return await clean(
-        context,
-        dataset_source,
-        WORK if work is None else work,
+    cleaning = Cleaning(
+        source=dataset_source,
         output=output_path or default_output(dataset_source),
+        work=DEFAULT_WORK if work is None else work,
         text_key=text_key,
         keep_stats=keep_stats,
         overwrite=overwrite,
         digest=digest,
         dry_run=dry_run,
-        seconds=timeout_seconds,
     )
-
-
-def _repeated(rows: Sequence[dict[str, Any]], text_key: str | None) -> int:
-    from tools.data.worker.texts import joined, values_of
-
-    texts = [joined(values_of(row, text_key)) for row in rows] if text_key is not None else []
-    plain = [" ".join(text.split()).casefold() for text in texts if text]
-    return len(plain) - len(set(plain))
+    return await clean(context, cleaning, timeout_seconds)

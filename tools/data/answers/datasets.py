@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from tools.core.invisible import visible_controls
 from tools.core.result import OmitNone, ToolModel
 
 Form = Literal["jsonl", "json", "csv", "tsv", "parquet", "text"]
-
-EXAMPLE_CHARACTERS = 80
-SHOWN_CHARACTERS = 400
-"""Of a value in a row that is shown."""
-
-_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
 
 
 class FieldReport(ToolModel):
@@ -38,23 +31,8 @@ class FieldReport(ToolModel):
     longest: OmitNone[int] = None
     mean: OmitNone[int] = None
 
-    @classmethod
-    def of(cls, name: str, values: Sequence[Any]) -> Self:
-        """What a field has, by its value in each row that has one."""
-        texts = [len(value) for value in values if isinstance(value, str)]
-        filled = [value for value in values if value not in (None, "", [], {})]
-        return cls(
-            name=name,
-            types=sorted({_type(value) for value in values}),
-            filled=len(filled),
-            example=str(filled[0])[:EXAMPLE_CHARACTERS] if filled else "",
-            shortest=min(texts, default=None),
-            longest=max(texts, default=None),
-            mean=round(sum(texts) / len(texts)) if texts else None,
-        )
-
-    def line(self) -> str:
-        """The field in one line."""
+    def to_text(self) -> str:
+        """Returns the field in one line."""
         lengths = (
             f", {self.shortest} to {self.longest} characters, {self.mean} on average"
             if self.mean is not None
@@ -80,9 +58,9 @@ class DatasetFields(ToolModel):
     fields: list[FieldReport]
 
     def to_text(self) -> str:
-        """A line for each field."""
+        """Returns a line for each field."""
         head = f"{self.path} ({self.form}), fields of {self.sampled} rows:"
-        return "\n".join([head, *(field.line() for field in self.fields)])
+        return "\n".join([head, *(field.to_text() for field in self.fields)])
 
 
 class DatasetInspection(DatasetFields):
@@ -114,7 +92,7 @@ class DatasetInspection(DatasetFields):
     first_not_readable: list[str]
 
     def to_text(self) -> str:
-        """The whole in a line, then the fields and the rows."""
+        """Returns the whole in a line, then the fields and the rows."""
         if self.rows is not None:
             many = f"{self.rows} rows"
         elif self.about_rows is not None:
@@ -131,39 +109,6 @@ class DatasetInspection(DatasetFields):
         if self.text_key is not None:
             again = f"{self.repeated} of {self.sampled} sampled rows repeat an earlier text"
             lines.append(f"Text is in {self.text_key!r}; {again}.")
-        lines += [f"Fields of {self.sampled} rows:", *(field.line() for field in self.fields)]
+        lines += [f"Fields of {self.sampled} rows:", *(field.to_text() for field in self.fields)]
         lines += [visible_controls(str(row)) for row in self.sample]
         return "\n".join(lines)
-
-
-def fields_of(rows: Sequence[dict[str, Any]]) -> list[FieldReport]:
-    """The fields of rows, those in objects too, in the order in which they come."""
-    values: dict[str, list[Any]] = {}
-    for row in rows:
-        for name, value in _flat(row):
-            values.setdefault(name, []).append(value)
-    return [FieldReport.of(name, found) for name, found in values.items()]
-
-
-def shown(row: dict[str, Any]) -> dict[str, Any]:
-    """Returns a row with its long values cut."""
-    return {name: _cut(value) for name, value in row.items()}
-
-
-def _flat(row: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in row.items():
-        yield f"{prefix}{name}", value
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{name}.")
-
-
-def _type(value: object) -> str:
-    return _TYPES.get(type(value), "array" if isinstance(value, list) else "object")
-
-
-def _cut(value: Any) -> Any:  # noqa: ANN401  # any JSON
-    if isinstance(value, str):
-        return value if len(value) <= SHOWN_CHARACTERS else f"{value[:SHOWN_CHARACTERS]}…"
-    if isinstance(value, dict | list) and len(str(value)) > SHOWN_CHARACTERS:
-        return f"{str(value)[:SHOWN_CHARACTERS]}…"
-    return value

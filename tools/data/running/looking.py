@@ -1,83 +1,67 @@
-"""The first rows of a data set, of any form: those that need Data-Juicer are read by its worker."""
+"""Looks at the first rows of a data set; those of Parquet are read by Data-Juicer's worker."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import anyio.to_thread
 
 from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
-from tools.data.answers.datasets import Form
+from tools.data.answers.datasets import DatasetInspection, FieldReport, Form
 from tools.data.checks.dataset import check_parquet
 from tools.data.checks.rows import first_rows, is_directory
 from tools.data.running.outputs import files_of
 from tools.data.running.staging import Stage
-from tools.data.worker.entries import Entry, form_of
-from tools.data.worker.texts import text_key_of
+from tools.data.worker.entries import form_of
+from tools.data.worker.texts import joined, text_key_of, values_of
 from tools.sandbox.files.sandbox import Sandbox
 
 TEXTS = (".txt", ".md", ".rst", ".tex", ".html", ".markdown")
 """Endings of files that are one text each."""
 
 TEXT_BYTES = 50_000
-"""Of a text file that are read."""
+SHOWN_ROWS = 3
+SHOWN_BROKEN = 5
+SHOWN_CHARACTERS = 400
+EXAMPLE_CHARACTERS = 80
+
+_TYPES: dict[type, str] = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    type(None): "null",
+}
+
+Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What was seen of a data set.
+class Seen(NamedTuple):
+    """What a data set looks like, and the rows of the sample."""
 
-    Attributes:
-        form: Its form.
-        rows: The first rows.
-        size: Bytes of all of it.
-        files: How many files it has.
-        count: How many rows; None where they were not counted.
-        about: How many they probably are; None where they were counted.
-        broken: What holds no row, among the first 1,000.
-        looked: How many rows were looked at for that, with the broken ones.
-    """
-
-    form: Form
-    rows: list[dict[str, Any]]
-    size: int
-    files: int = 1
-    count: int | None = None
-    about: int | None = None
-    broken: tuple[Entry, ...] = ()
-    looked: int = 0
-
-    @property
-    def text_key(self) -> str | None:
-        """The text key that fits the rows; None where none has a text."""
-        return text_key_of(self.rows)
+    inspection: DatasetInspection
+    rows: list[Row]
 
 
 async def look_at(context: RequestContext, path: str, sample: int) -> Seen:
-    """Reads the first rows of a file, or of a folder of texts.
-
-    Args:
-        context: Whose call it is, of the scope system.
-        path: The file or folder.
-        sample: How many rows at most.
-    """
+    """Inspects a file, or a folder of texts, by its first rows."""
     sandbox = context.sandbox
     if await anyio.to_thread.run_sync(is_directory, sandbox, path):
-        return await anyio.to_thread.run_sync(_folder, sandbox, path, sample)
+        return await anyio.to_thread.run_sync(_look_at_folder, sandbox, path, sample)
     if PurePath(path).suffix.lower() == ".parquet":
-        return await _parquet(context, path, sample)
-    return await anyio.to_thread.run_sync(_file, sandbox, path, sample)
+        return await _look_at_parquet(context, path, sample)
+    return await anyio.to_thread.run_sync(_look_at_file, sandbox, path, sample)
 
 
-def _file(sandbox: Sandbox, path: str, sample: int) -> Seen:
-    suffix = PurePath(path).suffix.lower()
+def _look_at_file(sandbox: Sandbox, path: str, sample: int) -> Seen:
+    size = sandbox.read(path, max_bytes=0).size
+    suffix, form = PurePath(path).suffix.lower(), form_of(path)
     if suffix in TEXTS:
-        content = sandbox.read(path, max_bytes=TEXT_BYTES)
-        text = content.data.decode(errors="replace")
-        return Seen("text", [{"text": text}], content.size, count=1)
+        return _describe(path, "text", [_read_text(sandbox, path)], size=size, rows=1)
     found = first_rows(sandbox, path)
     if found is None:
         raise InvalidArgumentsError(
@@ -87,27 +71,27 @@ def _file(sandbox: Sandbox, path: str, sample: int) -> Seen:
                 "Give a file of one of these forms (.gz, .bz2, .xz and .zst too), or a text folder."
             ],
         )
-    rows = list(found.rows)
-    size = sandbox.read(path, max_bytes=0).size
-    form: Form = form_of(path).removeprefix(".")  # type: ignore[assignment]  # those that are read
-    count = len(rows) if found.is_whole else None
-    is_plain = form_of(path) == suffix  # of a compressed file, the size tells nothing
-    about = found.estimate(size) if is_plain and count is None else None
-    looked = len(rows) + len(found.broken)
-    return Seen(form, rows[:sample], size, 1, count, about, found.broken, looked)
+    is_plain = form == suffix  # the size of a compressed file does not tell its rows
+    return _describe(
+        path,
+        form.removeprefix("."),
+        list(found.rows[:sample]),
+        size=size,
+        rows=len(found.rows) if found.is_whole else None,
+        about_rows=found.estimate(size) if is_plain and not found.is_whole else None,
+        looked=len(found.rows) + len(found.broken),
+        not_readable=len(found.broken),
+        first_not_readable=list(map(str, found.broken[:SHOWN_BROKEN])),
+    )
 
 
-def _folder(sandbox: Sandbox, path: str, sample: int) -> Seen:
-    """A folder has the form of the text files in it, or of the data files where it has none."""
+def _look_at_folder(sandbox: Sandbox, path: str, sample: int) -> Seen:
     files = files_of(sandbox, path)
     texts = [each for each in files if PurePath(each.path).suffix.lower() in TEXTS]
     if texts:
-        rows = [
-            {"text": sandbox.read(each.path, max_bytes=TEXT_BYTES).data.decode(errors="replace")}
-            for each in texts[:sample]
-        ]
-        size = sum(each.size for each in texts)
-        return Seen("text", rows, size, files=len(texts), count=len(texts))
+        rows = [_read_text(sandbox, each.path) for each in texts[:sample]]
+        size, count = sum(each.size for each in texts), len(texts)
+        return _describe(path, "text", rows, size=size, files=count, rows=count)
     data = [each for each in files if PurePath(each.path).suffix.lower()[1:] in get_args(Form)]
     if not data:
         raise InvalidArgumentsError(
@@ -121,7 +105,11 @@ def _folder(sandbox: Sandbox, path: str, sample: int) -> Seen:
     )
 
 
-async def _parquet(context: RequestContext, path: str, sample: int) -> Seen:
+def _read_text(sandbox: Sandbox, path: str) -> Row:
+    return {"text": sandbox.read(path, max_bytes=TEXT_BYTES).data.decode(errors="replace")}
+
+
+async def _look_at_parquet(context: RequestContext, path: str, sample: int) -> Seen:
     from tools.data.running.workers import workers_of
 
     await anyio.to_thread.run_sync(check_parquet, context.sandbox, path)
@@ -132,4 +120,58 @@ async def _parquet(context: RequestContext, path: str, sample: int) -> Seen:
         asked = {"do": "look", "path": copied, "source": path, "sample": sample}
         seen = await workers.ask(asked, context)
     size = context.sandbox.read(path, max_bytes=0).size
-    return Seen("parquet", list(seen["sample"]), size, count=seen["rows"])
+    return _describe(path, "parquet", list(seen["sample"]), size=size, rows=seen["rows"])
+
+
+def _describe(path: str, form: str, sample: list[Row], **more: object) -> Seen:
+    text_key = text_key_of(sample)
+    texts = [joined(values_of(row, text_key)) for row in sample] if text_key is not None else []
+    plain = [" ".join(text.split()).casefold() for text in texts if text]
+    counts = {"files": 1, "looked": len(sample), "not_readable": 0, "first_not_readable": []}
+    inspection = DatasetInspection.model_validate(
+        {
+            "path": path,
+            "form": form,
+            "sampled": len(sample),
+            "fields": list(_report_fields(sample)),
+            "text_key": text_key,
+            "repeated": len(plain) - len(set(plain)),
+            "sample": [{name: _cut(row[name]) for name in row} for row in sample[:SHOWN_ROWS]],
+            **counts,
+            **more,
+        }
+    )
+    return Seen(inspection, sample)
+
+
+def _report_fields(rows: Sequence[Row]) -> Iterator[FieldReport]:
+    """Yields the fields of rows, those in objects too, in the order in which they come."""
+    fields: dict[str, list[Any]] = {}
+    for row in rows:
+        for name, value in _flatten(row):
+            fields.setdefault(name, []).append(value)
+    for name, values in fields.items():
+        lengths = [len(value) for value in values if isinstance(value, str)]
+        filled = [value for value in values if value not in (None, "", [], {})]
+        yield FieldReport(
+            name=name,
+            types=sorted({_TYPES.get(type(value), "object") for value in values}),
+            filled=len(filled),
+            example=str(filled[0])[:EXAMPLE_CHARACTERS] if filled else "",
+            shortest=min(lengths, default=None),
+            longest=max(lengths, default=None),
+            mean=round(sum(lengths) / len(lengths)) if lengths else None,
+        )
+
+
+def _flatten(row: Row, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        yield f"{prefix}{name}", value
+        if isinstance(value, dict):
+            yield from _flatten(value, f"{prefix}{name}.")
+
+
+def _cut(value: Any) -> Any:  # noqa: ANN401  # any JSON
+    text = value if isinstance(value, str) else str(value)
+    is_long = isinstance(value, str | dict | list) and len(text) > SHOWN_CHARACTERS
+    return f"{text[:SHOWN_CHARACTERS]}…" if is_long else value

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.data.running.defaults import cleaning_steps
+from tools.data.running.cleaning import cleaning_steps
 
 PROSE = "The bowline makes a loop at the end of a rope that does not slip."
 
