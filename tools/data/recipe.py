@@ -17,10 +17,8 @@ Executor = Literal["default", "ray", "ray_partitioned"]
 FileOrDirectory = Annotated[str, Field(max_length=4_096)]
 Key = Annotated[str, Field(min_length=1, max_length=256)]
 
-_INTENT = "# "
-_APPROVAL = "# approval_required: "
-"""Each begins one of the two comment lines of a saved plan."""
-
+_INTENT = "# "  # begins the first line of a saved plan
+_APPROVAL = "# approval_required: "  # begins the second
 _MAX_INTENT = 2_000
 _MAX_DEPTH = 32
 _APPROVALS = re.compile(r"^[^\S\n]*#[^\S\n]*approval_required.*", re.IGNORECASE | re.MULTILINE)
@@ -249,7 +247,11 @@ def explain_faults(what: str, next_action: str = "Correct it there.") -> Iterato
     try:
         yield
     except ValidationError as error:
-        faults = faults_of(error)
+        faults = "; ".join(
+            f"{'.'.join(map(str, each['loc'])) or 'the file'}:"
+            f" {each['msg'].removeprefix('Value error, ')}"
+            for each in error.errors(include_url=False)[:10]
+        )
     except (ValueError, RecursionError) as error:
         faults = " ".join(str(error).split())
     else:
@@ -286,12 +288,3 @@ def _read_steps(process: object) -> list[Any]:
         else:
             steps.append(entry)
     return steps
-
-
-def faults_of(error: ValidationError) -> str:
-    """Returns which keys are wrong, and how."""
-    return "; ".join(
-        f"{'.'.join(map(str, each['loc'])) or 'the file'}:"
-        f" {each['msg'].removeprefix('Value error, ')}"
-        for each in error.errors(include_url=False)[:10]
-    )

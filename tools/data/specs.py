@@ -172,7 +172,8 @@ def build_system_spec(
     from tools.data.checks.recipe import nest_keys
 
     named = {"executor_type": executor_type, **({} if np is None else {"np": np})}
-    spec = SystemSpec.model_validate({**nest_keys(options or {}), **named})
+    with explain_faults("options do not fit", "See list_system_config."):
+        spec = SystemSpec.model_validate({**nest_keys(options or {}), **named})
     warnings = validate_system_spec(spec).accepted("system spec")
     return BuiltSystemSpec(system_spec=spec, warnings=warnings)
 

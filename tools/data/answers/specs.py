@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
 
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
@@ -49,13 +51,7 @@ class Checked(ToolModel):
 
 
 class _Built(ToolModel):
-    """What was built.
-
-    Attributes:
-        warnings: What the user should know about it.
-    """
-
-    warnings: list[str]
+    warnings: Annotated[list[str], Field(description="What the user should know about it.")]
 
     def to_text(self) -> str:
         """Returns what was built as JSON, then the warnings."""
@@ -64,43 +60,29 @@ class _Built(ToolModel):
 
 
 class BuiltDatasetSpec(_Built):
-    """The dataset part of a recipe.
+    """The dataset part of a recipe."""
 
-    Attributes:
-        dataset_spec: The part.
-    """
-
-    dataset_spec: DatasetSpec
+    dataset_spec: Annotated[DatasetSpec, Field(description="The part.")]
 
 
 class BuiltProcessSpec(_Built):
-    """The operators of a recipe.
+    """The operators of a recipe."""
 
-    Attributes:
-        process_spec: The operators, by their names in the release.
-    """
-
-    process_spec: ProcessSpec
+    process_spec: Annotated[
+        ProcessSpec, Field(description="The operators, by their names in the release.")
+    ]
 
 
 class BuiltSystemSpec(_Built):
-    """How a recipe is run.
+    """How a recipe is run."""
 
-    Attributes:
-        system_spec: The keys.
-    """
-
-    system_spec: SystemSpec
+    system_spec: Annotated[SystemSpec, Field(description="The keys.")]
 
 
 class AssembledPlan(_Built):
-    """A plan of valid parts.
+    """A plan of valid parts."""
 
-    Attributes:
-        plan: The plan.
-    """
-
-    plan: Plan
+    plan: Annotated[Plan, Field(description="The plan.")]
 
 
 class SavedPlan(ToolModel):

@@ -12,6 +12,7 @@ from tools.core.calling.words import Action
 from tools.core.errors import ConflictError, InvalidArgumentsError, ToolError
 from tools.data.catalogue.catalogue import Catalogue
 from tools.data.catalogue.loading import ANY
+from tools.data.catalogue.operator import Parameter
 from tools.data.checks.findings import Findings, faults
 from tools.data.checks.rows import Rows, first_rows, is_directory
 from tools.data.recipe import DatasetSource, DatasetSpec, Executor
@@ -23,7 +24,7 @@ from tools.sandbox.files.sandbox import Sandbox
 DEFAULT_TEXT_KEY = "text"
 
 _REMOTE = re.compile(r"(?:s3|hdfs)://", re.IGNORECASE)
-_SHARED_KEYS = {"type", "source", "weight"}
+_SHARED_KEYS = ("type", "source", "weight")
 _PARQUET = b"PAR1"
 _PARQUET_ENDS = {_PARQUET, b"PARE"}  # the latter of a file whose description is encrypted
 _PARQUET_TAIL = 8  # bytes: the length of the description, and a mark
@@ -165,17 +166,12 @@ class _Check:
         strategy = next(fitting, None)
         if strategy is None or not strategy.is_implemented:
             named = source.type if source.source is None else f"{source.type}/{source.source}"
-            kinds = {f"{each.type}/{each.source}" for each in ways if each.is_implemented}
-            known = ", ".join(sorted(kinds))
-            yield f"`{where}`: {self.executor} cannot load {named}; it can {known}."
+            kinds = sorted({f"{each.type}/{each.source}" for each in ways if each.is_implemented})
+            yield f"`{where}`: {self.executor} cannot load {named}; it can {', '.join(kinds)}."
             return
-        given = source.model_dump(exclude_none=True)
-        for key in strategy.required:
-            if key not in given:
-                yield f"`{where}.{key}` is missing."
-        takes = {*strategy.required, *strategy.optional, *_SHARED_KEYS}
-        for key in given.keys() - takes:
-            yield f"`{where}.{key}` is unknown; {source.type} data take {', '.join(sorted(takes))}."
+        keys = (*strategy.required, *strategy.optional, *_SHARED_KEYS)
+        known = {key: Parameter(key, {}, "", is_required=key in strategy.required) for key in keys}
+        yield from faults(where, source.model_dump(exclude_none=True), known)
         scheme = f"{source.source}://"
         if source.source in {"s3", "hdfs"} and not (source.path or "").startswith(scheme):
             yield f"`{where}.path` is {source.path!r}; send one with {scheme}."

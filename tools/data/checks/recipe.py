@@ -17,11 +17,8 @@ from tools.data.recipe import DatasetSpec, Executor, ProcessSpec, Recipe, Step, 
 from tools.sandbox.files.sandbox import Sandbox
 
 _FUSION = ("greedy", "probe")  # which the release's parser leaves open
-
 _BOUND = re.compile(r"(?:^|_)min(?=_|$)")
-
-_REFUSED_TYPE = "ClosedUnitInterval"
-"""The release's own preflight takes no number for it, not even its operators' defaults."""
+_REFUSED_TYPE = "ClosedUnitInterval"  # for which the release's preflight takes no number at all
 
 
 def check_recipe(recipe: Recipe, catalogue: Catalogue, sandbox: Sandbox) -> Findings:
@@ -48,8 +45,7 @@ def resolve_names(spec: ProcessSpec, catalogue: Catalogue) -> tuple[ProcessSpec,
 
     A name that the release does not have stays: `check_process` judges it.
     """
-    notes = []
-    steps = []
+    notes, steps = [], []
     for step in spec.operators:
         try:
             found = catalogue.resolve(step.name)

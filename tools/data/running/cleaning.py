@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from tools.core.calling.words import Action
 from tools.core.context import RequestContext
-from tools.core.errors import ConflictError, InvalidArgumentsError, NotFoundError
+from tools.core.errors import ConflictError, InvalidArgumentsError
 from tools.data.answers.runs import CleanedDataset, RunReport
 from tools.data.checks.dataset import check_apart, find_overlap
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, Step, SystemSpec
@@ -38,11 +38,8 @@ _KEEP_ALL = Step(name="text_length_filter", params={"min_len": 0})
 _TAG = re.compile(
     r"</?(?:p|div|br|span|a|li|ul|table|tr|td|h[1-6]|b|i|em|strong)\b[^>]*>", re.IGNORECASE
 )
-_HTML_SHARE = 0.2
-"""The share of texts with tags from which they are taken for HTML."""
-
-_SHORT = 40
-"""Characters of the median text below which short ones are wanted, such as titles."""
+_HTML_SHARE = 0.2  # of texts with tags, from which they are taken for HTML
+_SHORT = 40  # characters of the median text, below which short ones such as titles are wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,15 +159,10 @@ def report_of(sandbox: Sandbox, plan_path: str, plan: Plan) -> str | None:
     """Returns where the report of a recipe is that `clean` wrote; None if there is none."""
     dataset = plan.recipe.dataset
     recipe, report = _extra_files(dataset.export_path)
-    if sandbox.relative(plan_path) != sandbox.relative(recipe) or len(dataset.paths) != 1:
+    is_own = sandbox.relative(plan_path) == sandbox.relative(recipe) and len(dataset.paths) == 1
+    if not is_own or find_overlap(sandbox, report, dataset.local_paths):
         return None
-    if find_overlap(sandbox, report, dataset.local_paths):
-        return None
-    try:
-        sandbox.open_read(report).close()
-    except NotFoundError:
-        return None
-    return report
+    return report if find_outputs(sandbox, [report]).replaced else None
 
 
 def renew_report(

@@ -19,9 +19,7 @@ from tools.data.worker.entries import form_of
 from tools.data.worker.texts import joined, text_key_of, values_of
 from tools.sandbox.files.sandbox import Sandbox
 
-TEXTS = (".txt", ".md", ".rst", ".tex", ".html", ".markdown")
-"""Endings of files that are one text each."""
-
+TEXTS = (".txt", ".md", ".rst", ".tex", ".html", ".markdown")  # files that are one text each
 TEXT_BYTES = 50_000
 SHOWN_ROWS = 3
 SHOWN_BROKEN = 5

@@ -23,11 +23,8 @@ from tools.data.worker.entries import DamagedError, Entry, lines_of, open_lines
 from tools.data.worker.texts import fields_of, joined, values_of
 from tools.sandbox.files.sandbox import Sandbox
 
-ROWS = ".rows"
-"""Ends the stem of a file with rows that were exported to be split."""
-
+ROWS = ".rows"  # ends the stem of a file with rows that were exported to be split
 SHOWN_LINES = 5
-
 _COMMENT = "# Run it again with `toolcrib data split --recipe` and the name of this file.\n"
 
 
