@@ -13,7 +13,7 @@ from tools.core.context import RequestContext
 from tools.core.errors import ApprovalRequiredError, ToolError, UnavailableError
 from tools.core.spec import Confirmation, Effect, Prepared, Subject, SubjectKind, ToolScope, tool
 from tools.data.answers.runs import RunReport
-from tools.data.answers.specs import Checked
+from tools.data.specs import Checked
 
 if TYPE_CHECKING:  # a start runs none
     from tools.data.running.approval import PlannedRun

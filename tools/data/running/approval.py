@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from tools.core.errors import ConflictError, InvalidArgumentsError
-from tools.data.answers.specs import Checked
 from tools.data.catalogue.bundle import bundled
 from tools.data.checks.recipe import check_recipe
 from tools.data.recipe import Plan
@@ -27,6 +26,7 @@ from tools.data.running.outputs import (
 )
 from tools.data.running.readiness import ReadyRecipe, check_ready
 from tools.data.running.staging import code_paths
+from tools.data.specs import Checked
 from tools.sandbox.files.sandbox import Sandbox
 
 PLAN_BYTES = 1_000_000
