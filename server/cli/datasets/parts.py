@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,6 @@ from server.cli.terminal.screen import echo
 
 if TYPE_CHECKING:
     from server.app import App
-    from tools.core.errors import ToolError
     from tools.data.running.splitting import SplitRecipe, SplitReport
 
 PARTS = "train=0.9,test=0.1"
@@ -55,7 +55,6 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
     """Split rows into parts; rows with the same text come into the same part."""
     from server.cli.opened import opened
     from server.cli.terminal.interruption import stoppable
-    from tools.core.errors import ToolError
     from tools.data.running.splitting import SplitRecipe
 
     if bool(files) == (recipe is not None):
@@ -64,37 +63,38 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
         raise typer.BadParameter("--recipe says parts, seed and text key: change them there")
     shares = _shares(parts or PARTS)
     files = list(dict.fromkeys(files or ()))
+    given, done = [], 0
     if recipe is None:
         rows = _export_rows(files, text_key, data_dir, config, overwrite=overwrite)
         chosen = {"text_key": text_key, "seed": seed or 0, "parts": shares}
         given = [SplitRecipe(source=str(file), **chosen) for file in rows]
     else:
-        try:
+        with _printing_failures():
             content = recipe.read_text(encoding="utf-8", errors="replace")
             given = [SplitRecipe.from_yaml(content, str(recipe))]
-        except ToolError as error:
-            _print_failure(error)
-            given = []
-    is_whole = len(given) == len(files or [recipe])
     with (
         stoppable("Run the same command again, with --overwrite if parts exist."),
         opened(data_dir=data_dir, config_file=config) as app,
     ):
         for each in given:
-            try:
+            with _printing_failures():
                 echo(_split(app, each, overwrite=overwrite).to_text())
-            except ToolError as error:
-                _print_failure(error)
-                is_whole = False
-    if not is_whole:
+                done += 1
+    if done < len(files or [recipe]):
         sys.exit(1)
 
 
-def _print_failure(error: ToolError) -> None:
+@contextmanager
+def _printing_failures() -> Iterator[None]:
+    """Prints why a file cannot be split, so that the others still are."""
     from tools.core.calling.words import Words
+    from tools.core.errors import ToolError
     from tools.core.result import ToolFailure
 
-    echo(ToolFailure.of(error, Words(invocation(), TYPED)).to_text(), err=True)
+    try:
+        yield
+    except ToolError as error:
+        echo(ToolFailure.of(error, Words(invocation(), TYPED)).to_text(), err=True)
 
 
 def _export_rows(
@@ -111,22 +111,23 @@ def _export_rows(
     from tools.data.running.splitting import ROWS
     from tools.data.worker.entries import stem_of
 
-    rows, exported = {}, []
+    rows: dict[Path, Path] = {}
     for file in files:
         is_lines = file.suffix == ".jsonl"
-        rows[file] = file if is_lines else file.with_name(f"{stem_of(file.name)}{ROWS}.jsonl")
-        if rows[file].exists() and not (is_lines or overwrite):  # an export names other options
-            replace = Action("Give {} to replace it.", "overwrite=true")
-            _print_failure(
-                ConflictError(f"{rows.pop(file)} already exists.", next_actions=[replace])
-            )
-        elif not is_lines:
-            exported.append(file)
+        path = file if is_lines else file.with_name(f"{stem_of(file.name)}{ROWS}.jsonl")
+        with _printing_failures():
+            if path.exists() and not (is_lines or overwrite):  # an export names its own options
+                raise ConflictError(
+                    f"{path} already exists.",
+                    next_actions=[Action("Give {} to replace it.", "overwrite=true")],
+                )
+            rows[file] = path
+    others = [file for file, path in rows.items() if path != file]
     options: dict[str, Any] = {"work": [], "text_key": text_key, "overwrite": overwrite}
-    asked = make_arguments(exported, None, f"{ROWS}.jsonl", **options)
+    asked = make_arguments(others, None, f"{ROWS}.jsonl", **options)
     succeeded = call_tool("clean_dataset", asked, data_dir, config) if asked else []
-    failed = {file for file, ok in zip(exported, succeeded, strict=True) if not ok}
-    return [rows[file] for file in rows if file not in failed]
+    failed = {file for file, ok in zip(others, succeeded, strict=True) if not ok}
+    return [path for file, path in rows.items() if file not in failed]
 
 
 def _split(app: App, recipe: SplitRecipe, *, overwrite: bool) -> SplitReport:
