@@ -75,8 +75,7 @@ class DatasetInspection(DatasetFields):
         repeated: Rows of the sample whose text an earlier one has too, in any case and spacing.
         sample: The first rows, with long values cut.
         looked: Rows that were looked at for those that are not readable: at most the first 1,000.
-        not_readable: How many of them are not: broken JSON, another value, bytes that are not
-            UTF-8, more fields than the header. `rows` has them not.
+        not_readable: How many of them are not, such as broken JSON; `rows` leaves them out.
         first_not_readable: The lines of the first, with what is wrong.
     """
 

@@ -22,8 +22,7 @@ class StepReport(ToolModel):
     """What one operator did.
 
     Attributes:
-        operator: Its name; "(no text)" for rows that have no text, which are never read, and
-            "(not readable)" for lines of JSONL that hold no row.
+        operator: Its name; "(no text)" and "(not readable)" count what no operator reads.
         rows_in: Rows before it.
         rows_out: Rows after it.
         seconds: How long it took.
@@ -106,8 +105,7 @@ class RunReport(ToolModel):
         kept: Some rows that are left.
         dropped: Some rows that are not, with the operator that dropped each.
         written: The files that were written.
-        went_on_after: The last operator that was not run again, since an earlier run of the same
-            had kept what it left; absent where all were run.
+        went_on_after: The last operator that an earlier run had done; absent where all were run.
     """
 
     dry_run: bool

@@ -37,10 +37,11 @@ def check_dataset(
     check = _Check(spec, executor, catalogue, sandbox)
     findings = Findings([*check.find_origin_faults(), *check.find_export_faults()])
     known = catalogue.validators
-    for place, each in enumerate(spec.validators or ()):
-        if (given := each.get("type")) not in known:
-            fault = f"`validators[{place}].type` is {given!r}; send {', '.join(known)}."
-            findings.errors.append(fault)
+    findings.errors += [
+        f"`validators[{place}].type` is {each.get('type')!r}; send {', '.join(known)}."
+        for place, each in enumerate(spec.validators or ())
+        if each.get("type") not in known
+    ]
     if spec.text_keys == []:
         findings.errors.append("`text_keys` is empty; leave it out, or name a key.")
     for path in spec.local_paths:

@@ -6,7 +6,6 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import PurePosixPath
 
 import anyio.to_thread
@@ -25,7 +24,7 @@ from tools.data.running.outputs import (
     digest_of,
     find_outputs,
 )
-from tools.data.running.readiness import check_ready
+from tools.data.running.readiness import ReadyRecipe, check_ready
 from tools.data.running.runs import run_recipe
 from tools.data.worker.entries import SKIPS_ROWS, stem_of
 from tools.data.worker.texts import joined, values_of
@@ -116,9 +115,11 @@ async def clean(context: RequestContext, cleaning: Cleaning, seconds: float) -> 
             next_actions=["Give a file with some."],
         )
     plan = cleaning.make_plan(seen)
-    find = partial(cleaning.find_outputs, sandbox)
-    outputs = Outputs() if dry_run else await anyio.to_thread.run_sync(find)
-    check = partial(check_ready, plan.recipe, sandbox, dry_run=dry_run, outputs=outputs)
+
+    def check() -> ReadyRecipe:
+        outputs = Outputs() if dry_run else cleaning.find_outputs(sandbox)
+        return check_ready(plan.recipe, sandbox, dry_run=dry_run, outputs=outputs)
+
     ready = await anyio.to_thread.run_sync(check)
     report = await run_recipe(ready, context, seconds=seconds)
     answer = CleanedDataset.from_attributes(
@@ -129,8 +130,8 @@ async def clean(context: RequestContext, cleaning: Cleaning, seconds: float) -> 
     recipe_path, report_path = _extra_files(cleaning.output)
 
     def write() -> None:
-        outputs.write(sandbox, recipe_path, answer.recipe.encode())
-        _write_report(sandbox, source, recipe_path, report_path, report, outputs)
+        ready.outputs.write(sandbox, recipe_path, answer.recipe.encode())
+        _write_report(sandbox, source, recipe_path, report_path, report, ready.outputs)
 
     await anyio.to_thread.run_sync(write)
     return answer.model_copy(update={"recipe_path": recipe_path, "report_path": report_path})
