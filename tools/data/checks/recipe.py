@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from tools.core.errors import NotFoundError, ToolError
@@ -41,20 +42,16 @@ def check_recipe(recipe: Recipe, catalogue: Catalogue, sandbox: Sandbox) -> Find
 
 
 def resolve_names(spec: ProcessSpec, catalogue: Catalogue) -> tuple[ProcessSpec, list[str]]:
-    """Returns the spec with the release's names of its operators, and a note for each change.
-
-    A name that the release does not have stays: `check_process` judges it.
-    """
+    """Returns the spec with the release's names of its operators, and a note for each change."""
     notes, steps = [], []
     for step in spec.operators:
-        try:
-            found = catalogue.resolve(step.name)
-        except NotFoundError:
-            steps.append(step)
-            continue
-        if found.how != "exact":
-            notes.append(f"{step.name!r} was taken for `{found.operator.name}`.")
-        steps.append(step.model_copy(update={"name": found.operator.name}))
+        name = step.name
+        with suppress(NotFoundError):  # `check_process` judges such a name
+            found = catalogue.resolve(name)
+            name = found.operator.name
+            if found.how != "exact":
+                notes.append(f"{step.name!r} was taken for `{name}`.")
+        steps.append(step.model_copy(update={"name": name}))
     return spec.model_copy(update={"operators": steps}), notes
 
 
