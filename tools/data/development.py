@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import ast
+import keyword
+import re
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from importlib.resources import files
+from pathlib import PurePosixPath
+from string import Template
+from typing import Annotated, Literal
 
 import anyio.to_thread
 from pydantic import Field
 
 from tools.core.context import RequestContext
-from tools.core.errors import ConflictError, NotFoundError, ToolError
+from tools.core.errors import ConflictError, InvalidArgumentsError, NotFoundError, ToolError
 from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
-from tools.data.catalogue.bundle import bundled
-from tools.data.catalogue.kinds import OwnKind
+from tools.data.catalogue.catalogue import Catalogue, bundled
+from tools.data.recipe import DatasetSpec, ProcessSpec, Recipe, Step, SystemSpec
 from tools.sandbox.files.editing import ABSENT
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.files.text_files import FilePath
 
-if TYPE_CHECKING:  # a start writes none
-    from tools.data.scaffold.scaffold import Scaffold
+OwnKind = Literal["mapper", "filter", "deduplicator", "selector"]
+"""Kinds of operators that have a template."""
 
 TRIAL_SECONDS = 240.0
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 
 
 class DevelopedOperator(ToolModel):
@@ -48,9 +57,9 @@ class DevelopedOperator(ToolModel):
             "run": "Data-Juicer ran it on its samples.",
             "syntax": "Its syntax was checked, and no more: smoke_check has Data-Juicer run it.",
         }
-        said = f"The trial failed: {self.failure}" if self.failure else checks[self.checked]
+        check = f"The trial failed: {self.failure}" if self.failure else checks[self.checked]
         return (
-            f"Wrote {operator}, with {', '.join(others)}. {said}\n"
+            f"Wrote {operator}, with {', '.join(others)}. {check}\n"
             f"Next: put in what {self.operator_name} is to do, and name {operator} in "
             "custom_operator_paths of a process spec."
         )
@@ -79,27 +88,89 @@ async def develop_operator(
     ] = False,
 ) -> DevelopedOperator:
     """Begins an operator of your own: a file that runs, its test, samples and a README."""
-    from tools.data.scaffold.scaffold import Scaffold
-
-    folder = context.sandbox.relative(output_dir)
-    scaffold = Scaffold.of(intent, operator_name, operator_type, folder, bundled())
+    folder = PurePosixPath(context.sandbox.relative(output_dir))
+    scaffold = _Scaffold(_full_name(operator_name, operator_type, bundled()), folder)
+    texts = scaffold.texts(operator_type, " ".join(intent.split()), bundled().version)
     if smoke_check:
         from tools.data.running.workers import workers_of
 
         (await workers_of(context.machine)).check()  # before anything is written
-    await anyio.to_thread.run_sync(partial(_write, scaffold, context.sandbox))
-    failure = await _tried(scaffold, context) if smoke_check else None
+    await anyio.to_thread.run_sync(partial(_write, texts, context.sandbox))
+    failure = await _try(scaffold.trial(), context) if smoke_check else None
     return DevelopedOperator(
         operator_name=scaffold.name,
-        class_name=scaffold.cls,
-        files=list(scaffold.files),
+        class_name=scaffold.class_name,
+        files=list(texts),
         checked="run" if smoke_check and failure is None else "syntax",
         failure=failure,
     )
 
 
-def _write(scaffold: Scaffold, sandbox: Sandbox) -> None:
-    for path in scaffold.files:
+def _full_name(name: str, kind: OwnKind, catalogue: Catalogue) -> str:
+    """Returns the name with its kind at the end, as all operators have it."""
+    full = name if name.endswith(f"_{kind}") else f"{name}_{kind}"
+    if not _NAME.fullmatch(full) or keyword.iskeyword(full):
+        raise InvalidArgumentsError(
+            f"operator_name: {name!r} is no name of an operator.",
+            next_actions=["Give lower-case words with underscores, such as fix_dates_mapper."],
+        )
+    if full in catalogue.operators:
+        raise ConflictError(
+            f"Data-Juicer {catalogue.version} has an operator {full}.",
+            next_actions=["See it with get_operator_info, or give another name."],
+        )
+    return full
+
+
+@dataclass(frozen=True, slots=True)
+class _Scaffold:
+    name: str
+    folder: PurePosixPath
+
+    @property
+    def class_name(self) -> str:
+        return "".join(each.capitalize() for each in self.name.split("_"))
+
+    def texts(self, kind: OwnKind, intent: str, version: str) -> dict[str, str]:
+        """Returns the texts of its files by their paths, the operator first."""
+        path = self._place(f"{self.name}.py")
+        words = {"name": self.name, "cls": self.class_name, "kind": kind, "path": path}
+        quoted = intent.replace("\\", "\\\\").replace('"', "'")  # in a docstring
+        code = (kind, f"test_{kind}")
+        sources = [_fill(f"{template}.txt", **words, intent=quoted) for template in code]
+        for source in sources:
+            ast.parse(source)
+        return {
+            path: sources[0],
+            self._place(f"test_{self.name}.py"): sources[1],
+            self._place("samples.jsonl"): _fill("samples.jsonl"),
+            self._place("README.md"): _fill("readme.txt", **words, intent=intent, version=version),
+        }
+
+    def trial(self) -> Recipe:
+        """Returns the recipe that runs it on its samples."""
+        return Recipe(
+            dataset=DatasetSpec(
+                dataset_path=self._place("samples.jsonl"), export_path=self._place("tried.jsonl")
+            ),
+            process=ProcessSpec(
+                operators=[Step(name=self.name)],
+                custom_operator_paths=[self._place(f"{self.name}.py")],
+            ),
+            system=SystemSpec(np=1),
+        )
+
+    def _place(self, file: str) -> str:
+        return str(self.folder / file)
+
+
+def _fill(template: str, **words: str) -> str:
+    text = files(__package__).joinpath("templates", template).read_text(encoding="utf-8")
+    return Template(text).substitute(words)
+
+
+def _write(texts: dict[str, str], sandbox: Sandbox) -> None:
+    for path in texts:
         try:
             sandbox.open_read(path).close()
         except NotFoundError:
@@ -107,17 +178,17 @@ def _write(scaffold: Scaffold, sandbox: Sandbox) -> None:
         raise ConflictError(
             f"The file {path!r} is there already.", next_actions=["Give another output_dir."]
         )
-    for path, text in scaffold.files.items():
+    for path, text in texts.items():
         sandbox.write(path, text.encode(), expected_sha256=ABSENT)
 
 
-async def _tried(scaffold: Scaffold, context: RequestContext) -> str | None:
-    """Returns why a run on its samples failed; None where it did not."""
+async def _try(trial: Recipe, context: RequestContext) -> str | None:
+    """Returns why a run on the samples failed; None where it did not."""
     from tools.data.running.readiness import check_ready
     from tools.data.running.runs import run_recipe
 
     try:
-        check = partial(check_ready, scaffold.trial(), context.sandbox, dry_run=True)
+        check = partial(check_ready, trial, context.sandbox, dry_run=True)
         ready = await anyio.to_thread.run_sync(check)
         await run_recipe(ready, context, seconds=TRIAL_SECONDS)
     except ToolError as error:

@@ -5,7 +5,7 @@ from typing import Any, get_args
 import anyio
 import pytest
 
-from tools.data.catalogue.kinds import OwnKind
+from tools.data.development import OwnKind
 from tools.data.running.environment import DataEnvironment
 
 pytestmark = pytest.mark.anyio
