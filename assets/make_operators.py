@@ -28,7 +28,7 @@ from data_juicer_source.configuration import (
 )
 from data_juicer_source.operators import common_parameters, operators_of
 
-from tools.data.catalogue.fields import terms_of
+from tools.data.catalogue.search import terms_of
 from tools.data.release import VERSION
 
 WHEEL_SHA256 = "de77979969b574e841f947d2171028b5e15a4eeea2b2802c528b5ef1758e9c8f"

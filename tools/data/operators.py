@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import bisect
 import re
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio.to_thread
 from pydantic import Field
@@ -13,7 +14,7 @@ from tools.answers.params import TopK
 from tools.core.client import Refusal, Reply
 from tools.core.context import RequestContext
 from tools.core.errors import UnavailableError, UpstreamError
-from tools.core.spec import Effect, ToolScope, tool
+from tools.core.spec import tool
 from tools.data.answers.operators import (
     FoundOperators,
     ListedOperator,
@@ -22,11 +23,11 @@ from tools.data.answers.operators import (
     OperatorPage,
     SearchStep,
 )
-from tools.data.catalogue.bundle import bundled, bundled_index
-from tools.data.catalogue.kinds import Kind
+from tools.data.catalogue.catalogue import bundled
+from tools.data.catalogue.operator import Kind, Operator
+from tools.data.specs import READS
 
-if TYPE_CHECKING:  # a start needs no catalogue
-    from tools.data.catalogue.operator import Operator
+if TYPE_CHECKING:  # a start searches nothing
     from tools.data.catalogue.search import Score
 
 CANDIDATES = 40
@@ -37,6 +38,9 @@ SHOWN = 200
 
 LIKE_PATTERN = re.compile(r"\w[\\^$*|(\[]|[\\^$*|)\]]\w")
 """What makes an intent that finds nothing a regular expression: signs of one next to a word."""
+
+LISTS: Mapping[str, Any] = {**READS, "tags": ("data", "operators")}
+"""What all tools are that say something of operators, and ask nobody."""
 
 _Intent = Annotated[
     str, Field(min_length=1, max_length=1_000, pattern=r"\S", description="What is to be done")
@@ -49,10 +53,7 @@ _Tags = Annotated[
 
 
 @tool(
-    scope=ToolScope.SANDBOXED,
-    effects={Effect.READ},
-    idempotent=True,
-    tags=("data", "operators"),
+    **LISTS,
     capabilities=("find operators that clean, filter, deduplicate or make data for training",),
 )
 async def retrieve_operators(
@@ -72,7 +73,7 @@ async def retrieve_operators(
     hits, trace = [], []
     if mode != "regex":
         ranked = await _ranked(intent, operators, with_meaning=mode == "auto")
-        hits = [OperatorHit.of(*each) for each in ranked if each[1].score >= FLOOR]
+        hits = [OperatorHit.of(each, *kinds) for each, kinds in ranked if kinds.score >= FLOOR]
         trace.append(SearchStep(searcher="hybrid" if mode == "auto" else "bm25", found=len(hits)))
     if mode == "regex" or (mode == "auto" and not hits and LIKE_PATTERN.search(intent)):
         from tools.data.catalogue.choosing import by_pattern
@@ -83,9 +84,7 @@ async def retrieve_operators(
 
 
 @tool(
-    scope=ToolScope.SANDBOXED,
-    effects={Effect.READ},
-    tags=("data", "operators"),
+    **{**LISTS, "idempotent": False},
     capabilities=("have a model choose operators for processing data",),
     timeout=300,
 )
@@ -133,30 +132,17 @@ async def retrieve_operators_api(
     return FoundOperators.of(hits, trace, len(operators))
 
 
-@tool(
-    scope=ToolScope.SANDBOXED,
-    effects={Effect.READ},
-    idempotent=True,
-    tags=("data", "operators"),
-    capabilities=("see the parameters of an operator of Data-Juicer",),
-)
+@tool(**LISTS, capabilities=("see the parameters of an operator of Data-Juicer",))
 def get_operator_info(
     operator_name: Annotated[
         str, Field(min_length=1, max_length=256, description="Its name, as nearly as you know it")
     ],
 ) -> OperatorInfo:
     """Tells all of an operator: what it does, its parameters with types and defaults."""
-    found = bundled().resolve(operator_name)
-    return OperatorInfo.of(found, bundled().common(found.operator.type), bundled().version)
+    return OperatorInfo.of(operator_name, bundled())
 
 
-@tool(
-    scope=ToolScope.SANDBOXED,
-    effects={Effect.READ},
-    idempotent=True,
-    tags=("data", "operators"),
-    capabilities=("list the operators of Data-Juicer",),
-)
+@tool(**LISTS, capabilities=("list the operators of Data-Juicer",))
 def list_operator_catalog(
     op_type: _Kind = None,
     tags: _Tags = None,
@@ -171,8 +157,9 @@ def list_operator_catalog(
     begin = bisect.bisect_right([each.name for each in operators], cursor)
     page = operators[begin : begin + limit]
     has_more = begin + limit < len(operators)
+    left_out = {} if include_parameters else {"parameters": None}
     return OperatorPage(
-        operators=[ListedOperator.of(each, with_parameters=include_parameters) for each in page],
+        operators=[ListedOperator.from_attributes(each, **left_out) for each in page],
         total=len(operators),
         next_cursor=page[-1].name if has_more else None,
         release=bundled().version,
@@ -188,6 +175,8 @@ async def _ranked(
     intent: str, operators: list[Operator], *, with_meaning: bool
 ) -> list[tuple[Operator, Score]]:
     """Returns operators with their scores, the best first."""
+    from tools.data.catalogue.search import bundled_index
+
     scores = await anyio.to_thread.run_sync(
         lambda: bundled_index().search(intent, with_meaning=with_meaning)
     )

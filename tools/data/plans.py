@@ -12,7 +12,7 @@ from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
 from tools.data.answers.specs import AssembledPlan, Checked, SavedPlan
-from tools.data.catalogue.bundle import bundled
+from tools.data.catalogue.catalogue import bundled
 from tools.data.recipe import DatasetSpec, Plan, ProcessSpec, Recipe, SystemSpec
 from tools.data.specs import TRIES
 from tools.sandbox.files.editing import ABSENT

@@ -16,7 +16,7 @@ from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.spec import Effect, ToolScope, tool
 from tools.data.answers.specs import BuiltDatasetSpec, BuiltProcessSpec, BuiltSystemSpec, Checked
-from tools.data.catalogue.bundle import bundled
+from tools.data.catalogue.catalogue import bundled
 from tools.data.recipe import (
     DatasetMixture,
     DatasetSpec,

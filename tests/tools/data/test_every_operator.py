@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tools.data.catalogue.bundle import bundled
+from tools.data.catalogue.catalogue import bundled
 from tools.data.running.environment import DataEnvironment
 
 pytestmark = [pytest.mark.anyio, pytest.mark.data]

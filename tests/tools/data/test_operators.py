@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from storage.index.embedders.endpoint import MAX_ANSWER_BYTES
-from tools.data.catalogue.bundle import bundled_index
-from tools.data.catalogue.search import FLOOR
+from tools.data.catalogue.search import FLOOR, bundled_index
 
 pytestmark = pytest.mark.anyio
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, cast
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
 
 from tools.core.errors import NotFoundError
-from tools.data.catalogue.kinds import How, Kind
-from tools.data.catalogue.loading import Formatter, Strategy
-from tools.data.catalogue.operator import Operator, Parameter
+from tools.data.catalogue.operator import (
+    How,
+    Kind,
+    Operator,
+    ParameterInfo,
+    ReadOrMade,
+    WayToLoad,
+)
 from tools.data.recipe import DatasetSpec, Executor, ProcessSpec
 
 CERTAIN = 88.0
@@ -24,8 +29,7 @@ LIKELY = 60.0
 SUGGESTED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(NamedTuple):
     """An operator that was named, and how its name was understood."""
 
     operator: Operator
@@ -33,68 +37,49 @@ class Resolved:
 
 
 class Catalogue:
-    """What a release offers: its operators, each a line of JSON, and the rest as JSON."""
+    """What a release offers: its operators, each a line of JSON, and the rest as JSON.
+
+    `options` are the keys of a configuration, one with a dot within another; `system_options` those
+    of them that say how a recipe is run. `export_types` are the formats of results, with "default"
+    and on "ray"; `validators` the checks that data can be put to when they are read.
+    """
 
     def __init__(self, operators: Iterable[str], release: str) -> None:
-        read = (Operator.of(json.loads(each)) for each in operators)
+        record = json.loads(release)
+        read = map(Operator.model_validate_json, operators)
         self.operators = {each.name: each for each in read}
-        self._release: Mapping[str, Any] = json.loads(release)
-
-    @property
-    def version(self) -> str:
-        """The release."""
-        return str(self._release["version"])
-
-    @cached_property
-    def options(self) -> dict[str, Parameter]:
-        """The keys of a configuration; one with a dot is a key within another."""
-        return _named(self._release["options"])
-
-    @cached_property
-    def formatters(self) -> dict[str, Formatter]:
-        """What reads or makes a dataset, by name."""
-        return {each["name"]: Formatter.of(each) for each in self._release["formatters"]}
-
-    @cached_property
-    def strategies(self) -> tuple[Strategy, ...]:
-        """How data is loaded."""
-        return tuple(map(Strategy.of, self._release["strategies"]))
-
-    @property
-    def export_types(self) -> Mapping[str, Sequence[str]]:
-        """The formats that results can be written in: with "default", and on "ray"."""
-        return cast("Mapping[str, Sequence[str]]", self._release["export_types"])
-
-    @property
-    def validators(self) -> Sequence[str]:
-        """The checks that data can be put to when they are read."""
-        return cast("Sequence[str]", self._release["validators"])
-
-    @cached_property
-    def system_options(self) -> dict[str, Parameter]:
-        """The keys of its part that says how a recipe is run."""
+        self.version: str = record["version"]
+        self.options = _read_parameters(record["options"])
+        self.formatters = {
+            each["name"]: ReadOrMade.model_validate(each) for each in record["formatters"]
+        }
+        self.strategies = tuple(map(WayToLoad.model_validate, record["strategies"]))
+        self.export_types: Mapping[str, Sequence[str]] = record["export_types"]
+        self.validators: Sequence[str] = record["validators"]
         others = {*DatasetSpec.model_fields, *ProcessSpec.model_fields, "process"}
-        return {name: each for name, each in self.options.items() if name not in others}
+        self.system_options = {
+            name: each for name, each in self.options.items() if name not in others
+        }
+        self._common = {kind: _read_parameters(each) for kind, each in record["common"].items()}
 
-    def strategies_of(self, executor: Executor) -> tuple[Strategy, ...]:
-        """How an executor loads data: both that are on Ray do the same."""
+    def strategies_of(self, executor: Executor) -> tuple[WayToLoad, ...]:
+        """Returns how an executor loads data: both that are on Ray do the same."""
         loader = "ray" if executor == "ray_partitioned" else executor
         return tuple(each for each in self.strategies if each.executor_type == loader)
 
-    def common(self, kind: Kind) -> dict[str, Parameter]:
-        """The parameters that every operator of a kind takes beside its own."""
-        shared = self._release["common"]
-        return _named([*shared["op"], *shared.get(kind, ())])
+    def common(self, kind: Kind) -> dict[str, ParameterInfo]:
+        """Returns the parameters that every operator of a kind takes besides its own."""
+        return {**self._common["op"], **self._common.get(kind, {})}
 
     def chosen(self, op_type: Kind | None = None, tags: Iterable[str] = ()) -> Iterator[Operator]:
-        """The operators of a kind that have all of the tags, by name."""
+        """Yields the operators of a kind that have all of the tags, by name."""
         wanted = {each.casefold() for each in tags}
         for each in self.operators.values():
             if op_type in {None, each.type} and wanted <= set(each.tags):
                 yield each
 
     def resolve(self, name: str) -> Resolved:
-        """The operator of a name, in any case and with any separators, or mistyped a little."""
+        """Finds an operator by its name, in any case, with any separators, or slightly mistyped."""
         if name in self.operators:
             return Resolved(self.operators[name], "exact")
         ways: tuple[How, How] = ("case", "alphanumeric")
@@ -120,9 +105,20 @@ class Catalogue:
         )
 
 
-def _named(said: Iterable[Mapping[str, Any]]) -> dict[str, Parameter]:
-    return {each["name"]: Parameter.of(each) for each in said}
+def _read_parameters(records: Iterable[Mapping[str, Any]]) -> dict[str, ParameterInfo]:
+    return {each["name"]: ParameterInfo.model_validate(each) for each in records}
 
 
 def _bare(name: str) -> str:
     return re.sub(r"[\W_]+", "", name).casefold()
+
+
+def read_bundled(name: str) -> str:
+    """Returns the text of a file of the catalogue that comes with the product."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def bundled() -> Catalogue:
+    """Returns the catalogue of the pinned release."""
+    return Catalogue(read_bundled("operators.jsonl").splitlines(), read_bundled("release.json"))

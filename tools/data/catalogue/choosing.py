@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
-import anyio
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 
+from storage.errors import UnreadableDocumentError
+from storage.reading.isolated import run_isolated
 from tools.core.client import Prompt
 from tools.core.errors import DeadlineError, InvalidArgumentsError
 from tools.data.catalogue.operator import Operator
 
 SECONDS = 5.0
-"""How long a pattern may take: some never end, so it is matched in a process that can be killed."""
+"""Of a processor, for a pattern: some never end, so a process that can be killed matches it."""
 
 MAX_TOKENS = 1_500
 """How long a model's answer may be."""
@@ -25,15 +24,6 @@ MAX_TOKENS = 1_500
 BEST = 100
 """The score that a model gives to what fits a need wholly."""
 
-_MATCH = """
-import json, re, sys
-pattern, texts = json.load(sys.stdin)
-try:
-    found = re.compile(pattern, re.IGNORECASE)
-except (re.error, OverflowError, RecursionError) as error:
-    sys.exit(str(error))
-print([place for place, text in enumerate(texts) if found.search(text)])
-"""
 _SYSTEM = (
     "You choose operators of the data processing system Data-Juicer for a need. Answer with JSON "
     'alone: {"operators": [{"name": "its_name", "score": 90}]}. Put the best first. Write names as '
@@ -55,34 +45,30 @@ class _Answer(BaseModel):
 async def by_pattern(pattern: str, operators: Sequence[Operator]) -> list[Operator]:
     """Returns the operators whose name, description or parameters match a pattern in any case."""
     texts = [
-        "\n".join(
-            (
-                op.name,
-                op.description,
-                *(f"{each.name} {each.description}" for each in op.parameters),
-            )
-        )
+        "\n".join((op.name, op.description, *(f"{p.name} {p.description}" for p in op.parameters)))
         for op in operators
     ]
-    command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _MATCH]
-    asked = json.dumps([pattern, texts]).encode()
+    shown = repr(pattern[:200])
     try:
-        with anyio.fail_after(SECONDS):
-            done = await anyio.run_process(
-                command, input=asked, check=False, stderr=subprocess.PIPE, env={}, cwd="/"
-            )
-    except TimeoutError:
+        match = partial(_match, pattern, texts)
+        places = await run_isolated(match, name=shown, timeout=SECONDS)
+    except UnreadableDocumentError:
         raise DeadlineError(
-            f"The pattern {pattern[:200]!r} did not finish matching within {SECONDS:g} s.",
+            f"The pattern {shown} did not finish matching within {SECONDS:g} s.",
             next_actions=["Give a simpler pattern, or mode='bm25'."],
         ) from None
-    if done.returncode:
-        problem = done.stderr.decode(errors="replace").strip()
+    except (re.error, OverflowError, RecursionError) as error:
         raise InvalidArgumentsError(
-            f"intent: {pattern[:200]!r} is not a regular expression: {problem}",
+            f"intent: {shown} is not a regular expression: {error}",
             next_actions=["Correct the pattern, or search by words: mode='bm25'."],
-        )
-    return [operators[place] for place in json.loads(done.stdout)]
+        ) from None
+    return [operators[place] for place in places]
+
+
+def _match(pattern: str, texts: Sequence[str]) -> list[int]:
+    """Returns the places of the texts that match; runs in a process of its own."""
+    search = re.compile(pattern, re.IGNORECASE).search
+    return [place for place, text in enumerate(texts) if search(text)]
 
 
 def question(intent: str, top_k: int, operators: Sequence[Operator]) -> Prompt:

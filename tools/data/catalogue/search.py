@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from storage.index.embedders.static import StaticEmbedder
 from storage.tokenize import tokenize
+from tools.data.catalogue.catalogue import bundled, read_bundled
 from tools.data.catalogue.operator import Operator
 
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
+
+FIELD_WEIGHTS = {"name": 4.0, "summary": 1.0, "description": 0.25, "tags": 0.5, "parameters": 0.25}
+"""What one occurrence of a term in a field counts; quarters, so that sums of them are exact."""
 
 ALPHA = 0.35
 """Weight of meaning against words."""
@@ -124,6 +129,29 @@ class Index:
         return self._embedder.embed_passages(list(texts))
 
 
+@cache
+def bundled_index() -> Index:
+    """Returns the index of the operators that come with the product."""
+    return Index(list(bundled().operators.values()), **json.loads(read_bundled("terms.json")))
+
+
+def terms_of(operator: Mapping[str, Any]) -> dict[str, float]:
+    """Returns the terms of an operator's record, each with its weighted number of occurrences."""
+    summary, _, description = operator["description"].partition("\n")
+    texts = {
+        "name": operator["name"].replace("_", " "),
+        "summary": summary,
+        "description": description,
+        "tags": " ".join((operator["type"], *operator["tags"])),
+        "parameters": " ".join(each["name"].replace("_", " ") for each in operator["parameters"]),
+    }
+    terms: defaultdict[str, float] = defaultdict(float)
+    for field, weight in FIELD_WEIGHTS.items():
+        for term in tokenize(texts[field]):
+            terms[term] += weight
+    return dict(terms)
+
+
 def _phrases(intent: str) -> Iterator[tuple[str, list[str]]]:
     """Yields the release's words for each phrase of an intent, and the terms to search for.
 
@@ -142,8 +170,7 @@ def _phrases(intent: str) -> Iterator[tuple[str, list[str]]]:
 def _glossary() -> tuple[Mapping[str, str], re.Pattern[str]]:
     """Returns the release's words by phrase, and a pattern that finds phrases."""
     phrases: dict[str, str] = {}
-    text = files(__package__).joinpath("glossary.txt").read_text(encoding="utf-8")
-    for line in text.splitlines():
+    for line in read_bundled("glossary.txt").splitlines():
         said, separator, words = line.partition("=")
         if separator and not line.startswith("#"):
             phrases |= {_plain(phrase): words.strip() for phrase in said.split("|")}

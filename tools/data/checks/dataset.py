@@ -11,7 +11,7 @@ from typing import Any
 
 from tools.core.errors import InvalidArgumentsError, ToolError
 from tools.data.catalogue.catalogue import Catalogue
-from tools.data.catalogue.loading import ANY, Strategy
+from tools.data.catalogue.operator import ANY, WayToLoad
 from tools.data.checks.findings import Findings, faults
 from tools.data.checks.rows import first_rows, is_directory
 from tools.data.recipe import DatasetSource, DatasetSpec, Executor
@@ -202,7 +202,7 @@ class _Check:
         ):
             yield f"`{where}.path` is {source.path!r}; send one with {source.source}://."
 
-    def _strategy(self, source: DatasetSource) -> Strategy | None:
+    def _strategy(self, source: DatasetSource) -> WayToLoad | None:
         ways = self.catalogue.strategies_of(self.executor)
         fitting = [each for each in ways if each.type == source.type]
         return next((each for each in fitting if each.source in {ANY, source.source}), None)

@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.conversion.arguments.descriptions import describe_schema, show
 from tools.conversion.arguments.validation_errors import unknown_name
-from tools.data.catalogue.operator import Parameter
+from tools.data.catalogue.operator import ParameterInfo
 
 
 @dataclass(slots=True)
@@ -24,13 +24,17 @@ class Findings:
         self.warnings += other.warnings
 
 
-def faults(where: str, values: Mapping[str, Any], known: Mapping[str, Parameter]) -> Iterator[str]:
+def faults(
+    where: str, values: Mapping[str, Any], known: Mapping[str, ParameterInfo]
+) -> Iterator[str]:
     """Checks values against parameters of the release; yields a sentence for each fault."""
     for name, value in values.items():
         if name not in known:
             yield unknown_name(where, name, known)
         else:
-            yield from _misfits(f"{where}.{name}" if where else name, value, known[name].schema)
+            yield from _misfits(
+                f"{where}.{name}" if where else name, value, known[name].value_schema
+            )
     for name, parameter in known.items():
         if parameter.is_required and name not in values:
             yield f"`{where}.{name}` is missing: {parameter.description or 'it has no default'}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.core.errors import NotFoundError, ToolError
 from tools.data.catalogue.catalogue import Catalogue
-from tools.data.catalogue.operator import Operator, Parameter
+from tools.data.catalogue.operator import Operator, ParameterInfo
 from tools.data.checks.dataset import check_dataset
 from tools.data.checks.findings import Findings, faults
 from tools.data.checks.media import media_warnings
@@ -96,7 +96,7 @@ def _check_step(
     return findings
 
 
-def _empty_ranges(step: Step, own: Mapping[str, Parameter]) -> Iterator[str]:
+def _empty_ranges(step: Step, own: Mapping[str, ParameterInfo]) -> Iterator[str]:
     def number(name: str) -> float | None:
         value = step.params.get(name, own[name].default if name in own else None)
         return value if isinstance(value, int | float) else None

@@ -12,7 +12,7 @@ from typing import Any
 
 from tools.core.errors import ConflictError, InvalidArgumentsError
 from tools.data.answers.specs import Checked
-from tools.data.catalogue.bundle import bundled
+from tools.data.catalogue.catalogue import bundled
 from tools.data.checks.recipe import check_recipe
 from tools.data.recipe import Plan
 from tools.data.running.cleaning import report_of

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tools.data.catalogue.bundle import bundled
+from tools.data.catalogue.catalogue import bundled
 from tools.data.checks.recipe import check_process, check_recipe
 from tools.data.recipe import (
     DatasetMixture,
