@@ -34,7 +34,10 @@ from tools.data.release import VERSION
 WHEEL_SHA256 = "de77979969b574e841f947d2171028b5e15a4eeea2b2802c528b5ef1758e9c8f"
 TARGET = Path(__file__).parents[1] / "tools/data/catalogue"
 AVAILABILITY = Path(__file__).parent / "data_juicer_source/availability.json"
-"""What the default set-up cannot run, and why; tests run operators and keys to hold it."""
+"""What the default set-up cannot run, and why; tests run operators and keys to hold it.
+
+`only_on_ray` are operators whose code refuses other executors, though their class lists them.
+"""
 
 
 def main() -> None:
@@ -53,6 +56,7 @@ def made(sources: Mapping[str, str]) -> dict[str, str]:
     """The files, from the release's sources by their paths in the wheel."""
     classes = Classes(sources)
     listed = json.loads(AVAILABILITY.read_text(encoding="utf-8"))
+    only_on_ray = listed.pop("only_on_ray")
     keys = {name: why_not for why_not, names in listed.pop("options").items() for name in names}
     limits = {
         name: {"runs": runs, "why_not": why_not}
@@ -60,8 +64,13 @@ def made(sources: Mapping[str, str]) -> dict[str, str]:
         for why_not, names in reasons.items()
         for name in names
     }
-    found = [{**each, **limits.get(each["name"], {})} for each in operators_of(classes)]
-    operators = sorted(found, key=lambda each: str(each["name"]))
+    operators = sorted(
+        ({**each, **limits.get(each["name"], {})} for each in operators_of(classes)),
+        key=lambda each: str(each["name"]),
+    )
+    for each in operators:
+        if each["name"] in only_on_ray:
+            each["modes"] = [mode for mode in each["modes"] if mode != "default"]
     release = {
         "version": VERSION,
         "common": common_parameters(classes),

@@ -157,9 +157,6 @@ CASES = {
 ELSEWHERE = {"image", "audio", "video", "gpu", "api", "vllm"}
 """Tags of operators that are no matter of this test."""
 
-ONLY_ON_RAY = {"ray_repartition_pipeline"}
-"""Operators that refuse other executors, though the release lists them."""
-
 KEYS: list[dict[str, Any]] = [
     {"open_tracer": True, "trace_num": 2, "trace_keys": ["id"], "np": 2},
     {"op_fusion": True, "np": 2},
@@ -232,7 +229,7 @@ def test_all_operators_on_texts_are_tried() -> None:
         for each in bundled().operators.values()
         if not ELSEWHERE & set(each.tags) and "default" in each.modes
     }
-    assert wanted - ONLY_ON_RAY == CASES.keys()
+    assert wanted == CASES.keys()
 
 
 @pytest.mark.parametrize("name", CASES)
