@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import keyword
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib.resources import files
 from pathlib import PurePosixPath
@@ -19,8 +19,8 @@ from tools.core.context import RequestContext
 from tools.core.errors import ConflictError, InvalidArgumentsError, NotFoundError, ToolError
 from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
-from tools.data.catalogue.catalogue import Catalogue, bundled
-from tools.data.recipe import DatasetSpec, ProcessSpec, Recipe, Step, SystemSpec
+from tools.data.catalogue.catalogue import bundled
+from tools.data.recipe import Recipe
 from tools.sandbox.files.editing import ABSENT
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.files.text_files import FilePath
@@ -29,6 +29,14 @@ OwnKind = Literal["mapper", "filter", "deduplicator", "selector"]
 """Kinds of operators that have a template."""
 
 TRIAL_SECONDS = 240.0
+
+_TEMPLATES = {
+    "$name.py": "$kind.txt",
+    "test_$name.py": "test_$kind.txt",
+    "samples.jsonl": "samples.jsonl",
+    "README.md": "readme.txt",
+}
+"""What each file of an operator is made of."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 
@@ -89,24 +97,32 @@ async def develop_operator(
 ) -> DevelopedOperator:
     """Begins an operator of your own: a file that runs, its test, samples and a README."""
     folder = PurePosixPath(context.sandbox.relative(output_dir))
-    scaffold = _Scaffold(_full_name(operator_name, operator_type, bundled()), folder)
-    texts = scaffold.texts(operator_type, " ".join(intent.split()), bundled().version)
+    name = _full_name(operator_name, operator_type)
+    words = {
+        "name": name,
+        "cls": "".join(each.capitalize() for each in name.split("_")),
+        "kind": operator_type,
+        "path": str(folder / f"{name}.py"),
+        "intent": " ".join(intent.split()),
+        "version": bundled().version,
+    }
+    texts = {str(folder / file): text for file, text in _fill_templates(words)}
     if smoke_check:
         from tools.data.running.workers import workers_of
 
         (await workers_of(context.machine)).check()  # before anything is written
     await anyio.to_thread.run_sync(partial(_write, texts, context.sandbox))
-    failure = await _try(scaffold.trial(), context) if smoke_check else None
+    failure = await _try(name, folder, context) if smoke_check else None
     return DevelopedOperator(
-        operator_name=scaffold.name,
-        class_name=scaffold.class_name,
+        operator_name=name,
+        class_name=words["cls"],
         files=list(texts),
         checked="run" if smoke_check and failure is None else "syntax",
         failure=failure,
     )
 
 
-def _full_name(name: str, kind: OwnKind, catalogue: Catalogue) -> str:
+def _full_name(name: str, kind: OwnKind) -> str:
     """Returns the name with its kind at the end, as all operators have it."""
     full = name if name.endswith(f"_{kind}") else f"{name}_{kind}"
     if not _NAME.fullmatch(full) or keyword.iskeyword(full):
@@ -114,59 +130,25 @@ def _full_name(name: str, kind: OwnKind, catalogue: Catalogue) -> str:
             f"operator_name: {name!r} is no name of an operator.",
             next_actions=["Give lower-case words with underscores, such as fix_dates_mapper."],
         )
-    if full in catalogue.operators:
+    if full in bundled().operators:
         raise ConflictError(
-            f"Data-Juicer {catalogue.version} has an operator {full}.",
+            f"Data-Juicer {bundled().version} has an operator {full}.",
             next_actions=["See it with get_operator_info, or give another name."],
         )
     return full
 
 
-@dataclass(frozen=True, slots=True)
-class _Scaffold:
-    name: str
-    folder: PurePosixPath
-
-    @property
-    def class_name(self) -> str:
-        return "".join(each.capitalize() for each in self.name.split("_"))
-
-    def texts(self, kind: OwnKind, intent: str, version: str) -> dict[str, str]:
-        """Returns the texts of its files by their paths, the operator first."""
-        path = self._place(f"{self.name}.py")
-        words = {"name": self.name, "cls": self.class_name, "kind": kind, "path": path}
-        quoted = intent.replace("\\", "\\\\").replace('"', "'")  # in a docstring
-        code = (kind, f"test_{kind}")
-        sources = [_fill(f"{template}.txt", **words, intent=quoted) for template in code]
-        for source in sources:
-            ast.parse(source)
-        return {
-            path: sources[0],
-            self._place(f"test_{self.name}.py"): sources[1],
-            self._place("samples.jsonl"): _fill("samples.jsonl"),
-            self._place("README.md"): _fill("readme.txt", **words, intent=intent, version=version),
-        }
-
-    def trial(self) -> Recipe:
-        """Returns the recipe that runs it on its samples."""
-        return Recipe(
-            dataset=DatasetSpec(
-                dataset_path=self._place("samples.jsonl"), export_path=self._place("tried.jsonl")
-            ),
-            process=ProcessSpec(
-                operators=[Step(name=self.name)],
-                custom_operator_paths=[self._place(f"{self.name}.py")],
-            ),
-            system=SystemSpec(np=1),
-        )
-
-    def _place(self, file: str) -> str:
-        return str(self.folder / file)
-
-
-def _fill(template: str, **words: str) -> str:
-    text = files(__package__).joinpath("templates", template).read_text(encoding="utf-8")
-    return Template(text).substitute(words)
+def _fill_templates(words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yields the name and the text of each file, the operator first."""
+    intent = words["intent"].replace("\\", "\\\\").replace('"', "'")
+    in_docstring = {**words, "intent": intent}
+    for file, template in _TEMPLATES.items():
+        name, source = (Template(each).substitute(words) for each in (file, template))
+        text = files(__package__).joinpath("templates", source).read_text(encoding="utf-8")
+        text = Template(text).substitute(in_docstring if name.endswith(".py") else words)
+        if name.endswith(".py"):
+            ast.parse(text, name)
+        yield name, text
 
 
 def _write(texts: dict[str, str], sandbox: Sandbox) -> None:
@@ -182,13 +164,20 @@ def _write(texts: dict[str, str], sandbox: Sandbox) -> None:
         sandbox.write(path, text.encode(), expected_sha256=ABSENT)
 
 
-async def _try(trial: Recipe, context: RequestContext) -> str | None:
+async def _try(name: str, folder: PurePosixPath, context: RequestContext) -> str | None:
     """Returns why a run on the samples failed; None where it did not."""
     from tools.data.running.readiness import check_ready
     from tools.data.running.runs import run_recipe
 
+    config = {
+        "dataset_path": str(folder / "samples.jsonl"),
+        "export_path": str(folder / "tried.jsonl"),
+        "custom_operator_paths": [str(folder / f"{name}.py")],
+        "process": [{name: None}],
+        "np": 1,
+    }
     try:
-        check = partial(check_ready, trial, context.sandbox, dry_run=True)
+        check = partial(check_ready, Recipe.from_config(config), context.sandbox, dry_run=True)
         ready = await anyio.to_thread.run_sync(check)
         await run_recipe(ready, context, seconds=TRIAL_SECONDS)
     except ToolError as error:
