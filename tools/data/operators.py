@@ -1,4 +1,4 @@
-"""Finds operators of Data-Juicer by what they are to do, and describes them."""
+"""Finds and describes operators of Data-Juicer, and lists what else its release offers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,19 @@ from tools.core.context import RequestContext
 from tools.core.errors import UnavailableError, UpstreamError
 from tools.core.spec import tool
 from tools.data.answers.operators import (
+    Formatters,
     FoundOperators,
     ListedOperator,
     OperatorHit,
     OperatorInfo,
     OperatorPage,
+    Options,
     SearchStep,
+    Strategies,
 )
 from tools.data.catalogue.catalogue import bundled
 from tools.data.catalogue.operator import Kind, Operator
+from tools.data.recipe import Executor
 from tools.data.specs import READS
 
 if TYPE_CHECKING:  # a start searches nothing
@@ -69,10 +73,10 @@ async def retrieve_operators(
     """Finds operators of Data-Juicer by what they are to do, in English or Chinese."""
     from tools.data.catalogue.search import FLOOR
 
-    operators = await _chosen(op_type, tags)
+    operators = await _select(op_type, tags)
     hits, trace = [], []
     if mode != "regex":
-        ranked = await _ranked(intent, operators, with_meaning=mode == "auto")
+        ranked = await _rank(intent, operators, with_meaning=mode == "auto")
         hits = [OperatorHit.of(each, *kinds) for each, kinds in ranked if kinds.score >= FLOOR]
         trace.append(SearchStep(searcher="hybrid" if mode == "auto" else "bm25", found=len(hits)))
     if mode == "regex" or (mode == "auto" and not hits and LIKE_PATTERN.search(intent)):
@@ -110,10 +114,10 @@ async def retrieve_operators_api(
         )
     from tools.data.catalogue.choosing import question, ratings
 
-    operators = asked = await _chosen(op_type, tags)
+    operators = asked = await _select(op_type, tags)
     trace = []
     if mode == "auto":
-        ranked = await _ranked(intent, operators, with_meaning=True)
+        ranked = await _rank(intent, operators, with_meaning=True)
         asked = [operator for operator, _ in ranked[:CANDIDATES]]
         trace.append(SearchStep(searcher="hybrid", found=len(asked)))
     if not asked:
@@ -121,12 +125,12 @@ async def retrieve_operators_api(
     (reply,) = await context.sampler.ask([question(intent, top_k, asked)], state="")
     if not isinstance(reply, Reply):
         problem = f"{reply.by} refused" if isinstance(reply, Refusal) else reply.problem
-        raise _failure(f"The model gave no answer: {problem}")
+        raise _unusable(f"The model gave no answer: {problem}")
     try:
         rated = ratings(reply.text, operators)
     except ValueError as error:
         begins = f"It begins {reply.text[:SHOWN]!r}"
-        raise _failure(f"The answer of {reply.model} is not usable: {error}. {begins}") from None
+        raise _unusable(f"The answer of {reply.model} is not usable: {error}. {begins}") from None
     hits = [OperatorHit.of(*each) for each in rated[:top_k]]
     trace.append(SearchStep(searcher="llm", found=len(rated), note=reply.model))
     return FoundOperators.of(hits, trace, len(operators))
@@ -153,7 +157,7 @@ def list_operator_catalog(
     ] = "",
 ) -> OperatorPage:
     """Lists operators by name, in pages."""
-    operators = list(bundled().chosen(op_type, tags or ()))
+    operators = bundled().select(op_type, tags)
     begin = bisect.bisect_right([each.name for each in operators], cursor)
     page = operators[begin : begin + limit]
     has_more = begin + limit < len(operators)
@@ -166,12 +170,44 @@ def list_operator_catalog(
     )
 
 
-async def _chosen(op_type: Kind | None, tags: list[str] | None) -> list[Operator]:
-    """Returns the operators that the filters leave, in a thread: the first call reads them."""
-    return await anyio.to_thread.run_sync(lambda: list(bundled().chosen(op_type, tags or ())))
+@tool(**READS, capabilities=("see what can be configured of running a recipe",))
+def list_system_config(
+    prefix: Annotated[
+        str, Field(max_length=64, description="Only keys that begin so, such as partition.")
+    ] = "",
+    include_descriptions: Annotated[bool, Field(description="Say what each is for")] = False,
+) -> Options:
+    """Lists what a system spec may say, with types and defaults."""
+    known = bundled().system_options.values()
+    options = [each for each in known if each.name.startswith(prefix)]
+    if not include_descriptions:
+        options = [each.model_copy(update={"description": ""}) for each in options]
+    return Options(options=options, release=bundled().version)
 
 
-async def _ranked(
+@tool(**READS, capabilities=("see which formats of datasets can be read, or made",))
+def list_dataset_formatters() -> Formatters:
+    """Lists the formatters: which files each reads, or what dataset it makes."""
+    return Formatters(formatters=list(bundled().formatters.values()))
+
+
+@tool(**READS, capabilities=("see from where datasets can be loaded",))
+def list_dataset_load_strategies(
+    executor_type: Annotated[
+        Executor | None, Field(description="Only those of this executor")
+    ] = None,
+) -> Strategies:
+    """Lists where data can be loaded from, and which keys an entry of dataset.configs needs."""
+    every = bundled().strategies
+    return Strategies(strategies=bundled().strategies_of(executor_type) if executor_type else every)
+
+
+async def _select(op_type: Kind | None, tags: list[str] | None) -> list[Operator]:
+    # In a thread: the first call reads the catalogue.
+    return await anyio.to_thread.run_sync(lambda: bundled().select(op_type, tags))
+
+
+async def _rank(
     intent: str, operators: list[Operator], *, with_meaning: bool
 ) -> list[tuple[Operator, Score]]:
     """Returns operators with their scores, the best first."""
@@ -184,7 +220,7 @@ async def _ranked(
     return sorted(found, key=lambda each: (-each[1].score, each[0].name))
 
 
-def _failure(message: str) -> UpstreamError:
+def _unusable(message: str) -> UpstreamError:
     return UpstreamError(
         f"{message}.",
         next_actions=[

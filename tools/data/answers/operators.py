@@ -1,4 +1,4 @@
-"""Operators as tools answer them: a line each, or all of one."""
+"""Operators, and what else the release offers, as tools answer them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Self
 from pydantic import FiniteFloat
 
 from tools.core.result import OmitNone, ToolModel
-from tools.data.catalogue.operator import AnyOperator, How, Operator, ParameterInfo, cut
+from tools.data.catalogue.operator import (
+    AnyOperator,
+    How,
+    Operator,
+    ParameterInfo,
+    ReadOrMade,
+    WayToLoad,
+    cut,
+)
 
 if TYPE_CHECKING:  # a start needs no catalogue
     from tools.data.catalogue.catalogue import Catalogue
@@ -184,3 +192,48 @@ class OperatorPage(ToolModel):
         if self.next_cursor:
             lines.append(f"[More: cursor={self.next_cursor}]")
         return "\n".join(lines)
+
+
+class Options(ToolModel):
+    """Keys of a system spec.
+
+    Attributes:
+        options: The keys; one with a dot is a key within another.
+        release: The release of Data-Juicer.
+    """
+
+    options: list[ParameterInfo]
+    release: str
+
+    def to_text(self) -> str:
+        """Returns a line for each key."""
+        head = f"{len(self.options)} keys of Data-Juicer {self.release}:"
+        return "\n".join([head, *(each.to_text() for each in self.options)])
+
+
+class Formatters(ToolModel):
+    """The formatters.
+
+    Attributes:
+        formatters: All of them.
+    """
+
+    formatters: list[ReadOrMade]
+
+    def to_text(self) -> str:
+        """Returns a line for each."""
+        return "\n".join(each.to_text() for each in self.formatters)
+
+
+class Strategies(ToolModel):
+    """The ways to load data.
+
+    Attributes:
+        strategies: All that were asked for.
+    """
+
+    strategies: tuple[WayToLoad, ...]
+
+    def to_text(self) -> str:
+        """Returns a line for each."""
+        return "\n".join(each.to_text() for each in self.strategies)

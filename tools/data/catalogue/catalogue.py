@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -71,12 +71,14 @@ class Catalogue:
         """Returns the parameters that every operator of a kind takes besides its own."""
         return {**self._common["op"], **self._common.get(kind, {})}
 
-    def chosen(self, op_type: Kind | None = None, tags: Iterable[str] = ()) -> Iterator[Operator]:
-        """Yields the operators of a kind that have all of the tags, by name."""
-        wanted = {each.casefold() for each in tags}
-        for each in self.operators.values():
-            if op_type in {None, each.type} and wanted <= set(each.tags):
-                yield each
+    def select(self, op_type: Kind | None, tags: Iterable[str] | None) -> list[Operator]:
+        """Returns the operators of a kind that have all of the tags, by name."""
+        wanted = {each.casefold() for each in tags or ()}
+        return [
+            each
+            for each in self.operators.values()
+            if op_type in {None, each.type} and wanted <= set(each.tags)
+        ]
 
     def resolve(self, name: str) -> Resolved:
         """Finds an operator by its name, in any case, with any separators, or slightly mistyped."""

@@ -83,12 +83,7 @@ class ParameterInfo(ToolModel):
 class AnyOperator(ToolModel):
     """What the catalogue and every answer have of an operator.
 
-    Attributes:
-        name: Its name in a recipe.
-        type: What kind it is of.
-        tags: What it works on, and what it needs.
-        runs: Which set-up of Data-Juicer runs it: the default ("here"), only --full, or none.
-        why_not: Why the default set-up does not run it; absent if it does.
+    `runs` is the set-up that runs it: the default ("here"), only `--full`, or none.
     """
 
     name: str

@@ -6,6 +6,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,9 +17,6 @@ from tools.data.catalogue.operator import Operator
 
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
-
-FIELD_WEIGHTS = {"name": 4.0, "summary": 1.0, "description": 0.25, "tags": 0.5, "parameters": 0.25}
-"""What one occurrence of a term in a field counts; quarters, so that sums of them are exact."""
 
 ALPHA = 0.35
 """Weight of meaning against words."""
@@ -53,6 +51,7 @@ class Score(NamedTuple):
     cosine: float | None = None
 
 
+@dataclass(frozen=True)
 class Index:
     """Operators by their words and their meaning.
 
@@ -60,16 +59,10 @@ class Index:
     number of terms at each place.
     """
 
-    def __init__(
-        self,
-        operators: Sequence[Operator],
-        terms: Mapping[str, Mapping[str, float]],
-        lengths: Sequence[float],
-    ) -> None:
-        self._operators = operators
-        self._terms = terms
-        self._lengths = lengths
-        self._embedder = StaticEmbedder()
+    operators: Sequence[Operator]
+    terms: Mapping[str, Mapping[str, float]]
+    lengths: Sequence[float]
+    embedder: StaticEmbedder = field(default_factory=StaticEmbedder)
 
     def search(self, intent: str, *, with_meaning: bool = True) -> dict[str, Score]:
         """Returns the score of each operator by name.
@@ -84,11 +77,11 @@ class Index:
 
         phrases = list(_phrases(intent))
         terms = {term for _, each in phrases for term in each}
-        texts: list[dict[str, float]] = [{} for _ in self._lengths]
+        texts: list[dict[str, float]] = [{} for _ in self.lengths]
         for term in terms:
-            for place, count in self._terms.get(term, {}).items():
+            for place, count in self.terms.get(term, {}).items():
                 texts[int(place)][term] = count
-        corpus = SmallCorpus(texts, lengths=self._lengths)
+        corpus = SmallCorpus(texts, lengths=self.lengths)
         found = [np.array(corpus.scores(each)) for _, each in phrases]
         best = [float(each.max()) for each in found]
         missing = MISSING * corpus.weight("") * best.count(0) ** 0.5
@@ -97,14 +90,14 @@ class Index:
         cosines = [None] * len(texts)
         if with_meaning:
             words = (intent.encode("ascii", "ignore").decode(), *(said for said, _ in phrases))
-            cosine = self._vectors @ self._embedder.embed_query(" ".join(words))
+            cosine = self._vectors @ self.embedder.embed_query(" ".join(words))
             near = np.clip((cosine - UNLIKE) / (ALIKE - UNLIKE), 0, 1)
             fits = ALPHA * near + (1 - ALPHA) * fits
             cosines = cosine.tolist()
         scores = zip((fits * self._priorities(terms)).tolist(), bm25.tolist(), cosines, strict=True)
         return {
             operator.name: Score(round(score, 4), *kinds)
-            for operator, (score, *kinds) in zip(self._operators, scores, strict=True)
+            for operator, (score, *kinds) in zip(self.operators, scores, strict=True)
         }
 
     def _priorities(self, terms: set[str]) -> list[float]:
@@ -115,18 +108,18 @@ class Index:
             (1 if not media or (media & named if named else media == {"text"}) else OTHER_MEDIUM)
             * (1 if executor in operator.modes else OTHER_EXECUTOR)
             * SET_UP[operator.runs]
-            for operator, media in zip(self._operators, self._media, strict=True)
+            for operator, media in zip(self.operators, self._media, strict=True)
         ]
 
     @cached_property
     def _media(self) -> list[set[str]]:
-        texts = (f"{each.name} {' '.join(each.tags)} {each.summary}" for each in self._operators)
+        texts = (f"{each.name} {' '.join(each.tags)} {each.summary}" for each in self.operators)
         return [{each for each in ("text", *MEDIA.values()) if each in text} for text in texts]
 
     @cached_property
     def _vectors(self) -> Vectors:
-        texts = (f"{each.name.replace('_', ' ')}: {each.summary}" for each in self._operators)
-        return self._embedder.embed_passages(list(texts))
+        texts = (f"{each.name.replace('_', ' ')}: {each.summary}" for each in self.operators)
+        return self.embedder.embed_passages(list(texts))
 
 
 @cache
@@ -138,16 +131,17 @@ def bundled_index() -> Index:
 def terms_of(operator: Mapping[str, Any]) -> dict[str, float]:
     """Returns the terms of an operator's record, each with its weighted number of occurrences."""
     summary, _, description = operator["description"].partition("\n")
-    texts = {
-        "name": operator["name"].replace("_", " "),
-        "summary": summary,
-        "description": description,
-        "tags": " ".join((operator["type"], *operator["tags"])),
-        "parameters": " ".join(each["name"].replace("_", " ") for each in operator["parameters"]),
-    }
+    parameters = " ".join(each["name"].replace("_", " ") for each in operator["parameters"])
+    weighted = (  # in quarters, so that sums are exact
+        (4.0, operator["name"].replace("_", " ")),
+        (1.0, summary),
+        (0.25, description),
+        (0.5, " ".join((operator["type"], *operator["tags"]))),
+        (0.25, parameters),
+    )
     terms: defaultdict[str, float] = defaultdict(float)
-    for field, weight in FIELD_WEIGHTS.items():
-        for term in tokenize(texts[field]):
+    for weight, text in weighted:
+        for term in tokenize(text):
             terms[term] += weight
     return dict(terms)
 
