@@ -198,8 +198,7 @@ def list_dataset_load_strategies(
     ] = None,
 ) -> Strategies:
     """Lists where data can be loaded from, and which keys an entry of dataset.configs needs."""
-    every = bundled().strategies
-    return Strategies(strategies=bundled().strategies_of(executor_type) if executor_type else every)
+    return Strategies(strategies=bundled().strategies_of(executor_type))
 
 
 async def _select(op_type: Kind | None, tags: list[str] | None) -> list[Operator]:

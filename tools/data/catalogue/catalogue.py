@@ -41,7 +41,8 @@ class Catalogue:
 
     `options` are the keys of a configuration, one with a dot within another; `system_options` those
     of them that say how a recipe is run. `export_types` are the formats of results, with "default"
-    and on "ray"; `validators` the checks that data can be put to when they are read.
+    and on "ray"; `validators` the checks that data can be put to when they are read; `reads_files`
+    the parameters of operators that name a file or directory to read.
     """
 
     def __init__(self, operators: Iterable[str], release: str) -> None:
@@ -60,12 +61,13 @@ class Catalogue:
         self.system_options = {
             name: each for name, each in self.options.items() if name not in others
         }
+        self.reads_files: Mapping[str, Sequence[str]] = record["reads_files"]
         self._common = {kind: _read_parameters(each) for kind, each in record["common"].items()}
 
-    def strategies_of(self, executor: Executor) -> tuple[WayToLoad, ...]:
-        """Returns how an executor loads data: both that are on Ray do the same."""
+    def strategies_of(self, executor: Executor | None) -> tuple[WayToLoad, ...]:
+        """Returns how an executor, or any, loads data: both that are on Ray do the same."""
         loader = "ray" if executor == "ray_partitioned" else executor
-        return tuple(each for each in self.strategies if each.executor_type == loader)
+        return tuple(each for each in self.strategies if loader in {None, each.executor_type})
 
     def common(self, kind: Kind) -> dict[str, ParameterInfo]:
         """Returns the parameters that every operator of a kind takes besides its own."""
@@ -124,3 +126,9 @@ def read_bundled(name: str) -> str:
 def bundled() -> Catalogue:
     """Returns the catalogue of the pinned release."""
     return Catalogue(read_bundled("operators.jsonl").splitlines(), read_bundled("release.json"))
+
+
+def file_parameters(name: str, params: Mapping[str, Any]) -> list[str]:
+    """Returns which of an operator's given parameters name a file or directory to read."""
+    known = bundled().reads_files.get(name, ())
+    return [each for each in known if isinstance(params.get(each), str)]

@@ -25,22 +25,6 @@ ANY = "*"
 DEFAULT_CHARACTERS = 80
 """Of a default in a line."""
 
-_FILES = {
-    "agent_bad_case_signal_mapper": ("calibration_json_path",),
-    "document_minhash_deduplicator": ("tokenizer_model",),
-    "document_minhash_deduplicator_with_uid": ("tokenizer_model",),
-    "flagged_words_filter": ("flagged_words_dir",),
-    "generate_qa_from_examples_mapper": ("seed_file",),
-    "human_preference_annotation_mapper": ("label_config_file",),
-    "image_ohem_selector": ("score_file",),
-    "python_file_mapper": ("file_path",),
-    "ray_bts_minhash_deduplicator": ("tokenizer_model",),
-    "ray_bts_minhash_deduplicator_with_uid": ("tokenizer_model",),
-    "ray_bts_minhash_cpp_deduplicator": ("tokenizer_model",),
-    "stopwords_filter": ("stopwords_dir",),
-}
-"""Parameters that name a file or directory of the user's, which the operator reads."""
-
 
 class ParameterInfo(ToolModel):
     """A parameter.
@@ -162,11 +146,6 @@ class WayToLoad(ToolModel):
         optional = f"; may have {', '.join(self.optional)}" if self.optional else ""
         needs = ", ".join(self.required) or "nothing"
         return f"{self.executor_type}: {self.type}/{self.source} needs {needs}{optional}{lacks}"
-
-
-def file_parameters(name: str, params: Mapping[str, Any]) -> list[str]:
-    """Returns which of an operator's given parameters name a file or directory to read."""
-    return [each for each in _FILES.get(name, ()) if isinstance(params.get(each), str)]
 
 
 def cut(text: str, length: int) -> str:

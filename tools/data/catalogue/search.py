@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from storage.index.embedders.static import StaticEmbedder
 from storage.tokenize import tokenize
@@ -126,24 +125,6 @@ class Index:
 def bundled_index() -> Index:
     """Returns the index of the operators that come with the product."""
     return Index(list(bundled().operators.values()), **json.loads(read_bundled("terms.json")))
-
-
-def terms_of(operator: Mapping[str, Any]) -> dict[str, float]:
-    """Returns the terms of an operator's record, each with its weighted number of occurrences."""
-    summary, _, description = operator["description"].partition("\n")
-    parameters = " ".join(each["name"].replace("_", " ") for each in operator["parameters"])
-    weighted = (  # in quarters, so that sums are exact
-        (4.0, operator["name"].replace("_", " ")),
-        (1.0, summary),
-        (0.25, description),
-        (0.5, " ".join((operator["type"], *operator["tags"]))),
-        (0.25, parameters),
-    )
-    terms: defaultdict[str, float] = defaultdict(float)
-    for weight, text in weighted:
-        for term in tokenize(text):
-            terms[term] += weight
-    return dict(terms)
 
 
 def _phrases(intent: str) -> Iterator[tuple[str, list[str]]]:

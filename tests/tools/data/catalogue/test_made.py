@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from tools.data.catalogue.catalogue import Catalogue, bundled
-from tools.data.catalogue.operator import file_parameters
-from tools.data.catalogue.search import terms_of
+from tools.data.catalogue.catalogue import Catalogue, bundled, file_parameters
 from tools.data.release import VERSION
 
 ROOT = Path(__file__).parents[4]
@@ -139,10 +137,16 @@ SOURCES = {
 
 
 @pytest.fixture(scope="module")
-def files() -> dict[str, str]:
+def maker() -> dict[str, Any]:
+    """The script that makes the files."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "assets")
-        made = runpy.run_path(str(ROOT / "assets" / "make_operators.py"))["made"]
+        return runpy.run_path(str(ROOT / "assets" / "make_operators.py"))
+
+
+@pytest.fixture(scope="module")
+def files(maker: dict[str, Any]) -> dict[str, str]:
+    made = maker["made"]
     first, second = made(SOURCES), made(dict(reversed(SOURCES.items())))
     assert first == second
     found: dict[str, str] = first
@@ -248,10 +252,10 @@ def test_the_bundled_files_are_of_the_pinned_release() -> None:
     assert bundled().version == VERSION
 
 
-def test_the_bundled_words_are_those_of_the_bundled_operators() -> None:
+def test_the_bundled_words_are_those_of_the_bundled_operators(maker: dict[str, Any]) -> None:
     kept = json.loads(FOLDER.joinpath("terms.json").read_text(encoding="utf-8"))
     lines = FOLDER.joinpath("operators.jsonl").read_text(encoding="utf-8").splitlines()
-    counts = [terms_of(json.loads(line)) for line in lines]
+    counts = [maker["terms_of"](json.loads(line)) for line in lines]
 
     assert kept["lengths"] == [sum(each.values()) for each in counts]
     for place, each in enumerate(counts):
