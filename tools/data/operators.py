@@ -5,7 +5,8 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Any, Literal
 
 import anyio.to_thread
 from pydantic import Field
@@ -26,19 +27,12 @@ from tools.data.answers.operators import (
     SearchStep,
     Strategies,
 )
-from tools.data.catalogue.catalogue import bundled
-from tools.data.catalogue.operator import Kind, Operator
+from tools.data.catalogue.catalogue import Kind, Operator, bundled
 from tools.data.recipe import Executor
 from tools.data.specs import READS
 
-if TYPE_CHECKING:  # a start searches nothing
-    from tools.data.catalogue.search import Score
-
 CANDIDATES = 40
 """Operators that are found by words and meaning before a model chooses among them."""
-
-SHOWN = 200
-"""Characters of a model's answer that an error repeats."""
 
 LIKE_PATTERN = re.compile(r"\w[\\^$*|(\[]|[\\^$*|)\]]\w")
 """What makes an intent that finds nothing a regular expression: signs of one next to a word."""
@@ -71,17 +65,16 @@ async def retrieve_operators(
     tags: _Tags = None,
 ) -> FoundOperators:
     """Finds operators of Data-Juicer by what they are to do, in English or Chinese."""
-    from tools.data.catalogue.search import FLOOR
+    from tools.data.catalogue.search import FLOOR, by_pattern, rank
 
     operators = await _select(op_type, tags)
     hits, trace = [], []
     if mode != "regex":
-        ranked = await _rank(intent, operators, with_meaning=mode == "auto")
+        rank_all = partial(rank, intent, operators, with_meaning=mode == "auto")
+        ranked = await anyio.to_thread.run_sync(rank_all)
         hits = [OperatorHit.of(each, *kinds) for each, kinds in ranked if kinds.score >= FLOOR]
         trace.append(SearchStep(searcher="hybrid" if mode == "auto" else "bm25", found=len(hits)))
     if mode == "regex" or (mode == "auto" and not hits and LIKE_PATTERN.search(intent)):
-        from tools.data.catalogue.choosing import by_pattern
-
         hits = [OperatorHit.of(each) for each in await by_pattern(intent, operators)]
         trace.append(SearchStep(searcher="regex", found=len(hits)))
     return FoundOperators.of(hits[:top_k], trace, len(operators))
@@ -112,12 +105,12 @@ async def retrieve_operators_api(
                 "Ask the user to set summaries.url and summaries.model to such a model.",
             ],
         )
-    from tools.data.catalogue.choosing import question, ratings
+    from tools.data.catalogue.search import question, rank, ratings
 
     operators = asked = await _select(op_type, tags)
     trace = []
     if mode == "auto":
-        ranked = await _rank(intent, operators, with_meaning=True)
+        ranked = await anyio.to_thread.run_sync(partial(rank, intent, operators))
         asked = [operator for operator, _ in ranked[:CANDIDATES]]
         trace.append(SearchStep(searcher="hybrid", found=len(asked)))
     if not asked:
@@ -129,7 +122,7 @@ async def retrieve_operators_api(
     try:
         rated = ratings(reply.text, operators)
     except ValueError as error:
-        begins = f"It begins {reply.text[:SHOWN]!r}"
+        begins = f"It begins {reply.text[:200]!r}"
         raise _unusable(f"The answer of {reply.model} is not usable: {error}. {begins}") from None
     hits = [OperatorHit.of(*each) for each in rated[:top_k]]
     trace.append(SearchStep(searcher="llm", found=len(rated), note=reply.model))
@@ -204,19 +197,6 @@ def list_dataset_load_strategies(
 async def _select(op_type: Kind | None, tags: list[str] | None) -> list[Operator]:
     # In a thread: the first call reads the catalogue.
     return await anyio.to_thread.run_sync(lambda: bundled().select(op_type, tags))
-
-
-async def _rank(
-    intent: str, operators: list[Operator], *, with_meaning: bool
-) -> list[tuple[Operator, Score]]:
-    """Returns operators with their scores, the best first."""
-    from tools.data.catalogue.search import bundled_index
-
-    scores = await anyio.to_thread.run_sync(
-        lambda: bundled_index().search(intent, with_meaning=with_meaning)
-    )
-    found = [(each, scores[each.name]) for each in operators]
-    return sorted(found, key=lambda each: (-each[1].score, each[0].name))
 
 
 def _unusable(message: str) -> UpstreamError:

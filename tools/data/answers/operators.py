@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from pydantic import FiniteFloat
 
 from tools.core.result import OmitNone, ToolModel
-from tools.data.catalogue.operator import (
+from tools.data.catalogue.catalogue import (
     AnyOperator,
     How,
     Operator,

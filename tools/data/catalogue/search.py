@@ -1,4 +1,4 @@
-"""Finds operators by what they are to do: by the words of an intent, and by its meaning."""
+"""Finds operators: by the words and the meaning of an intent, by a pattern, or by a model."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cache, cached_property, partial
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
+from pydantic import BaseModel, Field, FiniteFloat, ValidationError
+
+from storage.errors import UnreadableDocumentError
 from storage.index.embedders.static import StaticEmbedder
+from storage.reading.isolated import run_isolated
 from storage.tokenize import tokenize
-from tools.data.catalogue.catalogue import bundled, read_bundled
-from tools.data.catalogue.operator import Operator
+from tools.core.client import Prompt
+from tools.core.errors import DeadlineError, InvalidArgumentsError
+from tools.data.catalogue.catalogue import Operator, bundled, read_bundled
 
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
@@ -40,6 +45,20 @@ SET_UP = {"here": 1.0, "full": 0.97, "no": 0.93}
 
 MEDIA = {tokenize(medium)[0]: medium for medium in ("image", "audio", "video")}
 """The media that an intent may name, by their terms; one that names none is about text."""
+
+SECONDS = 5.0
+"""Of a processor, for a pattern: some never end, so a process that can be killed matches it."""
+
+BEST = 100
+"""The score that a model gives to what fits a need wholly."""
+
+_SYSTEM = (
+    "You choose operators of the data processing system Data-Juicer for a need. Answer with JSON "
+    'alone: {"operators": [{"name": "its_name", "score": 90}]}. Put the best first. Write names as '
+    f"they are listed; a score from 1 to {BEST} says how well an operator serves the need. Leave "
+    "out operators that do not serve it; the list may be empty."
+)
+_FENCED = re.compile(r"```\w*\s(.*?)```", re.DOTALL)
 
 
 class Score(NamedTuple):
@@ -127,6 +146,15 @@ def bundled_index() -> Index:
     return Index(list(bundled().operators.values()), **json.loads(read_bundled("terms.json")))
 
 
+def rank(
+    intent: str, operators: Sequence[Operator], *, with_meaning: bool = True
+) -> list[tuple[Operator, Score]]:
+    """Returns operators with their scores, the best first; blocks."""
+    scores = bundled_index().search(intent, with_meaning=with_meaning)
+    ranked = [(each, scores[each.name]) for each in operators]
+    return sorted(ranked, key=lambda each: (-each[1].score, each[0].name))
+
+
 def _phrases(intent: str) -> Iterator[tuple[str, list[str]]]:
     """Yields the release's words for each phrase of an intent, and the terms to search for.
 
@@ -160,3 +188,69 @@ def _plain(phrase: str) -> str:
     """Returns a phrase in lower case, with single spaces and without a plural's s."""
     plain = " ".join(phrase.lower().split())
     return plain.removesuffix("s") if plain.isascii() else plain
+
+
+class _Rating(BaseModel):
+    name: str
+    score: Annotated[FiniteFloat, Field(strict=True, ge=0, le=BEST)]
+
+
+class _Answer(BaseModel):
+    operators: list[_Rating]
+
+
+async def by_pattern(pattern: str, operators: Sequence[Operator]) -> list[Operator]:
+    """Returns the operators whose name, description or parameters match a pattern in any case."""
+    texts = [
+        "\n".join((op.name, op.description, *(f"{p.name} {p.description}" for p in op.parameters)))
+        for op in operators
+    ]
+    shown = repr(pattern[:200])
+    try:
+        match = partial(_match, pattern, texts)
+        places = await run_isolated(match, name=shown, timeout=SECONDS)
+    except UnreadableDocumentError:
+        raise DeadlineError(
+            f"The pattern {shown} did not finish matching within {SECONDS:g} s.",
+            next_actions=["Give a simpler pattern, or mode='bm25'."],
+        ) from None
+    except (re.error, OverflowError, RecursionError) as error:
+        raise InvalidArgumentsError(
+            f"intent: {shown} is not a regular expression: {error}",
+            next_actions=["Correct the pattern, or search by words: mode='bm25'."],
+        ) from None
+    return [operators[place] for place in places]
+
+
+def _match(pattern: str, texts: Sequence[str]) -> list[int]:
+    """Returns the places of the texts that match; runs in a process of its own."""
+    search = re.compile(pattern, re.IGNORECASE).search
+    return [place for place, text in enumerate(texts) if search(text)]
+
+
+def question(intent: str, top_k: int, operators: Sequence[Operator]) -> Prompt:
+    """Returns what a model is asked, so that `ratings` can read its answer."""
+    listed = "\n".join(f"{each.name}: {each.summary}" for each in operators)
+    text = f"The need: {intent}\n\nAt most {top_k} of these operators:\n{listed}"
+    return Prompt(_SYSTEM, text, max_tokens=1_500)
+
+
+def ratings(answer: str, operators: Sequence[Operator]) -> list[tuple[Operator, float]]:
+    """Reads the operators that a model chose, the best first, with their scores from 0 to 1."""
+    fenced = _FENCED.search(answer)
+    text = (fenced[1] if fenced else answer).strip()
+    if text.startswith("["):  # the list without the object around it
+        text = f'{{"operators": {text}}}'
+    known = {each.name: each for each in operators}
+    try:
+        chosen = _Answer.model_validate_json(text).operators
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise ValueError(": ".join((*map(str, problem["loc"]), problem["msg"]))) from None
+    if unknown := [each.name for each in chosen if each.name not in known]:
+        raise ValueError(f"{unknown[0][:100]!r} is not among the operators that it was given")
+    scores = {each.name: each.score / BEST for each in reversed(chosen) if each.score}
+    return sorted(
+        ((known[name], score) for name, score in scores.items()),
+        key=lambda each: (-each[1], each[0].name),
+    )

@@ -10,8 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from tools.core.errors import InvalidArgumentsError, ToolError
-from tools.data.catalogue.catalogue import Catalogue
-from tools.data.catalogue.operator import ANY, WayToLoad
+from tools.data.catalogue.catalogue import ANY, Catalogue, WayToLoad
 from tools.data.checks.findings import Findings, faults
 from tools.data.checks.rows import first_rows, is_directory
 from tools.data.recipe import DatasetSource, DatasetSpec, Executor

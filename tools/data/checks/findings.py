@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.conversion.arguments.descriptions import describe_schema, show
 from tools.conversion.arguments.validation_errors import unknown_name
-from tools.data.catalogue.operator import ParameterInfo
+from tools.data.catalogue.catalogue import ParameterInfo
 
 
 @dataclass(slots=True)

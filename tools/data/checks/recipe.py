@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tools.core.errors import NotFoundError, ToolError
-from tools.data.catalogue.catalogue import Catalogue
-from tools.data.catalogue.operator import Operator, ParameterInfo
+from tools.data.catalogue.catalogue import Catalogue, Operator, ParameterInfo
 from tools.data.checks.dataset import check_dataset
 from tools.data.checks.findings import Findings, faults
 from tools.data.checks.media import media_warnings
