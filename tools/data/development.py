@@ -26,8 +26,6 @@ from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.files.text_files import FilePath
 
 OwnKind = Literal["mapper", "filter", "deduplicator", "selector"]
-"""Kinds of operators that have a template."""
-
 TRIAL_SECONDS = 240.0
 
 _TEMPLATES = {

@@ -31,8 +31,7 @@ from tools.data.catalogue.catalogue import Kind, Operator, bundled
 from tools.data.recipe import Executor
 from tools.data.specs import READS
 
-CANDIDATES = 40
-"""Operators that are found by words and meaning before a model chooses among them."""
+CANDIDATES = 40  # operators, the best by words and meaning, that a model chooses among
 
 LIKE_PATTERN = re.compile(r"\w[\\^$*|(\[]|[\\^$*|)\]]\w")
 """What makes an intent that finds nothing a regular expression: signs of one next to a word."""

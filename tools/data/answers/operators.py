@@ -21,8 +21,7 @@ from tools.data.catalogue.catalogue import (
 if TYPE_CHECKING:  # a start needs no catalogue
     from tools.data.catalogue.catalogue import Catalogue
 
-SUMMARY_CHARACTERS = 160
-"""Of what an operator does, in a list."""
+SUMMARY_CHARACTERS = 160  # of what an operator does, in a list
 
 NOTHING_FITS = (
     "Say in English or Chinese what is to be done with the data, see all with "

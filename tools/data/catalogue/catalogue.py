@@ -19,22 +19,12 @@ from tools.core.result import AnyJson, OmitNone, ToolModel
 from tools.data.recipe import DatasetSpec, Executor, ProcessSpec
 
 Kind = Literal["mapper", "filter", "deduplicator", "selector", "grouper", "aggregator", "pipeline"]
-"""What an operator does to a data set."""
+How = Literal["exact", "case", "alphanumeric", "fuzzy"]  # how a name was understood
+Runs = Literal["here", "full", "no"]  # which set-up of Data-Juicer runs an operator
 
-How = Literal["exact", "case", "alphanumeric", "fuzzy"]
-"""How a name was understood; each way is tried after the one before."""
-
-Runs = Literal["here", "full", "no"]
-"""Which set-up of Data-Juicer runs an operator."""
-
-ANY = "*"
-"""The source of a way to load data that holds for every source."""
-
-CERTAIN = 88.0
-"""Likeness, of 100, from which a name can only be a mistyped one."""
-
-LIKELY = 60.0
-"""Likeness from which a name is suggested."""
+ANY = "*"  # the source of a way to load data that holds for every source
+CERTAIN = 88.0  # likeness, of 100, from which a name can only be a mistyped one
+LIKELY = 60.0  # likeness from which a name is suggested
 
 
 class ParameterInfo(ToolModel):

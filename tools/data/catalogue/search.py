@@ -22,35 +22,21 @@ from tools.data.catalogue.catalogue import Operator, bundled, read_bundled
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
-ALPHA = 0.35
-"""Weight of meaning against words."""
+ALPHA = 0.35  # weight of meaning against words
+UNLIKE, ALIKE = 0.2, 0.6  # cosines up to which meanings differ, and from which they agree
+MISSING = 4.0  # weight of words that no operator has: times their idf and the root of their number
+FLOOR = 0.32  # score from which an operator serves an intent, by `benchmarks.operators`
 
-UNLIKE, ALIKE = 0.2, 0.6
-"""Cosines up to which meanings have nothing in common, and from which they are the same."""
-
-MISSING = 4.0
-"""Weight of words that no operator has: their idf, times this and the root of their number."""
-
-FLOOR = 0.32
-"""Score from which an operator serves an intent; measured with `benchmarks.operators`."""
-
-OTHER_MEDIUM = 0.85
-"""Share of its score that an operator keeps that works on another medium than the intent names."""
-
-OTHER_EXECUTOR = 0.8
-"""The same for one that needs Ray where the intent does not name it, or the other way around."""
-
-SET_UP = {"here": 1.0, "full": 0.97, "no": 0.93}
-"""The same by `Operator.runs`: what cannot run here comes after what fits nearly as well."""
+# The share of its score that an operator keeps:
+OTHER_MEDIUM = 0.85  # which works on another medium than the intent names
+OTHER_EXECUTOR = 0.8  # which needs Ray where the intent does not name it, or the other way around
+SET_UP = {"here": 1.0, "full": 0.97, "no": 0.93}  # by `runs`: of equals, what runs here comes first
 
 MEDIA = {tokenize(medium)[0]: medium for medium in ("image", "audio", "video")}
 """The media that an intent may name, by their terms; one that names none is about text."""
 
-SECONDS = 5.0
-"""Of a processor, for a pattern: some never end, so a process that can be killed matches it."""
-
-BEST = 100
-"""The score that a model gives to what fits a need wholly."""
+SECONDS = 5.0  # of a processor, for a pattern: some never end
+BEST = 100  # the score that a model gives to what serves a need wholly
 
 _SYSTEM = (
     "You choose operators of the data processing system Data-Juicer for a need. Answer with JSON "
