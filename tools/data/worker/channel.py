@@ -6,37 +6,30 @@ import json
 import os
 import socket
 import threading
+from pathlib import Path
 from typing import Any
 
-_PIECE = 65_536
-LONGEST_TOLD = 10_000
-"""Characters of what a call tells."""
+_LONGEST_MESSAGE = 10_000
 
 
 class CancelledError(Exception):
-    """The server does not want the result any more."""
+    """The server no longer wants the result."""
 
 
 class Channel:
-    """Both ways to the server; whatever else reads stdin finds it empty."""
+    """Both ways to the server; anything else that reads stdin finds it empty."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(fileno=os.dup(0))
-        empty = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(empty, 0)
-        os.close(empty)
-        self._begun = b""
+        with Path(os.devnull).open("rb") as empty:
+            os.dup2(empty.fileno(), 0)
+        self._lines = self._socket.makefile("rb")
         self._turn = threading.Lock()
 
     def receive(self) -> dict[str, Any] | None:
-        """Waits for the next message; None when there is none any more."""
-        while b"\n" not in self._begun:
-            piece = self._socket.recv(_PIECE)
-            if not piece:
-                return None
-            self._begun += piece
-        line, self._begun = self._begun.split(b"\n", 1)
-        message: dict[str, Any] = json.loads(line)
+        """Waits for the next message; returns None when the server has hung up."""
+        line = self._lines.readline()
+        message: dict[str, Any] | None = json.loads(line) if line.endswith(b"\n") else None
         return message
 
     def send(self, message: dict[str, Any]) -> None:
@@ -55,35 +48,21 @@ class Call:
         self._cancelled = threading.Event()
 
     def cancel(self) -> None:
-        """Has it end at its next step."""
+        """Makes the call end at its next step."""
         self._cancelled.set()
 
     def check(self) -> None:
-        """Goes on."""
+        """Raises CancelledError if the call was cancelled."""
         if self._cancelled.is_set():
             raise CancelledError
 
     def report(self, done: float, total: float | None, message: str) -> None:
-        """Tells how far it is, and goes on."""
+        """Reports progress."""
         self.check()
-        self._channel.send(
-            {
-                "progress": self.number,
-                "done": float(done),
-                "total": None if total is None else float(total),
-                "message": message[:LONGEST_TOLD],
-            }
-        )
+        progress = {"progress": self.number, "done": float(done), "total": total and float(total)}
+        self._channel.send({**progress, "message": message[:_LONGEST_MESSAGE]})
 
     def end(self, structured: dict[str, Any], *, is_error: bool) -> None:
-        """Says what came of it."""
-        self._channel.send(
-            {
-                "result": self.number,
-                "structured": structured,
-                "text": "",
-                "is_error": is_error,
-                "media": [],
-                "blocks": [],
-            }
-        )
+        """Sends the answer."""
+        answer = {"result": self.number, "structured": structured, "is_error": is_error}
+        self._channel.send({**answer, "text": "", "media": [], "blocks": []})

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from .agreed import AGAIN
 from .channel import Call
 from .failures import MissingPackageError, OperatorError, RecipeError, UnreadableError
-from .steps import NUMBER, can_run, make_operators, run_operator
+from .reading import NUMBER
+from .steps import can_run, make_operators, run_operator
+from .writing import as_json
 
 _SAMPLES = ["One short text, <b>two</b> sentences. See https://example.org/a.", "\\section{A} 汉语"]
 """Texts that operators are tried on."""
@@ -30,7 +33,7 @@ def look(message: dict[str, Any], call: Call) -> dict[str, Any]:
     rows = [] if batch is None else batch.to_pylist()
     return {
         "rows": file.metadata.num_rows,
-        "sample": [{name: _as_json(value) for name, value in row.items()} for row in rows],
+        "sample": [json.loads(as_json(row)) for row in rows],
         "types": {field.name: str(field.type) for field in file.schema_arrow},
     }
 
@@ -97,11 +100,3 @@ def _as_sentence(error: BaseException) -> str:
         return f"{_LACKS}{error}, which is not installed here."
     said = " ".join(str(error).split()).rstrip(".")[:500]
     return f"{said or type(error).__name__}."
-
-
-def _as_json(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _as_json(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_as_json(each) for each in value]
-    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 
 from .failures import MissingPackageError
 
+# Languages that Data-Juicer splits into sentences.
 _LANGUAGES = {"en": "english", "es": "spanish", "fr": "french", "pt": "portuguese"}
-"""Languages that Data-Juicer splits into sentences, by their codes."""
 
 
 def prepare() -> None:
