@@ -178,27 +178,24 @@ def _values_of(content: bytes) -> Iterator[Entry]:
     text = content.decode(errors="surrogateescape")
     at, end = text.index("[") + 1, len(text)
     number, counted, count = 0, 0, 0
-    while (at := skip_blank(text, at)) < end and text[at] != "]":
-        number, counted, count = number + text.count("\n", counted, at), at, count + 1
-        try:
+    try:
+        while (at := skip_blank(text, at)) < end and text[at] != "]":
+            number, counted, count = number + text.count("\n", counted, at), at, count + 1
             value, after = DECODER.raw_decode(text, at)
-        except json.JSONDecodeError as error:
-            yield _broken(error)
-            return
-        except (ValueError, RecursionError) as error:
-            yield Entry(number, b"", None, _fault_of(error))
-            return
-        yield _value(value, text[at:after], number, count)
-        at = skip_blank(text, after)
-        if at < end and text[at] == ",":
-            at += 1
-        elif at < end and text[at] != "]":
-            yield _broken(json.JSONDecodeError("Expecting ',' delimiter", text, at))
-            return
-    if at >= end:
-        yield _broken(json.JSONDecodeError("Expecting ']'", text, at))
-    elif (after := skip_blank(text, at + 1)) < end:
-        yield _broken(json.JSONDecodeError("Extra data", text, after))
+            yield _value(value, text[at:after], number, count)
+            at = skip_blank(text, after)
+            if text[at : at + 1] == ",":
+                at += 1
+            elif at < end and text[at] != "]":
+                raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
+        if at == end:
+            raise json.JSONDecodeError("Expecting ']'", text, at)
+        if (after := skip_blank(text, at + 1)) < end:
+            raise json.JSONDecodeError("Extra data", text, after)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, json.JSONDecodeError):
+            number = error.lineno - 1
+        yield Entry(number, b"", None, _fault_of(error))
 
 
 def _value(value: object, text: str, number: int, count: int) -> Entry:
@@ -230,10 +227,6 @@ def _fault_of(error: Exception) -> str:
     if isinstance(error, UnicodeError):
         return _NOT_UNICODE
     return _TOO_DEEP if isinstance(error, RecursionError) else str(error)
-
-
-def _broken(error: json.JSONDecodeError) -> Entry:
-    return Entry(error.lineno - 1, b"", None, _fault_of(error))
 
 
 def _next_record(

@@ -13,10 +13,7 @@ from .steps import can_run, make_operators, run_operator
 from .writing import as_json
 
 _SAMPLES = ["One short text, <b>two</b> sentences. See https://example.org/a.", "\\section{A} 汉语"]
-"""Texts that operators are tried on."""
-
 _LACKS = "it needs the package "
-"""Begins why an operator fails that lacks one."""
 
 
 def look(message: dict[str, Any], call: Call) -> dict[str, Any]:
@@ -82,7 +79,7 @@ def _fault(name: str, params: dict[str, Any], call: Call, *, is_tried: bool) -> 
 
 
 def _empty_range(operator: Any, *, is_of_text: bool) -> str:
-    """Returns which bounds of an operator no value meets, if there are such."""
+    """Returns which bounds of an operator no value meets; empty where there are none."""
     values = vars(operator)
     for low, least in values.items():
         most = values.get(low.replace("min_", "max_", 1))
@@ -98,5 +95,5 @@ def _empty_range(operator: Any, *, is_of_text: bool) -> str:
 def _as_sentence(error: BaseException) -> str:
     if isinstance(error, MissingPackageError):
         return f"{_LACKS}{error}, which is not installed here."
-    said = " ".join(str(error).split()).rstrip(".")[:500]
-    return f"{said or type(error).__name__}."
+    text = " ".join(str(error).split()).rstrip(".")[:500]
+    return f"{text or type(error).__name__}."

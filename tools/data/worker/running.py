@@ -86,7 +86,7 @@ def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
         if keeper.is_due:
             changes = course.changes
             changed = {**changes.values, NUMBER: course.columns[NUMBER]}
-            keeper.keep(changed, course.told(changes))
+            keeper.keep(changed, course.summary(changes))
     call.report(total - 1, total, "Writing")
     course.columns = media.restore(course.columns)
     return {**course.write(message["sample"]), **went_on}
@@ -183,7 +183,7 @@ class Course:
         self.columns = outcome.columns
         self.done += 1
 
-    def told(self, changes: Changes) -> dict[str, Any]:
+    def summary(self, changes: Changes) -> dict[str, Any]:
         """Returns what another run has to know of the operators before."""
         gone: dict[str, list[int]] = {}
         for number, name in self.gone.items():

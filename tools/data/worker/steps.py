@@ -155,14 +155,14 @@ class _Texts:
         plain = self._fields == [key] and set(map(type, columns[key])) <= {str, type(None)}
         self._is_plain = plain or not self._fields
 
-    def seen(self, join: Callable[[Sequence[Any]], str] = joined) -> Columns:
+    def join(self, join: Callable[[Sequence[Any]], str] = joined) -> Columns:
         """Returns the rows with all texts of a row as one."""
         if self._is_plain:
             return self.columns
         values = zip(*(self.columns[name] for name in self._fields), strict=True)
         return {**self.columns, self._key: list(map(join, values))}
 
-    def restored(self, seen: Columns) -> Columns:
+    def restore(self, seen: Columns) -> Columns:
         """Returns rows with their own texts, and what was computed of them."""
         computed = {name: values for name, values in seen.items() if name != self._key}
         return seen if self._is_plain else {**self.columns, **computed}
@@ -237,12 +237,12 @@ def _map(function: Any, operator: Any, columns: Columns, call: Call) -> Columns:
 
 
 def _filter(operator: Any, texts: _Texts, call: Call) -> Columns:
-    seen = _with_column(operator, texts.seen())
+    seen = _with_column(operator, texts.join())
     computed = _map(operator.compute_stats, operator, seen, call)
     keep: list[bool] = []
     for batch in _batches(computed, operator, call):
         keep.extend(map(bool, operator.process(batch)))
-    return compress_rows(texts.restored(computed), keep)
+    return compress_rows(texts.restore(computed), keep)
 
 
 def _deduplicate(operator: Any, texts: _Texts, call: Call) -> Columns:
@@ -253,7 +253,7 @@ def _deduplicate(operator: Any, texts: _Texts, call: Call) -> Columns:
         return texts.columns
     # Chats that differ in a call of a tool are not the same, and may have the same texts.
     is_exact = operator._name == "document_deduplicator"
-    seen = texts.seen(partial(json.dumps, ensure_ascii=False)) if is_exact else texts.seen()
+    seen = texts.join(partial(json.dumps, ensure_ascii=False)) if is_exact else texts.join()
     hashed = _map(operator.compute_hash, operator, seen, call)
     names = [getattr(HashKeys, name) for name in HASHES]
     own = {name: hashed[name] for name in names if name in hashed}
@@ -262,7 +262,7 @@ def _deduplicate(operator: Any, texts: _Texts, call: Call) -> Columns:
         kept = sorted(firsts.values())
     else:
         kept = _places(operator, own, rows_of(hashed))
-    return take_rows(texts.restored(hashed), kept)
+    return take_rows(texts.restore(hashed), kept)
 
 
 def _select(operator: Any, texts: _Texts) -> Columns:
@@ -271,7 +271,7 @@ def _select(operator: Any, texts: _Texts) -> Columns:
     Those of the release are given the fields that their parameters name, whose values are not
     written; those of the user's own all fields.
     """
-    seen = texts.seen()
+    seen = texts.join()
     if type(operator).__module__.startswith("data_juicer."):
         texts_given = (value for value in vars(operator).values() if isinstance(value, str))
         named = {value.partition(".")[0] for value in texts_given}
