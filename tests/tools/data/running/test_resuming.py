@@ -123,23 +123,22 @@ async def ended(crib: Any, how: str) -> AsyncIterator[Callable[[str], None]]:
     assert scope.cancelled_caught == (how == "cancelled")
 
 
-@pytest.mark.parametrize(("how", "more"), [("killed", ""), ("cancelled", ""), ("cancelled", OWN)])
+@pytest.mark.parametrize("how", ["killed", "cancelled"])
 async def test_a_run_goes_on_after_its_last_whole_operator_and_writes_the_same(
-    crib: Any, how: str, more: str
+    crib: Any, how: str
 ) -> None:
     write_rows(crib.root)
-    (crib.root / "own.py").write_text("")
-    whole = await run(crib, plan(crib.root, "whole.jsonl", more), confirm=True)
+    whole = await run(crib, plan(crib.root, "whole.jsonl"))
     assert not whole.is_error, whole.text
     assert not kept(crib)
-    again = plan(crib.root, "again.jsonl", more)
+    again = plan(crib.root, "again.jsonl")
     async with ended(crib, how) as hear:
-        failed = await run(crib, again, hear, confirm=True)
+        failed = await run(crib, again, hear)
         assert failed.is_error
         assert f"it goes on after {LAST}" in failed.text
     assert not (crib.root / "again.jsonl").exists()
     assert len(kept(crib)) == 1
-    result = await run(crib, again, confirm=True)
+    result = await run(crib, again)
     assert result.structured["went_on_after"] == LAST
     assert f"Went on after {LAST}" in result.text
     assert told(result.structured) == told(whole.structured)
@@ -162,13 +161,18 @@ async def test_a_run_that_took_too_long_goes_on(crib: Any) -> None:
     assert "went_on_after" in result.structured
 
 
-async def test_an_operator_that_failed_is_corrected_and_the_run_goes_on(crib: Any) -> None:
+@pytest.mark.parametrize("more", ["", OWN])
+async def test_an_operator_that_failed_is_corrected_and_the_run_goes_on(
+    crib: Any, more: str
+) -> None:
     write_rows(crib.root)
-    failing = {"most": "0.9, text_key: body"}
-    failed = await run(crib, plan(crib.root, "mended.jsonl", **failing))
-    assert failed.structured["error_type"] == "tool_failed"
-    result = await run(crib, plan(crib.root, "mended.jsonl"))
-    assert result.structured["went_on_after"] == "document_minhash_deduplicator"
+    (crib.root / "own.py").write_text("")
+    failing = plan(crib.root, "mended.jsonl", more, most="0.9, text_key: body")
+    kind, _told = await crib.failure("apply_recipe", plan_path=failing, confirm=True)
+    assert kind == "tool_failed"
+    mended = plan(crib.root, "mended.jsonl", more)
+    report = await crib.call("apply_recipe", plan_path=mended, confirm=True)
+    assert report["went_on_after"] == "document_minhash_deduplicator"
 
 
 @pytest.mark.parametrize("changed", [{"source": "other.jsonl"}, {"skip": "true"}])
