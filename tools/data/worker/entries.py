@@ -181,7 +181,7 @@ def _values_of(content: bytes) -> Iterator[Entry]:
     try:
         while (at := skip_blank(text, at)) < end and text[at] != "]":
             number, counted, count = number + text.count("\n", counted, at), at, count + 1
-            value, after = DECODER.raw_decode(text, at)
+            value, after = _DECODER.raw_decode(text, at)
             yield _value(value, text[at:after], number, count)
             at = skip_blank(text, after)
             if text[at : at + 1] == ",":
@@ -213,7 +213,7 @@ def _value(value: object, text: str, number: int, count: int) -> Entry:
 def _row(content: bytes) -> tuple[dict[str, Any] | None, str]:
     """Returns the row of a line of JSONL, or why it is not one."""
     try:
-        row = DECODER.decode(content.decode().rstrip("\r\n"))
+        row = _DECODER.decode(content.decode().rstrip("\r\n"))
         if b"\\u" in content:  # half a character may be written with it
             json.dumps(row, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
@@ -285,10 +285,9 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) < _MOST_DIGITS else float(digits)
 
 
-DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_integer)
-"""Reads rows, and refuses objects that have a key twice."""
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_integer)
 
-SCAN: Callable[[str, int], tuple[Any, int]] = DECODER.scan_once  # type: ignore[attr-defined]  # which has no stub
+SCAN: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignore[attr-defined]  # which has no stub
 """Reads the value that begins at a place of a text; returns it, and where it ends."""
 
 

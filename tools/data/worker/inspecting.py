@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 from .agreed import AGAIN
-from .channel import Call
 from .failures import MissingPackageError, OperatorError, RecipeError, UnreadableError
 from .reading import NUMBER
 from .steps import can_run, make_operators, run_operator
@@ -16,12 +15,11 @@ _SAMPLES = ["One short text, <b>two</b> sentences. See https://example.org/a.", 
 _LACKS = "it needs the package "
 
 
-def look(message: dict[str, Any], call: Call) -> dict[str, Any]:
+def look(message: dict[str, Any]) -> dict[str, Any]:
     """Reads the first `sample` rows of the Parquet file at `path`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    call.check()
     try:
         file = pq.ParquetFile(message["path"])
         batch = next(file.iter_batches(batch_size=message["sample"]), None)
@@ -35,7 +33,7 @@ def look(message: dict[str, Any], call: Call) -> dict[str, Any]:
     }
 
 
-def make(message: dict[str, Any], call: Call) -> dict[str, Any]:
+def make(message: dict[str, Any]) -> dict[str, Any]:
     """Makes the operators in the `process` of `config`, and uses those in `probe` on samples.
 
     Returns `faults`: of each that fails the `operator`, the `parameter` if it is known, `why`, and
@@ -45,9 +43,9 @@ def make(message: dict[str, Any], call: Call) -> dict[str, Any]:
     for each in message["config"]["process"]:
         [(name, given)] = each.items()
         params, is_tried = given or {}, name in message["probe"]
-        if why := _fault(name, params, call, is_tried=is_tried):
+        if why := _fault(name, params, is_tried=is_tried):
             without = ({other: params[other] for other in params if other != key} for key in params)
-            mended = [not _fault(name, rest, call, is_tried=is_tried) for rest in without]
+            mended = [not _fault(name, rest, is_tried=is_tried) for rest in without]
             blamed = [key for key, helps in zip(params, mended, strict=True) if helps]
             parameter = blamed[0] if len(blamed) == 1 else None
             fault = {"operator": name, "parameter": parameter, "why": why}
@@ -55,10 +53,9 @@ def make(message: dict[str, Any], call: Call) -> dict[str, Any]:
     return {"faults": faults}
 
 
-def _fault(name: str, params: dict[str, Any], call: Call, *, is_tried: bool) -> str:
+def _fault(name: str, params: dict[str, Any], *, is_tried: bool) -> str:
     """Returns why an operator cannot be made, or used on samples; empty where it can."""
     common = {"text_key": "text", "skip_op_error": False}
-    call.check()
     try:
         [operator] = make_operators([{name: params}], common)
     except OperatorError as error:
@@ -71,9 +68,9 @@ def _fault(name: str, params: dict[str, Any], call: Call, *, is_tried: bool) -> 
         return ""
     rows = {"text": [*_SAMPLES], NUMBER: [*range(len(_SAMPLES))]}
     try:
-        run_operator(operator, rows, call)
+        run_operator(operator, rows)
     except OperatorError as error:  # of its parameters, unless it fails without them
-        if params and not _fault(name, {}, call, is_tried=True):
+        if params and not _fault(name, {}, is_tried=True):
             return _as_sentence(error.cause)
     return ""
 

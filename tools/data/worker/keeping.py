@@ -10,7 +10,6 @@ import base64
 import json
 import shutil
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -43,11 +42,7 @@ class Kept:
     steps: list[dict[str, Any]]
     removed: list[str]
     gone: dict[int, str]
-
-    @property
-    def last(self) -> str:
-        """The last operator that has run."""
-        return str(self.steps[-1]["operator"])
+    last: str
 
 
 class Keeper:
@@ -96,9 +91,10 @@ def kept_in(directory: str | None) -> Kept | None:
     try:
         told = json.loads((path / TOLD).read_bytes())
         gone = {number: name for name, numbers in told["gone"].items() for number in numbers}
-        columns = _read(path / ROWS)
-        kept = Kept(columns, int(path.name), told["steps"], told["removed"], gone)
-        is_whole = bool(kept.last) and len({len(values) for values in columns.values()}) == 1
+        steps, columns = told["steps"], _read(path / ROWS)
+        last = str(steps[-1]["operator"])
+        kept = Kept(columns, int(path.name), steps, told["removed"], gone, last)
+        is_whole = len({len(values) for values in columns.values()}) == 1
     except (OSError, ValueError, LookupError, TypeError, AttributeError, pa.ArrowException):
         return None
     return kept if is_whole else None
@@ -120,18 +116,13 @@ def _write(columns: Columns, path: Path) -> None:
     import pyarrow as pa
 
     with pa.output_stream(str(path), compression="zstd") as file:
-        for batch in _batches(columns):
+        for start in range(0, rows_of(columns), _BATCH) or (0,):
+            batch = {name: values[start : start + _BATCH] for name, values in columns.items()}
+            for name, values in batch.items():
+                if not set(map(type, values)) <= _SCALARS:
+                    batch[name] = list(map(_as_json, values))
             line = json.dumps(batch, ensure_ascii=False)
             file.write(line.encode("utf-8", "surrogatepass") + b"\n")
-
-
-def _batches(columns: Columns) -> Iterator[dict[str, list[Any]]]:
-    for start in range(0, rows_of(columns), _BATCH) or (0,):
-        batch = {name: values[start : start + _BATCH] for name, values in columns.items()}
-        yield {
-            name: values if set(map(type, values)) <= _SCALARS else list(map(_as_json, values))
-            for name, values in batch.items()
-        }
 
 
 def _as_json(value: Any) -> Any:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import socket
 import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from .channel import Call, Channel
 from .failures import (
     AllRowsError,
     MissingPackageError,
@@ -16,7 +21,7 @@ from .failures import (
     UnreadableError,
 )
 
-_LONGEST_ERROR = 2_000
+_LONGEST_ERROR, _LONGEST_MESSAGE = 2_000, 10_000  # characters
 
 # In the texts of errors of operators that need FFmpeg, and of those that fetch something.
 _FFMPEG = re.compile(
@@ -25,6 +30,32 @@ _FFMPEG = re.compile(
 _OFFLINE = re.compile(
     r"connection|resolve|network|offline|unreachable|LocalEntryNotFound", re.IGNORECASE
 )
+
+
+class Channel:
+    """Both ways to the server, JSON lines on stdin; anything else that reads stdin finds it empty.
+
+    To cancel a call, the server kills this process.
+    """
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(fileno=os.dup(0))
+        with Path(os.devnull).open("rb") as empty:
+            os.dup2(empty.fileno(), 0)
+        self._lines = self._socket.makefile("rb")
+        self._turn = threading.Lock()
+
+    def receive(self) -> dict[str, Any] | None:
+        """Waits for the next message; returns None when the server has hung up."""
+        line = self._lines.readline()
+        message: dict[str, Any] | None = json.loads(line) if line.endswith(b"\n") else None
+        return message
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Sends a message."""
+        line = json.dumps(message).encode() + b"\n"
+        with self._turn:
+            self._socket.sendall(line)
 
 
 def main(on_cluster: bool) -> None:
@@ -39,27 +70,30 @@ def main(on_cluster: bool) -> None:
 
         prepare()
     channel.send({"loaded": {"offers": [], "problems": [], "files": []}})
-    calls: dict[int, Call] = {}
     while (message := channel.receive()) is not None:
-        if "cancel" not in message:
-            call = calls[message["call"]] = Call(message["call"], channel)
-            threading.Thread(target=_answer, args=(call, message, calls), daemon=True).start()
-        elif (cancelled := calls.get(message["cancel"])) is not None:
-            cancelled.cancel()
+        if "call" in message:  # in a thread, as the process ends when the server hangs up
+            threading.Thread(target=_answer, args=(channel, message), daemon=True).start()
 
 
-def _answer(call: Call, message: dict[str, Any], calls: dict[int, Call]) -> None:
+def _answer(channel: Channel, message: dict[str, Any]) -> None:
+    number = message["call"]
+
+    def report(done: int, total: int, text: str) -> None:
+        progress = {"progress": number, "done": float(done), "total": float(total)}
+        channel.send({**progress, "message": text[:_LONGEST_MESSAGE]})
+
     try:
         from .inspecting import look, make
         from .running import name_files, run
 
-        do = {"look": look, "make": make, "name_files": name_files, "run": run}[message["do"]]
-        structured = do(message, call)
-        is_error = False
+        run_reporting = partial(run, report=report)
+        do: dict[str, Callable[[dict[str, Any]], dict[str, Any]]]
+        do = {"look": look, "make": make, "name_files": name_files, "run": run_reporting}
+        structured, is_error = do[message["do"]](message), False
     except BaseException as error:  # noqa: BLE001  # whatever it is, it is the answer
         structured, is_error = _failure_of(error, message["source"]), True
-    del calls[call.number]
-    call.end(structured, is_error=is_error)
+    answer = {"result": number, "structured": structured, "is_error": is_error}
+    channel.send({**answer, "text": "", "media": [], "blocks": []})
 
 
 def _failure_of(error: BaseException, source: str) -> dict[str, Any]:

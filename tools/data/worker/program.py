@@ -8,10 +8,10 @@ import re
 import subprocess
 import sys
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .channel import Call
 from .failures import MISSING, MissingPackageError, NotHereError, OperatorError, RecipeError
 from .preparing import adapt, switch_off
 from .steps import NO_TEXT, UNREADABLE, as_step
@@ -29,6 +29,8 @@ _STEP = re.compile(r"\[\d+/\d+\] OP \[(\w+)\] Done in ([\d.]+)s\. Left (\d+) sam
 _FAILED = re.compile(r"An error occurred (?:during Op \[|in )(\w+)")
 
 _LAST_LINES = 60
+
+Report = Callable[[int, int, str], None]
 
 
 def main(on_cluster: bool) -> None:
@@ -64,7 +66,7 @@ def switch_off_on_cluster() -> None:
     ray.init = init_switched_off
 
 
-def run_program(config: dict[str, Any], directory: Path, call: Call) -> dict[str, Any]:
+def run_program(config: dict[str, Any], directory: Path, report: Report) -> dict[str, Any]:
     """Runs a recipe in a process of its own."""
     try:
         multiprocessing.Lock()
@@ -89,8 +91,7 @@ def run_program(config: dict[str, Any], directory: Path, call: Call) -> dict[str
     try:
         for line in process.stdout or ():
             if message := log.take(line):
-                call.report(log.done + 1, log.operators + 2, message)
-            call.check()
+                report(log.done + 1, log.operators + 2, message)
         if process.wait() != 0:
             raise log.failure()
     finally:

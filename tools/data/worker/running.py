@@ -7,12 +7,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from .channel import Call
 from .entries import SKIPS_ROWS
 from .failures import RecipeError
 from .keeping import Keeper, Kept, kept_in
 from .media import Media, files_in
-from .program import run_program
+from .program import Report, run_program
 from .reading import NUMBER, Columns, Source, compress_rows, read, rows_of, table_source
 from .steps import (
     NO_TEXT,
@@ -53,7 +52,7 @@ _FIRST = 100  # rows that show early whether `dj-process` can read the texts
 _CHARACTERS = 160  # of a text that are shown
 
 
-def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
+def run(message: dict[str, Any], report: Report) -> dict[str, Any]:
     """Runs the recipe that a message holds.
 
     Args:
@@ -61,38 +60,38 @@ def run(message: dict[str, Any], call: Call) -> dict[str, Any]:
             way; `sample`, how many rows are shown of each kind; `limit`, how many are read, or
             None; `keep_after`, the seconds of work that are worth keeping, or None; `kept`, where
             an earlier run has left what it did, or None.
-        call: To which progress is reported.
+        report: Takes progress: how much is done, of how much, and what.
     """
     config, directory = message["config"], Path(message["directory"])
     keeper = Keeper(directory / "kept", message["keep_after"])
     if not _is_read_here(config):
-        return run_program(config, directory, call)
+        return run_program(config, directory, report)
     operators = _direct_operators(config)
     total = len(config["process"]) + _BESIDES
-    call.report(1, total, "Reading")
+    report(1, total, "Reading")
     if operators is None:
         _check_texts(read(config, directory, _FIRST), config)
     source = read(config, directory, message["limit"])
     if operators is None:
-        return _run_program(config, source, directory, call)
+        return _run_program(config, source, directory, report)
     course = Course(config, source)
     kept = kept_in(message["kept"])
     went_on = {"went_on_after": kept.last} if kept and course.resume(kept) else {}
     media = Media(message.get("files") or {}, directory, Path(config["export_path"]))
     course.columns = media.place(course.columns, config)
     for operator in operators[course.done :]:
-        call.report(course.done + 2, total, f"{operator._name}: {rows_of(course.columns)} rows")
-        course.take(run_operator(operator, course.columns, call))
+        report(course.done + 2, total, f"{operator._name}: {rows_of(course.columns)} rows")
+        course.take(run_operator(operator, course.columns))
         if keeper.is_due:
             changes = course.changes
             changed = {**changes.values, NUMBER: course.columns[NUMBER]}
             keeper.keep(changed, course.summary(changes))
-    call.report(total - 1, total, "Writing")
+    report(total - 1, total, "Writing")
     course.columns = media.restore(course.columns)
     return {**course.write(message["sample"]), **went_on}
 
 
-def name_files(message: dict[str, Any], _call: Call) -> dict[str, Any]:
+def name_files(message: dict[str, Any]) -> dict[str, Any]:
     """Returns the files that rows name which a recipe reads."""
     config = message["config"]
     # This worker serves other requests too: it loads no code of the user's.
@@ -271,7 +270,7 @@ def _check_texts(source: Source, config: dict[str, Any]) -> None:
 
 
 def _run_program(
-    config: dict[str, Any], source: Source, directory: Path, call: Call
+    config: dict[str, Any], source: Source, directory: Path, report: Report
 ) -> dict[str, Any]:
     """Has `dj-process` run a recipe on rows that were read here, and are written here.
 
@@ -291,7 +290,7 @@ def _run_program(
         changed |= {"export_path": str(made), "export_type": "parquet"}
     left_out = {"suffixes", "load_jsonl_lenient", "load_dataset_kwargs"}
     heeded = {key: value for key, value in config.items() if key not in left_out}
-    answer = run_program({**heeded, **changed}, directory, call)
+    answer = run_program({**heeded, **changed}, directory, report)
     if is_whole:
         write(_changes_of(pq.ParquetFile(made).read(), source, given), config)
     return {**answer, "rows_in": course.rows_in, "steps": [*course.steps, *answer["steps"]]}

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from .channel import Call, CancelledError
 from .failures import MISSING, AllRowsError, MissingPackageError, OperatorError, RecipeError
 from .reading import NUMBER, Columns, compress_rows, rows_of, take_rows
 from .texts import fields_of, joined, texts_in, with_texts
@@ -99,7 +98,7 @@ def can_run(operator: Any) -> bool:
     return is_known and operator.index_key is None and not operator.use_cuda()
 
 
-def run_operator(operator: Any, columns: Columns, call: Call) -> Outcome:
+def run_operator(operator: Any, columns: Columns) -> Outcome:
     """Runs an operator on all rows."""
     from loguru import logger
 
@@ -118,9 +117,7 @@ def run_operator(operator: Any, columns: Columns, call: Call) -> Outcome:
     name, before = operator._name, list(columns[NUMBER])
     sink = logger.add(note, level="ERROR", format="{message}")
     try:
-        left = _run(operator, _Texts(columns, operator.text_key), call)
-    except CancelledError:
-        raise
+        left = _run(operator, _Texts(columns, operator.text_key))
     except Exception as error:
         raise OperatorError(name, error) from error
     finally:
@@ -135,14 +132,14 @@ def run_operator(operator: Any, columns: Columns, call: Call) -> Outcome:
     return Outcome(left, step, sorted({*before} - {*left[NUMBER]}))
 
 
-def _run(operator: Any, texts: _Texts, call: Call) -> Columns:
+def _run(operator: Any, texts: _Texts) -> Columns:
     from data_juicer.ops.base_op import Deduplicator, Filter, Selector
 
     if isinstance(operator, Filter):
-        return _filter(operator, texts, call)
+        return _filter(operator, texts)
     if isinstance(operator, Deduplicator):
-        return _deduplicate(operator, texts, call)
-    return _select(operator, texts) if isinstance(operator, Selector) else texts.map(operator, call)
+        return _deduplicate(operator, texts)
+    return _select(operator, texts) if isinstance(operator, Selector) else texts.map(operator)
 
 
 class _Texts:
@@ -167,11 +164,11 @@ class _Texts:
         computed = {name: values for name, values in seen.items() if name != self._key}
         return seen if self._is_plain else {**self.columns, **computed}
 
-    def map(self, operator: Any, call: Call) -> Columns:
+    def map(self, operator: Any) -> Columns:
         """Returns the rows as a mapper leaves them, which sees each text by itself."""
         columns = _with_column(operator, self.columns)
         if self._is_plain:
-            return _map(operator.process, operator, columns, call)
+            return _map(operator.process, operator, columns)
         texts = [
             (row, text)
             for name in self._fields
@@ -181,7 +178,7 @@ class _Texts:
         owners = [row for row, _text in texts]
         others = {name: each for name, each in columns.items() if name not in self._fields}
         given = {**take_rows(others, owners), self._key: [text for _row, text in texts]}
-        mapped = _map(operator.process, operator, given, call)
+        mapped = _map(operator.process, operator, given)
         if rows_of(mapped) != len(owners):
             raise ValueError(f"it makes several rows of a text, {self._why_not_several(owners)}")
         changed = iter(mapped.pop(self._key))
@@ -214,17 +211,16 @@ def _with_column(operator: Any, columns: Columns) -> Columns:
     return columns | {name: [each or {} for each in columns.get(name, none)] for name in wanted}
 
 
-def _batches(columns: Columns, operator: Any, call: Call) -> Iterator[Columns]:
+def _batches(columns: Columns, operator: Any) -> Iterator[Columns]:
     size = max(operator.batch_size, 1) if operator.is_batched_op() else 1
     for start in range(0, rows_of(columns), size):
-        call.check()
         yield {name: values[start : start + size] for name, values in columns.items()}
 
 
-def _map(function: Any, operator: Any, columns: Columns, call: Call) -> Columns:
+def _map(function: Any, operator: Any, columns: Columns) -> Columns:
     """Returns the columns as a function of an operator leaves them."""
     made: Columns = {}
-    for batch in _batches(columns, operator, call):
+    for batch in _batches(columns, operator):
         changed = {**batch, **function(dict(batch))}
         if len({len(values) for values in changed.values()}) > 1:
             raise ValueError("it changed the number of rows in some columns and not in others")
@@ -236,16 +232,16 @@ def _map(function: Any, operator: Any, columns: Columns, call: Call) -> Columns:
     return made or columns
 
 
-def _filter(operator: Any, texts: _Texts, call: Call) -> Columns:
+def _filter(operator: Any, texts: _Texts) -> Columns:
     seen = _with_column(operator, texts.join())
-    computed = _map(operator.compute_stats, operator, seen, call)
+    computed = _map(operator.compute_stats, operator, seen)
     keep: list[bool] = []
-    for batch in _batches(computed, operator, call):
+    for batch in _batches(computed, operator):
         keep.extend(map(bool, operator.process(batch)))
     return compress_rows(texts.restore(computed), keep)
 
 
-def _deduplicate(operator: Any, texts: _Texts, call: Call) -> Columns:
+def _deduplicate(operator: Any, texts: _Texts) -> Columns:
     """Compares what it has computed of each row, which Data-Juicer does over a dataset."""
     from data_juicer.utils.constant import HashKeys
 
@@ -254,7 +250,7 @@ def _deduplicate(operator: Any, texts: _Texts, call: Call) -> Columns:
     # Chats that differ in a call of a tool are not the same, and may have the same texts.
     is_exact = operator._name == "document_deduplicator"
     seen = texts.join(partial(json.dumps, ensure_ascii=False)) if is_exact else texts.join()
-    hashed = _map(operator.compute_hash, operator, seen, call)
+    hashed = _map(operator.compute_hash, operator, seen)
     names = [getattr(HashKeys, name) for name in HASHES]
     own = {name: hashed[name] for name in names if name in hashed}
     if is_exact:  # the same, without a pass over a dataset
