@@ -221,7 +221,10 @@ def _map(function: Any, operator: Any, columns: Columns) -> Columns:
     """Returns the columns as a function of an operator leaves them."""
     made: Columns = {}
     for batch in _batches(columns, operator):
-        changed = {**batch, **function(dict(batch))}
+        given = dict(batch)
+        changed = function(given)
+        if changed is not given:  # else the function may have removed columns
+            changed = {**batch, **changed}
         if len({len(values) for values in changed.values()}) > 1:
             raise ValueError("it changed the number of rows in some columns and not in others")
         before, more = rows_of(made), rows_of(changed)
