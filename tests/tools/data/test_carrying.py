@@ -34,7 +34,7 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {
 
 
 OWN = """\
-from data_juicer.ops.base_op import OPERATORS, Mapper
+from data_juicer.ops.base_op import OPERATORS, Mapper, Selector
 
 @OPERATORS.register_module("shout_mapper")
 class Shout(Mapper):
@@ -44,6 +44,11 @@ class Shout(Mapper):
         rows = [at for at, text in enumerate(samples["text"]) if len(text) > 1]
         left = {name: [values[at] for at in rows] for name, values in samples.items()}
         return {**left, "text": [text.upper() for text in left["text"]]}
+
+@OPERATORS.register_module("graded_selector")
+class Graded(Selector):
+    def process(self, dataset):
+        return dataset.select([at for at, z in enumerate(dataset["z"]) if z is not None])
 """
 
 
@@ -324,6 +329,18 @@ async def test_rows_come_out_of_an_operator_of_ones_own_as_they_stood(workshop: 
     assert written.read_text() == BIG.splitlines()[0].replace("one", "ONE") + "\n"
     [dropped] = report["dropped"]
     assert (dropped["row"], dropped["text"], dropped["operator"]) == (2, "2", "shout_mapper")
+    selects: dict[str, dict[str, Any]] = {"graded_selector": {}}
+    _report, written = await run(workshop, "big.jsonl", selects, custom_operator_paths=["own.py"])
+    assert written.read_text() == BIG.splitlines()[0] + "\n"
+
+
+@pytest.mark.data
+async def test_a_field_that_appears_late_has_its_values_in_its_rows(workshop: Any) -> None:
+    source = write(workshop, "late.jsonl", *({"text": text} for text in ("a", "bb", "c")))
+    adds = {"lambda_str": 'lambda row: {**row, "new": 1} if len(row["text"]) > 1 else row'}
+    _report, written = await run(workshop, source, {"python_lambda_mapper": adds})
+    rows = map(json.loads, written.read_text().splitlines())
+    assert [row["new"] for row in rows] == [None, 1, None]
 
 
 @pytest.mark.data

@@ -32,7 +32,7 @@ NUMBER = "__toolcrib_row__"
 SUFFIX = "__dj__suffix__"
 """The field in which `suffix_filter` finds the ending of a row's file."""
 
-_FAMILIES = ((".jsonl", ".json"), (".csv",), (".tsv",), (".parquet",))
+_FAMILIES = {".jsonl": "JSON", ".json": "JSON", ".csv": "CSV", ".tsv": "TSV", ".parquet": "Parquet"}
 """Forms of which the files of one directory are read together."""
 
 
@@ -105,13 +105,12 @@ def _files_in(directory: Path, suffixes: Sequence[str] | None) -> list[Path]:
     if suffixes:
         wanted = {f".{each.lower().removeprefix('.')}" for each in suffixes}
         files = [each for each in files if wanted & {each.suffix.lower(), form_of(each.name)}]
-    kinds = [[each for each in files if form_of(each.name) in kind] for kind in _FAMILIES]
-    found = [kind for kind in kinds if kind]
-    rows = [each for kind in found for each in kind]
+    rows = [each for each in files if form_of(each.name) in _FAMILIES]
     if len(rows) * 2 < len(files):
         return []
-    if len(found) > 1:
-        names = ", ".join(kind[0].name for kind in found)
+    firsts = {_FAMILIES[form_of(each.name)]: each.name for each in reversed(rows)}
+    if len(firsts) > 1:
+        names = ", ".join(sorted(firsts.values()))
         raise UnreadableError(
             f"it has files of several forms ({names}).", "Name one of their endings in `suffixes`."
         )
