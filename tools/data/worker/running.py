@@ -74,21 +74,21 @@ def run(message: dict[str, Any], report: Report) -> dict[str, Any]:
     source = read(config, directory, message["limit"])
     if operators is None:
         return _run_program(config, source, directory, report)
-    course = Course(config, source)
+    progress = Progress(config, source)
     kept = kept_in(message["kept"])
-    went_on = {"went_on_after": kept.last} if kept and course.resume(kept) else {}
+    went_on = {"went_on_after": kept.last} if kept and progress.resume(kept) else {}
     media = Media(message.get("files") or {}, directory, Path(config["export_path"]))
-    course.columns = media.place(course.columns, config)
-    for operator in operators[course.done :]:
-        report(course.done + 2, total, f"{operator._name}: {rows_of(course.columns)} rows")
-        course.take(run_operator(operator, course.columns))
+    progress.columns = media.place(progress.columns, config)
+    for operator in operators[progress.done :]:
+        report(progress.done + 2, total, f"{operator._name}: {rows_of(progress.columns)} rows")
+        progress.take(run_operator(operator, progress.columns))
         if keeper.is_due:
-            changes = course.changes
-            changed = {**changes.values, NUMBER: course.columns[NUMBER]}
-            keeper.keep(changed, course.summary(changes))
+            changes = progress.changes
+            changed = {**changes.values, NUMBER: progress.columns[NUMBER]}
+            keeper.keep(changed, progress.summary(changes))
     report(total - 1, total, "Writing")
-    course.columns = media.restore(course.columns)
-    return {**course.write(message["sample"]), **went_on}
+    progress.columns = media.restore(progress.columns)
+    return {**progress.write(message["sample"]), **went_on}
 
 
 def name_files(message: dict[str, Any]) -> dict[str, Any]:
@@ -130,8 +130,8 @@ def _is_read_here(config: dict[str, Any]) -> bool:
     return is_here and config.get("load_dataset_kwargs") in (None, SKIPS_ROWS)
 
 
-class Course:
-    """A run between two operators."""
+class Progress:
+    """How far a run is: the rows that are left, and where the others went."""
 
     def __init__(self, config: dict[str, Any], source: Source) -> None:
         from data_juicer.utils.constant import Fields
@@ -261,7 +261,9 @@ def _check_texts(source: Source, config: dict[str, Any]) -> None:
         values = (value for name in fields for value in source.columns[name])
         others = {type(value).__name__ for value in values} - {"str", "NoneType"}
         if len(fields) > 1 or others:
-            why = "names several fields" if len(fields) > 1 else f"holds more ({min(others)})"
+            why = (
+                "names several fields" if len(fields) > 1 else f"holds other values ({min(others)})"
+            )
             raise RecipeError(
                 "This recipe needs dj-process, which reads the texts of one field, and text key"
                 f" {key!r} {why}.",
@@ -280,20 +282,20 @@ def _run_program(
     import pyarrow.parquet as pq
 
     _check_texts(source, config)
-    course = Course(config, source)
-    given = {name: array_of(values) for name, values in course.columns.items()}
+    progress = Progress(config, source)
+    given = {name: array_of(values) for name, values in progress.columns.items()}
     rows, made = directory / "rows.parquet", directory / "made.parquet"
     pq.write_table(pa.table(given), rows)
     is_whole = not config.get("export_shard_size")
     changed = {"dataset_path": str(rows)}
     if is_whole:
         changed |= {"export_path": str(made), "export_type": "parquet"}
-    left_out = {"suffixes", "load_jsonl_lenient", "load_dataset_kwargs"}
-    heeded = {key: value for key, value in config.items() if key not in left_out}
-    answer = run_program({**heeded, **changed}, directory, report)
+    done_here = {"suffixes", "load_jsonl_lenient", "load_dataset_kwargs"}
+    rest = {key: config[key] for key in config.keys() - done_here if config[key] is not None}
+    answer = run_program({**rest, **changed}, directory, report)
     if is_whole:
         write(_changes_of(pq.ParquetFile(made).read(), source, given), config)
-    return {**answer, "rows_in": course.rows_in, "steps": [*course.steps, *answer["steps"]]}
+    return {**answer, "rows_in": progress.rows_in, "steps": [*progress.steps, *answer["steps"]]}
 
 
 def _changes_of(made: Any, source: Source, given: dict[str, Any]) -> Changes:
