@@ -261,9 +261,7 @@ def _check_texts(source: Source, config: dict[str, Any]) -> None:
         values = (value for name in fields for value in source.columns[name])
         others = {type(value).__name__ for value in values} - {"str", "NoneType"}
         if len(fields) > 1 or others:
-            why = (
-                "names several fields" if len(fields) > 1 else f"holds other values ({min(others)})"
-            )
+            why = "names several fields" if len(fields) > 1 else f"holds also {min(others)} values"
             raise RecipeError(
                 "This recipe needs dj-process, which reads the texts of one field, and text key"
                 f" {key!r} {why}.",
@@ -291,8 +289,8 @@ def _run_program(
     if is_whole:
         changed |= {"export_path": str(made), "export_type": "parquet"}
     done_here = {"suffixes", "load_jsonl_lenient", "load_dataset_kwargs"}
-    rest = {key: config[key] for key in config.keys() - done_here if config[key] is not None}
-    answer = run_program({**rest, **changed}, directory, report)
+    left = {key: config[key] for key in config if key not in done_here and config[key] is not None}
+    answer = run_program({**left, **changed}, directory, report)
     if is_whole:
         write(_changes_of(pq.ParquetFile(made).read(), source, given), config)
     return {**answer, "rows_in": progress.rows_in, "steps": [*progress.steps, *answer["steps"]]}
