@@ -30,7 +30,7 @@ SKIPS_ROWS = {"on_bad_lines": "skip"}
 NEVER_CLOSED = "a quote is never closed"
 _NO_OBJECT = "another value"
 _NOT_UNICODE = "not all of it is Unicode"
-_RETURNS = "a carriage return is not followed by a line feed"
+_RETURNS = "a carriage return stands without a line feed"
 _TOO_DEEP = "too many brackets in each other"
 
 _CHARACTERS = 160  # of an entry that are shown
