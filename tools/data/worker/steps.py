@@ -228,8 +228,9 @@ def _map(function: Any, operator: Any, columns: Columns) -> Columns:
         if len({len(values) for values in changed.values()}) > 1:
             raise ValueError("it changed the number of rows in some columns and not in others")
         before, more = rows_of(made), rows_of(changed)
-        for name in changed:  # skipped rows have no such column
-            made.setdefault(name, [None] * before)
+        for name in changed:
+            if name not in made:  # skipped rows have no such column
+                made[name] = [None] * before
         for name, values in made.items():
             values.extend(changed.get(name) or [None] * more)
     return made or columns
