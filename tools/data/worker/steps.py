@@ -181,6 +181,8 @@ class _Texts:
         mapped = _map(operator.process, operator, given)
         if rows_of(mapped) != len(owners):
             raise ValueError(f"it makes several rows of a text, {self._why_not_several(owners)}")
+        if self._key not in mapped:
+            raise ValueError("it removes the text, which a row with several texts bars")
         changed = iter(mapped.pop(self._key))
         own = {name: [with_texts(each, changed) for each in columns[name]] for name in self._fields}
         firsts = {row: at for at, row in reversed(list(enumerate(owners)))}

@@ -223,7 +223,8 @@ def array_of(values: Sequence[Any], kind: Any = None) -> Any:
     for each in (kind, None, pa.uint64()):
         with suppress(pa.ArrowException, OverflowError):
             array = pa.array(values, type=each)
-            if "struct<>" not in str(array.type):  # which Parquet does not have
+            is_whole = each is None or array.to_pylist() == values  # a given type drops new keys
+            if is_whole and "struct<>" not in str(array.type):  # which Parquet does not have
                 return array
     texts = (None if value is None else as_json(value).decode() for value in values)
     return pa.array(list(texts), type=pa.string())
