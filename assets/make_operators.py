@@ -27,14 +27,18 @@ from data_juicer_source.configuration import (
     supported_formats,
 )
 from data_juicer_source.operators import common_parameters, operators_of
+from data_juicer_source.terms import terms_of
 
-from tools.data.catalogue.fields import terms_of
 from tools.data.release import VERSION
 
 WHEEL_SHA256 = "de77979969b574e841f947d2171028b5e15a4eeea2b2802c528b5ef1758e9c8f"
 TARGET = Path(__file__).parents[1] / "tools/data/catalogue"
 AVAILABILITY = Path(__file__).parent / "data_juicer_source/availability.json"
-"""What the default set-up cannot run, and why; tests run operators and keys to hold it."""
+"""What the default set-up cannot run, and why; tests run operators and keys to hold it.
+
+`reads_files` are parameters that name a file or directory of the user's, which the operator reads;
+`only_on_ray` are operators whose code refuses other executors, though their class lists them.
+"""
 
 
 def main() -> None:
@@ -53,6 +57,7 @@ def made(sources: Mapping[str, str]) -> dict[str, str]:
     """The files, from the release's sources by their paths in the wheel."""
     classes = Classes(sources)
     listed = json.loads(AVAILABILITY.read_text(encoding="utf-8"))
+    reads_files, only_on_ray = listed.pop("reads_files"), listed.pop("only_on_ray")
     keys = {name: why_not for why_not, names in listed.pop("options").items() for name in names}
     limits = {
         name: {"runs": runs, "why_not": why_not}
@@ -60,10 +65,16 @@ def made(sources: Mapping[str, str]) -> dict[str, str]:
         for why_not, names in reasons.items()
         for name in names
     }
-    found = [{**each, **limits.get(each["name"], {})} for each in operators_of(classes)]
-    operators = sorted(found, key=lambda each: str(each["name"]))
+    operators = sorted(
+        ({**each, **limits.get(each["name"], {})} for each in operators_of(classes)),
+        key=lambda each: str(each["name"]),
+    )
+    for each in operators:
+        if each["name"] in only_on_ray:
+            each["modes"] = [mode for mode in each["modes"] if mode != "default"]
     release = {
         "version": VERSION,
+        "reads_files": reads_files,
         "common": common_parameters(classes),
         "options": [
             each | ({"why_not": keys[each["name"]]} if each["name"] in keys else {})

@@ -19,8 +19,8 @@ from typing import Any
 import anyio
 from rank_bm25 import BM25Okapi
 
-from tools.data.catalogue.bundle import bundled, bundled_index
-from tools.data.catalogue.search import FLOOR
+from tools.data.catalogue.catalogue import bundled
+from tools.data.catalogue.search import FLOOR, bundled_index
 from tools.data.operators import get_operator_info, list_operator_catalog, retrieve_operators
 
 SETS = Path(__file__).parents[1] / "tests" / "tools" / "data" / "sets"

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+import ast
+import keyword
+import re
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from importlib.resources import files
+from pathlib import PurePosixPath
+from string import Template
+from typing import Annotated, Literal
 
 import anyio.to_thread
 from pydantic import Field
 
 from tools.core.context import RequestContext
-from tools.core.errors import ConflictError, NotFoundError, ToolError
+from tools.core.errors import ConflictError, InvalidArgumentsError, NotFoundError, ToolError
 from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Effect, Subject, SubjectKind, ToolScope, tool
-from tools.data.catalogue.bundle import bundled
-from tools.data.catalogue.kinds import OwnKind
+from tools.data.catalogue.catalogue import bundled
+from tools.data.recipe import Recipe
 from tools.sandbox.files.editing import ABSENT
 from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.files.text_files import FilePath
 
-if TYPE_CHECKING:  # a start writes none
-    from tools.data.scaffold.scaffold import Scaffold
-
+OwnKind = Literal["mapper", "filter", "deduplicator", "selector"]
 TRIAL_SECONDS = 240.0
+
+_TEMPLATES = {
+    "$name.py": "$kind.txt",
+    "test_$name.py": "test_$kind.txt",
+    "samples.jsonl": "samples.jsonl",
+    "README.md": "readme.txt",
+}
+"""What each file of an operator is made of."""
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 
 
 class DevelopedOperator(ToolModel):
@@ -48,9 +63,9 @@ class DevelopedOperator(ToolModel):
             "run": "Data-Juicer ran it on its samples.",
             "syntax": "Its syntax was checked, and no more: smoke_check has Data-Juicer run it.",
         }
-        said = f"The trial failed: {self.failure}" if self.failure else checks[self.checked]
+        check = f"The trial failed: {self.failure}" if self.failure else checks[self.checked]
         return (
-            f"Wrote {operator}, with {', '.join(others)}. {said}\n"
+            f"Wrote {operator}, with {', '.join(others)}. {check}\n"
             f"Next: put in what {self.operator_name} is to do, and name {operator} in "
             "custom_operator_paths of a process spec."
         )
@@ -79,27 +94,63 @@ async def develop_operator(
     ] = False,
 ) -> DevelopedOperator:
     """Begins an operator of your own: a file that runs, its test, samples and a README."""
-    from tools.data.scaffold.scaffold import Scaffold
-
-    folder = context.sandbox.relative(output_dir)
-    scaffold = Scaffold.of(intent, operator_name, operator_type, folder, bundled())
+    folder = PurePosixPath(context.sandbox.relative(output_dir))
+    name = _full_name(operator_name, operator_type)
+    words = {
+        "name": name,
+        "cls": "".join(each.capitalize() for each in name.split("_")),
+        "kind": operator_type,
+        "path": str(folder / f"{name}.py"),
+        "intent": " ".join(intent.split()),
+        "version": bundled().version,
+    }
+    texts = {str(folder / file): text for file, text in _fill_templates(words)}
     if smoke_check:
         from tools.data.running.workers import workers_of
 
         (await workers_of(context.machine)).check()  # before anything is written
-    await anyio.to_thread.run_sync(partial(_write, scaffold, context.sandbox))
-    failure = await _tried(scaffold, context) if smoke_check else None
+    await anyio.to_thread.run_sync(partial(_write, texts, context.sandbox))
+    failure = await _try(name, folder, context) if smoke_check else None
     return DevelopedOperator(
-        operator_name=scaffold.name,
-        class_name=scaffold.cls,
-        files=list(scaffold.files),
+        operator_name=name,
+        class_name=words["cls"],
+        files=list(texts),
         checked="run" if smoke_check and failure is None else "syntax",
         failure=failure,
     )
 
 
-def _write(scaffold: Scaffold, sandbox: Sandbox) -> None:
-    for path in scaffold.files:
+def _full_name(name: str, kind: OwnKind) -> str:
+    """Returns the name with its kind at the end, as all operators have it."""
+    full = name if name.endswith(f"_{kind}") else f"{name}_{kind}"
+    if not _NAME.fullmatch(full) or keyword.iskeyword(full):
+        raise InvalidArgumentsError(
+            f"operator_name: {name!r} is no name of an operator.",
+            next_actions=["Give lower-case words with underscores, such as fix_dates_mapper."],
+        )
+    if full in bundled().operators:
+        raise ConflictError(
+            f"Data-Juicer {bundled().version} has an operator {full}.",
+            next_actions=["See it with get_operator_info, or give another name."],
+        )
+    return full
+
+
+def _fill_templates(words: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yields the name and the text of each file, the operator first."""
+    intent = words["intent"].replace("\\", "\\\\").replace('"', "'")
+    in_docstring = {**words, "intent": intent}
+    for file, template in _TEMPLATES.items():
+        name, source = (Template(each).substitute(words) for each in (file, template))
+        text = files(__package__).joinpath("templates", source).read_text(encoding="utf-8")
+        text = Template(text).substitute(in_docstring if name.endswith(".py") else words)
+        if name.endswith(".py"):
+            ast.parse(text, name)
+        yield name, text
+
+
+def _write(texts: dict[str, str], sandbox: Sandbox) -> None:
+    for path in texts:
         try:
             sandbox.open_read(path).close()
         except NotFoundError:
@@ -107,17 +158,24 @@ def _write(scaffold: Scaffold, sandbox: Sandbox) -> None:
         raise ConflictError(
             f"The file {path!r} is there already.", next_actions=["Give another output_dir."]
         )
-    for path, text in scaffold.files.items():
+    for path, text in texts.items():
         sandbox.write(path, text.encode(), expected_sha256=ABSENT)
 
 
-async def _tried(scaffold: Scaffold, context: RequestContext) -> str | None:
-    """Returns why a run on its samples failed; None where it did not."""
+async def _try(name: str, folder: PurePosixPath, context: RequestContext) -> str | None:
+    """Returns why a run on the samples failed; None where it did not."""
     from tools.data.running.readiness import check_ready
     from tools.data.running.runs import run_recipe
 
+    config = {
+        "dataset_path": str(folder / "samples.jsonl"),
+        "export_path": str(folder / "tried.jsonl"),
+        "custom_operator_paths": [str(folder / f"{name}.py")],
+        "process": [{name: None}],
+        "np": 1,
+    }
     try:
-        check = partial(check_ready, scaffold.trial(), context.sandbox, dry_run=True)
+        check = partial(check_ready, Recipe.from_config(config), context.sandbox, dry_run=True)
         ready = await anyio.to_thread.run_sync(check)
         await run_recipe(ready, context, seconds=TRIAL_SECONDS)
     except ToolError as error:

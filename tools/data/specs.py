@@ -13,7 +13,7 @@ from tools.core.context import RequestContext
 from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
-from tools.data.catalogue.bundle import bundled
+from tools.data.catalogue.catalogue import bundled
 from tools.data.recipe import (
     DatasetMixture,
     DatasetSpec,
@@ -40,13 +40,13 @@ _Executor = Annotated[Executor, Field(description="What is to run the recipe")]
 _Plan = Annotated[
     Plan, Field(description="As assemble_plan answers it"), Alias("plan_payload", "plan_data")
 ]
-_READS: Mapping[str, Any] = {
+READS: Mapping[str, Any] = {
     "scope": ToolScope.SANDBOXED,
     "effects": {Effect.READ},
     "idempotent": True,
     "tags": ("data", "recipes"),
 }
-_TRIES: Mapping[str, Any] = {**_READS, "scope": ToolScope.SYSTEM, "timeout": 120}
+_TRIES: Mapping[str, Any] = {**READS, "scope": ToolScope.SYSTEM, "timeout": 120}
 """For tools that also have Data-Juicer make the operators."""
 
 
@@ -144,9 +144,7 @@ def _with_notes(lines: list[str], warnings: list[str]) -> str:
     return "\n".join([*lines, *(f"Note: {each}" for each in warnings)])
 
 
-@tool(
-    **_READS, capabilities=("check that the data of a recipe can be read and the result written",)
-)
+@tool(**READS, capabilities=("check that the data of a recipe can be read and the result written",))
 def validate_dataset_spec(
     context: RequestContext,
     dataset_spec: Annotated[DatasetSpec, Field(description="As build_dataset_spec answers it")],
@@ -158,7 +156,7 @@ def validate_dataset_spec(
     return Checked.of(check_dataset(dataset_spec, executor_type, bundled(), context.sandbox))
 
 
-@tool(**_READS, capabilities=("say which data a recipe reads and where the result goes",))
+@tool(**READS, capabilities=("say which data a recipe reads and where the result goes",))
 def build_dataset_spec(
     context: RequestContext,
     export_path: Annotated[FileOrDirectory, Field(min_length=1, description="File to write")],
@@ -239,7 +237,7 @@ async def build_process_spec(
     return BuiltProcessSpec(process_spec=spec, warnings=notes + checked.accepted("process spec"))
 
 
-@tool(**_READS, capabilities=("check how a recipe is to be run",))
+@tool(**READS, capabilities=("check how a recipe is to be run",))
 def validate_system_spec(
     system_spec: Annotated[SystemSpec, Field(description="As build_system_spec answers it")],
 ) -> Checked:
@@ -249,7 +247,7 @@ def validate_system_spec(
     return Checked.of(check_system(system_spec, bundled()))
 
 
-@tool(**_READS, capabilities=("say how a recipe is run: processes, Ray, caches, traces",))
+@tool(**READS, capabilities=("say how a recipe is run: processes, Ray, caches, traces",))
 def build_system_spec(
     executor_type: _Executor = "default",
     np: Annotated[int | None, Field(ge=1, description="Processes at once; default: 4")] = None,

@@ -14,14 +14,8 @@ from pathlib import Path
 from typing import Any
 
 
-class Call:
-    """A call that nobody cancels."""
-
-    def check(self) -> None:
-        """Continues."""
-
-    def report(self, *_progress: object) -> None:
-        """Continues."""
+def ignore(*_progress: object) -> None:
+    """Does nothing with what is reported."""
 
 
 def run_data_juicer(config: dict[str, Any], work: Path) -> None:
@@ -57,7 +51,7 @@ def main() -> None:
             message = {"config": config, "directory": str(work), "sample": 3, "limit": None}
             try:
                 if engine == "direct":
-                    running.run({**message, "keep_after": None, "kept": None}, Call())
+                    running.run({**message, "keep_after": None, "kept": None}, ignore)
                 else:
                     run_data_juicer(config, work)
                 text = (work / "out.jsonl").read_bytes().decode()

@@ -33,21 +33,56 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-async def run(
-    crib: Any, source: str, steps: dict[str, dict[str, Any]], *keys: str, to: str = "out.jsonl"
-) -> tuple[dict[str, Any], Path]:
-    """Runs a recipe; returns its report and what it wrote."""
-    recipe = Recipe(
-        dataset=DatasetSpec(dataset_path=source, export_path=to, text_keys=list(keys or ["text"])),
-        process=ProcessSpec(
-            operators=[Step(name=name, params=each) for name, each in steps.items()]
-        ),
+OWN = """\
+from data_juicer.ops.base_op import OPERATORS, Mapper, Selector
+
+@OPERATORS.register_module("shout_mapper")
+class Shout(Mapper):
+    _batched_op = True
+
+    def process_batched(self, samples):
+        rows = [at for at, text in enumerate(samples["text"]) if len(text) > 1]
+        left = {name: [values[at] for at in rows] for name, values in samples.items()}
+        return {**left, "text": [text.upper() for text in left["text"]]}
+
+@OPERATORS.register_module("graded_selector")
+class Graded(Selector):
+    def process(self, dataset):
+        return dataset.select([at for at, z in enumerate(dataset["z"]) if z is not None])
+"""
+
+
+def save(
+    crib: Any,
+    source: str,
+    steps: dict[str, dict[str, Any]],
+    *keys: str,
+    to: str = "out.jsonl",
+    **more: Any,
+) -> str:
+    """Saves a plan; returns its path."""
+    recipe = Recipe.from_config(
+        {
+            "dataset_path": source,
+            "export_path": to,
+            "text_keys": list(keys or ["text"]),
+            "process": [{name: each} for name, each in steps.items()],
+            **more,
+        }
     )
     plan = Plan(user_intent="Try it", recipe=recipe, approval_required=False)
     (crib.root / "plan.yaml").write_text(plan.to_yaml(), encoding="utf-8")
     (crib.root / to).unlink(missing_ok=True)
-    report = await crib.call("apply_recipe", plan_path="plan.yaml")
-    return report, crib.root / to
+    return "plan.yaml"
+
+
+async def run(
+    crib: Any, source: str, steps: dict[str, dict[str, Any]], *keys: str, **more: Any
+) -> tuple[dict[str, Any], Path]:
+    """Runs a recipe; returns its report and what it wrote."""
+    plan = save(crib, source, steps, *keys, **more)
+    report = await crib.call("apply_recipe", plan_path=plan, confirm=True)
+    return report, crib.root / more.get("to", "out.jsonl")
 
 
 def write(crib: Any, name: str, *rows: Any) -> str:
@@ -279,3 +314,107 @@ async def test_a_report_is_never_written_over_what_is_read(workshop: Any) -> Non
     assert kind == "conflict"
     assert "which is what is read" in told
     assert (workshop.root / "out.report.md").read_text() == "A text of some words."
+
+
+BIG = '{"z": 1.10, "text": "one", "n": 123456789012345678901234567890}\n{"text": "2", "n": 5}\n'
+
+
+@pytest.mark.data
+async def test_rows_come_out_of_an_operator_of_ones_own_as_they_stood(workshop: Any) -> None:
+    (workshop.root / "own.py").write_text(OWN)
+    (workshop.root / "big.jsonl").write_text(BIG)
+    shout: dict[str, dict[str, Any]] = {"shout_mapper": {}}
+    report, written = await run(workshop, "big.jsonl", shout, custom_operator_paths=["own.py"])
+    assert report["engine"] == "direct"
+    assert written.read_text() == BIG.splitlines()[0].replace("one", "ONE") + "\n"
+    [dropped] = report["dropped"]
+    assert (dropped["row"], dropped["text"], dropped["operator"]) == (2, "2", "shout_mapper")
+    selects: dict[str, dict[str, Any]] = {"graded_selector": {}}
+    _report, written = await run(workshop, "big.jsonl", selects, custom_operator_paths=["own.py"])
+    assert written.read_text() == BIG.splitlines()[0] + "\n"
+
+
+@pytest.mark.data
+async def test_a_field_that_appears_late_has_its_values_in_its_rows(workshop: Any) -> None:
+    source = write(workshop, "late.jsonl", *({"text": text} for text in ("a", "bb", "c")))
+    adds = {"lambda_str": 'lambda row: {**row, "new": 1} if len(row["text"]) > 1 else row'}
+    _report, written = await run(workshop, source, {"python_lambda_mapper": adds})
+    rows = map(json.loads, written.read_text().splitlines())
+    assert [row["new"] for row in rows] == [None, 1, None]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "content", "step", "says"),
+    [
+        (
+            "big.jsonl",
+            BIG,
+            {"topk_specified_field_selector": {"field_key": "n", "topk": 1}},
+            "cannot compare the values of 'n'",
+        ),
+        (
+            "number.jsonl",
+            '{"text": "one two three"}\n{"text": 5}\n',
+            {"text_chunk_mapper": {"max_len": 3}},
+            "'text' holds other values than texts (int)",
+        ),
+        ("texts", "caf\u00e9", {"text_length_filter": {}}, "latin.txt is not UTF-8"),
+        ("own.jsonl", BIG, {"lost_mapper": {}}, "No module named 'nothing_of_that_name'"),
+    ],
+)
+async def test_a_refusal_names_what_is_wrong(
+    workshop: Any, name: str, content: str, step: dict[str, dict[str, Any]], says: str
+) -> None:
+    more: dict[str, Any] = {"skip_op_error": False}
+    if name == "texts":
+        (workshop.root / name).mkdir()
+        (workshop.root / name / "good.txt").write_text("Words")
+        (workshop.root / name / "latin.txt").write_text(content, encoding="latin-1")
+    else:
+        (workshop.root / name).write_text(content)
+    if "lost_mapper" in step:
+        (workshop.root / "lost.py").write_text("import nothing_of_that_name")
+        more["custom_operator_paths"] = ["lost.py"]
+    plan = save(workshop, name, step, **more)
+    _kind, told = await workshop.failure("apply_recipe", plan_path=plan, confirm=True)
+    assert says in told
+
+
+async def test_utf_16_without_a_byte_order_mark_is_named(crib: Any) -> None:
+    for encoding in ("utf-16-le", "utf-16-be"):
+        (crib.root / "wide.jsonl").write_text(LINES, encoding=encoding)
+        _kind, told = await crib.failure("inspect_dataset", dataset_source="wide.jsonl")
+        assert "UTF-16 without a byte order mark" in told
+
+
+@pytest.mark.data
+async def test_what_is_not_a_number_becomes_null_where_it_is_new(workshop: Any) -> None:
+    (workshop.root / "nan.jsonl").write_text('{"text": "a", "n": NaN, "l": [1.0]}\n')
+    adds = {"lambda_str": 'lambda row: row["l"].append(float("nan")) or row'}
+    _report, written = await run(workshop, "nan.jsonl", {"python_lambda_mapper": adds})
+    assert written.read_text() == '{"text": "a", "n": NaN, "l": [1.0, null]}\n'
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("more", [{}, {"open_tracer": False}])
+async def test_statistics_of_an_earlier_run_decide_nothing(
+    workshop: Any, more: dict[str, Any]
+) -> None:
+    rows = [{"text": text, "__dj__stats__": {"text_len": 9 - len(text)}} for text in ("Long", "x")]
+    source = write(workshop, "stale.jsonl", *rows)
+    shortest = {"text_length_filter": {"min_len": 3}}
+    _report, written = await run(workshop, source, shortest, **more)
+    assert list(map(json.loads, written.read_text().splitlines())) == rows[:1]
+    more = {**more, "keep_stats_in_res_ds": True}
+    _report, written = await run(workshop, source, shortest, **more)
+    assert json.loads(written.read_text()) == {"text": "Long", "__dj__stats__": {"text_len": 4}}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("key", ["messages", "question+answer"])
+async def test_texts_that_dj_process_cannot_read_are_refused(workshop: Any, key: str) -> None:
+    row = {"messages": [{"content": "Hi"}], "question": "Why?", "answer": "Because."}
+    plan = save(workshop, write(workshop, "rows.jsonl", row), CLEANS, key, open_tracer=False)
+    _kind, told = await workshop.failure("apply_recipe", plan_path=plan, confirm=True)
+    assert "dj-process, which reads the texts of one field" in told

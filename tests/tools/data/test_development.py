@@ -5,13 +5,13 @@ from typing import Any, get_args
 import anyio
 import pytest
 
-from tools.data.catalogue.kinds import OwnKind
+from tools.data.development import OwnKind
 from tools.data.running.environment import DataEnvironment
 
 pytestmark = pytest.mark.anyio
 
 FIX: dict[str, Any] = {
-    "intent": 'Writes "dates" as ISO 8601, C:\\ included',
+    "intent": 'Writes "dates" as ISO 8601, C:\\ and $name included',
     "operator_name": "fix_dates",
     "output_dir": "own/dates",
 }

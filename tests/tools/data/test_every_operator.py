@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tools.data.catalogue.bundle import bundled
+from tools.data.catalogue.catalogue import bundled
 from tools.data.running.environment import DataEnvironment
 
 pytestmark = [pytest.mark.anyio, pytest.mark.data]
@@ -45,14 +45,15 @@ class Case:
         left: The numbers of the rows that are left; None where that is left to chance.
         texts: Texts of rows afterwards, by their numbers.
         holds: What is in the result elsewhere.
-        before: An operator that runs before.
+        before: Operators that are tried in the same run, before it: their parameters, and how many
+            rows each leaves. Such a run costs seconds where `dj-process` is needed.
     """
 
     params: dict[str, Any] = field(default_factory=dict)
     left: list[Any] | None = field(default_factory=lambda: ALL)
     texts: dict[int, str] = field(default_factory=dict)
     holds: str = ""
-    before: str = ""
+    before: dict[str, tuple[dict[str, Any], int]] = field(default_factory=dict)
 
 
 CLEANED = {2: "Mail  or see  from 192.0.2.7 now."}
@@ -75,9 +76,6 @@ CASES = {
     ),
     "clean_links_mapper": Case(texts={2: "Mail ann@example.org or see  from 192.0.2.7 now."}),
     "document_deduplicator": Case({"lowercase": True}, [0, *ALL[2:]]),
-    "document_line_deduplicator": Case(
-        {"frequency_threshold": 1, "lowercase": True}, texts={0: "", 1: "", 7: TEXTS[7]}
-    ),
     "document_minhash_deduplicator": Case(left=[0, *range(2, 11)]),
     "document_minhash_deduplicator_with_uid": Case(left=[0, *range(2, 11)]),
     "document_simhash_deduplicator": Case(left=[0, *range(2, 11)]),
@@ -98,12 +96,19 @@ CASES = {
         {"fused_op_list": [{"clean_links_mapper": {}}, {"clean_email_mapper": {}}]}, texts=CLEANED
     ),
     "human_preference_annotation_mapper": Case(),
-    "key_value_grouper": Case({"group_by_keys": ["kind"]}, [[0, 3, 6, 9], [1, 2, 4, 5, 7, 8, 10]]),
+    "key_value_grouper": Case(
+        {"group_by_keys": ["kind"]},
+        [[0, 3, 6, 9], [1, 2, 4, 5, 7, 8, 10]],
+        texts={0: "", 1: "", 7: TEXTS[7]},  # by the deduplicator of lines
+        before={
+            "document_line_deduplicator": ({"frequency_threshold": 1, "lowercase": True}, len(ALL)),
+            "naive_grouper": ({}, 1),
+            "naive_reverse_grouper": ({}, len(ALL)),
+        },
+    ),
     "language_id_score_filter": Case({"lang": "zh", "min_score": 0.5}, [4]),
     "latex_merge_tex_mapper": Case({"compressed_file_key": "kind"}),
     "maximum_line_length_filter": Case({"max_len": 64}, [0, 1, 3, 6, 7, 8, 9]),
-    "naive_grouper": Case(left=[ALL]),
-    "naive_reverse_grouper": Case(before="naive_grouper"),
     "nlpaug_en_mapper": Case({"delete_random_word": True}, sorted([*ALL, *ALL])),
     "nlpcda_zh_mapper": Case({"replace_homophone_char": True}),
     "perplexity_filter": Case(),
@@ -157,16 +162,17 @@ CASES = {
 ELSEWHERE = {"image", "audio", "video", "gpu", "api", "vllm"}
 """Tags of operators that are no matter of this test."""
 
-ONLY_ON_RAY = {"ray_repartition_pipeline"}
-"""Operators that refuse other executors, though the release lists them."""
-
 KEYS: list[dict[str, Any]] = [
-    {"open_tracer": True, "trace_num": 2, "trace_keys": ["id"], "np": 2},
-    {"op_fusion": True, "np": 2},
+    {
+        "open_tracer": True,
+        "trace_num": 2,
+        "trace_keys": ["id"],
+        "export_in_parallel": True,
+        "use_checkpoint": True,
+        "np": 2,
+    },
+    {"op_fusion": True, "adaptive_batch_size": True, "np": 2},
     {"op_fusion": True, "fusion_strategy": "greedy"},
-    {"adaptive_batch_size": True},
-    {"use_checkpoint": True, "np": 2},
-    {"export_in_parallel": True, "np": 2},
     {"use_cache": True, "np": 2},
     {"use_cache": False, "skip_op_error": True, "turbo": True, "open_monitor": True},
     {"keep_stats_in_res_ds": True, "keep_hashes_in_res_ds": True},
@@ -190,8 +196,16 @@ KEYS: list[dict[str, Any]] = [
 ]
 
 
-async def run(workshop: Any, process: list[dict[str, Any]], **keys: Any) -> list[dict[str, Any]]:
-    """Runs operators on the rows; returns those that are left."""
+@dataclass(frozen=True)
+class Ran:
+    """What came of a run: the rows that are left, and how many each operator left."""
+
+    left: list[dict[str, Any]]
+    counts: dict[str, int]
+
+
+async def run(workshop: Any, process: list[dict[str, Any]], **keys: Any) -> Ran:
+    """Runs operators on the rows."""
     rows = [
         {
             "id": number,
@@ -212,6 +226,7 @@ async def run(workshop: Any, process: list[dict[str, Any]], **keys: Any) -> list
         "text_keys": ["text"],
         "skip_op_error": False,
         "keep_stats_in_res_ds": True,
+        "np": 1,
         "process": process,
         **keys,
     }
@@ -223,7 +238,17 @@ async def run(workshop: Any, process: list[dict[str, Any]], **keys: Any) -> list
     if told.is_error:
         raise RuntimeError(told.content[0].text)
     (out,) = (workshop.root / "out").iterdir()
-    return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    left = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    return Ran(
+        left, {each["operator"]: each["rows_out"] for each in told.structured_content["steps"]}
+    )
+
+
+def texts_of(row: dict[str, Any]) -> list[tuple[int, str]]:
+    """Returns the number and the text of a row, or of each in a group."""
+    if isinstance(row["id"], list):
+        return list(zip(row["id"], row["text"], strict=True))
+    return [(row["id"], row["text"])]
 
 
 def test_all_operators_on_texts_are_tried() -> None:
@@ -232,27 +257,31 @@ def test_all_operators_on_texts_are_tried() -> None:
         for each in bundled().operators.values()
         if not ELSEWHERE & set(each.tags) and "default" in each.modes
     }
-    assert wanted - ONLY_ON_RAY == CASES.keys()
+    assert wanted == {*CASES, *(name for case in CASES.values() for name in case.before)}
 
 
 @pytest.mark.parametrize("name", CASES)
 async def test_an_operator_runs_or_the_catalogue_says_why_not(workshop: Any, name: str) -> None:
     case, operator = CASES[name], bundled().operators[name]
-    process: list[dict[str, Any]] = [{case.before: {}}] if case.before else []
+    process = [{each: params} for each, (params, _) in case.before.items()]
     process.append({name: case.params})
     if operator.runs != "here":
         assert operator.why_not
         with suppress(RuntimeError):  # or it leaves out what it cannot do
-            left = await run(workshop, process)
+            left = (await run(workshop, process)).left
             assert all(each["text"] in {"", TEXTS[each["id"]]} for each in left)
         return
-    left = await run(workshop, process)
+    ran = await run(workshop, process)
+    left = ran.left
     assert not operator.why_not
+    for other, (_, count) in case.before.items():
+        known = bundled().operators[other]
+        assert (known.runs, known.why_not, ran.counts[other]) == ("here", None, count), other
     if case.left is None:
         assert len(left) == case.params["select_num"]
     else:
         assert [each["id"] for each in left] == case.left
-    texts = {each["id"]: each["text"] for each in left if isinstance(each["id"], int)}
+    texts = dict(pair for each in left for pair in texts_of(each))
     assert texts | case.texts == texts
     assert case.holds in json.dumps(left, ensure_ascii=False)
 
@@ -272,7 +301,8 @@ async def test_a_key_of_the_system_spec_works_or_the_catalogue_says_why_not(
         with pytest.raises(RuntimeError):
             await run(workshop, process, **keys)
         return
-    assert sorted(each["id"] for each in await run(workshop, process, **keys)) == [0, 2, 7, 9]
+    ran = await run(workshop, process, **keys)
+    assert sorted(each["id"] for each in ran.left) == [0, 2, 7, 9]
 
 
 async def test_processes_of_a_recipe_connect_unconfined_too(
@@ -280,5 +310,5 @@ async def test_processes_of_a_recipe_connect_unconfined_too(
 ) -> None:
     async with open_crib(system__sandbox="off") as crib:
         (crib.app.settings.data_dir / "data-juicer").symlink_to(data_juicer.path)
-        left = await run(crib, [{"words_num_filter": {"min_num": 10}}], open_tracer=True, np=2)
-    assert [each["id"] for each in left] == [0, 1]
+        ran = await run(crib, [{"words_num_filter": {"min_num": 10}}], open_tracer=True, np=2)
+    assert [each["id"] for each in ran.left] == [0, 1]

@@ -122,7 +122,11 @@ async def test_what_is_at_the_place_of_its_parts_is_never_added_to(crib: Any) ->
 async def test_a_recipe_runs_on_a_cluster_and_writes_a_folder_of_parts(
     workshop: Any, address: str
 ) -> None:
-    plan = write(workshop.root, address, "- ray_document_deduplicator: {backend: ray_actor}")
+    only_on_ray = """\
+- ray_repartition_pipeline: {num_blocks: 2}
+- ray_document_deduplicator: {backend: ray_actor}
+"""
+    plan = write(workshop.root, address, only_on_ray)
     report = await result_of(workshop, plan)
     assert (report.get("engine"), report.get("rows_in"), report.get("rows_out")) == ("ray", 4, 2), (
         report

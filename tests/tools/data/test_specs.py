@@ -218,11 +218,21 @@ async def test_an_operator_of_ones_own_needs_its_file(crib: Any) -> None:
     assert not missing["valid"]
 
 
-async def test_an_operator_that_an_executor_does_not_run_is_not_valid(crib: Any) -> None:
-    spec = {"operators": [{"name": "document_deduplicator"}]}
-    checked = await crib.call("validate_process_spec", process_spec=spec, executor_type="ray")
+@pytest.mark.parametrize(
+    ("name", "executor"),
+    [
+        ("document_deduplicator", "ray"),
+        ("ray_document_deduplicator", "default"),
+        ("ray_repartition_pipeline", "default"),
+    ],
+)
+async def test_an_operator_that_an_executor_does_not_run_is_not_valid(
+    crib: Any, name: str, executor: str
+) -> None:
+    spec = {"operators": [{"name": name}]}
+    checked = await crib.call("validate_process_spec", process_spec=spec, executor_type=executor)
 
-    assert "does not run with executor_type 'ray'" in checked["errors"][0]
+    assert f"does not run with executor_type '{executor}'" in checked["errors"][0]
 
 
 @pytest.mark.parametrize("executor", ["default", "ray", "ray_partitioned"])

@@ -1,101 +1,33 @@
-"""Operators as tools answer them: a line each, or all of one."""
+"""Operators, and what else the release offers, as tools answer them."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Self
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Self
 
 from pydantic import FiniteFloat
 
-from tools.core.result import AnyJson, OmitNone, ToolModel
-from tools.data.catalogue.kinds import How, Kind, Runs
+from tools.core.result import OmitNone, ToolModel
+from tools.data.catalogue.catalogue import (
+    AnyOperator,
+    How,
+    Operator,
+    ParameterInfo,
+    ReadOrMade,
+    WayToLoad,
+    cut,
+)
 
 if TYPE_CHECKING:  # a start needs no catalogue
-    from tools.data.catalogue.catalogue import Resolved
-    from tools.data.catalogue.operator import Operator, Parameter
-    from tools.data.catalogue.search import Score
+    from tools.data.catalogue.catalogue import Catalogue
 
-SUMMARY_CHARACTERS = 160
-"""Of what an operator does, in a list."""
-
-DEFAULT_CHARACTERS = 80
-"""Of a default in a line."""
+SUMMARY_CHARACTERS = 160  # of what an operator does, in a list
 
 NOTHING_FITS = (
     "Say in English or Chinese what is to be done with the data, see all with "
     "list_operator_catalog, or write your own with develop_operator."
 )
 NOTHING_LEFT = "No operator has this op_type and all of these tags: leave some out."
-
-
-class ParameterInfo(ToolModel):
-    """A parameter.
-
-    Attributes:
-        name: Its name.
-        type: Its type as the release writes it; empty where it says none.
-        value_schema: JSON Schema of its values; an empty one takes any.
-        description: What it is for.
-        is_required: Whether it has to be given.
-        default: What it is else; null of a required one.
-        computed: How the default is written, where only running it would tell its value.
-    """
-
-    name: str
-    type: str
-    value_schema: dict[str, Any]
-    description: str
-    is_required: bool
-    default: AnyJson = None
-    computed: OmitNone[str] = None
-
-    @classmethod
-    def of(cls, parameter: Parameter) -> ParameterInfo:
-        """A parameter of the catalogue."""
-        return cls.from_attributes(
-            parameter,
-            value_schema=dict(parameter.schema),
-            computed=parameter.computed or None,
-        )
-
-    def to_text(self) -> str:
-        """One line."""
-        default = self.computed or json.dumps(self.default, ensure_ascii=False)
-        given = "required" if self.is_required else f"= {_cut(default, DEFAULT_CHARACTERS)}"
-        choices = " or ".join(map(repr, self.value_schema.get("enum", ())))
-        typed = f": {choices or self.type}" if choices or self.type else ""
-        said = f" | {self.description}" if self.description else ""
-        return f"{self.name}{typed} {given}{said}"
-
-
-class AnyOperator(ToolModel):
-    """What every answer says of an operator.
-
-    Attributes:
-        name: Its name in a recipe.
-        type: What kind it is of.
-        tags: What it works on, and what it needs.
-        runs: Which set-up of Data-Juicer runs it: the default ("here"), only --full, or none.
-        why_not: Why the default set-up does not run it; absent if it does.
-    """
-
-    name: str
-    type: Kind
-    tags: list[str]
-    runs: Runs
-    why_not: OmitNone[str] = None
-
-    @classmethod
-    def of_operator(cls, operator: Operator, **given: object) -> Self:
-        """An operator of the catalogue, with the other fields."""
-        return cls.from_attributes(operator, why_not=operator.why_not or None, **given)
-
-    def head(self, score: str = "", *more: str) -> str:
-        """Its name with what it works on, and which set-up it needs or why none runs it."""
-        needs = {"full": "needs --full", "no": f"cannot run here: {self.why_not}".rstrip(".")}
-        limits = f" ({needs[self.runs]})" if self.runs in needs else ""
-        return f"{self.name}{score} ({', '.join((*more, *self.tags))}){limits}"
 
 
 class ListedOperator(AnyOperator):
@@ -107,18 +39,12 @@ class ListedOperator(AnyOperator):
     """
 
     summary: str
-    parameters: OmitNone[list[ParameterInfo]] = None
-
-    @classmethod
-    def of(cls, operator: Operator, *, with_parameters: bool = False) -> Self:
-        """An operator of the catalogue."""
-        shown = list(map(ParameterInfo.of, operator.parameters)) if with_parameters else None
-        return cls.of_operator(operator, parameters=shown)
+    parameters: OmitNone[tuple[ParameterInfo, ...]] = None
 
     def to_text(self) -> str:
-        """One line, and one for each parameter."""
+        """Returns one line, and one for each parameter."""
         lines = [each.to_text() for each in self.parameters or ()]
-        return "\n  ".join([f"{self.head()}: {_cut(self.summary, SUMMARY_CHARACTERS)}", *lines])
+        return "\n  ".join([f"{self.head()}: {cut(self.summary, SUMMARY_CHARACTERS)}", *lines])
 
 
 class OperatorHit(AnyOperator):
@@ -139,17 +65,15 @@ class OperatorHit(AnyOperator):
     cosine: OmitNone[FiniteFloat] = None
 
     @classmethod
-    def of(cls, operator: Operator, score: Score | float | None = None) -> Self:
-        """An operator of the catalogue with its score, if it has one."""
-        kinds = score if isinstance(score, tuple) else (score, None, None)
-        return cls.of_operator(
-            operator, **dict(zip(("score", "bm25", "cosine"), kinds, strict=True))
-        )
+    def of(cls, operator: Operator, *scores: float | None) -> Self:
+        """Returns an operator with its score, its BM25 and its cosine, as far as they are given."""
+        named = zip_longest(("score", "bm25", "cosine"), scores)
+        return cls.from_attributes(operator, **dict(named))
 
     def to_text(self) -> str:
-        """One line."""
+        """Returns one line."""
         score = "" if self.score is None else f" [{self.score:.2f}]"
-        return f"{self.head(score)}: {_cut(self.summary, SUMMARY_CHARACTERS)}"
+        return f"{self.head(score)}: {cut(self.summary, SUMMARY_CHARACTERS)}"
 
 
 class SearchStep(ToolModel):
@@ -185,12 +109,12 @@ class FoundOperators(ToolModel):
     def of(
         cls, operators: list[OperatorHit], trace: list[SearchStep], candidates: int
     ) -> FoundOperators:
-        """A search's result, with the next step if it is empty."""
+        """Returns a search's result, with the next step if it is empty."""
         step = None if operators else NOTHING_FITS if candidates else NOTHING_LEFT
         return cls(operators=operators, trace=trace, candidates=candidates, next_step=step)
 
     def to_text(self) -> str:
-        """A line for each operator, then who found them."""
+        """Returns a line for each operator, then who found them."""
         lines = [each.to_text() for each in self.operators]
         steps = (
             f"{each.searcher} found {each.found}" + (f" ({each.note})" if each.note else "")
@@ -214,28 +138,27 @@ class OperatorInfo(AnyOperator):
     """
 
     resolved: How
-    executors: list[str]
+    executors: tuple[str, ...]
     description: str
-    parameters: list[ParameterInfo]
+    parameters: tuple[ParameterInfo, ...]
     common_parameters: list[str]
     release: str
 
     @classmethod
-    def of(cls, found: Resolved, common: Iterable[str], release: str) -> Self:
-        """An operator of the catalogue, with what all of its kind take."""
-        operator = found.operator
+    def of(cls, name: str, catalogue: Catalogue) -> Self:
+        """Returns the operator that a name means."""
+        operator, how = catalogue.resolve(name)
         own = {each.name for each in operator.parameters}
-        return cls.of_operator(
+        return cls.from_attributes(
             operator,
-            resolved=found.how,
+            resolved=how,
             executors=operator.modes,
-            parameters=list(map(ParameterInfo.of, operator.parameters)),
-            common_parameters=[each for each in common if each not in own],
-            release=release,
+            common_parameters=[each for each in catalogue.common(operator.type) if each not in own],
+            release=catalogue.version,
         )
 
     def to_text(self) -> str:
-        """What it does, then a line a parameter."""
+        """Returns what it does, then a line a parameter."""
         how = "" if self.resolved == "exact" else f", understood by {self.resolved}"
         lines = [
             f"{self.head('', self.type)}{how}",
@@ -262,7 +185,7 @@ class OperatorPage(ToolModel):
     release: str
 
     def to_text(self) -> str:
-        """A line an operator, by type."""
+        """Returns a line an operator, by type."""
         lines = [f"{self.total} operators of Data-Juicer {self.release}:"]
         lines += [f"{each.type}: {each.to_text()}" for each in self.operators]
         if self.next_cursor:
@@ -270,5 +193,46 @@ class OperatorPage(ToolModel):
         return "\n".join(lines)
 
 
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 1]}…"
+class Options(ToolModel):
+    """Keys of a system spec.
+
+    Attributes:
+        options: The keys; one with a dot is a key within another.
+        release: The release of Data-Juicer.
+    """
+
+    options: list[ParameterInfo]
+    release: str
+
+    def to_text(self) -> str:
+        """Returns a line for each key."""
+        head = f"{len(self.options)} keys of Data-Juicer {self.release}:"
+        return "\n".join([head, *(each.to_text() for each in self.options)])
+
+
+class Formatters(ToolModel):
+    """The formatters.
+
+    Attributes:
+        formatters: All of them.
+    """
+
+    formatters: list[ReadOrMade]
+
+    def to_text(self) -> str:
+        """Returns a line for each."""
+        return "\n".join(each.to_text() for each in self.formatters)
+
+
+class Strategies(ToolModel):
+    """The ways to load data.
+
+    Attributes:
+        strategies: All that were asked for.
+    """
+
+    strategies: tuple[WayToLoad, ...]
+
+    def to_text(self) -> str:
+        """Returns a line for each."""
+        return "\n".join(each.to_text() for each in self.strategies)

@@ -10,9 +10,7 @@ from pathlib import Path, PurePath
 
 from tools.core.calling.words import Action
 from tools.core.errors import ConflictError, InvalidArgumentsError, ToolError
-from tools.data.catalogue.catalogue import Catalogue
-from tools.data.catalogue.loading import ANY
-from tools.data.catalogue.operator import Parameter
+from tools.data.catalogue.catalogue import ANY, Catalogue, ParameterInfo
 from tools.data.checks.findings import Findings, faults
 from tools.data.checks.rows import Rows, first_rows, is_directory
 from tools.data.recipe import DatasetSource, DatasetSpec, Executor
@@ -170,8 +168,17 @@ class _Check:
             kinds = sorted({f"{each.type}/{each.source}" for each in ways if each.is_implemented})
             yield f"`{where}`: {self.executor} cannot load {named}; it can {', '.join(kinds)}."
             return
-        keys = (*strategy.required, *strategy.optional, *_SHARED_KEYS)
-        known = {key: Parameter(key, {}, "", is_required=key in strategy.required) for key in keys}
+        known = {
+            key: ParameterInfo.model_validate(
+                {
+                    "name": key,
+                    "schema": {},
+                    "description": "",
+                    "is_required": key in strategy.required,
+                }
+            )
+            for key in (*strategy.required, *strategy.optional, *_SHARED_KEYS)
+        }
         yield from faults(where, source.model_dump(exclude_none=True), known)
         scheme = f"{source.source}://"
         if source.source in {"s3", "hdfs"} and not (source.path or "").startswith(scheme):

@@ -8,7 +8,7 @@ from typing import Any
 
 from tools.conversion.arguments.descriptions import describe_schema, show
 from tools.conversion.arguments.validation_errors import unknown_name
-from tools.data.catalogue.operator import Parameter
+from tools.data.catalogue.catalogue import ParameterInfo
 
 
 @dataclass(slots=True)
@@ -24,14 +24,16 @@ class Findings:
         self.warnings += other.warnings
 
 
-def faults(where: str, values: Mapping[str, Any], known: Mapping[str, Parameter]) -> Iterator[str]:
+def faults(
+    where: str, values: Mapping[str, Any], known: Mapping[str, ParameterInfo]
+) -> Iterator[str]:
     """Checks values against parameters of the release; yields a sentence for each fault."""
     from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it has no types
 
     for name, value in values.items():
         if name not in known:
             yield unknown_name(where, name, known)
-        elif not Draft202012Validator(schema := known[name].schema).is_valid(value):
+        elif not Draft202012Validator(schema := known[name].value_schema).is_valid(value):
             path = f"{where}.{name}" if where else name
             yield f"`{path}` is {show(value)}; send {describe_schema(schema, schema)}."
     for name, parameter in known.items():

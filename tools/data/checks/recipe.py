@@ -8,8 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from tools.core.errors import NotFoundError, ToolError
-from tools.data.catalogue.catalogue import Catalogue
-from tools.data.catalogue.operator import Operator
+from tools.data.catalogue.catalogue import Catalogue, Operator
 from tools.data.checks.dataset import check_dataset
 from tools.data.checks.findings import Findings, faults
 from tools.data.checks.media import media_warnings

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.core.errors import ConflictError, InvalidArgumentsError
-from tools.data.catalogue.bundle import bundled
+from tools.data.catalogue.catalogue import bundled
 from tools.data.checks.recipe import check_recipe
 from tools.data.recipe import Plan
 from tools.data.running.cleaning import report_of

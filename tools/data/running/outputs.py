@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from tools.core.calling.words import Action
 from tools.core.errors import ConflictError, InvalidArgumentsError, NotFoundError, ToolError
 from tools.data.answers.runs import WrittenFile
-from tools.data.catalogue.bundle import bundled
+from tools.data.catalogue.catalogue import bundled
 from tools.data.checks.media import media_steps
 from tools.data.checks.rows import first_rows, is_directory
 from tools.data.recipe import Recipe

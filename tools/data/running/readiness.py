@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from tools.core.context import RequestContext
 from tools.core.errors import ConflictError, InvalidArgumentsError, NotFoundError, UnavailableError
-from tools.data.catalogue.bundle import bundled
-from tools.data.catalogue.operator import file_parameters
+from tools.data.catalogue.catalogue import bundled, file_parameters
 from tools.data.checks.dataset import find_self_writes
 from tools.data.checks.findings import Findings
 from tools.data.checks.media import media_limits

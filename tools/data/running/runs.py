@@ -13,7 +13,7 @@ from tools.core.calling.words import Action
 from tools.core.context import RequestContext
 from tools.core.errors import DeadlineError, ToolError
 from tools.data.answers.runs import RunReport
-from tools.data.catalogue.bundle import bundled
+from tools.data.catalogue.catalogue import bundled
 from tools.data.checks.media import media_steps
 from tools.data.running.checkpoints import Resuming, keys_of
 from tools.data.running.readiness import ReadyRecipe

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from tools.core.calling.words import Action
 from tools.core.errors import InvalidArgumentsError, NotFoundError, UnavailableError
 from tools.data.answers.runs import WrittenFile
-from tools.data.catalogue.operator import file_parameters
+from tools.data.catalogue.catalogue import file_parameters
 from tools.data.checks.rows import is_directory
 from tools.data.recipe import Recipe
 from tools.data.running.outputs import Outputs, files_of, open_folder

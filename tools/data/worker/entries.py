@@ -15,12 +15,12 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from dataclasses import dataclass
+from itertools import chain, zip_longest
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
-"""By the ending of a file's name, what is between two fields."""
+SEPARATORS = {".csv": ",", ".tsv": "\t"}  # by the ending of a file's name
 
 ROW_FORMS = (".jsonl", ".json", *SEPARATORS)
 
@@ -33,11 +33,8 @@ _NOT_UNICODE = "not all of it is Unicode"
 _RETURNS = "a carriage return stands without a line feed"
 _TOO_DEEP = "too many brackets in each other"
 
-_CHARACTERS = 160
-"""Characters of an entry that are shown."""
-
-_MOST_DIGITS = 4_000
-"""Python refuses to read integers of more than 4,300 digits."""
+_CHARACTERS = 160  # of an entry that are shown
+_MOST_DIGITS = 4_000  # Python refuses to read integers of more than 4,300 digits
 
 _MARK = b"\xef\xbb\xbf"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
@@ -49,18 +46,14 @@ class DamagedError(ValueError):
     """A file that cannot be decompressed or decoded to its end."""
 
 
+@dataclass(slots=True)
 class Entry:
     """A row of a file, or what is in the place of one."""
 
-    __slots__ = ("content", "fault", "number", "row")
-
-    def __init__(
-        self, number: int, content: bytes, row: dict[str, Any] | None, fault: str = ""
-    ) -> None:
-        self.number = number
-        self.content = content
-        self.row = row
-        self.fault = fault
+    number: int
+    content: bytes
+    row: dict[str, Any] | None
+    fault: str = ""
 
     def __str__(self) -> str:
         """Returns where it is, and what is wrong with it."""
@@ -87,33 +80,30 @@ def stem_of(name: str) -> str:
 def open_lines(file: BinaryIO, name: str, most: int | None = None) -> Iterator[bytes]:
     """Yields the lines of a file, decompressed and as UTF-8 without a byte order mark."""
     suffix = PurePath(name).suffix.lower()
+    size = -1 if most is None else most
+    lines: Iterator[bytes]
     try:
-        plain = _OPENERS[suffix](file) if suffix in _OPENERS else file
-        size = -1 if most is None else most
-        begin = plain.read(2)
-        if begin in _UTF_16:
-            decoded = io.TextIOWrapper(
-                io.BufferedReader(_Joined(begin, plain)),
-                "utf-16",
-                errors="surrogateescape",
-                newline="\n",
-            )
-            encoded = (line.encode("utf-8", "surrogatepass") for line in decoded)
-            lines: Iterator[bytes] = encoded
-        else:
-            whole = io.BufferedReader(_Joined(begin, plain))
-            lines = iter(lambda: whole.readline(size), b"")
-        for number, line in enumerate(lines):
-            yield line if number else line.removeprefix(_MARK)
-            if most is not None and (most := most - len(line)) <= 0:
-                return
+        plain: Any = _OPENERS[suffix](file) if suffix in _OPENERS else file
+        with io.BufferedReader(plain, 1 << 16) as whole:
+            begin = whole.peek(2)[:2]
+            if begin in _UTF_16:
+                text = io.TextIOWrapper(whole, "utf-16", errors="surrogateescape", newline="\n")
+                lines = (line.encode("utf-8", "surrogatepass") for line in text)
+            elif len(begin) > begin.count(0) == 1:
+                raise DamagedError("it is UTF-16 without a byte order mark; write it as UTF-8")
+            else:
+                lines = iter(lambda: whole.readline(size), b"")
+            for number, line in enumerate(lines):
+                yield line if number else line.removeprefix(_MARK)
+                if most is not None and (most := most - len(line)) <= 0:
+                    return
     except UnicodeDecodeError as error:
         raise DamagedError(f"it is not valid UTF-16: {error.reason}") from error
     except _damage() as error:
         if suffix not in _OPENERS:
             raise
-        said = str(error) or type(error).__name__
-        raise DamagedError(f"it cannot be decompressed: {said}") from error
+        why = str(error) or type(error).__name__
+        raise DamagedError(f"it cannot be decompressed: {why}") from error
 
 
 def entries_in(lines: Iterator[bytes], form: str) -> Iterator[Entry]:
@@ -163,11 +153,14 @@ def lines_of(lines: Iterable[bytes]) -> Iterator[Entry]:
 
 
 def _records(lines: Iterator[bytes], separator: str) -> Iterator[Entry]:
-    """Yields the rows of a table; fields that a row has not are None."""
+    """Yields the rows of a table; fields that a row lacks are None."""
     csv.field_size_limit(sys.maxsize)
     number, header = 0, list[str]()
-    while (taken := _record(lines, separator)) is not None:
-        content, fields, fault, rest = taken
+    while record := _next_record(lines, separator):
+        taken, fields, fault = record
+        if fault == NEVER_CLOSED:  # the lines after the first may be rows
+            lines, taken = iter(taken[1:]), taken[:1]
+        content = b"".join(taken)
         if content.strip(b" \r\n"):
             fault = fault or _misfit(content, fields, header)
             if fault:
@@ -175,12 +168,9 @@ def _records(lines: Iterator[bytes], separator: str) -> Iterator[Entry]:
                 if not header:  # without which nothing can be read
                     return
             elif header:
-                missing = [None] * (len(header) - len(fields))
-                yield Entry(number, content, dict(zip(header, chain(fields, missing), strict=True)))
+                yield Entry(number, content, dict(zip_longest(header, fields)))
             header = header or fields
         number += content.count(b"\n")
-        if rest:
-            lines = iter(rest)
 
 
 def _values_of(content: bytes) -> Iterator[Entry]:
@@ -188,28 +178,24 @@ def _values_of(content: bytes) -> Iterator[Entry]:
     text = content.decode(errors="surrogateescape")
     at, end = text.index("[") + 1, len(text)
     number, counted, count = 0, 0, 0
-    while (at := skip_blank(text, at)) < end and text[at] != "]":
-        number, counted, count = number + text.count("\n", counted, at), at, count + 1
-        try:
-            value, after = DECODER.raw_decode(text, at)
-        except json.JSONDecodeError as error:
-            yield _broken(error)
-            return
-        except (_RepeatedKeyError, RecursionError) as error:
-            fault = str(error) if isinstance(error, _RepeatedKeyError) else _TOO_DEEP
-            yield Entry(number, b"", None, fault)
-            return
-        yield _value(value, text[at:after], number, count)
-        at = skip_blank(text, after)
-        if at < end and text[at] == ",":
-            at += 1
-        elif at < end and text[at] != "]":
-            yield _broken(json.JSONDecodeError("Expecting ',' delimiter", text, at))
-            return
-    if at >= end:
-        yield _broken(json.JSONDecodeError("Expecting ']'", text, at))
-    elif (after := skip_blank(text, at + 1)) < end:
-        yield _broken(json.JSONDecodeError("Extra data", text, after))
+    try:
+        while (at := skip_blank(text, at)) < end and text[at] != "]":
+            number, counted, count = number + text.count("\n", counted, at), at, count + 1
+            value, after = _DECODER.raw_decode(text, at)
+            yield _value(value, text[at:after], number, count)
+            at = skip_blank(text, after)
+            if text[at : at + 1] == ",":
+                at += 1
+            elif at < end and text[at] != "]":
+                raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
+        if at == end:
+            raise json.JSONDecodeError("Expecting ']'", text, at)
+        if (after := skip_blank(text, at + 1)) < end:
+            raise json.JSONDecodeError("Extra data", text, after)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, json.JSONDecodeError):
+            number = error.lineno - 1
+        yield Entry(number, b"", None, _fault_of(error))
 
 
 def _value(value: object, text: str, number: int, count: int) -> Entry:
@@ -219,35 +205,34 @@ def _value(value: object, text: str, number: int, count: int) -> Entry:
         content = text.encode()
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeError:
-        return Entry(number, b"", None, _NOT_UNICODE)
+    except UnicodeError as error:
+        return Entry(number, b"", None, _fault_of(error))
     return Entry(number, on_one_line(content), value)
 
 
 def _row(content: bytes) -> tuple[dict[str, Any] | None, str]:
-    """The row of a line of JSONL, or why it is not one."""
+    """Returns the row of a line of JSONL, or why it is not one."""
     try:
-        row = DECODER.decode(content.decode().rstrip("\r\n"))
-        if b"\\u" in content:
+        row = _DECODER.decode(content.decode().rstrip("\r\n"))
+        if b"\\u" in content:  # half a character may be written with it
             json.dumps(row, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        return None, f"{error.msg}, character {error.colno}"
-    except UnicodeError:  # of bytes, or of half a character that is written with \u
-        return None, _NOT_UNICODE
-    except _RepeatedKeyError as error:
-        return None, str(error)
-    except RecursionError:
-        return None, _TOO_DEEP
+    except (ValueError, RecursionError) as error:
+        return None, _fault_of(error)
     return (row, "") if isinstance(row, dict) else (None, _NO_OBJECT)
 
 
-def _record(
-    lines: Iterator[bytes], separator: str
-) -> tuple[bytes, list[str], str, list[bytes]] | None:
-    """The next record, its fields, and why it is not one; None at the end.
+def _fault_of(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg}, character {error.colno}"
+    if isinstance(error, UnicodeError):
+        return _NOT_UNICODE
+    return _TOO_DEEP if isinstance(error, RecursionError) else str(error)
 
-    Where a quote is never closed, it is the first line, and last are the lines read after that.
-    """
+
+def _next_record(
+    lines: Iterator[bytes], separator: str
+) -> tuple[list[bytes], list[str], str] | None:
+    """Returns the lines of the next record, its fields, and why it is not one; None at the end."""
     taken = list[bytes]()
     is_open = False
 
@@ -261,16 +246,12 @@ def _record(
     try:
         fields = next(csv.reader(read(), delimiter=separator), None)
     except csv.Error:
-        return b"".join(taken), [], _RETURNS, []
-    if fields is None:
-        return None
-    if is_open:
-        return taken[0], fields, NEVER_CLOSED, taken[1:]
-    return b"".join(taken), fields, "", []
+        return taken, [], _RETURNS
+    return None if fields is None else (taken, fields, NEVER_CLOSED if is_open else "")
 
 
 def _misfit(content: bytes, fields: list[str], header: list[str]) -> str:
-    """Why a record is not a row or a header; empty where it is."""
+    """Returns why a record is not a row or a header; empty where it is."""
     try:
         content.decode()
     except UnicodeError:
@@ -282,18 +263,10 @@ def _misfit(content: bytes, fields: list[str], header: list[str]) -> str:
     return ""
 
 
-def _broken(error: json.JSONDecodeError) -> Entry:
-    return Entry(error.lineno - 1, b"", None, f"{error.msg}, character {error.colno}")
-
-
 def skip_blank(text: str, at: int) -> int:
     """Returns the first place from `at` on that is not blank."""
     blank = _BLANK.match(text, at)
     return at if blank is None else blank.end()
-
-
-class _RepeatedKeyError(ValueError):
-    """An object of JSON that has a key twice."""
 
 
 def _repeated(names: Iterable[str]) -> str | None:
@@ -304,7 +277,7 @@ def _repeated(names: Iterable[str]) -> str | None:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        raise _RepeatedKeyError(f"the key {_repeated(name for name, _ in pairs)!r} appears twice")
+        raise ValueError(f"the key {_repeated(name for name, _ in pairs)!r} appears twice")
     return made
 
 
@@ -312,28 +285,10 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) < _MOST_DIGITS else float(digits)
 
 
-DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_integer)
-"""Reads rows, and refuses objects that have a key twice."""
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_integer)
 
-SCAN: Callable[[str, int], tuple[Any, int]] = DECODER.scan_once  # type: ignore[attr-defined]  # which has no stub
+SCAN: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignore[attr-defined]  # which has no stub
 """Reads the value that begins at a place of a text; returns it, and where it ends."""
-
-
-class _Joined(io.RawIOBase):
-    """A file of which the beginning was read."""
-
-    def __init__(self, begin: bytes, rest: BinaryIO) -> None:
-        self._begin = begin
-        self._rest = rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        piece = self._begin or self._rest.read(len(buffer))
-        self._begin = b""
-        buffer[: len(piece)] = piece
-        return len(piece)
 
 
 def _open_zstandard(file: BinaryIO) -> Any:
@@ -343,9 +298,9 @@ def _open_zstandard(file: BinaryIO) -> Any:
 
 
 def _damage() -> tuple[type[Exception], ...]:
-    """What is raised where a compressed file is damaged."""
-    found = sys.modules.get("zstandard")
-    return _DAMAGE if found is None else (*_DAMAGE, found.ZstdError)
+    """Returns what is raised where a compressed file is damaged."""
+    zstandard = sys.modules.get("zstandard")
+    return _DAMAGE if zstandard is None else (*_DAMAGE, zstandard.ZstdError)
 
 
 _OPENERS: dict[str, Any] = {

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from .agreed import AGAIN
-from .channel import Call
 from .failures import MissingPackageError, OperatorError, RecipeError, UnreadableError
-from .steps import NUMBER, can_run, make_operators, run_operator
+from .reading import NUMBER
+from .steps import can_run, make_operators, run_operator
+from .writing import as_json
 
 _SAMPLES = ["One short text, <b>two</b> sentences. See https://example.org/a.", "\\section{A} 汉语"]
-"""Texts that operators are tried on."""
-
 _LACKS = "it needs the package "
-"""Begins why an operator fails that lacks one."""
 
 
-def look(message: dict[str, Any], call: Call) -> dict[str, Any]:
+def look(message: dict[str, Any]) -> dict[str, Any]:
     """Reads the first `sample` rows of the Parquet file at `path`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    call.check()
     try:
         file = pq.ParquetFile(message["path"])
         batch = next(file.iter_batches(batch_size=message["sample"]), None)
@@ -30,12 +28,12 @@ def look(message: dict[str, Any], call: Call) -> dict[str, Any]:
     rows = [] if batch is None else batch.to_pylist()
     return {
         "rows": file.metadata.num_rows,
-        "sample": [{name: _as_json(value) for name, value in row.items()} for row in rows],
+        "sample": [json.loads(as_json(row)) for row in rows],
         "types": {field.name: str(field.type) for field in file.schema_arrow},
     }
 
 
-def make(message: dict[str, Any], call: Call) -> dict[str, Any]:
+def make(message: dict[str, Any]) -> dict[str, Any]:
     """Makes the operators in the `process` of `config`, and uses those in `probe` on samples.
 
     Returns `faults`: of each that fails the `operator`, the `parameter` if it is known, `why`, and
@@ -45,9 +43,9 @@ def make(message: dict[str, Any], call: Call) -> dict[str, Any]:
     for each in message["config"]["process"]:
         [(name, given)] = each.items()
         params, is_tried = given or {}, name in message["probe"]
-        if why := _fault(name, params, call, is_tried=is_tried):
+        if why := _fault(name, params, is_tried=is_tried):
             without = ({other: params[other] for other in params if other != key} for key in params)
-            mended = [not _fault(name, rest, call, is_tried=is_tried) for rest in without]
+            mended = [not _fault(name, rest, is_tried=is_tried) for rest in without]
             blamed = [key for key, helps in zip(params, mended, strict=True) if helps]
             parameter = blamed[0] if len(blamed) == 1 else None
             fault = {"operator": name, "parameter": parameter, "why": why}
@@ -55,10 +53,9 @@ def make(message: dict[str, Any], call: Call) -> dict[str, Any]:
     return {"faults": faults}
 
 
-def _fault(name: str, params: dict[str, Any], call: Call, *, is_tried: bool) -> str:
+def _fault(name: str, params: dict[str, Any], *, is_tried: bool) -> str:
     """Returns why an operator cannot be made, or used on samples; empty where it can."""
     common = {"text_key": "text", "skip_op_error": False}
-    call.check()
     try:
         [operator] = make_operators([{name: params}], common)
     except OperatorError as error:
@@ -71,15 +68,15 @@ def _fault(name: str, params: dict[str, Any], call: Call, *, is_tried: bool) -> 
         return ""
     rows = {"text": [*_SAMPLES], NUMBER: [*range(len(_SAMPLES))]}
     try:
-        run_operator(operator, rows, call)
+        run_operator(operator, rows)
     except OperatorError as error:  # of its parameters, unless it fails without them
-        if params and not _fault(name, {}, call, is_tried=True):
+        if params and not _fault(name, {}, is_tried=True):
             return _as_sentence(error.cause)
     return ""
 
 
 def _empty_range(operator: Any, *, is_of_text: bool) -> str:
-    """Returns which bounds of an operator no value meets, if there are such."""
+    """Returns which bounds of an operator no value meets; empty where there are none."""
     values = vars(operator)
     for low, least in values.items():
         most = values.get(low.replace("min_", "max_", 1))
@@ -95,13 +92,5 @@ def _empty_range(operator: Any, *, is_of_text: bool) -> str:
 def _as_sentence(error: BaseException) -> str:
     if isinstance(error, MissingPackageError):
         return f"{_LACKS}{error}, which is not installed here."
-    said = " ".join(str(error).split()).rstrip(".")[:500]
-    return f"{said or type(error).__name__}."
-
-
-def _as_json(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _as_json(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_as_json(each) for each in value]
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+    text = " ".join(str(error).split()).rstrip(".")[:500]
+    return f"{text or type(error).__name__}."

@@ -11,8 +11,8 @@ from typing import Any
 from .agreed import MADE, media_folder
 from .reading import Columns
 
-KEYS = {"image_key": "images", "audio_key": "audios", "video_key": "videos"}
-"""The keys of a configuration that say where rows name files, with what they are else."""
+_KEYS = {"image_key": "images", "audio_key": "audios", "video_key": "videos"}
+"""Keys of a configuration that say where rows name files, with their defaults."""
 
 _HASH = re.compile(r"__dj_hash_#.*?#")
 """What Data-Juicer adds to the name of each new file, another one in each run."""
@@ -26,41 +26,41 @@ def files_in(columns: Columns, config: dict[str, Any]) -> list[str]:
 
 
 class Media:
-    """The files of one run, and what operators make of them."""
+    """The files of one run, and what operators make of them.
+
+    `files` has for each name that rows have where the file is, and how the result names it.
+    """
 
     def __init__(self, files: dict[str, tuple[str, str]], directory: Path, export: Path) -> None:
-        self._files = files
-        self._told = dict(files.values())
+        self._placed = {name: placed for name, (placed, _) in files.items()}
+        self._names = dict(files.values())
         self._inside = f"{directory}{os.sep}"
         self._made = directory / MADE
         self._folder = Path(media_folder(str(export)))
 
     def place(self, columns: Columns, config: dict[str, Any]) -> Columns:
         """Returns rows that name the files as this process sees them."""
-        keys = _keys(config) if self._files else set()
+        keys = _keys(config) if self._placed else set()
         return {
-            name: _changed(values, self._placed) if name in keys else values
+            name: _change(values, lambda text: self._placed.get(text, text))
+            if name in keys
+            else values
             for name, values in columns.items()
         }
 
-    def told(self, columns: Columns) -> Columns:
+    def restore(self, columns: Columns) -> Columns:
         """Returns rows that name the files as the result does, and puts new ones next to it."""
-        if not self._files:
-            return columns
-        return {name: _changed(values, self._tell) for name, values in columns.items()}
+        return _change(columns, self._name) if self._placed else columns
 
-    def _placed(self, name: str) -> str:
-        return self._files[name][0] if name in self._files else name
-
-    def _tell(self, text: str) -> str:
+    def _name(self, text: str) -> str:
         if not text.startswith(self._inside):
             return text
-        if text not in self._told:
-            self._told[text] = self._kept(Path(text))
-        return self._told[text]
+        if text not in self._names:
+            self._names[text] = self._deliver(Path(text))
+        return self._names[text]
 
-    def _kept(self, made: Path) -> str:
-        """Puts a file or a folder that an operator made beside the result."""
+    def _deliver(self, made: Path) -> str:
+        """Moves a file or a folder that an operator made next to the result."""
         is_there = made.is_relative_to(self._made)  # else near its source, in the operator's folder
         inner = made.relative_to(self._made) if is_there else Path(made.parent.name, made.name)
         plain = self._folder / _HASH.sub("", str(inner))
@@ -74,8 +74,7 @@ class Media:
 
 
 def _keys(config: dict[str, Any]) -> set[str]:
-    """The keys under which rows name files."""
-    return {str(config.get(key) or default) for key, default in KEYS.items()}
+    return {str(config.get(key) or default) for key, default in _KEYS.items()}
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -86,12 +85,12 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(each)
 
 
-def _changed(value: Any, change: Callable[[str], str]) -> Any:
-    """A value with each text in it changed."""
+def _change(value: Any, change: Callable[[str], str]) -> Any:
+    """Returns a value with each text in it changed."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
-        return [_changed(each, change) for each in value]
+        return [_change(each, change) for each in value]
     if isinstance(value, dict):
-        return {name: _changed(each, change) for name, each in value.items()}
+        return {name: _change(each, change) for name, each in value.items()}
     return value

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 
 from .failures import MissingPackageError
 
+# Languages that Data-Juicer splits into sentences.
 _LANGUAGES = {"en": "english", "es": "spanish", "fr": "french", "pt": "portuguese"}
-"""Languages that Data-Juicer splits into sentences, by their codes."""
 
 
 def prepare() -> None:
@@ -33,7 +33,7 @@ def prepare() -> None:
 
 
 def adapt() -> None:
-    """Switches off what does not belong here, and mends what would fail or differ."""
+    """Changes what would fail or differ here."""
     if find_spec("simhash") is None:
         from . import simhash
 
@@ -47,25 +47,19 @@ def adapt() -> None:
 
 
 def switch_off() -> None:
-    """Loads the operators, and has them install and fetch nothing."""
+    """Loads the operators, which install and fetch nothing, and have models from packages."""
+    from data_juicer.utils import asset_utils, model_utils
     from data_juicer.utils.lazy_loader import LazyLoader
 
     LazyLoader._install_package = classmethod(_refuse)
-    use_local_models()
-    from data_juicer.ops import base_op
-
-    if find_spec("torch") is None:  # whose memory it would free after each operator
-        base_op.free_models = lambda *_arguments, **_options: None
-
-
-def use_local_models() -> None:
-    """Makes operators take word lists and models from packages; must precede their loading."""
-    from data_juicer.utils import asset_utils, model_utils
-
     load_words = asset_utils.load_words_asset
     asset_utils.load_words_asset = partial(_load_words, load_words, asset_utils.ASSET_DIR)
     model_utils.check_model = _find_model
     model_utils.MODEL_FUNCTION_MAPPING["nltk"] = _split_sentences
+    from data_juicer.ops import base_op  # which takes what was replaced above
+
+    if find_spec("torch") is None:  # whose memory it would free after each operator
+        base_op.free_models = lambda *_arguments, **_options: None
 
 
 def _load_words(load: Any, default: str, words_dir: str, words_type: str) -> dict[str, list[str]]:
@@ -111,7 +105,7 @@ def _package(name: str) -> Path:
 
 
 def _read_in_order() -> None:
-    """Has the files of a directory read in the order of their names, not in that of the disk."""
+    """Makes Data-Juicer read files in the order of their names, not in that of the disk."""
     from data_juicer.format import formatter
 
     find = formatter.find_files_with_suffix
@@ -124,15 +118,14 @@ def _read_in_order() -> None:
 
 
 def _write_json_whole() -> None:
-    """Has an array of JSON written in one batch; else none of more than 1,000 rows is written."""
+    """Makes Data-Juicer write an array of JSON in one batch; it writes none of over 1,000 rows."""
     from data_juicer.core.exporter import Exporter
 
-    Exporter.to_json = staticmethod(_to_json)
+    def to_json(dataset: Any, export_path: str, **_options: object) -> None:
+        rows = max(len(dataset), 1)
+        dataset.to_json(export_path, force_ascii=False, lines=False, batch_size=rows)
 
-
-def _to_json(dataset: Any, export_path: str, **_options: object) -> None:
-    rows = max(len(dataset), 1)
-    dataset.to_json(export_path, force_ascii=False, lines=False, batch_size=rows)
+    Exporter.to_json = staticmethod(to_json)
 
 
 def _connect_by_loopback() -> None:
@@ -160,10 +153,8 @@ def _fuse_without_videos() -> None:
 
 
 def _tell_short_texts_apart() -> None:
-    """Makes near-duplicate operators compare texts exactly that are shorter than a shingle.
-
-    Data-Juicer gives all of them the same hash, and drops all but one.
-    """
+    """Makes near-duplicate operators compare texts exactly that are shorter than a shingle."""
+    # Data-Juicer gives all of them the same hash, and drops all but one.
     from data_juicer.ops.base_op import OPERATORS
     from data_juicer.utils.constant import HashKeys
 

@@ -11,11 +11,15 @@ from typing import Any
 JOIN = "+"
 """Between the names of fields whose texts go together, as in `question+answer`."""
 
-_INNER = ("content", "value", "text")
-"""Keys under which a message of a chat has its text."""
-
+_INNER = ("content", "value", "text")  # keys under which a message of a chat has its text
 _ASKS = ("instruction", "question", "prompt", "query", "input")
 _ANSWERS = ("output", "answer", "response", "completion", "chosen", "rejected")
+
+
+def text_keys_of(config: Mapping[str, Any]) -> list[str]:
+    """Returns the text keys of a configuration."""
+    keys = config.get("text_keys") or ["text"]
+    return [keys] if isinstance(keys, str) else list(keys)
 
 
 def fields_of(key: str, known: Sequence[str] | Mapping[str, Any]) -> list[str] | None:

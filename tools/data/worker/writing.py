@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from .entries import SCAN, skip_blank
-from .reading import SUFFIX, Columns, Lines, Source, Table
-from .steps import HASHES
+from .reading import SUFFIX, Columns, Source
+
+HASHES = ("hash", "minhash", "simhash", "imagehash", "videohash")
+"""Names that Data-Juicer's `HashKeys` has for the columns of hashes."""
 
 _AS_IT_STANDS = object()
 
@@ -29,19 +31,18 @@ class Changes:
                 self.values[name] = values
         self.gone = [name for name in source.columns if name not in columns]
 
-    def written(self, name: str) -> list[Any]:
+    def column(self, name: str) -> list[Any]:
         """Returns the values of a column; cells of a table that are as they were read, as texts."""
-        values = self.values.get(name)
         if name not in self.source.columns:
-            return values or []
-        read = self.source.pick(name, self.numbers)
+            return self.values[name]
         cells = self.source.cells.get(name, self.source.columns[name])
         own = [cells[self.source.index[number]] for number in self.numbers]
-        if values is None:
+        if name not in self.values:
             return own
+        read = self.source.pick(name, self.numbers)
         return [
             cell if _is_same(value, before) else value
-            for value, before, cell in zip(values, read, own, strict=True)
+            for value, before, cell in zip(self.values[name], read, own, strict=True)
         ]
 
     def of_row(self, at: int) -> dict[str, Any]:
@@ -60,7 +61,7 @@ def write(changes: Changes, config: dict[str, Any]) -> None:
 
     computed = {SUFFIX}
     if not config.get("keep_stats_in_res_ds"):
-        computed |= {Fields.stats, Fields.meta} - changes.source.columns.keys()
+        computed |= {Fields.stats, *({Fields.meta} - changes.source.columns.keys())}
     if not config.get("keep_hashes_in_res_ds"):
         computed |= {getattr(HashKeys, name) for name in HASHES}
     for name in computed & changes.values.keys():
@@ -76,19 +77,22 @@ def write(changes: Changes, config: dict[str, Any]) -> None:
         if kind == "jsonl":
             file.writelines(row + b"\n" for row in rows)
         else:
-            first = next(rows, b"")
-            file.write(b"[" + first)
+            file.write(b"[" + next(rows, b""))
             file.writelines(b",\n" + row for row in rows)
             file.write(b"]\n")
 
 
 def as_json(value: Any) -> bytes:
-    """Returns a value as JSON; dates as ISO 8601, bytes as Base64."""
-    text = json.dumps(value, ensure_ascii=False, default=_plain)
+    """Returns a value as JSON: dates as ISO 8601, bytes as Base64, NaN and infinity as null."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=_plain, allow_nan=False)
+    except ValueError:
+        plain = json.loads(json.dumps(value, default=_plain), parse_constant=lambda _name: None)
+        text = json.dumps(plain, ensure_ascii=False)
     try:
         return text.encode()
     except UnicodeEncodeError:  # half a character
-        return json.dumps(value, default=_plain).encode()
+        return json.dumps(json.loads(text)).encode()
 
 
 def _plain(value: Any) -> Any:
@@ -102,88 +106,84 @@ def _plain(value: Any) -> Any:
 def _lines(changes: Changes) -> Iterator[bytes]:
     """Yields each row as JSON."""
     source, numbers = changes.source, changes.numbers
-    if not isinstance(source, Lines):
+    if source.table is not None:
         names = [name for name in source.columns if name not in {*changes.gone, SUFFIX}]
         for at, number in enumerate(numbers):
             index = source.index[number]
             row = {name: source.columns[name][index] for name in names}
             yield as_json({**row, **changes.of_row(at)})
         return
-    for at, content in enumerate(source.contents(numbers)):
+    for at, content in enumerate(source.lines(numbers)):
         changed = changes.of_row(at) if changes.values else {}
         if changed or changes.gone:
-            yield _Rewriter(content.decode()).row(changed, changes.gone).encode()
+            yield _rewrite_row(content.decode(), changed, changes.gone).encode()
         else:
             yield content
 
 
-class _Rewriter:
-    """One row of JSON as text, in which values can be changed."""
+def _rewrite_row(text: str, changed: dict[str, Any], gone: Sequence[str]) -> str:
+    """Returns a row of JSON with some members changed, added or removed."""
+    begin = text.index("{")
+    old, _end = SCAN(text, begin)
+    left = {name: _AS_IT_STANDS for name in old if name not in gone}
+    return _rewrite(text, begin, {**left, **changed})
 
-    def __init__(self, text: str) -> None:
-        self._text = text
 
-    def row(self, changed: dict[str, Any], gone: Sequence[str]) -> str:
-        """Returns the row with some members changed, added or removed."""
-        begin = self._text.index("{")
-        old, _end = SCAN(self._text, begin)
-        new = {name: changed.get(name, _AS_IT_STANDS) for name in old if name not in gone}
-        return self._value(begin, {**new, **changed})
+def _rewrite(text: str, at: int, new: Any) -> str:
+    """Returns the value that begins here, changed where another one differs from it."""
+    old, end = SCAN(text, at)
+    if new is _AS_IT_STANDS or (type(old) is type(new) and repr(old) == repr(new)):
+        return text[at:end]
+    if isinstance(old, dict) and isinstance(new, dict):
+        return _rewrite_object(text, at, end, new)
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        items = zip(_items(text, at), new, strict=True)
+        return _splice(text, at, end, ((begin, after, each) for (_, begin, after), each in items))
+    return as_json(new).decode()
 
-    def _value(self, at: int, new: Any) -> str:
-        """Returns the value that begins here, changed where another one differs from it."""
-        old, end = SCAN(self._text, at)
-        if new is _AS_IT_STANDS or (type(old) is type(new) and repr(old) == repr(new)):
-            return self._text[at:end]
-        if isinstance(old, dict) and isinstance(new, dict):
-            return self._object(at, end, new)
-        if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-            begins = (begin for _, begin, _ in self._items(at))
-            return self._spliced(at, end, zip(begins, new, strict=True))
-        return as_json(new).decode()
 
-    def _object(self, at: int, end: int, new: dict[str, Any]) -> str:
-        members = list(self._items(at))
-        added = [
-            f"{json.dumps(name, ensure_ascii=False)}: {as_json(value).decode()}"
-            for name, value in new.items()
-            if name not in {member[0] for member in members}
-        ]
-        if any(name not in new for name, _, _ in members):
-            kept = [
-                f"{json.dumps(name, ensure_ascii=False)}: {self._value(begin, new[name])}"
-                for name, begin, _ in members
-                if name in new
-            ]
-            return f"{{{', '.join([*kept, *added])}}}"
-        text = self._spliced(at, end, [(begin, new[name]) for name, begin, _ in members])
-        if not added:
-            return text
+def _rewrite_object(text: str, at: int, end: int, new: dict[str, Any]) -> str:
+    members = {name: (begin, after) for name, begin, after in _items(text, at)}
+    added = [
+        f"{as_json(name).decode()}: {as_json(value).decode()}"
+        for name, value in new.items()
+        if name not in members
+    ]
+    if members.keys() <= new.keys():
+        kept = _splice(text, at, end, ((*members[name], new[name]) for name in members))
         comma = ", " if members else ""
-        return f"{text[:-1].rstrip()}{comma}{', '.join(added)}}}"
+        return f"{kept[:-1].rstrip()}{comma}{', '.join(added)}}}" if added else kept
+    left = [
+        f"{as_json(name).decode()}: {_rewrite(text, begin, new[name])}"
+        for name, (begin, _after) in members.items()
+        if name in new
+    ]
+    return f"{{{', '.join([*left, *added])}}}"
 
-    def _spliced(self, at: int, end: int, values: Iterable[tuple[int, Any]]) -> str:
-        parts = list[str]()
-        for begin, new in values:
-            _old, after = SCAN(self._text, begin)
-            parts += [self._text[at:begin], self._value(begin, new)]
-            at = after
-        return "".join([*parts, self._text[at:end]])
 
-    def _items(self, at: int) -> Iterator[tuple[str, int, int]]:
-        """Yields the members of an object, or the items of a list: name, begin and end."""
-        is_object = self._text[at] == "{"
-        at = skip_blank(self._text, at + 1)
-        while self._text[at] not in "}]":
-            name = ""
-            if is_object:
-                name, after = SCAN(self._text, at)
-                at = skip_blank(self._text, skip_blank(self._text, after) + 1)
-            _value, end = SCAN(self._text, at)
-            yield name, at, end
-            at = skip_blank(self._text, end)
-            if self._text[at] == ",":
-                at = skip_blank(self._text, at + 1)
+def _splice(text: str, at: int, end: int, changes: Iterable[tuple[int, int, Any]]) -> str:
+    """Returns a part of a text in which values have changed: where each is, and the new one."""
+    parts = list[str]()
+    for begin, after, new in changes:
+        parts += [text[at:begin], _rewrite(text, begin, new)]
+        at = after
+    return "".join([*parts, text[at:end]])
+
+
+def _items(text: str, at: int) -> Iterator[tuple[str, int, int]]:
+    """Yields the members of an object, or the items of a list: name, begin and end."""
+    is_object = text[at] == "{"
+    at = skip_blank(text, at + 1)
+    while text[at] not in "}]":
+        name = ""
+        if is_object:
+            name, after = SCAN(text, at)
+            at = skip_blank(text, skip_blank(text, after) + 1)
+        _value, end = SCAN(text, at)
+        yield name, at, end
+        at = skip_blank(text, end)
+        if text[at] == ",":
+            at = skip_blank(text, at + 1)
 
 
 def _is_same(value: Any, read: Any) -> bool:
@@ -199,16 +199,16 @@ def _write_parquet(changes: Changes, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    source, numbers = changes.source, changes.numbers
+    source = changes.source
     table = None
-    if isinstance(source, Table):
-        table = source.table.take([source.index[number] for number in numbers])
+    if source.table is not None:
+        table = source.table.take([source.index[number] for number in changes.numbers])
     arrays: dict[str, Any] = {}
     for name in dict.fromkeys([*source.columns, *changes.values]):
         if name in changes.gone or name == SUFFIX:
             continue
         if table is None or name not in source.columns:
-            arrays[name] = array_of(changes.written(name))
+            arrays[name] = array_of(changes.column(name))
         elif name in changes.values:
             arrays[name] = array_of(changes.values[name], table.schema.field(name).type)
         else:
@@ -223,7 +223,8 @@ def array_of(values: Sequence[Any], kind: Any = None) -> Any:
     for each in (kind, None, pa.uint64()):
         with suppress(pa.ArrowException, OverflowError):
             array = pa.array(values, type=each)
-            if "struct<>" not in str(array.type):  # which Parquet does not have
+            is_whole = each is None or array.to_pylist() == values  # a given type drops new keys
+            if is_whole and "struct<>" not in str(array.type):  # which Parquet does not have
                 return array
     texts = (None if value is None else as_json(value).decode() for value in values)
     return pa.array(list(texts), type=pa.string())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tools.data.catalogue.bundle import bundled
+from tools.data.catalogue.catalogue import bundled
 from tools.data.checks.recipe import check_process, check_recipe
 from tools.data.recipe import (
     DatasetMixture,
@@ -64,6 +64,9 @@ for name, parameter, value in json.loads(pathlib.Path("tries.json").read_text())
         refused.append([name, parameter, value])
 print("\\n" + json.dumps(refused))
 """
+ONLY_ON_RAY = {"ray_repartition_pipeline"}
+"""Operators that refuse the executor `default` when they run, though the release lists it."""
+
 VALUES: tuple[object, ...] = ("x", True, 1, 0.5, ["a"], {"a": 1})
 DATA = DatasetSpec(dataset_path="in.jsonl", export_path="out.jsonl", text_keys=["content"])
 PLACES = DatasetMixture(
@@ -115,7 +118,8 @@ def test_the_catalogue_is_what_the_release_registers(
     for name, said in told.items():
         operator = catalogue.operators[name]
         own = {each.name: each for each in operator.parameters}
-        assert list(operator.modes) == list(said["modes"]), name
+        modes = [each for each in said["modes"] if each != "default" or name not in ONLY_ON_RAY]
+        assert list(operator.modes) == modes, name
         assert sorted(own.keys() | catalogue.common(operator.type).keys()) == said["known"], name
         for parameter, (is_required, default) in said["own"].items():
             found = own[parameter]

@@ -9,10 +9,7 @@ from typing import Any
 
 import pytest
 
-from tools.data.catalogue.bundle import bundled
-from tools.data.catalogue.catalogue import Catalogue
-from tools.data.catalogue.fields import terms_of
-from tools.data.catalogue.operator import file_parameters
+from tools.data.catalogue.catalogue import Catalogue, bundled, file_parameters
 from tools.data.release import VERSION
 
 ROOT = Path(__file__).parents[4]
@@ -140,10 +137,16 @@ SOURCES = {
 
 
 @pytest.fixture(scope="module")
-def files() -> dict[str, str]:
+def maker() -> dict[str, Any]:
+    """The script that makes the files."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "assets")
-        made = runpy.run_path(str(ROOT / "assets" / "make_operators.py"))["made"]
+        return runpy.run_path(str(ROOT / "assets" / "make_operators.py"))
+
+
+@pytest.fixture(scope="module")
+def files(maker: dict[str, Any]) -> dict[str, str]:
+    made = maker["made"]
     first, second = made(SOURCES), made(dict(reversed(SOURCES.items())))
     assert first == second
     found: dict[str, str] = first
@@ -195,7 +198,7 @@ def test_annotations_become_schemas_and_defaults_values(
 ) -> None:
     parameters = {each.name: each for each in catalogue.operators["size_filter"].parameters}
 
-    assert parameters[name].schema == schema
+    assert parameters[name].value_schema == schema
     assert parameters[name].default == default
     assert not parameters[name].is_required
 
@@ -204,7 +207,7 @@ def test_what_only_running_would_tell_is_told_as_it_is_written(catalogue: Catalo
     least, *_, how = catalogue.operators["size_filter"].parameters
 
     assert (least.is_required, least.description) == (True, "the least size")
-    assert (how.schema, how.computed, how.is_required) == ({}, "Keys.how", False)
+    assert (how.value_schema, how.computed, how.is_required) == ({}, "Keys.how", False)
 
 
 def test_parameters_of_the_class_above_are_taken_but_for_those_that_are_given_to_it(
@@ -226,9 +229,9 @@ def test_keys_of_a_configuration_are_read_from_its_parser(catalogue: Catalogue) 
 
     assert list(options) == ["np", "mode.kind", "custom_paths"]
     assert (options["np"].default, options["np"].description) == (4, "How many.")
-    assert options["mode.kind"].schema == {"enum": ["a", "b"]}
+    assert options["mode.kind"].value_schema == {"enum": ["a", "b"]}
     listed = {"type": "array", "items": {"type": "string"}}
-    assert options["custom_paths"].schema == {"anyOf": [listed, {"type": "null"}]}
+    assert options["custom_paths"].value_schema == {"anyOf": [listed, {"type": "null"}]}
     assert not any(each.is_required for each in options.values())
 
 
@@ -249,10 +252,10 @@ def test_the_bundled_files_are_of_the_pinned_release() -> None:
     assert bundled().version == VERSION
 
 
-def test_the_bundled_words_are_those_of_the_bundled_operators() -> None:
+def test_the_bundled_words_are_those_of_the_bundled_operators(maker: dict[str, Any]) -> None:
     kept = json.loads(FOLDER.joinpath("terms.json").read_text(encoding="utf-8"))
     lines = FOLDER.joinpath("operators.jsonl").read_text(encoding="utf-8").splitlines()
-    counts = [terms_of(json.loads(line)) for line in lines]
+    counts = [maker["terms_of"](json.loads(line)) for line in lines]
 
     assert kept["lengths"] == [sum(each.values()) for each in counts]
     for place, each in enumerate(counts):
@@ -269,7 +272,7 @@ def test_every_default_of_the_release_fits_its_schema() -> None:
         for each in operator.parameters
         if not each.is_required
         and not each.computed
-        and not Draft202012Validator(each.schema).is_valid(each.default)
+        and not Draft202012Validator(each.value_schema).is_valid(each.default)
     ]
 
     assert wrong == []

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from tools.sandbox.web.proxy.proxy import GuardedProxy, Refusal
 
 
-MOST = 5
-"""Hosts that are named."""
+MOST_HOSTS = 5
+"""Refused hosts that are named."""
 
 
 class Refusals:
@@ -61,7 +61,7 @@ class Refusals:
         key = refusal.host, refusal.port, refusal.names_another
         if key in self._first:
             return
-        if len(self._first) < MOST:
+        if len(self._first) < MOST_HOSTS:
             self._first[key] = _note(refusal)
         else:
             self._more = True

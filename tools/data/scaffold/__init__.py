@@ -1,1 +1,0 @@
-"""The first files of an operator that somebody writes for Data-Juicer."""
