@@ -1,7 +1,7 @@
-"""The JSON Schema of the commonest types, said without pydantic's generator.
+"""Generates the JSON Schema of common types without pydantic's generator.
 
-It takes a tenth of a millisecond for each type, and most are a text, a number, or a list of
-them. What is not among these, in every detail, is left to the generator.
+Pydantic takes a tenth of a millisecond for each type, and most types are text, numbers, or lists of
+these. Anything else is left to the generator.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ SCALARS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {"max_length": "maxLength", "min_length": "minLength", "pattern": "pattern"},
     ),
 }
-"""The JSON type of each type of pydantic-core's, and the words for its constraints."""
+"""The JSON type of each pydantic-core type, and the keywords for its constraints."""
 LENGTHS = {"max_length": "maxItems", "min_length": "minItems"}
 UPDATES = "pydantic_js_updates"
 
 
-class _Unsaid(Exception):  # noqa: N818  # not an error: the generator says it
-    """A type that is not among the commonest."""
+class _Unsaid(Exception):  # noqa: N818  # not an error: the generator handles it
+    """A type that is not a common one."""
 
 
 def arguments_schema(
     adapter: TypeAdapter[Any], generator: type[GenerateJsonSchema]
 ) -> dict[str, Any]:
-    """Returns the JSON Schema of a typed dict, as the generator makes it."""
+    """Returns the JSON Schema of a typed dict, identical to the generator's."""
     core: Any = adapter.core_schema
     fields = core.get("schema", core)["fields"]
     said: dict[str, Any] = {}
@@ -60,7 +60,7 @@ def arguments_schema(
 
 
 def simple_schema(core: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Returns the JSON Schema of a core schema, or None where it is not among the commonest."""
+    """Returns the JSON Schema of a core schema, or None if it is not a common type."""
     try:
         return _said(core)
     except _Unsaid:
@@ -82,10 +82,10 @@ def _generated(
 
 
 def _said(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of one type.
+    """Returns the schema of one type.
 
     Raises:
-        _Unsaid: If anything in it is not among the commonest.
+        _Unsaid: If any part of it is not a common type.
     """
     kind = schema["type"]
     rest = {key: value for key, value in schema.items() if key not in {"type", "metadata"}}
