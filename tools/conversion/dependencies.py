@@ -31,7 +31,7 @@ OffTheLoop = Callable[..., Awaitable[Any]]
 Answer = Callable[[Mapping[str, Any], OffTheLoop], Awaitable[AnsweredT]]
 
 LEAVING_SECONDS = 10.0
-"""How long an asynchronous generator's cleanup may take in a cancelled call."""
+"""Time limit for an asynchronous generator's cleanup in a cancelled call."""
 
 
 class Dependencies:
@@ -63,7 +63,7 @@ class Dependencies:
             self._thread = _Thread(group)
             try:
                 async with self._stack:
-                    answered = await answer(await self._injected(parameters), self._thread.run)
+                    answered = await answer(await self._inject(parameters), self._thread.run)
             except CancelledError:
                 raise
             except BaseException as error:  # noqa: BLE001  # the group would wrap it
@@ -74,7 +74,7 @@ class Dependencies:
             raise raised
         return answered
 
-    async def _injected(self, parameters: Iterable[Parameter]) -> dict[str, Any]:
+    async def _inject(self, parameters: Iterable[Parameter]) -> dict[str, Any]:
         return {each.name: await self._value(each) for each in parameters if each.injected}
 
     async def _value(self, parameter: Parameter) -> Any:
@@ -85,12 +85,12 @@ class Dependencies:
             for function, value in self._shared:
                 if function == provider.function:
                     return value
-        value = await self._made(provider)
+        value = await self._provide(provider)
         self._shared.append((provider.function, value))
         return value
 
-    async def _made(self, provider: Provider) -> Any:
-        injected = await self._injected(provider.parameters)
+    async def _provide(self, provider: Provider) -> Any:
+        injected = await self._inject(provider.parameters)
         positional, named = Binding(provider.parameters, is_open=False).arguments({}, injected)
         function = provider.function
         call = functools.partial(function, *positional, **named)

@@ -44,7 +44,7 @@ AnswerT = TypeVar("AnswerT")
 MadeT_co = TypeVar("MadeT_co", covariant=True)
 
 BRIEF = 200
-"""How many characters of an item are reported."""
+"""Maximum characters of an item that are reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Invocation(Generic[AnswerT]):
         """
         dependencies = Dependencies(context) if self._depends else None
         raised: list[BaseException] = []
-        call = functools.partial(self._called, values, context, raised)
+        call = functools.partial(self._call_function, values, context, raised)
         try:
             if dependencies is not None:
                 return await dependencies.around(self._parameters, call)
@@ -121,12 +121,12 @@ class Invocation(Generic[AnswerT]):
             if not by_function and (dependencies is None or error is not dependencies.failure):
                 raise
             of_arguments = by_function and self._takes_arguments
-            judged = await self._judged(error, of_arguments=of_arguments)
+            judged = await self._caller_error(error, of_arguments=of_arguments)
             if judged is error:
                 raise
             raise judged from error
 
-    async def _called(
+    async def _call_function(
         self,
         values: dict[str, Any],
         context: RequestContext,
@@ -144,7 +144,7 @@ class Invocation(Generic[AnswerT]):
         if not isinstance(outcome, _Pending | _Raised):
             return outcome
         try:
-            value = await self._settled(outcome, context, off_the_loop)
+            value = await self._settle(outcome, context, off_the_loop)
         except BaseException as error:
             raised.append(error)
             raise
@@ -182,7 +182,7 @@ class Invocation(Generic[AnswerT]):
             _drop_our_frames(error)
             raise failure_of(error, self._function, about_arguments=False) from error
 
-    async def _settled(
+    async def _settle(
         self, outcome: _Pending | _Raised, context: RequestContext, off_the_loop: OffTheLoop
     ) -> Any:
         """Awaits and collects until the final value is there."""
@@ -198,14 +198,14 @@ class Invocation(Generic[AnswerT]):
         if not _is_stream(value):
             return value
         collected = await off_the_loop(_guarded, _collect, value, context.report_progress)
-        return await self._settled(collected, context, off_the_loop)
+        return await self._settle(collected, context, off_the_loop)
 
     async def _off_the_loop(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return await anyio.to_thread.run_sync(
             functools.partial(function, *arguments), abandon_on_cancel=self._abandon
         )
 
-    async def _judged(self, error: BaseException, *, of_arguments: bool) -> BaseException:
+    async def _caller_error(self, error: BaseException, *, of_arguments: bool) -> BaseException:
         """Returns the exception that the caller gets for an exception of the function."""
         await anyio.lowlevel.checkpoint_if_cancelled()
         task = asyncio.current_task()
@@ -215,11 +215,11 @@ class Invocation(Generic[AnswerT]):
         if isinstance(cause, ToolError | StorageError | MemoryError):
             return cause
         if self._is_ours:
-            return self._judged_ours(error, of_arguments=of_arguments)
+            return self._caller_error_of_ours(error, of_arguments=of_arguments)
         _drop_our_frames(cause)
         return failure_of(cause, self._function, about_arguments=of_arguments)
 
-    def _judged_ours(self, error: BaseException, *, of_arguments: bool) -> BaseException:
+    def _caller_error_of_ours(self, error: BaseException, *, of_arguments: bool) -> BaseException:
         """Does the same for our own functions: only their ValueErrors are written for callers."""
         cause = only_cause(error)
         if isinstance(cause, ValueError) and not isinstance(cause, DEFECTS):
@@ -303,9 +303,7 @@ async def _collect_async(values: AsyncIterable[Any], report: ProgressReporter) -
 
 def _take(item: object, items: list[Any]) -> None:
     if len(items) == MOST_ITEMS:
-        raise ToolFailedError(
-            f"The tool was stopped after {MOST_ITEMS:,} items."
-        )
+        raise ToolFailedError(f"The tool was stopped after {MOST_ITEMS:,} items.")
     items.append(item)
 
 

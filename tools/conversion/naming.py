@@ -17,7 +17,7 @@ _NAMELESS = "tool"
 """Replaces a name that has no safe character."""
 
 _MARK = 6
-"""How many hexadecimal digits distinguish names that would otherwise be equal."""
+"""Number of hexadecimal digits that distinguish names which would otherwise be equal."""
 
 _SAFE = re.compile(r"[A-Za-z0-9_-]+")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")

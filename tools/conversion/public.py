@@ -31,8 +31,7 @@ LIBRARIES = ("mcp.", "fastmcp.")
 
 
 def public_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """Yields a module's public functions: those in `__all__`, else the marked ones, else all public
-    ones.
+    """Yields a module's public functions: those in `__all__`, else marked ones, else all.
 
     A mark is one of our decorators, a tool of an MCP server in the module, or a click or typer
     command. If anything is marked, even a private name or a class member, unmarked functions are
@@ -126,7 +125,9 @@ def _commands(module: ModuleType) -> Iterator[tuple[str, Any]]:
     ]
     seen: set[int] = set()
     chains = [chain for each in named for chain in leaves(each)]
-    for chain in sorted(chains, key=len, reverse=True):  # prefers a command's longest chain of groups
+    for chain in sorted(
+        chains, key=len, reverse=True
+    ):  # prefers a command's longest chain of groups
         command = chain[-1]
         own = getattr(command.callback, "__module__", None) == module.__name__
         if own and id(command) not in seen:

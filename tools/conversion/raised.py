@@ -19,7 +19,7 @@ DEFECTS = (PydanticSerializationError, ValidationError)
 """ValueErrors about the function's own values rather than the caller's."""
 
 LONGEST = 2_000
-"""How many characters of an exception's text the caller sees."""
+"""Maximum characters of an exception's text that the caller sees."""
 
 
 def failure_of(
@@ -35,7 +35,7 @@ def failure_of(
         function: The function.
         about_arguments: Whether the function has arguments that it could reject.
     """
-    text = _told(error)
+    text = _failure_text(error)
     if about_arguments and isinstance(error, ValueError) and not isinstance(error, DEFECTS):
         module = getattr(underlying(function), "__module__", None)
         if _is_raised_in(module, error.__traceback__):
@@ -43,7 +43,7 @@ def failure_of(
     return ToolFailedError(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
-def _told(error: BaseException) -> str:
+def _failure_text(error: BaseException) -> str:
     """Returns the error's text, shortened and without terminal escapes or surrogates."""
     text = error_text(error)
     shown = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -104,7 +104,7 @@ class RefusedError(PermissionDeniedError):
 
 
 class Approver(Protocol):
-    """The way to the client's user: the client's own dialogue.
+    """Access to the client's user through the client's own dialogue.
 
     Attributes:
         tickets: The tickets of the questions that this call answers.
@@ -206,7 +206,7 @@ class AnswersAwaitedError(UnavailableError):
 
 
 class Sampler(Protocol):
-    """The way to a model.
+    """Access to a model.
 
     A client of protocol 2026-07-28 repeats the call with its answers, so a tool reaches its prompts
     several times. It must store its answers before it asks again, and always ask the same.

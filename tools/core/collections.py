@@ -34,14 +34,14 @@ class Collections:
 
     def source(self, name: str) -> Source:
         """Returns the source of that name."""
-        return _named("source", name, self.sources)
+        return _find_named("source", name, self.sources)
 
     def directory(self, name: str) -> Directory:
         """Returns the directory of that name."""
-        return _named("directory", name, self.directories)
+        return _find_named("directory", name, self.directories)
 
 
-def _named(parameter: str, name: str, collections: Sequence[NamedT]) -> NamedT:
+def _find_named(parameter: str, name: str, collections: Sequence[NamedT]) -> NamedT:
     by_name = {each.name: each for each in collections}
     if name in by_name:
         return by_name[name]

@@ -105,12 +105,12 @@ class RequestContext(Asker):
         identity: The caller.
         report_progress: Reports (done, total, message) to a client that asked for it.
         bound: Whether the call may only concern its own identity.
-        sampler: The way to the client's model, or None.
+        sampler: Access to the client's model, or None.
         session_id: The session it belongs to; empty means its own session.
         client: The client's name, as reported by the client.
-        approver: The way to the client's user; None if the client cannot ask.
+        approver: Access to the client's user; None if the client cannot ask.
         tool_set: The tools that the caller may find and call; None means all.
-        relay: The way to the client for other servers (scope mcp); only the server knows its type.
+        relay: Access to the client for other servers (scope mcp); only the server knows its type.
         repetition: Returns the results of earlier nested calls; None if the client does not repeat
             calls.
         peer: The client, as a function sees it.
@@ -157,7 +157,7 @@ class RequestContext(Asker):
 
     @property
     def is_off_root(self) -> bool:
-        """Whether the call comes from an agent that works in a git worktree."""
+        """Returns whether the call comes from an agent that works in a git worktree."""
         return self.tool_set is not None and self.tool_set.is_off_root
 
     @property
@@ -178,8 +178,7 @@ class RequestContext(Asker):
         return _granted(self._machine, "processes and no network")
 
     def watch(self, *, in_background: bool = False) -> Watch | None:
-        """Returns the watch that records a program's file changes; None if changes are not
-        recorded."""
+        """Returns the recorder of a program's file changes, or None if none are recorded."""
         if self._history is None:
             return None
         return self._history.program(in_background=in_background)
@@ -300,8 +299,7 @@ class RequestContext(Asker):
         call: Call | None = None,
         accepted: frozenset[str] = frozenset(),
     ) -> RequestContext:
-        """Returns the context with its scope's grants, without the root for an agent in a worktree.
-        """
+        """Returns the context with its scope's grants; no root for an agent in a worktree."""
         closes = None if sandbox is None else sandbox.closes  # also for an agent in a worktree
         if self.is_off_root:
             sandbox = searching = history = None

@@ -69,7 +69,7 @@ __all__ = [
 ]
 
 LONGEST_TRACE = 20_000
-"""How many characters at the end of a traceback are logged."""
+"""Maximum characters of a traceback that are logged, counted from its end."""
 
 _logger = logging.getLogger("toolcrib")
 

@@ -20,7 +20,7 @@ _PICTURES |= {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 """The visible symbols of control characters."""
 
 LONGEST_LINE = 2_000
-"""How many characters of a message are logged."""
+"""Maximum characters of a message that are logged."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Characters that end or reorder a line, move a terminal's cursor or change its colours."""
@@ -79,11 +79,11 @@ def revealed(text: str) -> str:
     if not found:
         return text
 
-    def shown(match: re.Match[str]) -> str:
+    def reveal(match: re.Match[str]) -> str:
         each = match[0]
         return each if match["ordinary"] or each not in found else f"<U+{ord(each):04X}>"
 
-    return re.sub(f"(?P<ordinary>{_ORDINARY})|{_HIDDEN}", shown, text)
+    return re.sub(f"(?P<ordinary>{_ORDINARY})|{_HIDDEN}", reveal, text)
 
 
 def encodable(text: str) -> str:

@@ -40,8 +40,7 @@ class Confining(Closing, Protocol):
         """Returns whether every program is confined and has no network."""
 
     async def denied(self) -> DeniedPaths:
-        """Returns the paths that rules deny to new programs, and the rules that are not enforced.
-        """
+        """Returns the paths that rules deny to new programs, and unenforced rules."""
 
 
 def _no_agents() -> object:

@@ -132,7 +132,7 @@ class SandboxToolManager:
             failure = as_tool_error(
                 error, name, lambda text: self._redaction.text(secrets.text(text))
             )
-            told = secrets.told(ToolResult.failure(failure, self._words))
+            told = secrets.mask_failure(ToolResult.failure(failure, self._words))
             result = self._redaction.result(told)
         finally:  # cancelled calls are recorded too
             await self._close(call, result, is_final=is_final)
@@ -188,7 +188,7 @@ class SandboxToolManager:
             result = await run(context)
         result = self._redaction.result(result)
         if result.is_error:  # from a function file, which validates arguments itself
-            result = call.secrets.told(result)
+            result = call.secrets.mask_failure(result)
         if is_whole:
             return result
         return result.fitted(self._text_budget, spec.input_schema.get("properties", {}))
@@ -298,8 +298,7 @@ class SandboxToolManager:
         return self._sandbox if places is None else self._sandbox.ruled(places, self._accepting)
 
     def _accepting(self, path: str, content: bytes) -> AbstractContextManager[None]:
-        """Opens a context for writing a file that programs obey, so that no running program undoes
-        it."""
+        """Opens a context for writing a file that programs obey; none of them can undo it."""
         if self._machine is None:
             return nullcontext()
         return self._machine.processes.accepting(path, content)

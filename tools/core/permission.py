@@ -215,7 +215,9 @@ class Permissions:
             sent = cast("Mapping[str, Any]", secrets.arguments)
             digest = hmac.digest(self._key, digest.encode(), "sha256").hex()
         request = secrets.text(_request(spec, arguments))
-        shown = secrets.text(call.shown) or _shown(secrets.shown(arguments), sent)
+        shown = secrets.text(call.shown) or _format_arguments(
+            secrets.mask_validated(arguments), sent
+        )
         shown = "\n".join(filter(None, [request, shown])) or "(no arguments)"
         # The reason comes first, since some clients show only a line or two of a question.
         reason = " ".join(filter(None, [lookalikes(shown), secrets.text(decision.reason)]))
@@ -268,7 +270,7 @@ def _request(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
     return f"{about.method} {about.read(arguments)}" if about and about.read else ""
 
 
-def _shown(arguments: Mapping[str, Any], sent: Mapping[str, Any]) -> str:
+def _format_arguments(arguments: Mapping[str, Any], sent: Mapping[str, Any]) -> str:
     """Formats the given arguments, one per line, with texts unquoted."""
     return "\n".join(
         f"{name}: {_value(value, sent.get(name, value))}"
@@ -278,8 +280,7 @@ def _shown(arguments: Mapping[str, Any], sent: Mapping[str, Any]) -> str:
 
 
 def _value(value: object, sent: object) -> str:
-    """Formats a value completely; one that is not JSON is shown as sent, since it may hide a part.
-    """
+    """Formats a value completely; one that is not JSON may hide a part, so it is shown as sent."""
     if isinstance(value, str):
         return value.replace("\n", "\n    ")  # no line can be mistaken for another argument
     try:

@@ -26,7 +26,7 @@ SUGGESTIONS = 3
 SIMILAR_ENOUGH = 60.0
 """Minimum similarity, of 100, of a suggested name."""
 LONGEST_NAME = 128
-"""How much of an unknown name is compared and repeated (the protocol's own limit)."""
+"""Maximum characters of an unknown name that are compared and repeated (the protocol's limit)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class ToolRegistry:
 
     @property
     def has_created(self) -> bool:
-        """Whether any user has created tools."""
+        """Returns whether any user has created tools."""
         return bool(self._of_users)
 
     def of(self, user_id: str) -> ToolRegistry:
@@ -248,7 +248,7 @@ class ToolRegistry:
     def _similar(self, name: str, tool_set: ToolSet | None) -> list[str]:
         from rapidfuzz import process, utils
 
-        known = self._known()
+        known = self._all_names()
         ranked = process.extract(
             name,
             sorted(each for each, owner in known if tool_set is None or tool_set.admits(owner)),
@@ -258,7 +258,7 @@ class ToolRegistry:
         )
         return [candidate for candidate, _score, _position in ranked]
 
-    def _known(self) -> list[tuple[str, ToolSpec | DeferredTool]]:
+    def _all_names(self) -> list[tuple[str, ToolSpec | DeferredTool]]:
         return list(self._owners.items())  # a copy, since tools come and go meanwhile
 
 
@@ -293,8 +293,8 @@ class _OfUser(ToolRegistry):
     def _namesakes(self, bare: str, tool_set: ToolSet | None) -> list[str]:
         return self._everybodys._namesakes(bare, tool_set)  # noqa: SLF001  # it is a registry too
 
-    def _known(self) -> list[tuple[str, ToolSpec | DeferredTool]]:
-        return [*self._everybodys._known(), *super()._known()]  # noqa: SLF001  # it is a registry too
+    def _all_names(self) -> list[tuple[str, ToolSpec | DeferredTool]]:
+        return [*self._everybodys._all_names(), *super()._all_names()]  # noqa: SLF001  # it is a registry too
 
 
 def _names(spec: ToolOffer) -> tuple[str, ...]:

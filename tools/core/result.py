@@ -19,7 +19,7 @@ NARROWING = (
 """Arguments that ask for less, in the catalogue's naming."""
 
 ENDING = 300
-"""How much of a text's end a cut keeps: it says how to get the next page."""
+"""Characters that a cut keeps at a text's end, which often explains how to get the next page."""
 
 
 ValueT = TypeVar("ValueT")
@@ -124,7 +124,7 @@ class ToolResult:
 
     @property
     def tells_failure(self) -> bool:
-        """Whether the call failed, or its result reports a failure of what it ran."""
+        """Returns whether the call failed, or its result reports a failure of what it ran."""
         parts = self.structured, self.structured.get("result")
         return self.is_error or any(_tells_failure(each) for each in parts if type(each) is dict)
 

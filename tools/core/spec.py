@@ -223,12 +223,12 @@ class ToolSpec(ToolOffer):
 
     @property
     def read_only(self) -> bool:
-        """Whether all its effects are reads."""
+        """Returns whether all its effects are reads."""
         return self.effects == {Effect.READ}
 
     @property
     def open_world(self) -> bool:
-        """Whether a call reaches beyond this computer."""
+        """Returns whether a call reaches beyond this computer."""
         return Effect.EXTERNAL in self.effects
 
     @property

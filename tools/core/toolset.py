@@ -35,7 +35,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOffer:
-    """What identifies a tool, without what is needed to call it.
+    """The identity of a tool, without what is needed to call it.
 
     Attributes:
         name: Stable identifier, `[a-z0-9_]{1,64}`.
@@ -69,12 +69,12 @@ class ToolOffer:
 
     @property
     def is_free(self) -> bool:
-        """Whether foreign code does the work, which can open any file of the user."""
+        """Returns whether foreign code does the work, which can open any file of the user."""
         return bool(self.server) or self.is_function
 
     @property
     def is_function(self) -> bool:
-        """Whether it is a user's function, from a function file or a package."""
+        """Returns whether it is a user's function, from a function file or a package."""
         return self.source.startswith("function:")
 
     def goes_by(self, name: str) -> bool:
@@ -84,8 +84,7 @@ class ToolOffer:
 
 
 def folded_name(name: str) -> str:
-    """Returns a tool's name in the form shared by all spellings, as for TodoWrite and todo_write.
-    """
+    """Returns a tool's name in the form shared by spellings such as TodoWrite and todo_write."""
     return name.replace("_", "").replace("-", "").lower()
 
 
@@ -111,7 +110,7 @@ class ToolSet:
 
     @property
     def is_off_root(self) -> bool:
-        """Whether calls in the set have no access to the root."""
+        """Returns whether calls in the set have no access to the root."""
         return OFF_ROOT in self.deny or (self.within is not None and self.within.is_off_root)
 
     def admits(self, offer: ToolOffer) -> bool:

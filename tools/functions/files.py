@@ -27,7 +27,7 @@ logger = logging.getLogger("toolcrib")
 WATCH_SECONDS = 1.0
 """Interval between checks for changes; each call also checks."""
 LONGEST_WAIT = 20.0
-"""How long a tool list or an unknown name waits for files; clients time out after 30 seconds."""
+"""Seconds that a tool list or an unknown name waits for files; clients time out after 30."""
 
 LISTS = {"tool": "tools", "resource": "resources", "prompt": "prompts"}
 """The list for each kind of offer."""

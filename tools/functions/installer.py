@@ -35,12 +35,12 @@ _OF_THE_SERVER = frozenset({"PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"})
 """Variables that would make uv and its builds use the server's packages."""
 
 OUTPUT_LINES = 200
-"""How many lines at the end of uv's output are kept for an error."""
+"""Lines at the end of uv's output that are kept for an error."""
 ERROR_LINES = 12
-"""How many of them an error quotes."""
+"""Maximum lines that an error quotes."""
 ERROR_CHARACTERS = 2000
 LISTED_NAMES = 5
-"""How many dependencies are listed by name."""
+"""Maximum dependencies that are listed by name."""
 
 _PROGRESS = re.compile(r"\s*((?:Downloading|Building|Resolved|Install(?:ing|ed)) .*)")
 _FIRST_OF_ERROR = re.compile(r"\s*(error\b|\u00d7)", re.IGNORECASE)

@@ -147,8 +147,7 @@ class _Block:
         )
 
     def _error(self, message: str, text: str) -> ScriptMetadataError:
-        """Returns an error at the first line that contains the text, else at the block's opening.
-        """
+        """Returns an error at the first line with the text, else at the block's opening."""
         found = (number for number, line in enumerate(self.content, 1) if text and text in line)
         return ScriptMetadataError(message, line=self.start + next(found, 0))
 

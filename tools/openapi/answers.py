@@ -88,10 +88,10 @@ def _both(first: _Tree | None, second: _Tree | None) -> _Tree | None:
 
 
 MOST_CHARACTERS = 200_000
-"""How many characters of a body are passed on."""
+"""Maximum characters of a body that are passed on."""
 
 MOST_SAID = 2_000
-"""How many characters of a failure's body are shown."""
+"""Maximum characters of a failure's body that are shown."""
 
 LONGEST_HEADER = 1_000
 MOST_KEYS = 20

@@ -19,7 +19,7 @@ from tools.sandbox.web.url import Url
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """How a credential is sent in a request.
+    """The form in which a request carries a credential.
 
     Attributes:
         kind: Its name in words.
@@ -149,12 +149,12 @@ class Api:
     @property
     def tools(self) -> list[ToolSpec]:
         """The tools of the selected operations, without those that cannot become tools."""
-        return [spec for _, spec in self._made]
+        return [spec for _, spec in self._makers_and_tools]
 
     @property
     def addresses(self) -> list[str]:
         """The distinct addresses that their requests go to."""
-        return list(dict.fromkeys(maker.base_url for maker, _ in self._made))
+        return list(dict.fromkeys(maker.base_url for maker, _ in self._makers_and_tools))
 
     @cached_property
     def problems(self) -> list[str]:
@@ -163,7 +163,7 @@ class Api:
         return [f"{pattern!r} matches no operation" for pattern in idle]
 
     @cached_property
-    def _made(self) -> list[tuple[RequestMaker, ToolSpec]]:
+    def _makers_and_tools(self) -> list[tuple[RequestMaker, ToolSpec]]:
         return [made for name, each in self.wanted.items() for made in self._tool(name, each)]
 
     def _tool(self, name: str, operation: Operation) -> Iterator[tuple[RequestMaker, ToolSpec]]:

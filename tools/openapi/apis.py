@@ -28,7 +28,7 @@ MOST_BYTES = 50_000_000
 """Maximum bytes of a description."""
 
 MOST_PROBLEMS = 50
-"""How many problems of one description are logged."""
+"""Maximum problems of one description that are logged."""
 
 _logger = logging.getLogger("toolcrib")
 

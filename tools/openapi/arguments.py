@@ -82,7 +82,7 @@ class Arguments:
             self.required.append(own)
         return own
 
-    def given(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def without_omitted(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the arguments without nulls that mean an omitted argument."""
         return {
             name: value
@@ -165,7 +165,7 @@ def _add_body(made: Arguments, body: Body, description: Description, schemas: Sc
     if body.form in {"json", "form", "multipart"}:
         shape = object_shape(body.schema, description)
     if shape is None or not shape.properties or (shape.required and not body.required):
-        schema = _texted(_whole(made, body, description, schemas), body.description)
+        schema = _texted(_body_schema(made, body, description, schemas), body.description)
         made.whole = made.add("body", "request", schema, required=body.required)
         return
     for name, own, schema in _flat(made, body, shape.properties, description, schemas):
@@ -191,7 +191,7 @@ def _flat(
             yield name, name, _texted(schemas.convert(target, made.references), said)
 
 
-def _whole(
+def _body_schema(
     made: Arguments, body: Body, description: Description, schemas: Schemas
 ) -> dict[str, Any]:
     match body.form:

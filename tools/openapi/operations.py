@@ -51,7 +51,7 @@ class Operation:
 
     @property
     def reads(self) -> bool:
-        """Whether its method is safe (RFC 9110, 9.2.1)."""
+        """Returns whether its method is safe (RFC 9110, 9.2.1)."""
         return self.method in {"GET", "HEAD", "OPTIONS"}
 
     def __str__(self) -> str:

@@ -115,7 +115,7 @@ class Schemas:
         if self._parts > MOST_PARTS:
             raise UnusableError(f"the description has schemas of more than {MOST_PARTS:,} parts")
 
-    def _named(self, reference: str) -> str:
+    def _definition_name(self, reference: str) -> str:
         """Returns the `$defs` name of a reference's final target."""
         target = pairs(self._description.at(reference))
         while isinstance(target.get("$ref"), str):
@@ -140,7 +140,7 @@ class Schemas:
         self._count(1)
         made: dict[str, Any] = {}
         if isinstance(given.get("$ref"), str):
-            name = self._named(given["$ref"])
+            name = self._definition_name(given["$ref"])
             references.add(name)
             made["$ref"] = f"#/$defs/{name}"
 

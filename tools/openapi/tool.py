@@ -50,7 +50,8 @@ class Checker:
         lines = list(dict.fromkeys(self._lines(arguments)))
         if lines:
             raise InvalidArgumentsError(
-                f"The arguments of {self._tool} do not match its schema. " + " ".join(lines[:MOST_ERRORS]),
+                f"The arguments of {self._tool} do not match its schema. "
+                + " ".join(lines[:MOST_ERRORS]),
                 next_actions=["Correct these arguments and call it again."],
             )
 
@@ -110,7 +111,7 @@ class _Calls:
     secret: str
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        given = self.maker.arguments.given(arguments)
+        given = self.maker.arguments.without_omitted(arguments)
         self.checker.check(given)
         self.maker.url(given)  # rejects an invalid URL before the policy judges it
         return given
@@ -153,7 +154,7 @@ def operation_tool(
     operation = maker.operation
     calls = _Calls(maker, Checker(name, schema), secret)
     title = plain(operation.content.get("summary"), LONGEST_TITLE) or operation.own_id
-    said = _said(operation)
+    said = _description_text(operation)
     description = plain(said, LONGEST_DESCRIPTION)
     whole = f"{plain(said, LONGEST_DETAILS)} ({operation})"
     return ToolSpec(
@@ -177,7 +178,7 @@ def operation_tool(
     )
 
 
-def _said(operation: Operation) -> str:
+def _description_text(operation: Operation) -> str:
     """Joins an operation's summary and description, without repeating the summary."""
     summary = text_of(operation.content.get("summary")).strip()
     more = text_of(operation.content.get("description")).strip()

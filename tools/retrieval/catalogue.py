@@ -161,7 +161,9 @@ class Catalogue:
             admits=_of_kind(kind, self._admission(identity.user_id, admitted, unseen)),
             boosts=None if learning is None else learning.boosts(identity, asked),
         )
-        found = [each for each in (self._found(result, admitted) for result in results) if each]
+        found = [
+            each for each in (self._best_callable(result, admitted) for result in results) if each
+        ]
         if learning is not None:
             ids = [each.spec.id for each in found if each.spec and not each.record.is_skill]
             learning.shown.note(identity, session_id, asked, ids)
@@ -206,7 +208,7 @@ class Catalogue:
 
     def record(self, name: str, tool_set: ToolSet | None) -> ToolRecord | None:
         """Returns a file's record of a tool, by tool_id or name, if a set admits it."""
-        found = self._records.named(name)
+        found = self._records.by_name(name)
         if found is None or (tool_set is not None and not admits_record(tool_set, found)):
             return None
         return found
@@ -272,7 +274,7 @@ class Catalogue:
             judged[record.tool_id] = found
         return found
 
-    def _found(self, result: SearchResult, admitted: ToolSet | None) -> Found | None:
+    def _best_callable(self, result: SearchResult, admitted: ToolSet | None) -> Found | None:
         """Returns a search result with the best callable tool among duplicates."""
         if result.tool.is_skill:
             loader = self.registry.get(LOADER)

@@ -24,13 +24,13 @@ FIELD_WEIGHTS = {
 """The weight of a term's occurrence in each field; halves, so that sums are exact."""
 
 MAX_CHARS = 4_000
-"""How many characters of a field are read; enough to say what a tool does."""
+"""Maximum characters of a field that are read; enough to say what a tool does."""
 
 MAX_TEXT_CHARS = 1_500
-"""How many characters an embedder gets."""
+"""Maximum characters that an embedder gets."""
 
 MAX_DEPTH = 4
-"""How many levels of nested parameters are read."""
+"""Maximum levels of nested parameters that are read."""
 
 MAX_PARAMETERS = 200
 
@@ -83,8 +83,7 @@ def spaced(name: str) -> str:
 
 
 def _parameters(schema: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
-    """Yields names and descriptions of parameters, outer ones first; limited, since schemas vary
-    wildly."""
+    """Yields names and descriptions of parameters, outer ones first, up to a limit."""
     level: list[Any] = [schema]
     left = MAX_PARAMETERS
     for _ in range(MAX_DEPTH):

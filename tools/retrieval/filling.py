@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
 LOOK_UPS = 2_000
-"""How many vectors are requested from the cache at once."""
+"""Vectors that are requested from the cache at once."""
 
 BATCH = 64
-"""How many texts are embedded at once; results are kept and searches run between batches."""
+"""Texts that are embedded at once; results are kept and searches run between batches."""
 
 RETRY_SECONDS = 60.0
 """Delay before a failed embedder is tried again."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 MAX_CLAUSES = 8
-"""How many clauses of a query are used; further parts of a long text add little."""
+"""Maximum clauses of a query that are used; further parts of a long text add little."""
 
 MIN_TERMS = 2
 """Minimum distinct terms of a clause; a shorter part belongs to the previous one."""
@@ -68,7 +68,7 @@ def _parts(query: str) -> Iterator[tuple[int, int, bool]]:
 
 
 MAX_QUERY_CHARS = 4_000
-"""How many characters of a query are read."""
+"""Maximum characters of a query that are read."""
 
 Admits = Callable[[ToolRecord], bool]
 

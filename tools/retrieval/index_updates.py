@@ -23,11 +23,11 @@ WAIT_SECONDS = 2.0
 """Seconds that a search waits for new tools before it continues without them."""
 
 QUICK_SECONDS = 0.5
-"""How long a search waits for cached or quickly computed vectors before it continues without them.
+"""Seconds that a search waits for cached or quickly computed vectors, before it does without them.
 """
 
 AT_ONCE = 500
-"""How many tools are indexed at once; `close` waits for no more."""
+"""Tools that are indexed at once; `close` waits for no more."""
 
 _logger = logging.getLogger("toolcrib")
 
@@ -86,7 +86,7 @@ class IndexUpdater:
 
     def current(self) -> ToolIndex:
         """Returns the index with all changes, or without the latest if they take long. Blocks."""
-        index = self._made()
+        index = self._get_index()
         if self._is_behind():
             refreshing = threading.Thread(target=self.refresh, name="tool-intake", daemon=True)
             refreshing.start()
@@ -97,7 +97,7 @@ class IndexUpdater:
 
     def refresh(self) -> None:
         """Applies all changes; blocks."""
-        index = self._made()
+        index = self._get_index()
         try:
             self._refresh(index)
         finally:
@@ -124,7 +124,7 @@ class IndexUpdater:
         now = [each.current() for each in self._records]
         return any(new is not old for new, old in zip(now, self._indexed, strict=True))
 
-    def _made(self) -> ToolIndex:
+    def _get_index(self) -> ToolIndex:
         with self._making:
             if self._index is None:
                 self._index = self._make_index()
@@ -218,7 +218,7 @@ class FileRecords:
                 _logger.warning("The tools that files describe cannot be read: %s", error)
             return self._records
 
-    def named(self, name: str) -> ToolRecord | None:
+    def by_name(self, name: str) -> ToolRecord | None:
         """Returns the record with that tool_id, or else with that name; blocks."""
         from tools.retrieval.models import FROM_FILE
 

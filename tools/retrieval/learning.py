@@ -1,6 +1,6 @@
 """Learns from use: a tool that answered a question ranks higher for similar questions.
 
-What was learned is stored per identity. A tool's boost is its share of the past uses for similar
+Uses are stored per identity. A tool's boost is its share of the past uses for similar
 questions, weighted by similarity. A doubt counts as one more question for which no tool was right:
 
     boost(tool) = MOST * sum(w(q) * times(q, tool)) / (DOUBT + sum(w(q) * times(q)))
@@ -35,32 +35,32 @@ if TYPE_CHECKING:
     from storage.models import Identity
 
 MOST = 0.1
-"""The largest boost, on a score from 0 to 1; the best tool for a question mostly scores 0.2 to 0.5.
+"""The largest boost, of a score from 0 to 1; the best tool mostly scores 0.2 to 0.5.
 """
 
 DOUBT = 1.0
-"""How many questions count as answered by no tool."""
+"""The number of questions that count as answered by no tool."""
 
 LEAST_LIKE = 0.3
 """The cosine above which two questions are similar."""
 
 NEIGHBOURS = 20
-"""How many past questions count."""
+"""Maximum past questions that count."""
 
 MOST_TIMES = 3
-"""How many uses of one tool for one question count, since repeating a call proves little."""
+"""Maximum uses of one tool for one question that count: repeating a call proves little."""
 
 SEARCHES = 5
-"""How many searches of a session are checked for a called tool."""
+"""Latest searches of a session that are checked for a called tool."""
 
 SESSIONS = 1_000
-"""How many sessions' searches are kept in memory."""
+"""Maximum sessions whose searches are kept in memory."""
 
 QUESTION_CHARACTERS = 300
-"""How much of a question is stored."""
+"""Maximum characters of a question that are stored."""
 
 VECTORS = 4_000
-"""How many question vectors are kept in memory."""
+"""Maximum question vectors that are kept in memory."""
 
 Search = tuple[str, set[str]]
 """A question, and the tools it showed that were not called since."""
@@ -95,8 +95,7 @@ class Learning:
             _logger.warning("The use of %s was not remembered: %s", tool_id, error)
 
     def boosts(self, identity: Identity, question: str) -> dict[str, float]:
-        """Returns the boosts from past uses, 0 to `MOST`, by tool; empty without similar questions.
-        """
+        """Returns the boosts from past uses by tool, 0 to `MOST`; empty if none are similar."""
         try:
             uses = self._uses.listed(identity)
             return self._vote(_kept_question(question), uses) if uses else {}

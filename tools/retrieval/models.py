@@ -17,7 +17,7 @@ SKILL = "skill:"
 """The prefix of a skill's id."""
 
 Match = Literal["any", "all"]
-"""Whether one of several tags suffices, or all are needed."""
+"""The number of tags that a tool needs: any one of them, or all."""
 
 
 class ToolRecord(ToolModel):
@@ -60,17 +60,17 @@ class ToolRecord(ToolModel):
 
     @property
     def is_from_file(self) -> bool:
-        """Whether only a file describes it, so that it can be found but not called."""
+        """Returns whether only a file describes it, so that it can be found but not called."""
         return self.tool_id.startswith(FROM_FILE)
 
     @property
     def is_skill(self) -> bool:
-        """Whether it is a skill, which is loaded rather than called."""
+        """Returns whether it is a skill, which is loaded rather than called."""
         return self.tool_id.startswith(SKILL)
 
     @property
     def is_created(self) -> bool:
-        """Whether it was created for one user."""
+        """Returns whether it was created for one user."""
         return self.tool_id.startswith(CREATED)
 
     @property

@@ -11,7 +11,7 @@ from storage.tokenize import STOP_WORDS, fold_accents
 from tools.retrieval.models import FROM_FILE, ToolRecord
 
 MAX_WORDS = 6
-"""How many words of a query are tried as one name, written with spaces."""
+"""Maximum words of a query that are tried as one name, written with spaces."""
 
 MIN_PREFIX = 2
 """Minimum letters of a name's beginning, if the query consists of nothing else."""
@@ -57,12 +57,12 @@ class _Word:
 
     @property
     def is_identifier(self) -> bool:
-        """Whether it is unlikely as a word of a sentence; `to-do` and `mp3` may be such words."""
+        """Returns whether it is unlikely as a word of a sentence; `to-do` and `mp3` may be such words."""
         return _IDENTIFIER.search(self.text) is not None
 
     @property
     def is_joined(self) -> bool:
-        """Whether it can only be a name: `create_issue`, `github.create`."""
+        """Returns whether it can only be a name: `create_issue`, `github.create`."""
         return _JOINED.search(self.text) is not None
 
     @property
@@ -115,12 +115,11 @@ class Names:
                 mentions.passing.append(list(self._slots[key]))
             else:
                 mentions.named.update(self._slots[key])
-        mentions.begun.update(dict.fromkeys(self._begun(query, words)))
+        mentions.begun.update(dict.fromkeys(self._slots_by_prefix(query, words)))
         return mentions
 
     def _spans(self, words: list[_Word]) -> Iterator[tuple[int, int, str]]:
-        """Yields the names in a query as first word, last word (exclusive) and key; longest match
-        first."""
+        """Yields the names in a query, longest match first: word range (end exclusive) and key."""
         at = 0
         while at < len(words):
             last, key = self._longest(words, at)
@@ -139,7 +138,7 @@ class Names:
         own = _key(_SERVER.sub("", words[at].text))
         return at + 1, own if own in self._slots and own != words[at].key else ""
 
-    def _begun(self, query: str, words: list[_Word]) -> Iterator[int]:
+    def _slots_by_prefix(self, query: str, words: list[_Word]) -> Iterator[int]:
         whole = _key(query)
         begun = {whole} if len(whole) >= MIN_PREFIX else set()
         begun.update(
@@ -156,8 +155,7 @@ class Names:
 
 
 def _outermost(prefixes: Iterable[str]) -> Iterator[str]:
-    """Yields the prefixes that do not begin with another one, whose matches would include theirs.
-    """
+    """Yields the prefixes not covered by a shorter one, whose matches include theirs."""
     outer = ""
     for prefix in sorted(prefixes):
         if not outer or not prefix.startswith(outer):

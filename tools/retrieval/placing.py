@@ -44,8 +44,7 @@ def placed(
 def _with_last(
     chosen: list[tuple[int, float]], missed: list[tuple[int, float]], stay: set[int]
 ) -> list[tuple[int, float]]:
-    """Gives up to half of the places, the last ones, to missed tools; those in `stay` keep theirs.
-    """
+    """Gives up to half of the places to missed tools; those in `stay` keep theirs."""
     spare = [slot for slot, _ in chosen if slot not in stay]
     missed = missed[: min(len(chosen) // 2, len(spare))]
     leaving = set(spare[len(spare) - len(missed) :])

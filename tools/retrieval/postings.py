@@ -71,8 +71,7 @@ class Postings:
         return idf(len(self), holders)
 
     def scores(self, terms: Iterable[str], size: int) -> Floats:
-        """Returns the scores of all slots below `size`, which exceeds every slot, for distinct
-        terms."""
+        """Returns the scores of all slots below `size` for distinct terms."""
         import numpy as np
 
         scores = np.zeros(size, dtype=np.float32)

@@ -18,10 +18,10 @@ SIDE = 0.5
 """The share of the embedder's floor that other tools must reach, if the nearest exceeds it."""
 
 CANDIDATES = 100
-"""How many tools are candidates for a clause: by its words, and as many by the whole query."""
+"""Maximum candidates for a clause: by its words, and as many by the whole query."""
 
 FIRST = 64
-"""How many tools are sorted before more are requested."""
+"""Tools that are sorted first, before more are requested."""
 
 LEAST_GAIN = 0.2
 """The weight of words, against 1 for meanings, if hardly any word of the query is found."""

@@ -29,7 +29,7 @@ MIN_ROWS = 256
 """The initial number of slots in a table."""
 
 COPIED = 4
-"""How much slower copying a vector is than multiplying it."""
+"""The cost of copying a vector relative to multiplying it."""
 
 
 class SpanEmbedder(Embedder, Protocol):

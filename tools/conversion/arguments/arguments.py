@@ -24,10 +24,10 @@ from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
 from tools.core.spec import Alias
 
 REPORTED = 5
-"""How many unknown names an error lists; a caller can send thousands."""
+"""Maximum unknown names listed in an error; a caller can send thousands."""
 
 PLAIN: Any = {"inf_nan_mode": "constants"}
-"""How values are serialized: NaN is invalid JSON, but some senders write it for floats."""
+"""Serialization options: NaN is invalid JSON, but some senders write it for floats."""
 
 STRUCTURES = {"array", "object"}
 ENDLESS = {"inf", "infinity", "nan"}
@@ -117,8 +117,7 @@ class Arguments:
         return self._error(describe_errors(error.errors(include_url=False), self.schema))
 
     def _read(self, raw: object) -> dict[str, Any]:
-        """Reads values that match the schema exactly; strict JSON rejects numbers sent as strings.
-        """
+        """Reads values that match the schema exactly; strict JSON rejects numbers as strings."""
         values: dict[str, Any]
         if self._is_plain:
             values = self._validator.validate_python(raw, strict=True)
@@ -186,11 +185,11 @@ class Arguments:
         if other is None:
             return unknown_name("", name, self._names, meant)
         if other in raw:
-            return f"`{name}` is another name for `{other}`, which you also sent with a different value; send one."
+            return f"`{name}` means `{other}`, which has a different value; send only one of them."
         schema = self.schema["properties"][other]
         wanted = describe_schema(schema, self.schema)
         shown = "does not fit" if bears_secret(schema, self.schema) else f"is {show(raw[name])}"
-        return f"`{name}` {shown} and cannot be converted to `{other}`; send `{other}` instead: {wanted}."
+        return f"`{name}` {shown}, which gives no `{other}`; send `{other}` instead: {wanted}."
 
     def _check_aliases(self) -> None:
         names = [*self._names, *self._ignored, *(n for _, a in self._aliases for n in a.names)]
@@ -287,8 +286,7 @@ def _coerced(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) 
 def _false_numbers(
     value: object, schema: Mapping[str, Any], root: Mapping[str, Any], *place: int | str
 ) -> Iterator[ErrorDetails]:
-    """Yields errors for values that pydantic accepts as numbers and JSON does not: true, "NaN",
-    "inf"."""
+    """Yields errors for values that only pydantic accepts as numbers: true, "NaN", "inf"."""
     if isinstance(value, bool | str):
         kinds = types(schema, root)
         own = "string" if isinstance(value, str) else "boolean"

@@ -31,9 +31,9 @@ PLAIN = {
 DEEPEST = 3
 """Levels of nested lists that a description covers; types may refer to themselves."""
 LISTED = 12
-"""How many values or names a description lists."""
+"""Maximum values or names that a description lists."""
 LONGEST = 80
-"""How many characters of a value are shown or compared."""
+"""Maximum characters of a value that are shown or compared."""
 
 
 class _Shortener(reprlib.Repr):

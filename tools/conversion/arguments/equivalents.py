@@ -89,13 +89,13 @@ def _expanded(annotation: Any) -> Any:
 def _made_by(make: Callable[[Any], Any]) -> AfterValidator:
     """Builds a value with `make`, and reports what it rejects as a validation error."""
 
-    def made(value: Any) -> Any:
+    def build(value: Any) -> Any:
         try:
             return make(value)
         except (OverflowError, TypeError) as error:
             raise ValueError(str(error)) from error
 
-    return AfterValidator(made)
+    return AfterValidator(build)
 
 
 def _of_base(cls: Any) -> Any:

@@ -112,8 +112,7 @@ def _received(annotation: Any) -> Any:  # noqa: PLR0911  # a type of any form, o
 
 
 def _attrs(cls: Any) -> Any:
-    """Reads an attrs class as an object of its `__init__` arguments; pydantic does not know attrs.
-    """
+    """Reads an attrs class, unknown to pydantic, as an object of its `__init__` arguments."""
     hints = resolve_class(cls)
     names = {each.alias: each.name for each in cls.__attrs_attrs__}
     fields = {}

@@ -20,9 +20,9 @@ from tools.conversion.schemas.reading import branches, child, resolve, types, un
 from tools.core.audit.secret_schema import bears_secret, subschemas
 
 REPORTED = 5
-"""How many wrong values are listed for one argument; a caller can send thousands."""
+"""Maximum wrong values listed for one argument; a caller can send thousands."""
 SCANNED = 200
-"""How many errors of one argument are examined."""
+"""Maximum errors of one argument that are examined."""
 MISSING = {
     "missing",
     "missing_argument",
@@ -102,8 +102,7 @@ def unknown_name(path: str, name: object, known: Collection[str], meant: str | N
 
 
 def describe_errors(errors: Iterable[ErrorDetails], root: Mapping[str, Any]) -> list[str]:
-    """Describes each error in a line; an argument with many errors gets the first few and a count.
-    """
+    """Describes each error in a line; of many in one argument, the first few and a count."""
     by_argument: dict[int | str, list[ErrorDetails]] = {}
     for each in errors:
         by_argument.setdefault(each["loc"][0] if each["loc"] else "", []).append(each)

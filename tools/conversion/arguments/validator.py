@@ -226,8 +226,7 @@ class ArgumentSchemaGenerator(SchemaGenerator):
         return {**generated, "contentMediaType": "text/plain; charset=utf-8"}
 
     def get_decimal_pattern(self, schema: core_schema.DecimalSchema) -> str:
-        """Returns the pattern of a decimal as text, which alone is exact; pydantic's has 75
-        characters."""
+        """Returns the pattern of a decimal's exact text; pydantic's own has 75 characters."""
         least, places = schema.get("ge", schema.get("gt", -1)), schema.get("decimal_places")
         digits = "+" if places is None else f"{{1,{places}}}"
         fraction = "" if places == 0 else f"([.][0-9]{digits})?"

@@ -61,8 +61,7 @@ class _Messages:
         return tuple(message for part in parts for message in self._messages(part))
 
     def _messages(self, part: Any) -> Iterator[Message]:
-        """Yields one message, or several of one role if the content is a list; accepts MCP's own
-        class."""
+        """Yields one message, or several if its content is a list; accepts MCP's own class."""
         role: Role = "user"
         if hasattr(part, "role") and hasattr(part, "content"):
             role, part = part.role, part.content

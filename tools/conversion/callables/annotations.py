@@ -106,7 +106,9 @@ def resolve(annotations: Mapping[str, Any], owner: Any) -> dict[str, Any]:
     try:
         found = _hints(holder, owner, names)
     except UnfoundNameError:
-        found = {each: _known(each, annotations[each], owner, names) for each in annotations}
+        found = {
+            each: _resolve_partly(each, annotations[each], owner, names) for each in annotations
+        }
     try:
         getattr(owner, "__annotations__", None)
     except NameError:  # Python 3.14 looks names up only here
@@ -120,7 +122,7 @@ def _without_references(hint: Any, owner: Any) -> Any:
     return Annotated[hint, UnfoundNameError(owner, left[1])] if left else hint
 
 
-def _known(each: str, annotation: Any, owner: Any, names: dict[str, Any]) -> Any:
+def _resolve_partly(each: str, annotation: Any, owner: Any, names: dict[str, Any]) -> Any:
     """Resolves one annotation as far as possible, with placeholders for unknown names."""
     holder = SimpleNamespace(__annotations__={each: annotation})
     stand_ins: dict[str, Any] = {}
@@ -157,8 +159,7 @@ def _unfound(annotation: Any) -> list[UnfoundNameError]:
 
 
 def resolve_class(owner: type) -> dict[str, Any]:
-    """Returns the annotations of a class and its bases, each resolved where its class was defined.
-    """
+    """Returns the annotations of a class and its bases, resolved where each was defined."""
     return _hints(owner, owner, None)
 
 

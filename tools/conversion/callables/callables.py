@@ -125,8 +125,7 @@ def _of_method(method: MethodType) -> inspect.Signature:
 
 
 def _own_signature(function: Any) -> inspect.Signature | None:
-    """Returns the callable's own signature, ignoring what it wraps, or None if Python cannot read
-    it."""
+    """Returns the callable's own signature without what it wraps, or None if unreadable."""
     if not isinstance(function, FunctionType) and not inspect.isroutine(function):
         if not isinstance(type(function).__call__, FunctionType):
             return _plain_signature(function)
@@ -171,8 +170,7 @@ def _retyped(signature: inspect.Signature, hints: dict[str, Any]) -> inspect.Sig
 
 
 def _through(own: inspect.Signature, inner: inspect.Signature) -> inspect.Signature:
-    """Returns a wrapper's signature: that of the wrapped function if the wrapper forwards
-    arguments."""
+    """Returns a wrapper's signature: the wrapped function's if it forwards arguments."""
     kinds = {each.kind for each in own.parameters.values()}
     names_pass = inspect.Parameter.VAR_KEYWORD in kinds
     positions_pass = inspect.Parameter.VAR_POSITIONAL in kinds or not any(

@@ -70,7 +70,9 @@ def printing(function: Callable[..., Any], signature: inspect.Signature) -> Call
 
 TYPES: Mapping[str, Any] = {
     "Bool": bool,
-    "File": Annotated[str, Field(pattern="^([^-]|-.)")],  # `-` means stdin, which is not the caller's
+    "File": Annotated[
+        str, Field(pattern="^([^-]|-.)")
+    ],  # `-` means stdin, which is not the caller's
     "Float": float,
     "FloatRange": float,
     "Int": int,
@@ -146,7 +148,7 @@ def as_function(*chain: Any) -> Callable[..., str]:
     parameters: list[inspect.Parameter] = []
     places: dict[str, tuple[int, str]] = {}
     for place, part in enumerate(chain):
-        for name, said in _said(part).items():
+        for name, said in _declarations(part).items():
             listed = f"{part.name}_{name}" if name in places else name
             listed = f"{listed}_" if iskeyword(listed) else listed.replace("-", "_")
             places[listed] = place, name
@@ -175,7 +177,7 @@ def as_function(*chain: Any) -> Callable[..., str]:
 def _run(chain: Sequence[Any], values: Sequence[dict[str, Any]], text: Callable[[], str]) -> Any:
     """Runs a command and turns its exit code and click's errors into tool errors."""
     try:
-        return _invoked(chain, values)
+        return _invoke(chain, values)
     except SystemExit as error:
         code = error.code
     except Exception as error:
@@ -191,7 +193,7 @@ def _run(chain: Sequence[Any], values: Sequence[dict[str, Any]], text: Callable[
     return None
 
 
-def _invoked(chain: Sequence[Any], values: Sequence[dict[str, Any]]) -> Any:
+def _invoke(chain: Sequence[Any], values: Sequence[dict[str, Any]]) -> Any:
     with ExitStack() as stack:
         context = None
         for place, command in enumerate(chain):
@@ -216,7 +218,7 @@ def _name(chain: Sequence[Any]) -> str:
     return "_".join(part.name or "" for part in chain[1:] or chain).replace("-", "_")
 
 
-def _said(command: Any) -> dict[str, list[Any]]:
+def _declarations(command: Any) -> dict[str, list[Any]]:
     """Groups the declarations of each visible parameter by its name."""
     by_name: dict[str, list[Any]] = {}
     for each in command.params:

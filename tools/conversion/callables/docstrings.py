@@ -200,8 +200,7 @@ def _read_numpy(title: str, lines: Sequence[str], said: Documentation) -> None:
 
 
 def _end_of_numpy(lines: Sequence[str], start: int) -> int:
-    """Returns where a section ends: at the next underlined title, or at text after an empty line.
-    """
+    """Returns where a section ends: at an underlined title, or at text after an empty line."""
     for place in range(start, len(lines)):
         if _is_underlined(lines, place):
             return place
@@ -235,8 +234,7 @@ def _read_field(
 
 
 def _end_of_field(lines: Sequence[str], start: int) -> int:
-    """Returns where a field ends: at the next field, or at an unindented line after an empty one.
-    """
+    """Returns where a field ends: at the next, or at an unindented line after an empty one."""
     depth = len(lines[start]) - len(lines[start].lstrip())
     gap = False
     for place in range(start + 1, len(lines)):

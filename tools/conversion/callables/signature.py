@@ -201,7 +201,7 @@ def _parameter(
     annotation, default = with_option(name, annotation, default)
     depends = declared(annotation, default)
     provider = None if depends is None else _provider(depends, name, wanted.callers)
-    injected = provider is not None or _plain(annotation) is RequestContext
+    injected = provider is not None or _core_type(annotation) is RequestContext
     hidden = not injected and (name in wanted.hidden or _is_skipped(annotation))
     if not (injected or hidden):
         _refuse_foreign_context(name, annotation, wanted.callers[-1])
@@ -291,18 +291,18 @@ def _takes_more(parameter: Parameter) -> bool:
     return parameter.kind is inspect.Parameter.VAR_KEYWORD and not parameter.hidden
 
 
-def _plain(annotation: Any) -> Any:
+def _core_type(annotation: Any) -> Any:
     """Returns the type without `Annotated` and without an optional None."""
     annotation = bare(annotation)
     if get_origin(annotation) in (Union, UnionType):
         others = [part for part in get_args(annotation) if part is not NoneType]
-        return _plain(others[0]) if len(others) == 1 else annotation
+        return _core_type(others[0]) if len(others) == 1 else annotation
     return annotation
 
 
 def _refuse_foreign_context(name: str, annotation: Any, function: Any) -> None:
     """Rejects the Context of the MCP SDK or FastMCP, which only their servers provide."""
-    for each in getattr(_plain(annotation), "__mro__", ()):  # `Context[…]` is a class below it
+    for each in getattr(_core_type(annotation), "__mro__", ()):  # `Context[…]` is a class below it
         if each.__name__ == "Context" and each.__module__.startswith(("fastmcp.", "mcp.")):
             raise ToolDefinitionError(
                 f"{label(function)} takes the Context of {each.__module__} as {name}, which is not "

@@ -81,12 +81,12 @@ def alternatives(value: Any) -> Iterator[Any]:
     """Yields other builtin forms of the value, the likelier ones first."""
     names = _names_of(value)
     if "Series" in names:
-        yield _listed(value)
-        yield dict(enumerate(_listed(value)))
+        yield _to_list(value)
+        yield dict(enumerate(_to_list(value)))
     elif "ndarray" in names and not value.ndim:
         yield from to_builtin(value)
     elif "DataFrame" in names:
-        yield {name: _listed(value[name]) for name in value.columns}
+        yield {name: _to_list(value[name]) for name in value.columns}
 
 
 def json_form(value: Any, to_jsonable: Callable[[Any], Any]) -> Any:
@@ -99,7 +99,9 @@ def json_form(value: Any, to_jsonable: Callable[[Any], Any]) -> Any:
     """
 
     def column(series: Any) -> Any:
-        return _numbers(series.to_numpy()) if _has_numbers(series) else to_jsonable(_listed(series))
+        return (
+            _numbers(series.to_numpy()) if _has_numbers(series) else to_jsonable(_to_list(series))
+        )
 
     names = _names_of(value)
     if "DataFrame" in names and hasattr(value, "iloc"):
@@ -130,7 +132,7 @@ def _has_numbers(column: Any) -> bool:
     return "dtype" in _names_of(dtype) and getattr(dtype, "kind", "") in NUMBERS
 
 
-def _listed(column: Any) -> list[Any]:
+def _to_list(column: Any) -> list[Any]:
     export = next(name for name in EXPORTS if hasattr(column, name))
     values = getattr(column, export)()
     if _has_numbers(column):
@@ -143,11 +145,11 @@ def _listed(column: Any) -> list[Any]:
 
 def _from_column(value: Any, names: tuple[str, ...]) -> Any:
     if "DataFrame" in names and hasattr(value, "iloc"):
-        return _records(value, _listed)
+        return _records(value, _to_list)
     if "Series" in names and not _is_default(getattr(value, "index", None)):
-        return _labelled(value, _listed)
+        return _labelled(value, _to_list)
     if any(hasattr(type(value), export) for export in EXPORTS):
-        return _listed(value)
+        return _to_list(value)
     return _from_moment(value, names)
 
 

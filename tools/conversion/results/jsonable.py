@@ -35,7 +35,7 @@ UNSAYABLE = re.compile(rb"NaN|Infinity")
 NULLS = "[Null stands for numbers that JSON does not have: "
 """The beginning of the note that lists where NaN and infinities were."""
 MOST_NAMED = 5
-"""How many of these values the note lists."""
+"""Maximum values that the note lists."""
 WHOLE = frozenset({"CallToolResult", "InputRequiredResult", "ToolResult"})
 LIBRARIES = frozenset({"fastmcp", "mcp", "mcp_types"})
 READY = frozenset({NoneType, bool, int, float})
@@ -56,12 +56,12 @@ def to_jsonable(value: Any, media: list[Attachment] | None = None) -> Any:
         UnsendableError: If the value, or something in it, cannot be sent.
         RecursionError: If it contains itself or is nested too deeply.
     """
-    return sayable(_plain(value, [] if media is None else media))[0]
+    return sayable(_to_plain(value, [] if media is None else media))[0]
 
 
 def to_noted(value: Any, media: list[Attachment] | None = None) -> tuple[Any, str]:
     """Does the same, and returns a note of where NaN and infinities were, or ""."""
-    return sayable(_plain(value, [] if media is None else media))
+    return sayable(_to_plain(value, [] if media is None else media))
 
 
 def sayable(value: Any) -> tuple[Any, str]:
@@ -154,7 +154,7 @@ def _bounded(values: Iterable[Any]) -> Iterator[Any]:
         yield value
 
 
-def _plain(value: Any, media: list[Attachment]) -> Any:
+def _to_plain(value: Any, media: list[Attachment]) -> Any:
     kind = type(value)
     if kind in READY:
         return value
@@ -176,7 +176,7 @@ def _other(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one 
         case int():
             return int(value)
         case float():
-            return _plain(float(value), media)
+            return _to_plain(float(value), media)
         case bytes() | bytearray() | memoryview():
             return b64encode(bytes(value)).decode()
         case Mapping():
@@ -184,7 +184,7 @@ def _other(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one 
         case type():
             return _label(value)
         case Enum():
-            return _plain(value.value, media)
+            return _to_plain(value.value, media)
     return _instance(value, media)
 
 
@@ -192,17 +192,17 @@ def _instance(value: Any, media: list[Attachment]) -> Any:
     """Converts an object whose class is neither builtin nor an enum."""
     if isinstance(value, BaseModel):
         refuse_held(value)
-        return _plain(_taken_apart(without_data(value, media)), media)
+        return _to_plain(_taken_apart(without_data(value, media)), media)
     found = value if isinstance(value, EmbeddedResource) else media_of(value)
     if found is not None:
         media.append(found)
         return note(found, len(media) - 1)
     if is_foreign(type(value)):
-        form = json_form(value, partial(_plain, media=media))
+        form = json_form(value, partial(_to_plain, media=media))
         return _opaque(value, media) if form is NotImplemented else form
     if is_dataclass(value):
         refuse_held(value)
-        return _plain(_taken_apart(without_data(value, media)), media)
+        return _to_plain(_taken_apart(without_data(value, media)), media)
     return _collection(value, media)
 
 
@@ -214,14 +214,14 @@ def _collection(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  #
         case list() | tuple() | deque() | range():
             return _list(list(_bounded(value)), media)
         case BytesIO() | StringIO():
-            return _plain(value.getvalue(), media)
+            return _to_plain(value.getvalue(), media)
         case IOBase():
             raise UnsendableError("an open file; return what is in it, or its path")
         case re.Match():
-            return _plain(_match(value), media)
+            return _to_plain(_match(value), media)
     _refuse_waiting(value)
     if hasattr(kind, "tolist"):
-        return _plain(value.tolist(), media)
+        return _to_plain(value.tolist(), media)
     if hasattr(kind, "keys") and hasattr(kind, "__getitem__"):
         return _object({key: value[key] for key in value.keys()}, media)  # noqa: SIM118  # a sqlite3.Row iterates over its values
     if hasattr(kind, "__next__") or (is_mute(kind) and isinstance(value, Collection)):
@@ -252,12 +252,12 @@ def _opaque(value: Any, media: list[Attachment]) -> Any:
 def _list(values: Any, media: list[Attachment]) -> list[Any]:
     kinds = set(map(type, values))
     alike = kinds <= READY or (kinds == {str} and all(map(str.isascii, values)))
-    return list(values) if alike else [_plain(value, media) for value in values]
+    return list(values) if alike else [_to_plain(value, media) for value in values]
 
 
 def _object(values: Mapping[Any, Any], media: list[Attachment]) -> dict[str, Any]:
     jsonable = {
-        key if type(key) is str and key.isascii() else _key(key, media): _plain(value, media)
+        key if type(key) is str and key.isascii() else _key(key, media): _to_plain(value, media)
         for key, value in values.items()
     }
     if len(jsonable) < len(values):
@@ -271,7 +271,7 @@ def _key(key: Any, media: list[Attachment]) -> str:
     try:
         (text,) = to_jsonable_python({to_builtin(key): None}, bytes_mode="base64")
     except (PydanticSerializationError, TypeError):
-        form = _plain(key, media)
+        form = _to_plain(key, media)
         text = form if isinstance(form, str) else to_json(form).decode()
     return encodable(text)
 

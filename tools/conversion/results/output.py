@@ -141,14 +141,18 @@ class Output:
         if isinstance(value, ToolResult):
             return value
         if isinstance(value, Collected):
-            value = self._whole(value)
-        made, note = self._passed_on(value) if protocol_result(type(value)) else self._made(value)
+            value = self._merge(value)
+        made, note = (
+            self._convert_protocol_result(value)
+            if protocol_result(type(value))
+            else self._convert(value)
+        )
         if not note:
             return made
         blocks = made.blocks or (made.text, *made.media)
         return replace(made, text=f"{made.text}\n{note}", blocks=(*blocks, note))
 
-    def _made(self, value: object) -> tuple[ToolResult, str]:
+    def _convert(self, value: object) -> tuple[ToolResult, str]:
         """Returns the result, and a note about values that JSON cannot express."""
         media: list[Attachment] = []
         try:
@@ -168,7 +172,7 @@ class Output:
         blocks = blocks_of(value, clean, media)
         return ToolResult(structured, _text(value, clean), media=tuple(media), blocks=blocks), note
 
-    def _passed_on(self, value: Any) -> tuple[ToolResult, str]:
+    def _convert_protocol_result(self, value: Any) -> tuple[ToolResult, str]:
         """Does the same for a result of the SDK or FastMCP."""
         kind = protocol_result(type(value))
         if kind == "InputRequiredResult":
@@ -178,7 +182,9 @@ class Output:
         text = "\n".join(filter(None, lines(content)))
         structured = _field(value, "structured_content", "structuredContent")
         if _field(value, "is_error", "isError"):
-            if structured and not text.startswith(("{", "[")):  # otherwise the text already contains it
+            if structured and not text.startswith(
+                ("{", "[")
+            ):  # otherwise the text already contains it
                 text = f"{text}\n{_compact(to_jsonable(structured))}".strip()
             raise ToolFailedError(text or f"{self._tool} failed without a message.")
         clean = to_jsonable(content, media)
@@ -187,7 +193,7 @@ class Output:
         else:
             if self._wrapped and isinstance(structured, dict) and structured.keys() == {RESULT}:
                 structured = structured[RESULT]
-            answer, note = self._made(structured)
+            answer, note = self._convert(structured)
         text = text or answer.text or _compact(clean)
         blocks = blocks_of(content, clean, media)
         meta = getattr(value, "meta", None)
@@ -220,7 +226,7 @@ class Output:
         else:
             self.schema = _unfolded(schema)
 
-    def _whole(self, collected: Collected) -> object:
+    def _merge(self, collected: Collected) -> object:
         """Merges an iterator's items and return value into one value.
 
         The return value is dropped if it is None and not declared.
@@ -317,12 +323,12 @@ class Serializer:
             ValueError: If the value does not match the type.
         """
         try:
-            return self._held(value if self._is_open else self._exact(value), media)
+            return self._validate_and_dump(value if self._is_open else self._exact(value), media)
         except BROKEN as error:
             broken = error
         for form in self._other_forms(value):
             with suppress(*BROKEN):
-                return self._held(form, media)
+                return self._validate_and_dump(form, media)
         raise broken
 
     def _exact(self, value: Any) -> Any:
@@ -337,16 +343,16 @@ class Serializer:
         if whole is not value:
             yield whole
 
-    def _held(self, value: Any, media: list[Attachment]) -> Any:
+    def _validate_and_dump(self, value: Any, media: list[Attachment]) -> Any:
         checked = self._adapter.validate_python(value)
         if not self._serializes:
             return checked
         taken: list[Attachment] = []
-        dumped = self._dumped(checked, taken)
+        dumped = self._dump(checked, taken)
         media += taken
         return dumped
 
-    def _dumped(self, value: Any, media: list[Attachment]) -> Any:
+    def _dump(self, value: Any, media: list[Attachment]) -> Any:
         if self._may_hold_blocks:
             refuse_held(value)
             value = without_data(value, media)

@@ -93,7 +93,9 @@ def _passed_on(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> Any:
     own = protocol_result(bare(annotation))
     held = list(filter(None, map(protocol_result, map(bare, arguments))))
     if own == "InputRequiredResult" or "InputRequiredResult" in held:
-        raise UnsendableError("an InputRequiredResult, which is not a result; use RequestContext.ask")
+        raise UnsendableError(
+            "an InputRequiredResult, which is not a result; use RequestContext.ask"
+        )
     if own:
         said = arguments[1:] if origin is Annotated else ()
         if not said or not (isinstance(said[0], type) or get_origin(said[0])):

@@ -48,7 +48,7 @@ def arguments_schema(
     rest = {}
     for name, field in fields.items():
         try:
-            said[name] = _said(field["schema"])
+            said[name] = _schema_of(field["schema"])
         except _Unsaid:
             rest[name] = field
     generated = _generated(core, rest, generator)
@@ -62,7 +62,7 @@ def arguments_schema(
 def simple_schema(core: Mapping[str, Any]) -> dict[str, Any] | None:
     """Returns the JSON Schema of a core schema, or None if it is not a common type."""
     try:
-        return _said(core)
+        return _schema_of(core)
     except _Unsaid:
         return None
 
@@ -81,7 +81,7 @@ def _generated(
     return generator().generate(reduced)
 
 
-def _said(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _schema_of(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the schema of one type.
 
     Raises:
@@ -92,27 +92,27 @@ def _said(schema: Mapping[str, Any]) -> dict[str, Any]:
     updates = schema.get("metadata", {})
     if updates.keys() - {UPDATES}:
         raise _Unsaid
-    return {**_plain(kind, rest), **updates.get(UPDATES, {})}
+    return {**_schema_of_kind(kind, rest), **updates.get(UPDATES, {})}
 
 
-def _plain(kind: str, rest: dict[str, Any]) -> dict[str, Any]:
+def _schema_of_kind(kind: str, rest: dict[str, Any]) -> dict[str, Any]:
     if kind in SCALARS:
         name, words = SCALARS[kind]
         return {"type": name, **_constraints(rest, words)}
     if kind == "any" and not rest:
         return {}
     if kind == "nullable":
-        inner = _said(rest.pop("schema"))
+        inner = _schema_of(rest.pop("schema"))
         said: dict[str, Any] = {"anyOf": [inner, {"type": "null"}]}
     elif kind == "default" and "default" in rest:
-        inner, default = _said(rest.pop("schema")), rest.pop("default")
+        inner, default = _schema_of(rest.pop("schema")), rest.pop("default")
         said = {**inner, "default": _scalar(default)}
     elif kind == "list":
-        items = _said(rest.pop("items_schema", {"type": "any"}))
+        items = _schema_of(rest.pop("items_schema", {"type": "any"}))
         said = {"type": "array", "items": items, **_constraints(rest, LENGTHS)}
         rest = {}
     elif kind == "dict" and rest.pop("keys_schema", None) == {"type": "str"}:
-        values = _said(rest.pop("values_schema", {"type": "any"}))
+        values = _schema_of(rest.pop("values_schema", {"type": "any"}))
         said = {"type": "object", "additionalProperties": values or True}
     elif kind == "literal" and all(type(each) is str for each in rest["expected"]):
         said = {"enum": rest.pop("expected"), "type": "string"}

@@ -22,7 +22,7 @@ class Asker:
     Attributes:
         tool: The running tool.
         peer: Its client.
-        sampler: The way to a model, or None.
+        sampler: Access to a model, or None.
     """
 
     __slots__ = ()

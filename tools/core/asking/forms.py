@@ -63,7 +63,7 @@ class FormOf(Generic[ValueT]):
     def __init__(self, kind: type[ValueT]) -> None:
         name = getattr(kind, "__name__", str(kind))
         try:
-            self._adapter: TypeAdapter[ValueT] = TypeAdapter(_known(kind))
+            self._adapter: TypeAdapter[ValueT] = TypeAdapter(_readable_type(kind))
             said = self._adapter.json_schema(schema_generator=_Schemas)
         except PydanticUserError as error:
             raise _refusal(name, str(error).splitlines()[0].rstrip(".")) from error
@@ -159,12 +159,12 @@ def _field(said: dict[str, Any], definitions: Mapping[str, Any]) -> _Field:
         shown: dict[str, Any] = {"type": "array", "items": chosen}
     else:
         choices, shown = _choices(said, "oneOf")
-        shown = shown or _plain(said)
+        shown = shown or _scalar_schema(said)
     kept = ("title", "description", *_KEPT[shown["type"]])
     shown |= {key: said[key] for key in kept if key in said}
     default = said.get("default")
     if choices:
-        default = _told(default)
+        default = _choice_text(default)
     elif isinstance(default, str) and shown["type"] == "number":  # a Decimal's
         default = float(default)
     if said.get("default") is not None:
@@ -172,7 +172,7 @@ def _field(said: dict[str, Any], definitions: Mapping[str, Any]) -> _Field:
     return _Field(shown, choices, is_nullable)
 
 
-def _plain(said: Mapping[str, Any]) -> dict[str, Any]:
+def _scalar_schema(said: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the field's schema for a text, a number or a boolean."""
     kind = said.get("type")
     if kind not in {"string", "number", "integer", "boolean"}:
@@ -189,13 +189,12 @@ def _plain(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _choices(said: Mapping[str, Any], titled: str) -> tuple[Mapping[str, Any], dict[str, Any]]:
-    """Returns the values by the text of their choice, and the schema; both are empty without
-    choices."""
+    """Returns the values by the text of their choice, and the schema; empty without choices."""
     own = said.get("oneOf", ())  # from an author's `json_schema_extra`
     values = [each["const"] for each in own] or said.get("enum") or [said.get("const")]
     if values == [None]:
         return {}, {}
-    texts = [_told(each) for each in values]
+    texts = [_choice_text(each) for each in values]
     shown: dict[str, Any] = {} if titled == "anyOf" else {"type": "string"}
     titles = [each["title"] for each in own] or said.get(_NAMES, texts)
     if list(map(_plainly, titles)) != list(map(_plainly, texts)):
@@ -214,10 +213,10 @@ def _plainly(text: str) -> str:
     return "".join(filter(str.isalnum, text)).lower()
 
 
-def _told(value: Any) -> Any:  # noqa: ANN401  # a default of any type
+def _choice_text(value: Any) -> Any:  # noqa: ANN401  # a default of any type
     """Converts a value, or each value of a list, to the text of its choice."""
     if isinstance(value, list):
-        return [_told(each) for each in value]
+        return [_choice_text(each) for each in value]
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -247,7 +246,7 @@ def _resolved(said: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[s
     return found
 
 
-def _known(kind: Any) -> Any:  # noqa: ANN401  # any type goes in
+def _readable_type(kind: Any) -> Any:  # noqa: ANN401  # any type goes in
     """Returns a type that pydantic accepts; before Python 3.12 it rejects typing.TypedDict."""
     if sys.version_info >= (3, 12) or not typing.is_typeddict(kind):
         return kind

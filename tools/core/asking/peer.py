@@ -83,8 +83,7 @@ class Peer:
         """
         await anyio.lowlevel.checkpoint()
         raise UnavailableError(
-            f"{tool} cannot ask the user: no MCP client"
-            " made this call.",
+            f"{tool} cannot ask the user: no MCP client made this call.",
             next_actions=[f"Call {tool} from a client that shows forms (elicitation)."],
         )
 

@@ -59,8 +59,7 @@ class Audit:
         self._fails = False
 
     def keep(self, call: FinishedCall, *, is_final: bool = True) -> None:
-        """Appends the line of a call; the first of several write failures is logged, and no call
-        fails.
+        """Appends the line of a call; write failures are logged once and fail no call.
 
         A proxy tool's call that was passed on leaves no line: the inner call writes its own. A call
         that is not final is awaiting: its client repeats it.
@@ -207,8 +206,7 @@ class AuditFile:
             self._descriptor = None
 
     def _at_end_of(self, more: int) -> int:
-        """Returns the file's current descriptor, after rotating it if so many bytes are too many.
-        """
+        """Returns the file's current descriptor, rotating first if it would get too large."""
         try:
             now = self._path.lstat()
         except FileNotFoundError:
@@ -275,7 +273,7 @@ def rotated(path: Path) -> list[Path]:
     return [*([path] if os.path.lexists(path) else []), *before]
 
 
-def opened(path: Path) -> BinaryIO:
+def open_log(path: Path) -> BinaryIO:
     """Opens a log file for reading.
 
     Raises:

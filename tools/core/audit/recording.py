@@ -55,7 +55,7 @@ MAIN_ARGUMENTS = (
 """The target of a call is the first of these arguments that it gives."""
 
 MOST_LOOKED_AT = 5_000
-"""How many values of a result are searched for ids."""
+"""Maximum values of a result that are searched for ids."""
 
 MOST_IDS = 100
 

@@ -13,10 +13,10 @@ REDACTED = "[redacted]"
 
 CUT = "…"
 LEVELS = 6
-"""How many levels of nesting are kept."""
+"""Maximum levels of nesting that are kept."""
 
 ITEMS = 20
-"""How many entries of a list or an object are kept."""
+"""Maximum entries of a list or an object that are kept."""
 
 KEY_CHARACTERS = 64
 WORTH = 16
@@ -215,7 +215,7 @@ class _Budget:
             self._left -= len(text)
             return text
         if value is None or isinstance(value, int | float):
-            return _plain(value)
+            return _json_number(value)
         spent = levels <= 0 or self._left <= 0
         if isinstance(value, Mapping):
             return CUT if spent else self.mapping(value, levels)
@@ -234,7 +234,7 @@ class _Budget:
         return kept
 
 
-def _plain(value: float | None) -> float | str | None:
+def _json_number(value: float | None) -> float | str | None:
     """Returns a number in JSON form, or a text describing it."""
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)

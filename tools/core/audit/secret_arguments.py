@@ -57,8 +57,7 @@ class SecretTools:
         return SecretArguments(self, spec, arguments, find)
 
     def bears(self, spec: ToolSpec) -> bool:
-        """Returns whether any argument of a tool may hold a secret; cached, since every call asks.
-        """
+        """Returns whether any argument of a tool may hold a secret; cached for each tool."""
         known, bears = self._known.get(spec.name, (None, False))
         if known is not spec:  # also replaced by a newer version of the tool
             bears = bears_secret(spec.input_schema, spec.input_schema)
@@ -92,7 +91,7 @@ class SecretArguments:
         self.found = False
         self.arguments = arguments if spec is None else self._without(spec, arguments)
 
-    def shown(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    def mask_validated(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns the validated arguments without secrets, defaults included."""
         if self._spec is None:
             return arguments
@@ -121,7 +120,7 @@ class SecretArguments:
                 text = _without_beginning(text[::-1], value[::-1])[::-1]
         return text.replace(PLACEHOLDER, REDACTED)
 
-    def told(self, result: ToolResult) -> ToolResult:
+    def mask_failure(self, result: ToolResult) -> ToolResult:
         """Removes secrets from a failure for the caller; another server's result stays verbatim."""
         if not self._values or not result.is_error or result.verbatim is not None:
             return result

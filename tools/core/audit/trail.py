@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tools.core.audit.audit import opened, rotated, unrotated
+from tools.core.audit.audit import open_log, rotated, unrotated
 
 Entry = dict[str, Any]
 Wanted = Callable[[Entry], bool]
@@ -50,7 +50,7 @@ class AuditTrail:
         found: list[Entry] = []
         with self._files() as files:
             for path in files:
-                with opened(path) as file:
+                with open_log(path) as file:
                     now = os.fstat(file.fileno())
                     self._read[now.st_dev, now.st_ino] = end = _whole_lines(file, now.st_size)
                     if since is None or now.st_mtime >= since:
@@ -107,7 +107,7 @@ def _entry(line: bytes) -> Entry | None:
 
 def _appended(path: Path, at: int, size: int) -> tuple[int, list[bytes]]:
     """Returns where a file's last complete line ends, and the lines from `at` to there."""
-    with opened(path) as file:
+    with open_log(path) as file:
         end = max(at, _whole_lines(file, size))
         file.seek(at)
         return end, file.read(end - at).split(b"\n")

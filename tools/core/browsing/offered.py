@@ -8,7 +8,7 @@ from tools.core.browsing.prompt import PromptSpec
 from tools.core.browsing.resource import ResourceSpec
 
 Spec = ResourceSpec | PromptSpec
-"""What functions offer other than tools."""
+"""A resource or prompt that a function offers."""
 
 
 def _object_to_nothing(_spec: Spec) -> str:

@@ -88,7 +88,7 @@ class ResourceSpec(ToolOffer):
 
     @property
     def is_template(self) -> bool:
-        """Whether the address has variables."""
+        """Returns whether the address has variables."""
         return bool(variables_of(self.uri))
 
 
@@ -128,9 +128,7 @@ def resource(uri: str, **options: Unpack[ResourceOptions]) -> Callable[[Function
         **options: See ResourceOptions.
     """
     if not isinstance(uri, str):
-        raise ToolDefinitionError(
-            '@resource needs an address, as in @resource("garden://beds").'
-        )
+        raise ToolDefinitionError('@resource needs an address, as in @resource("garden://beds").')
     checked = checked_options(OPTIONS, options, "@resource")
 
     def mark(function: FunctionT) -> FunctionT:

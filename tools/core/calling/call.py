@@ -25,7 +25,7 @@ CANCELLED = "cancelled"
 
 @dataclass(slots=True)
 class Permission:
-    """What was decided about one call; empty until the policy judged it.
+    """The decisions about one call; empty until the policy judged it.
 
     Attributes:
         decision: The policy's decision.

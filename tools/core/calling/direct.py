@@ -41,7 +41,9 @@ class DirectCalls:
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the caller gets any failure of a tool as a result
             find = self._registry.get
             secrets = self._secrets.of(find(name), arguments, find)
-            return secrets.told(ToolResult.failure(as_tool_error(error, name, secrets.text)))
+            return secrets.mask_failure(
+                ToolResult.failure(as_tool_error(error, name, secrets.text))
+            )
 
     async def _run(
         self, spec: ToolSpec, arguments: dict[str, Any], context: RequestContext

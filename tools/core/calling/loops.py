@@ -19,10 +19,10 @@ from tools.core.client import Approval, Approvals, Approver, Consent, Question, 
 from tools.core.errors import ApprovalRequiredError, PermissionDeniedError
 
 MOST_RULES = 3
-"""How many rules of one tool are listed: they show the user what others would look like."""
+"""Maximum rules listed for one tool: they show the user what others would look like."""
 
 MOST_OPEN = 20
-"""Maximum open questions about one tool on the command line; nobody answers more one by one."""
+"""Maximum open questions about one tool on the command line; more are not answered singly."""
 
 PRESENCE_SECONDS = 1.0
 """A question that took longer was shown to a user."""
@@ -162,8 +162,7 @@ class Loop:
         return max(self._run.remaining(), 0)
 
     def turn(self, tool: str) -> anyio.Lock:
-        """Returns the lock held during a question about a tool: similar calls wait for the answer.
-        """
+        """Returns the lock held during a question about a tool, so that similar calls wait."""
         return self._run.turns[tool]
 
     def granted(self, tool: str, asking: str, covers: Callable[[str], bool]) -> Approval | None:
@@ -198,7 +197,7 @@ class Loop:
         Args:
             approvals: Obtains approvals.
             question: The question for the user, with the offer for the program.
-            approver: The way to the client's user.
+            approver: Access to the client's user.
             asking: The rule that requires approval.
             rule: The rule that would allow the call in the settings, or "".
 

@@ -22,11 +22,10 @@ MOST_DEPTH = 8
 """Maximum nesting depth of calls: a function may call itself."""
 
 PARALLEL_READS = 16
-"""How many reads of one scope and source run in parallel."""
+"""Maximum parallel reads of one scope and source."""
 
 PARALLEL_UPSTREAM = 64
-"""How many calls of one other server run in parallel: it schedules them itself, and may ask the
-user."""
+"""Maximum parallel calls of one other server, which schedules them itself and may ask the user."""
 
 MadeT = TypeVar("MadeT")
 Lending = Callable[[], AbstractAsyncContextManager[None]]

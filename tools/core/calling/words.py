@@ -50,13 +50,12 @@ class Words:
         return text.replace("`toolcrib ", f"`{self.command} ")
 
     def actions(self, actions: Iterable[str]) -> list[str]:
-        """Returns the actions in the reader's words, without those that do not apply to a person.
-        """
-        told = actions if self.typed is None else (_told(each, self.typed) for each in actions)
+        """Returns the actions in the reader's words, without those that a person cannot take."""
+        told = actions if self.typed is None else (_reword(each, self.typed) for each in actions)
         return [self.text(each) for each in told if each]
 
 
-def _told(action: str, typed: Mapping[str, str]) -> str:
+def _reword(action: str, typed: Mapping[str, str]) -> str:
     """Rewords an action for a person; returns "" if it does not apply."""
     if isinstance(action, Action):
         if not typed.keys() >= set(action.mentions):

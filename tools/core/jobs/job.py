@@ -17,7 +17,7 @@ from tools.core.client import ProgressReporter
 from tools.core.result import ToolResult, decode_result, encode_result
 
 MESSAGE_CHARACTERS = 500
-"""How many characters of a job's progress message are kept."""
+"""Maximum characters of a job's progress message that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Asking(Protocol):
 
     @property
     def is_with_client(self) -> bool:
-        """Whether the client is answering a question while it waits."""
+        """Returns whether the client is answering a question while it waits."""
 
     def leave(self) -> None:
         """Keeps further questions for the client that next polls the job."""
@@ -53,7 +53,7 @@ class Asking(Protocol):
         """Asks the client of another call; returns whether it answered any question.
 
         Args:
-            relay: The way to that client.
+            relay: Access to that client.
 
         Raises:
             AnswersAwaitedError: If the client must answer first, and then repeats the call.

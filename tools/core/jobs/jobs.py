@@ -36,7 +36,7 @@ LOOK = 0.25
 """Seconds between checks of another process's job."""
 
 ENDING_SECONDS = 5.0
-"""How long a cancellation waits for the job to end."""
+"""Time limit for a job to end after its cancellation, before the caller is answered."""
 
 SUGGESTED = 5
 
@@ -85,7 +85,7 @@ class Jobs:
 
     @property
     def is_running(self) -> bool:
-        """Whether calls can continue in the background."""
+        """Returns whether calls can continue in the background."""
         return self._group is not None
 
     async def patiently(
@@ -157,7 +157,7 @@ class Jobs:
             job_id: The job.
             seconds: Maximum time to wait.
             report: Receives the progress meanwhile.
-            relay: The way to the client, which gets the job's questions.
+            relay: Access to the client, which gets the job's questions.
 
         Raises:
             NotFoundError: If this identity has no such job.
@@ -170,7 +170,7 @@ class Jobs:
             if record.state is not JobState.WORKING:
                 return record
             job = self.here(identity, job_id)
-            if record.awaits and not (job is not None and await _answered(job, relay)):
+            if record.awaits and not (job is not None and await _put_questions(job, relay)):
                 return record
             if anyio.current_time() >= until:
                 return record
@@ -248,7 +248,9 @@ class Jobs:
             record = job.record(self._presence.name)
             await anyio.to_thread.run_sync(self._library.jobs.end, record)
         except StorageError as error:
-            _logger.warning("The outcome of a job could not be stored and is lost when Toolcrib ends: %s", error)
+            _logger.warning(
+                "The outcome of a job could not be stored and is lost when Toolcrib ends: %s", error
+            )
         else:
             del self._kept[job.id]
 
@@ -302,7 +304,7 @@ def _may_be_left(job: Job) -> bool:
     return job.lasting.is_set() and not job.asking.is_with_client
 
 
-async def _answered(job: Job, relay: object) -> bool:
+async def _put_questions(job: Job, relay: object) -> bool:
     """Asks a client a job's questions until they are answered; returns whether they were."""
     answered = False
 

@@ -19,10 +19,10 @@ from tools.core.spec import ToolSpec
 from tools.functions.programs.namespace import POSITIONAL
 
 LONGEST_NAME = 64
-"""How much of a tool's name is shown; no tool has a longer one."""
+"""Maximum characters of a tool's name that are shown; no tool has a longer one."""
 
 MOST_NAMED = 20
-"""How many tools are listed by name."""
+"""Maximum tools that are listed by name."""
 
 
 @dataclass(slots=True)
@@ -112,7 +112,7 @@ class ProgramCalls:
         registry = context.registry
         spec = registry.get(name)
         if spec is not None and _may_know(spec, context):
-            arguments = _named(spec, dict(arguments))
+            arguments = _name_arguments(spec, dict(arguments))
             _check_direct(spec, context)
         if self.remaining() <= 0:
             raise RateLimitedError(
@@ -151,7 +151,7 @@ def _check_direct(spec: ToolSpec, context: RequestContext) -> None:
         )
 
 
-def _named(spec: ToolSpec, arguments: dict[str, Any]) -> dict[str, Any]:
+def _name_arguments(spec: ToolSpec, arguments: dict[str, Any]) -> dict[str, Any]:
     """Names the positional arguments in the order of the schema.
 
     The order in another server's schema may be arbitrary, so there only a sole required argument

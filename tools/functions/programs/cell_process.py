@@ -21,7 +21,7 @@ from tools.sandbox.processes.models import Command
 from tools.sandbox.processes.processes import Processes
 
 MOST_A_SECOND = 16_000_000
-"""How many bytes are read from one cell within a second."""
+"""Maximum bytes read from one cell within a second."""
 LEAST = 3_200
 """The minimum size that each message counts for in this limit."""
 
@@ -68,7 +68,7 @@ class CellProcess:
 
     @property
     def has_ended(self) -> bool:
-        """Whether all its processes have ended."""
+        """Returns whether all its processes have ended."""
         return self._program.has_ended
 
     @property

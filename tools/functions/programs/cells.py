@@ -33,13 +33,13 @@ from tools.sandbox.processes.temporary import PrivateDirectory
 _logger = logging.getLogger("toolcrib")
 
 IDLE_SECONDS = 300.0
-"""How long a spare process waits for a program."""
+"""Seconds that a spare process waits for a program."""
 
 MOST_AT_ONCE = 64
 """Maximum running cells; created tools that call each other could otherwise start any number."""
 
 MOST_LOGGED = 100
-"""How many lines one process may log; more would push everything else out of the rotated log."""
+"""Maximum lines that one process may log; more would push the rest out of the rotated log."""
 
 _COMMAND = (sys.executable, "-I", "-X", "utf8", bootstrap.__file__, "confined")
 
@@ -122,7 +122,7 @@ class Cells:
         """Returns the spare process or a new one, and starts the next spare."""
         spare, self._spare = self._spare, None
         try:
-            cell = None if spare is None else await spare.taken()
+            cell = None if spare is None else await spare.take_over()
         except BaseException:  # stays spare for another caller
             self._spare = self._spare or spare
             raise
@@ -172,7 +172,7 @@ class _Spare:
             if cell is not None:
                 await cell.aclose()
 
-    async def taken(self) -> CellProcess | None:
+    async def take_over(self) -> CellProcess | None:
         """Waits for the process and returns it, once; None if it failed to start or has ended."""
         await self._started.wait()
         cell, self._cell = self._cell, None

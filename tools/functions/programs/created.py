@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # loaded where a tool was created
     from tools.functions.programs.warm import WarmTools
 
 MOST_CLIENT = 60
-"""How much of a client's own name is kept."""
+"""Maximum characters of a client's own name that are kept."""
 
 WATCH_SECONDS = 0.5
 """Interval between checks of the record, which other servers may change."""
@@ -180,7 +180,10 @@ class CreatedTools:
             by_user[user_id] = []
         for tool in tools:
             if not tool.is_whole:
-                _logger.error("The created tool %s differs from the approved version and is skipped", tool.name)
+                _logger.error(
+                    "The created tool %s differs from the approved version and is skipped",
+                    tool.name,
+                )
                 continue
             key = tool.owner, tool.name
             known, spec = before.get(key, (None, None))

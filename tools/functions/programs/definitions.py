@@ -68,7 +68,7 @@ def definition_of(
         raise _unfit("it did not load as a tool") from None
     schema = found.input_schema
     if sorted(schema.properties) != sorted(draft.parameters):
-        takes, loaded = _named(draft.parameters), _named(schema.properties)
+        takes, loaded = _name_list(draft.parameters), _name_list(schema.properties)
         raise _unfit(f"its parameters are {takes}, but it loaded with {loaded}")
     texts = {**draft.said.parameters, **_texts(parameters, schema)}
     for name, text in texts.items():
@@ -86,7 +86,9 @@ def definition_of(
         raise _unfit("its schemas have numbers that JSON cannot express") from None
     check_text("implementation", said)
     if len(said) > LONGEST:
-        raise _unfit(f"its definition has {len(said):,} characters; at most {LONGEST:,} are allowed")
+        raise _unfit(
+            f"its definition has {len(said):,} characters; at most {LONGEST:,} are allowed"
+        )
     return definition
 
 
@@ -125,11 +127,11 @@ def _texts(given: Mapping[str, Any] | None, schema: _Arguments) -> dict[str, str
 
 def _misfits(wanted: _Arguments, schema: _Arguments) -> Iterator[str]:
     if wanted.properties.keys() != schema.properties.keys():
-        yield f"it has {_named(wanted.properties)}, but the function has {_named(schema.properties)}"
+        yield f"it has {_name_list(wanted.properties)}, the function {_name_list(schema.properties)}"
         return
     required = schema.required or []
     if wanted.required is not None and sorted(wanted.required) != sorted(required):
-        yield f"it requires {_named(wanted.required)}, but the function requires {_named(required)}"
+        yield f"it requires {_name_list(wanted.required)}, the function {_name_list(required)}"
     for name, each in wanted.properties.items():
         for key in sorted(each.keys() - TEXTS):
             if schema.properties[name].get(key) != each[key]:
@@ -143,5 +145,5 @@ def _unfit(problem: str) -> InvalidArgumentsError:
     )
 
 
-def _named(names: Iterable[str]) -> str:
+def _name_list(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"

@@ -74,8 +74,7 @@ def check_text(parameter: str, text: str) -> None:
     if odd := hidden(text):
         line = text[: text.index(odd[0])].count("\n") + 1
         raise InvalidArgumentsError(
-            f"{parameter}: line {line} has invisible characters"
-            f" ({codes(odd[:MOST_PROBLEMS])}).",
+            f"{parameter}: line {line} has invisible characters ({codes(odd[:MOST_PROBLEMS])}).",
             next_actions=["Leave them out, or write an escape such as \\u200d in a string."],
         )
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from storage.models import Identity
 
 MOST = 1_000
-"""How many sessions are remembered; those without a program for the longest are dropped."""
+"""Maximum remembered sessions; those without a program for the longest are dropped."""
 
 
 class LastPrograms:

@@ -12,7 +12,7 @@ from tools.core.errors import ToolError as Failure
 from tools.functions.workers.messages import encode_error
 
 SHOWN_KEYS = 20
-"""How many keys are listed when a missing one is used."""
+"""Maximum keys that are listed when a missing one is used."""
 
 
 class Data(dict[str, Any]):
@@ -100,18 +100,18 @@ class PendingCall(Coroutine[Any, Any, Any]):
         self._waiting = waiting
         waiting.add(self)
 
-    def _begun(self) -> Coroutine[Any, Any, Any]:
+    def _begin(self) -> Coroutine[Any, Any, Any]:
         if self._made is None:
             self._waiting.discard(self)
             self._made = self._make()
         return self._made
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        return self._begun().__await__()
+        return self._begin().__await__()
 
     def send(self, value: Any) -> Any:  # noqa: ANN401  # as the event loop calls it
         """Resumes the call."""
-        return self._begun().send(value)
+        return self._begin().send(value)
 
     def throw(
         self,
@@ -120,7 +120,7 @@ class PendingCall(Coroutine[Any, Any, Any]):
         tb: TracebackType | None = None,
     ) -> Any:  # noqa: ANN401  # the same
         """Resumes the call with an exception."""
-        return self._begun().throw(*filter(None, (typ, val, tb)))
+        return self._begin().throw(*filter(None, (typ, val, tb)))
 
     def close(self) -> None:
         """Ends the call."""

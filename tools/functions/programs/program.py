@@ -26,13 +26,13 @@ OURS = sys.modules[NAME]
 """Our own package, whose name the namespace takes while the program runs."""
 
 MOST_TRACE = 4_000
-"""How much of a traceback is reported: its beginning and its end."""
+"""Maximum characters of a traceback that are reported: its beginning and its end."""
 
 BY_TOOLS = "A program reaches files and the network by tools alone: await tools.read_file(…)."
 """Advice for a program that could not open a file or reach a host."""
 
 MOST_FORGOTTEN = 3
-"""How many calls without `await` are named."""
+"""Maximum calls without `await` that are named."""
 
 
 def serve(channel: Channel, load: Load) -> None:
@@ -94,19 +94,19 @@ async def run_program(source: str, ask: Ask) -> Message:
         value = await _run(code, Namespace(ask, waiting))
     except BaseException as error:  # noqa: BLE001  # the agent gets any exception
         notes = [*_forgotten(waiting), *[BY_TOOLS] * isinstance(error, OSError)]
-        return {"error": _told(error), "notes": notes}
+        return {"error": _format_trace(error), "notes": notes}
     finally:
         sys.modules[NAME] = OURS
     notes = _forgotten(waiting)
     try:
-        plain, unsaid = _plain(value)
+        plain, unsaid = _to_json(value)
         return {"value": plain, "notes": [*notes, *filter(None, [unsaid.strip("[]")])]}
     except (UnsendableError, RecursionError) as error:
         unsaid = f"What it returned is shown as text, because JSON cannot express it: {error}."
         return {"value": repr(value), "notes": [*notes, unsaid]}
 
 
-def _plain(value: object) -> tuple[object, str]:
+def _to_json(value: object) -> tuple[object, str]:
     """Returns a value as JSON, and a note on what became null."""
     try:
         json.dumps(value, allow_nan=False)
@@ -136,7 +136,7 @@ async def _run(code: CodeType, namespace: Namespace) -> object:
     return await value if isawaitable(value) else value
 
 
-def _told(error: BaseException) -> str:
+def _format_trace(error: BaseException) -> str:
     """Formats an ordinary traceback with only the program's own lines."""
     trace = traceback.TracebackException.from_exception(error)
     _clean(trace, set())

@@ -23,7 +23,7 @@ from tools.functions.workers.messages import Load, Loaded, Message
 from tools.functions.workers.worker import Worker, WorkerEndedError
 
 IDLE_SECONDS = 180.0
-"""How long a process waits for its next call."""
+"""Seconds that a process waits for its next call."""
 
 BUSY_SECONDS = 300.0
 """Total working time of a process, whose CPU limit counts from its start."""
@@ -117,8 +117,10 @@ class WarmTools:
             try:
                 with context.looping(tool.digest, calls.remaining) as (looping, loop):
                     result = decode_result(await worker.call(asked, calls.within(looping)))
-                needed = loop.needed if context.loop is None else ()  # else the outer loop reports it
-                return _told(result, [f"[Needs approval: {each}]" for each in needed])
+                needed = (
+                    loop.needed if context.loop is None else ()
+                )  # else the outer loop reports it
+                return _with_notes(result, [f"[Needs approval: {each}]" for each in needed])
             except WorkerEndedError as error:
                 raise ToolFailedError(
                     f"{tool.name} did not finish: its process {error}.",
@@ -201,7 +203,7 @@ def _offer_of(draft: Draft, loaded: Loaded | None) -> Message:
     return offers[0]
 
 
-def _told(result: ToolResult, notes: list[str]) -> ToolResult:
+def _with_notes(result: ToolResult, notes: list[str]) -> ToolResult:
     """Adds notes for the caller to a result, before text that may be cut.
 
     Raises:

@@ -24,7 +24,7 @@ from tools.functions.workers.messages import Load, Message, encode
 from tools.functions.workers.questions import Questions
 
 CHUNK = 1 << 20
-"""How many bytes are read at once."""
+"""Bytes that are read at once."""
 
 T = TypeVar("T")
 

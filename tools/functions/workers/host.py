@@ -189,7 +189,7 @@ class _Calls:
             if "completed" in message and not isinstance(offer, ToolSpec):
                 argument, typed, given = message["completed"]
                 return {"values": await offer.complete(argument, typed, given, context)}
-            return await _made(offer, message["arguments"], context)
+            return await _run_offer(offer, message["arguments"], context)
         except MemoryError:
             error: BaseException = ToolFailedError(
                 f"{name} needs more memory than its process may have.",
@@ -214,7 +214,7 @@ def _sandbox(load: Load) -> Sandbox:
     )
 
 
-async def _made(offer: Offer, given: Mapping[str, Any], context: RequestContext) -> Message:
+async def _run_offer(offer: Offer, given: Mapping[str, Any], context: RequestContext) -> Message:
     """Runs an offer with the given arguments and encodes its result."""
     arguments = offer.validate(given)
     match offer:

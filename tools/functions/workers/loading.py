@@ -106,7 +106,9 @@ def _give_way(beside: Path, path: Path) -> None:
             continue
         for name in [each for each in sys.modules if each.split(".")[0] == package]:
             del sys.modules[name]
-        if own and own.origin is None:  # a plain directory would lose to a package later in the path
+        if (
+            own and own.origin is None
+        ):  # a plain directory would lose to a package later in the path
             sys.modules[package] = importlib.util.module_from_spec(own)
 
 
@@ -154,8 +156,7 @@ class _FreshFinder:
 
 
 def _is_authored(file: str, beside: Path) -> bool:
-    """Returns whether the author wrote the file, rather than installed it in an environment there.
-    """
+    """Returns whether the author wrote the file, rather than installed it there."""
     path = Path(file)
     installed = "site-packages" in path.parts or path.is_relative_to(sys.prefix)
     return path.is_relative_to(beside) and not installed

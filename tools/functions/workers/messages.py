@@ -33,7 +33,7 @@ MOST_OPEN = 64
 """Maximum open questions of one call."""
 
 LONGEST_TOLD = 10_000
-"""How many characters of a message during a call are passed on."""
+"""Maximum characters of a message during a call that are passed on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from tools.core.invisible import LONGEST_LINE, log_line
 logger = logging.getLogger("toolcrib.functions")
 
 LONGEST_BYTES = 4 * LONGEST_LINE + 1
-"""How many bytes of a line are kept: enough for one character more than is logged."""
+"""Bytes of a line that are kept: enough for one character more than is logged."""
 LINES_A_SECOND = 200
-"""How many lines of one worker are logged per second; further ones are counted."""
+"""Lines of one worker that are logged per second; further ones are counted."""
 
 
 class OutputLog:

@@ -84,8 +84,7 @@ class ServerPeer(Peer):
     async def answer(
         self, name: str, arguments: Mapping[str, Any], *, in_turn: bool = False
     ) -> Message:
-        """Returns another tool's encoded result; `in_turn` waits while too many questions are open.
-        """
+        """Returns another tool's encoded result; `in_turn` waits for its turn to ask."""
         asked = {"tool": name, "arguments": arguments}
         answer: Message = await self._ask(asked, in_turn=in_turn)
         return answer
@@ -96,8 +95,7 @@ RUNNING: WeakSet[ServerPeer] = WeakSet()
 
 
 def current_peer() -> ServerPeer:
-    """Returns the peer of the call that runs here; in an unrelated thread, that of the only call.
-    """
+    """Returns the peer of the call that runs here, or of the only one in an unrelated thread."""
     peer = CURRENT.get(None)
     running = [peer] if peer else list(RUNNING)
     if len(running) == 1:

@@ -81,7 +81,7 @@ def store_of(
         )
     if python != Path(sys.executable):
         return None, (
-            "Stored context needs the server's own interpreter: leave out the dependencies and the version "
-            "of Python in the `# /// script` block, or move the function into another file."
+            "Stored context needs the server's own interpreter: leave out the dependencies and the "
+            "version of Python in the `# /// script` block, or move the function into another file."
         )
     return store, ""

@@ -37,14 +37,14 @@ GRACE = 2.0
 DRAIN = 0.5
 """Seconds to read what a dead worker left in its pipes, which a child may keep open."""
 WAITING = 100
-"""How many messages of a call wait for a slow client; further ones are dropped."""
+"""Maximum messages of a call that wait for a slow client; further ones are dropped."""
 MOST_ASKED = 1_000
-"""How many questions of a call may wait; a worker that exceeds this is ended."""
+"""Maximum waiting questions of a call; a worker that exceeds this is ended."""
 MOST_MESSAGES = 2
 """Limit for a cell's open questions, in multiples of the heaviest message; a cell that exceeds it
 is ended."""
 LONGEST_FAULT = 200
-"""How much of the problem with a message is reported."""
+"""Maximum characters of the problem with a message that are reported."""
 
 DURING_A_CALL = ("progress", "tell", "changed", "ask", "withdraw")
 """The keys of messages during a call; their value is the call's number."""
