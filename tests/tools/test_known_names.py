@@ -106,10 +106,10 @@ async def test_other_tools_are_called_as_other_agents_call_them(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"file_path": "a", "path": "b"}, "`path` stands for `file_path`, which is given too"),
+        ({"file_path": "a", "path": "b"}, "`path` means `file_path`, which has a different value"),
         ({"path": "a", "filename": "b"}, "`file_path` is missing"),
         ({"file_path": "a", "offset": "x"}, "`offset` is 'x', which settles no `ranges`"),
-        ({"file_path": "a", "head": 1, "tail": 1}, "`tail` stands for `ranges`"),
+        ({"file_path": "a", "head": 1, "tail": 1}, "`tail` means `ranges`"),
     ],
 )
 async def test_names_that_contradict_each_other_are_refused(

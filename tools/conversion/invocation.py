@@ -155,7 +155,6 @@ class Invocation(Generic[AnswerT]):
     def _run(
         self, call: Callable[[], Any], context: RequestContext
     ) -> AnswerT | _Pending | _Raised:
-        """Runs a plain function in its thread."""
         try:
             value = call()
             if _is_stream(value):
@@ -167,7 +166,6 @@ class Invocation(Generic[AnswerT]):
         return self._answer(value)
 
     def _answer(self, value: Any) -> AnswerT:
-        """Converts the value to an answer, which may run its author's code."""
         try:
             return self._output.result(value)
         except MemoryError:
@@ -185,7 +183,6 @@ class Invocation(Generic[AnswerT]):
     async def _settle(
         self, outcome: _Pending | _Raised, context: RequestContext, off_the_loop: OffTheLoop
     ) -> Any:
-        """Awaits and collects until the final value is there."""
         if isinstance(outcome, _Raised):
             raise outcome.error
         value = outcome.value

@@ -47,6 +47,5 @@ def exposed_name(server: str, own: str) -> str:
 
 
 def _stem(own: str) -> str:
-    """Returns the name without accents and unsafe characters."""
     plain = unicodedata.normalize("NFKD", own).encode("ascii", "ignore").decode()
     return _UNSAFE.sub("_", plain).strip("_-")

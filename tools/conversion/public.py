@@ -137,7 +137,6 @@ def _commands(module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 
 def _completing(functions: Iterable[Any]) -> Iterator[Callable[..., Any]]:
-    """Yields the functions that complete arguments of resources and prompts."""
     for function in functions:
         of_resources = [options for _, options in getattr(function, RESOURCE_MARK, ())]
         for options in (*of_resources, *getattr(function, PROMPT_MARK, ())):
@@ -155,7 +154,6 @@ def _server_tools(module: ModuleType) -> Iterator[object]:
 
 
 def _has_hidden_mark(module: ModuleType) -> bool:
-    """Returns whether a private name or a class member is marked."""
     own = [each for each in vars(module).values() if _is_own(module, each)]
     members = [member for each in own if inspect.isclass(each) for member in vars(each).values()]
     return any(_is_marked(each) or is_command(each) for each in (*own, *members))

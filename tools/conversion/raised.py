@@ -51,7 +51,6 @@ def _failure_text(error: BaseException) -> str:
 
 
 def _is_raised_in(module: str | None, trace: TracebackType | None) -> bool:
-    """Returns whether a `raise` statement of the module is the origin."""
     if trace is None:
         return False
     while trace.tb_next is not None:

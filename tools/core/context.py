@@ -334,7 +334,6 @@ class RequestContext(Asker):
             raise off_root_error()
 
     def _within(self) -> RequestContext:
-        """Returns the context of a call that the tool makes."""
         return replace(self, depth=self.depth + 1)
 
     def _granted_calls(self) -> Calls:

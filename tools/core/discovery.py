@@ -65,7 +65,6 @@ def _add_entry_point(registry: ToolRegistry, entry: EntryPoint) -> None:
 
 
 def _marked_functions(module: ModuleType) -> Iterator[Any]:
-    """Yields the functions that `@tool` marked in this module, without imported ones."""
     for value in vars(module).values():
         if hasattr(value, MARK) and value.__module__ == module.__name__:
             yield value

@@ -167,7 +167,6 @@ class SandboxToolManager:
         return path
 
     async def _take_path(self, call: Call, *, is_whole: bool) -> ToolResult:
-        """Takes a call through all steps, in order."""
         context = call.context
         check_depth(call.name, context)
         spec = await self._find(call)
@@ -212,7 +211,6 @@ class SandboxToolManager:
             return await in_time(spec.name, spec.timeout, context, invoke, meanwhile=turn.lent)
 
     async def _find(self, call: Call) -> ToolSpec:
-        """Finds the called tool, if its caller may call it."""
         name, context = call.name, call.context
         call.found = call.find(name)
         if call.found is None and self._find_more is not None:
@@ -311,7 +309,6 @@ class SandboxToolManager:
         name: str,
         arguments: Mapping[str, Any],
     ) -> ToolResult:
-        """Makes a nested call, for the same caller and on the same path."""
         caller.permission.passed_on = True
         call, is_whole = ToolCall(name, arguments), not caller.spec.passes_on
         async with turn.lent():
@@ -321,7 +318,6 @@ class SandboxToolManager:
     async def _nested_batch(
         self, caller: Call, turn: Turn, context: RequestContext, calls: Sequence[ToolCall]
     ) -> list[ToolResult]:
-        """Makes several nested calls, for the same caller and on the same path."""
         caller.permission.passed_on = True
 
         async def make(call: ToolCall) -> Made:

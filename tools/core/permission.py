@@ -136,7 +136,6 @@ class Permissions:
         return policy, decision
 
     def _check(self, spec: ToolSpec, decision: Decision) -> None:
-        """Raises if a rule denies the call."""
         if decision.verdict is not Verdict.DENY:
             return
         rule = f"the rule {decision.rule!r} ({decision.source})"
@@ -166,7 +165,6 @@ class Permissions:
     async def _approval_in(
         self, policy: Policy, call: Call, context: RequestContext, decision: Decision
     ) -> Approval:
-        """Returns the approval of a program's call."""
         from storage.approvals import ProgramOffer  # needed only for questions
         from tools.policy.offers import grant_in_loop, permits, whole_grant_for
 
@@ -271,7 +269,6 @@ def _request(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
 
 
 def _format_arguments(arguments: Mapping[str, Any], sent: Mapping[str, Any]) -> str:
-    """Formats the given arguments, one per line, with texts unquoted."""
     return "\n".join(
         f"{name}: {_value(value, sent.get(name, value))}"
         for name, value in arguments.items()

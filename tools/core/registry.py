@@ -229,7 +229,6 @@ class ToolRegistry:
         return spec.customize(spec, self._collections)
 
     def _put(self, spec: ToolSpec | DeferredTool) -> None:
-        """Adds a tool, replacing an earlier one with the same names."""
         self._specs[spec.name] = spec
         self._owners.update(dict.fromkeys((spec.name, *spec.aliases), spec))
         for each in _names(spec):

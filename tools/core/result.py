@@ -202,13 +202,11 @@ def decode_result(sent: dict[str, Any]) -> ToolResult:
 
 
 def _ending(text: str) -> str:
-    """Returns the last lines, or the last characters of a long line."""
     line_end = text.find("\n", len(text) - ENDING)
     start = len(text) - ENDING if line_end < 0 else line_end + 1
     return text[start:]
 
 
 def _cut_at_line(text: str, room: int) -> str:
-    """Returns the first `room` characters, without a last line cut in the middle."""
     line_end = text.rfind("\n", 0, room + 1)
     return text[: line_end if line_end > room // 2 else room]

@@ -301,7 +301,6 @@ class FunctionFile:
             raise _NotLoadedError([Problem(f"It is not Python source: {error}.")]) from error
 
     async def _started(self, source: str) -> Worker:
-        """Starts a worker that has loaded a version of the file."""
         options = self._options
         try:
             python = await options.environments.get(read_script_metadata(source), self._report)

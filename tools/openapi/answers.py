@@ -151,7 +151,6 @@ def _result(
 
 
 def _json(response: WebResponse, paths: Sequence[str]) -> tuple[Any, str, str]:
-    """Returns the value, its text, and a note."""
     try:
         value = json.loads(response.text() or "", parse_constant=lambda _name: None)
     except (ValueError, RecursionError):
@@ -170,7 +169,6 @@ def _json(response: WebResponse, paths: Sequence[str]) -> tuple[Any, str, str]:
 
 
 def _shape(value: object) -> str:
-    """Describes the top level of a response."""
     inner = value[0] if isinstance(value, list) and value else value
     kind = "Its items have" if inner is not value else "It has"
     if not isinstance(inner, Mapping):

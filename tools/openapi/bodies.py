@@ -210,6 +210,5 @@ def _read(sandbox: Sandbox, path: object) -> bytes:
 
 
 def _quoted(name: str) -> str:
-    """Quotes a name for a part's header, as browsers do."""
     escapes = {'"': "%22", "\r": "%0D", "\n": "%0A"}
     return encodable("".join(escapes.get(each, each) for each in name))

@@ -152,8 +152,8 @@ class Parameter:
             return quote(text, safe=_RESERVED if self.reserved and self.place == "query" else "")
         except UnicodeEncodeError:
             raise InvalidArgumentsError(
-                f"{self.name}: half of a character stands in {text[:50]!r}.",
-                next_actions=["Give whole characters."],
+                f"{self.name}: {text[:50]!r} contains an unpaired surrogate.",
+                next_actions=["Remove it."],
             ) from None
 
 

@@ -71,7 +71,6 @@ class RequestMaker:
         )
 
     def _of(self, given: Mapping[str, Any], place: str) -> Iterator[tuple[Parameter, Any]]:
-        """Yields the given parameters in one place, with their values."""
         for name, parameter in self.arguments.parameters.items():
             if parameter.place == place and given.get(name) is not None:
                 yield parameter, given[name]

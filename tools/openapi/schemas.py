@@ -116,7 +116,6 @@ class Schemas:
             raise UnusableError(f"the description has schemas of more than {MOST_PARTS:,} parts")
 
     def _definition_name(self, reference: str) -> str:
-        """Returns the `$defs` name of a reference's final target."""
         target = pairs(self._description.at(reference))
         while isinstance(target.get("$ref"), str):
             self._description.follow(target)  # raises for a cycle
@@ -231,7 +230,6 @@ def _with_bounds(made: dict[str, Any], given: Mapping[str, Any]) -> dict[str, An
 
 
 def _is_sound(key: str, value: object) -> bool:
-    """Returns whether a keyword's value is valid JSON Schema."""
     if key == "type":
         kinds = value if isinstance(value, list) and value else [value]
         return all(isinstance(each, str) and each in _TYPES for each in kinds)

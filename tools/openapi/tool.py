@@ -179,7 +179,6 @@ def operation_tool(
 
 
 def _description_text(operation: Operation) -> str:
-    """Joins an operation's summary and description, without repeating the summary."""
     summary = text_of(operation.content.get("summary")).strip()
     more = text_of(operation.content.get("description")).strip()
     told = [] if more.startswith(summary.rstrip(".")) else [summary.rstrip(".") + "."]

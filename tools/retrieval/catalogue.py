@@ -313,7 +313,6 @@ def check_admitted(spec: ToolSpec, tool_set: ToolSet | None) -> None:
 
 
 def _review(spec: ToolSpec) -> str:
-    """Returns how the user can review a tool in quarantine."""
     if spec.server:
         return f"Ask the user to run `toolcrib servers review {spec.server}`."
     table = spec.source.replace(":", ".")
@@ -332,7 +331,6 @@ def _own_index(library: Library | None) -> ToolIndex:
 def _of_kind(
     kind: Kind | None, admits: Callable[[ToolRecord], bool] | None
 ) -> Callable[[ToolRecord], bool] | None:
-    """Restricts the admitted records to one kind."""
     if kind is None:
         return admits
 

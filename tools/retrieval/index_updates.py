@@ -157,7 +157,6 @@ class IndexUpdater:
 
 
 def _record_of(spec: ToolSpec) -> ToolRecord:
-    """Returns a tool's search record."""
     from tools.retrieval.models import ToolRecord
 
     return ToolRecord.model_construct(

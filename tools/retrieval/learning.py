@@ -117,7 +117,6 @@ class Learning:
         return {tool_id: MOST * vote / total for tool_id, vote in votes.items()}
 
     def _weights(self, question: str, queries: Sequence[str]) -> Mapping[str, float]:
-        """Returns the most similar past questions with their weights."""
         similarity = self._similarity.of(question, queries)
         nearest = sorted(zip(similarity, queries, strict=True), reverse=True)[:NEIGHBOURS]
         return {

@@ -50,7 +50,6 @@ class ToolRecord(ToolModel):
     @field_validator("*")
     @classmethod
     def _check_json(cls, value: object) -> object:
-        """Rejects values that cannot be stored or shown."""
         try:
             to_json(value)
         except ValueError as error:

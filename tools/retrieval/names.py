@@ -57,7 +57,7 @@ class _Word:
 
     @property
     def is_identifier(self) -> bool:
-        """Returns whether it is unlikely as a word of a sentence; `to-do` and `mp3` may be such words."""
+        """Returns whether it is hardly an ordinary word; `to-do` and `mp3` may be."""
         return _IDENTIFIER.search(self.text) is not None
 
     @property

@@ -66,7 +66,6 @@ def _ordered(
 def _unseen(
     places: Iterator[tuple[int, float]], duplicates: Duplicates, seen: set[int]
 ) -> Iterator[tuple[int, float]]:
-    """Yields the tools that are not duplicates of earlier ones."""
     for slot, value in places:
         if slot not in seen:
             seen.update(duplicates.group(slot))

@@ -156,7 +156,6 @@ def _clause(
 
 
 def _top(scores: Floats) -> Ints:
-    """Returns the places of the highest scores above 0."""
     import numpy as np
 
     places = np.flatnonzero(scores > 0)

@@ -272,7 +272,7 @@ async def test_an_approval_is_of_that_source_alone(open_crib: Open) -> None:
         ({"implementation": "import requests\n" + SHOUT}, "requests is not of the standard"),
         ({"implementation": None}, "give either the source, or from_run"),
         ({"implementation": "def shout(text: str) -> str:\n    return text"}, "no docstring"),
-        ({"description": "Shouts.\u202e"}, "description: line 1 has characters"),
+        ({"description": "Shouts.\u202e"}, "description: line 1 has invisible characters"),
         ({"parameters": {"description": "x" * 20_000}}, "parameters: more than 20,000 characters"),
         ({"parameters": {"properties": {"words": {}}}}, "it has words, and the function text"),
         ({"implementation": SHOUT + "_x = 1 / 0"}, "ZeroDivisionError: division by zero"),
@@ -376,7 +376,7 @@ async def test_a_server_that_has_not_looked_yet_calls_no_other_version(
             assert told(await client.call_tool("shout", {"text": "hi"})) == "HI"
             changed = SHOUT.replace("upper", "title")
             await crib.call("create_tool", tool_name="shout", implementation=changed)
-            assert "of version 2 now" in told(await client.call_tool("shout", {"text": "hi"}))
+            assert "its version is now 2" in told(await client.call_tool("shout", {"text": "hi"}))
             assert told(await client.call_tool("shout", {"text": "hi"})) == "Hi"
             await crib.call("remove_tool", tool_name="shout")
             assert "unknown_tool" in told(await client.call_tool("shout", {"text": "hi"}))

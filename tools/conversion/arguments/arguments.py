@@ -138,7 +138,7 @@ class Arguments:
 
     def _validate_leniently(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(raw, Mapping):
-            told = "no object" if bears_secret(self.schema, self.schema) else show(raw)
+            told = "not an object" if bears_secret(self.schema, self.schema) else show(raw)
             raise self._error([f"they are {told}; send an object with the arguments by name."])
         strangers = [name for name in raw if not self._knows(name)]
         meant = self._meant(strangers[:REPORTED], raw)
@@ -196,15 +196,13 @@ class Arguments:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ToolDefinitionError(
-                f"The arguments {', '.join(twice)} of {self._tool} are ambiguous; remove "
-                "out one Alias."
+                f"The arguments {', '.join(twice)} of {self._tool} are ambiguous; remove one Alias."
             )
 
     def _knows(self, name: str) -> bool:
         return name in self._names or (self._open and name not in self._reserved)
 
     def _unfit_defaults(self) -> list[str]:
-        """Returns the arguments whose default a caller could not send."""
         shown = {
             name: part["default"]
             for name, part in self.schema["properties"].items()
@@ -328,7 +326,6 @@ def _takes_null(schema: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
 
 
 def _decoded(text: str) -> object:
-    """Returns the list or object encoded in a JSON text, or None."""
     try:
         decoded = from_json(text)
     except (TypeError, ValueError):  # TypeError: half of a surrogate pair

@@ -94,7 +94,6 @@ def _sayable(tool: str, parameter: Parameter, signature: Signature) -> Parameter
 
 
 def _narrowed(parameter: Parameter, signature: Signature) -> Parameter | None:
-    """Reduces a parameter's union to the types that JSON can express."""
     annotation, *metadata = (
         get_args(parameter.annotation)
         if get_origin(parameter.annotation) is Annotated

@@ -192,7 +192,6 @@ def _through(own: inspect.Signature, inner: inspect.Signature) -> inspect.Signat
 
 
 def _by_place(signature: inspect.Signature, count: int) -> inspect.Signature:
-    """Makes the first parameters positional."""
     kept = list(signature.parameters.values())
     for place, each in enumerate(kept[:count]):
         if each.kind is each.POSITIONAL_OR_KEYWORD:

@@ -214,7 +214,6 @@ def _invoke(chain: Sequence[Any], values: Sequence[dict[str, Any]]) -> Any:
 
 
 def _name(chain: Sequence[Any]) -> str:
-    """Names a command without the program, which is the outermost group."""
     return "_".join(part.name or "" for part in chain[1:] or chain).replace("-", "_")
 
 

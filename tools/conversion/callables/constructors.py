@@ -118,7 +118,6 @@ def _of_fields(fields: Mapping[str, FieldInfo]) -> Iterator[inspect.Parameter]:
 
 
 def _makes_own_init(cls: type) -> bool:
-    """Returns whether a class uses the `__init__` that `dataclass` wrote for it."""
     owner = next(each for each in cls.__mro__ if "__init__" in vars(each))
     parameters = vars(owner).get("__dataclass_params__")
     return parameters is not None and parameters.init

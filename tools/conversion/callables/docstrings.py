@@ -262,7 +262,6 @@ def _is_heading(lines: Sequence[str], place: int) -> bool:
 
 
 def _bare(name: str) -> str:
-    """Removes stars, which reST escapes, and quotes from a name."""
     return name.strip().lstrip("\\*").strip("`:")
 
 
@@ -322,7 +321,6 @@ def _docstrings(function: Any, cls: Any) -> Iterator[str | None]:
 
 
 def _inherited(cls: type) -> list[Documentation]:
-    """Returns the documentation of a class's bases, whose fields it inherits."""
     return [
         read_docstring(_own_docstring(base)) for base in cls.__mro__[1:] if not is_library(base)
     ]

@@ -229,7 +229,6 @@ def _parameter(
 
 
 def _provider(depends: Declared, name: str, callers: tuple[Any, ...]) -> Provider:
-    """Returns the provider of a parameter that depends on a function."""
     function = depends.function
     if function in callers:
         raise ToolDefinitionError(f"{label(function)} depends on itself; leave out {name}.")
@@ -244,7 +243,7 @@ def _provider(depends: Declared, name: str, callers: tuple[Any, ...]) -> Provide
         if each.hidden and each.default is NOTHING:
             raise ToolDefinitionError(
                 f"{label(callers[0])} depends on {label(function)}, whose parameter {each.name} "
-                f"has no value: callers cannot set parameters of dependencies; "
+                "has no value: callers cannot set parameters of dependencies; "
                 f"give it a default, or take it in {label(callers[0])}."
             )
     return Provider(function, depends.is_shared, tuple(parameters))
@@ -270,8 +269,8 @@ def _check_given(
     for each in parameters:
         if each.hidden and each.default is NOTHING and each.kind is not each.kind.VAR_KEYWORD:
             raise ToolDefinitionError(
-                f"The parameter {each.name} of {label(function)} is hidden, and nothing gives it a "
-                "value; give it a default."
+                f"The parameter {each.name} of {label(function)} is hidden and has no value; "
+                "give it a default."
             )
 
 

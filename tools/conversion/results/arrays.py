@@ -209,7 +209,6 @@ def _from_scalar(value: Any) -> Any:
 
 
 def _item(value: Any) -> Any:
-    """Converts the value of a field: a scalar, an array or a Python object."""
     if not hasattr(value, "dtype"):
         return value
     return _from_array(value) if value.ndim else _from_scalar(value)
@@ -291,7 +290,6 @@ def _labelled(series: Any, column: Column) -> Any:
 
 
 def _is_default(index: Any) -> bool:
-    """Returns whether an index only counts the rows."""
     if index is None:
         return True
     is_range = type(index).__name__ == "RangeIndex" and index.name is None

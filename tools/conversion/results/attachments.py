@@ -130,7 +130,6 @@ def _in_block(block: Any, field: str) -> Media | None:
 
 
 def _is_picture(kind: type) -> bool:
-    """Returns whether a class is Pillow's Image or inherits from it."""
     return any(base.__module__ == "PIL.Image" and base.__name__ == "Image" for base in kind.__mro__)
 
 

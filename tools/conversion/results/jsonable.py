@@ -189,7 +189,6 @@ def _other(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one 
 
 
 def _instance(value: Any, media: list[Attachment]) -> Any:
-    """Converts an object whose class is neither builtin nor an enum."""
     if isinstance(value, BaseModel):
         refuse_held(value)
         return _to_plain(_taken_apart(without_data(value, media)), media)

@@ -372,7 +372,6 @@ class Serializer:
 
 
 def _is_block(node: Mapping[str, Any]) -> bool:
-    """Returns whether a model can be an MCP content block that carries data."""
     names = getattr(node.get("cls"), "model_fields", {}).keys()
     return "blob" in names or {"type", "data"} <= names
 

@@ -173,7 +173,6 @@ def _field(said: dict[str, Any], definitions: Mapping[str, Any]) -> _Field:
 
 
 def _scalar_schema(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the field's schema for a text, a number or a boolean."""
     kind = said.get("type")
     if kind not in {"string", "number", "integer", "boolean"}:
         raise _NoFieldError("it is not a plain value" if kind else "it has no type")
@@ -214,7 +213,6 @@ def _plainly(text: str) -> str:
 
 
 def _choice_text(value: Any) -> Any:  # noqa: ANN401  # a default of any type
-    """Converts a value, or each value of a list, to the text of its choice."""
     if isinstance(value, list):
         return [_choice_text(each) for each in value]
     return value if isinstance(value, str) else json.dumps(value)
@@ -239,7 +237,6 @@ def _without_null(
 
 
 def _resolved(said: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """Replaces a schema's reference by the schema it refers to."""
     found = dict(said)
     while "$ref" in found:
         found = {**definitions[found.pop("$ref").rpartition("/")[2]], **found}

@@ -221,7 +221,6 @@ def _ids(roots: list[object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _values(roots: list[object]) -> Iterator[object]:
-    """Yields the values inside JSON, outer ones first, up to a limit."""
     waiting = deque(roots)
     for _ in range(MOST_LOOKED_AT):
         if not waiting:

@@ -212,7 +212,6 @@ def _without_beginning(text: str, value: str) -> str:
 
 
 def _decoded(text: str) -> object:
-    """Returns the list or object encoded in a JSON text, or None."""
     try:
         decoded = json.loads(text)
     except (ValueError, RecursionError):

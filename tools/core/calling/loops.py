@@ -237,7 +237,7 @@ class Loop:
         found = await approvals.given(question)
         if found is None:
             raise ApprovalRequiredError(
-                f"{question.tool} was not run: it needs the user's approval, and the user has not"
+                f"{question.tool} was not run: the user has to approve it first, and has not"
                 f" answered this program's earlier questions. {question.reason}",
                 next_actions=["Tell the user what needed approval, and ask how to continue."],
             )

@@ -90,7 +90,6 @@ _NOT_YET = ToolResult.failure(UnavailableError("An earlier call is waiting for a
 def _batches(
     calls: Sequence[ToolCall], writes: Callable[[ToolCall], bool]
 ) -> Iterator[list[ToolCall]]:
-    """Yields the calls to make at once: each write alone, and adjacent reads together."""
     for alone, neighbours in groupby(calls, writes):
         together = list(neighbours)
         yield from ([call] for call in together) if alone else [together]

@@ -300,7 +300,6 @@ class Jobs:
 
 
 def _may_be_left(job: Job) -> bool:
-    """Returns whether its caller can be answered before it has ended."""
     return job.lasting.is_set() and not job.asking.is_with_client
 
 

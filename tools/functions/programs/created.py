@@ -200,7 +200,6 @@ class CreatedTools:
         return _spec_of(tool, partial(self._run, tool))
 
     def _tell_hidden(self) -> None:
-        """Warns about tools whose names other tools have taken."""
         names = {name for _, name in self._current}
         taken = {name for name in names if self._registry.get(name) is not None}
         for name in taken - self._hidden:
@@ -228,7 +227,6 @@ def created_of(machine: Machine) -> CreatedTools:
 
 
 def _spec_of(tool: CreatedTool, invoke: Invoke) -> ToolSpec:
-    """Returns the specification of a tool for listing and calling."""
     from tools.conversion.callables.callables import title_of
 
     said = tool.definition

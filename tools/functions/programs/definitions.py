@@ -109,7 +109,6 @@ def _check_schema(schema: Mapping[str, Any] | None) -> None:
 
 
 def _texts(given: Mapping[str, Any] | None, schema: _Arguments) -> dict[str, str]:
-    """Returns the given schema's description of each parameter."""
     if given is None:
         return {}
     try:
@@ -127,7 +126,8 @@ def _texts(given: Mapping[str, Any] | None, schema: _Arguments) -> dict[str, str
 
 def _misfits(wanted: _Arguments, schema: _Arguments) -> Iterator[str]:
     if wanted.properties.keys() != schema.properties.keys():
-        yield f"it has {_name_list(wanted.properties)}, the function {_name_list(schema.properties)}"
+        own = _name_list(schema.properties)
+        yield f"it has {_name_list(wanted.properties)}, the function {own}"
         return
     required = schema.required or []
     if wanted.required is not None and sorted(wanted.required) != sorted(required):

@@ -111,7 +111,6 @@ def _drop_imports(tree: ast.Module, lines: list[str | None]) -> None:
 
 
 def _replace(lines: list[str | None], node: ast.stmt, text: str | None = None) -> None:
-    """Replaces the lines of a statement by a text, keeping the number of lines."""
     end = node.end_lineno or node.lineno
     lines[node.lineno - 1 : end] = [text, *[None] * (end - node.lineno)]
 

@@ -22,5 +22,4 @@ def serve(channel: Channel, load: Load) -> None:
 
 
 async def _ask(tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Asks the server to call a tool on behalf of the running call."""
     return await current_peer().answer(tool, arguments, in_turn=True)

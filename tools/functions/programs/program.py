@@ -118,7 +118,6 @@ def _to_json(value: object) -> tuple[object, str]:
 
 
 async def _run(code: CodeType, namespace: Namespace) -> object:
-    """Runs a program and returns its value, awaited if necessary."""
     main = ModuleType("__main__")
     sys.modules.update({"__main__": main, NAME: namespace})
     scope = vars(main)
@@ -137,7 +136,6 @@ async def _run(code: CodeType, namespace: Namespace) -> object:
 
 
 def _format_trace(error: BaseException) -> str:
-    """Formats an ordinary traceback with only the program's own lines."""
     trace = traceback.TracebackException.from_exception(error)
     _clean(trace, set())
     text = "".join(trace.format()).rstrip()

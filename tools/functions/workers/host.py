@@ -215,7 +215,6 @@ def _sandbox(load: Load) -> Sandbox:
 
 
 async def _run_offer(offer: Offer, given: Mapping[str, Any], context: RequestContext) -> Message:
-    """Runs an offer with the given arguments and encodes its result."""
     arguments = offer.validate(given)
     match offer:
         case ResourceSpec():
@@ -230,7 +229,6 @@ def _failure(error: BaseException, name: str, hide: Callable[[str], str] = str) 
 
 
 def _end_at_last() -> None:
-    """Exits the process even if a function's thread is still running."""
     timer = threading.Timer(GRACE, os._exit, (1,))
     timer.daemon = True
     timer.start()

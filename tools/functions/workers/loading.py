@@ -253,7 +253,6 @@ def _tool(
 
 
 def _failure(error: BaseException, path: Path) -> Problem:
-    """Describes where and why an import failed, in its author's terms."""
     if isinstance(error, ToolDefinitionError):
         return Problem(str(error))
     if isinstance(error, SyntaxError):
