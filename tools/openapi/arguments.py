@@ -12,7 +12,7 @@ from tools.openapi.bodies import Body, object_shape
 from tools.openapi.description import Description, UnusableError, items, pairs
 from tools.openapi.operations import PLACE, Operation
 from tools.openapi.parameters import Parameter
-from tools.openapi.schemas import LONGEST_TEXT, Schemas, plain
+from tools.openapi.schemas import LONGEST_TEXT, Schemas, clean_text
 
 LONGEST_NAME = 64
 """Maximum length of an argument's name in model APIs, which accept only the characters below."""
@@ -184,7 +184,7 @@ def _flat(
         target = description.follow(each)
         if target.get("readOnly") is True or pairs(each).get("readOnly") is True:
             continue
-        said = plain(pairs(each).get("description") or target.get("description"), LONGEST_TEXT)
+        said = clean_text(pairs(each).get("description") or target.get("description"), LONGEST_TEXT)
         if name in body.files:
             yield name, name, _file_schema(said, several=body.files[name])
         else:
@@ -223,5 +223,5 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _texted(schema: dict[str, Any], said: str) -> dict[str, Any]:
-    text = plain(said, LONGEST_TEXT)
+    text = clean_text(said, LONGEST_TEXT)
     return {**schema, "description": text} if text else schema

@@ -42,7 +42,7 @@ _FLAGS = frozenset({"uniqueItems", "writeOnly"})
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 
 
-def plain(text: object, longest: int) -> str:
+def clean_text(text: object, longest: int) -> str:
     """Returns a description's text without HTML tags and line ends, cut to a length."""
     words = " ".join(_TAG.sub(" ", text_of(text)).split())
     return words if len(words) <= longest else words[: longest - 1].rstrip() + "…"
@@ -170,7 +170,7 @@ class Schemas:
         if key in _MANY and isinstance(value, list) and value:
             return {_MANY[key]: [inner(each) for each in value]}
         if key == "description":
-            text = plain(value, LONGEST_TEXT)
+            text = clean_text(value, LONGEST_TEXT)
             return {key: text} if text else {}
         return {key: value} if _is_sound(key, value) else {}
 

@@ -21,7 +21,7 @@ from tools.openapi.answers import result_of
 from tools.openapi.description import text_of
 from tools.openapi.operations import Operation
 from tools.openapi.requests import RequestMaker
-from tools.openapi.schemas import plain
+from tools.openapi.schemas import clean_text
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError  # type: ignore[import-untyped]  # ships no types
@@ -153,10 +153,10 @@ def operation_tool(
     """
     operation = maker.operation
     calls = _Calls(maker, Checker(name, schema), secret)
-    title = plain(operation.content.get("summary"), LONGEST_TITLE) or operation.own_id
+    title = clean_text(operation.content.get("summary"), LONGEST_TITLE) or operation.own_id
     said = _description_text(operation)
-    description = plain(said, LONGEST_DESCRIPTION)
-    whole = f"{plain(said, LONGEST_DETAILS)} ({operation})"
+    description = clean_text(said, LONGEST_DESCRIPTION)
+    whole = f"{clean_text(said, LONGEST_DETAILS)} ({operation})"
     return ToolSpec(
         name=name,
         title=title,

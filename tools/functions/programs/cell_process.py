@@ -72,7 +72,7 @@ class CellProcess:
         return self._program.has_ended
 
     @property
-    async def said(self) -> AsyncIterator[bytes]:
+    async def incoming(self) -> AsyncIterator[bytes]:
         """Its messages to the server, read more slowly if it sends too much."""
         left = MOST_A_SECOND
         began = anyio.current_time()

@@ -31,7 +31,7 @@ class WorkerProcess(Protocol):
     is_confined: bool
 
     @property
-    def said(self) -> AsyncIterable[bytes]:
+    def incoming(self) -> AsyncIterable[bytes]:
         """Its messages to the server, in chunks of any size."""
 
     def checked(self, message: Message) -> Message:
@@ -74,7 +74,7 @@ class OwnProcess:
 
     def __init__(self, process: Process) -> None:
         self._process = process
-        self.said = cast("ByteReceiveStream", process.stdout)
+        self.incoming = cast("ByteReceiveStream", process.stdout)
 
     @classmethod
     async def start(cls, python: Path, root: str, variables: Mapping[str, str]) -> OwnProcess:

@@ -199,7 +199,7 @@ class Worker:
         """Handles the worker's messages until it hangs up."""
         bounds = self._process.bounds
         try:
-            async for line in lines(self._process.said, bounds):
+            async for line in lines(self._process.incoming, bounds):
                 message = self._process.checked(bounds.decode(line))
                 if "loaded" in message and self.loaded is None:
                     self.loaded = decode_loaded(message)
