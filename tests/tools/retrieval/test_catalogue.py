@@ -207,7 +207,7 @@ def test_a_record_that_another_version_kept_hides_no_other(
     assert found(Catalogue(registry, library=library, index=words_only), "rocket") == [
         "Rocket launcher"
     ]
-    assert "described by odd.json is skipped" in caplog.text
+    assert "odd.json is skipped" in caplog.text
 
 
 @pytest.mark.anyio
