@@ -274,7 +274,7 @@ async def test_an_approval_is_of_that_source_alone(open_crib: Open) -> None:
         ({"implementation": "def shout(text: str) -> str:\n    return text"}, "no docstring"),
         ({"description": "Shouts.\u202e"}, "description: line 1 has invisible characters"),
         ({"parameters": {"description": "x" * 20_000}}, "parameters: more than 20,000 characters"),
-        ({"parameters": {"properties": {"words": {}}}}, "it has words, and the function text"),
+        ({"parameters": {"properties": {"words": {}}}}, "it has words, but the function has text"),
         ({"implementation": SHOUT + "_x = 1 / 0"}, "ZeroDivisionError: division by zero"),
         ({"implementation": SHOUT + "other = lambda x: x\n"}, "implementation: "),
         ({"implementation": SHOUT.replace("str)", "Missing)")}, "line 1: NameError"),

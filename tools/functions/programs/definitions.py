@@ -127,11 +127,14 @@ def _texts(given: Mapping[str, Any] | None, schema: _Arguments) -> dict[str, str
 def _misfits(wanted: _Arguments, schema: _Arguments) -> Iterator[str]:
     if wanted.properties.keys() != schema.properties.keys():
         own = _name_list(schema.properties)
-        yield f"it has {_name_list(wanted.properties)}, the function {own}"
+        yield f"it has {_name_list(wanted.properties)}, but the function has {own}"
         return
     required = schema.required or []
     if wanted.required is not None and sorted(wanted.required) != sorted(required):
-        yield f"it requires {_name_list(wanted.required)}, the function {_name_list(required)}"
+        yield (
+            f"it requires {_name_list(wanted.required)}, "
+            f"but the function requires {_name_list(required)}"
+        )
     for name, each in wanted.properties.items():
         for key in sorted(each.keys() - TEXTS):
             if schema.properties[name].get(key) != each[key]:

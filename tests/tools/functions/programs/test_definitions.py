@@ -61,7 +61,7 @@ def test_a_description_and_parameters_that_are_given_count(sent: dict[str, Any])
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"properties": {"name": {}}}, "it has name, and the function name, times"),
+        ({"properties": {"name": {}}}, "it has name, but the function has name, times"),
         ({"properties": {"name": {}, "times": {}, "more": {}}}, "it has name, times, more"),
         ({"properties": {"name": {"type": "integer"}, "times": {}}}, 'name has type "integer"'),
         ({"properties": {"name": {"minLength": 3}, "times": {}}}, "name has minLength 3"),
