@@ -46,7 +46,7 @@ def _find_named(parameter: str, name: str, collections: Sequence[NamedT]) -> Nam
     if name in by_name:
         return by_name[name]
     meant = nearest(name, by_name)
-    known = f"known are: {', '.join(by_name)}" if by_name else "the settings define none"
+    known = f"known are: {', '.join(by_name)}" if by_name else "the settings name none"
     raise InvalidArgumentsError(
         f"{parameter}: {show(name)} is unknown; {known}.",
         suggestions=[meant] if meant else [],
