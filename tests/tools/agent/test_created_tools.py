@@ -269,7 +269,7 @@ async def test_an_approval_is_of_that_source_alone(open_crib: Open) -> None:
         ({"tool_name": "Shout"}, "tool_name"),
         ({"tool_name": "sh\u043eut"}, "tool_name"),
         ({"tool_name": "shout\n"}, "tool_name"),
-        ({"implementation": "import requests\n" + SHOUT}, "requests is not of the standard"),
+        ({"implementation": "import requests\n" + SHOUT}, "requests is not in the standard"),
         ({"implementation": None}, "give either the source, or from_run"),
         ({"implementation": "def shout(text: str) -> str:\n    return text"}, "no docstring"),
         ({"description": "Shouts.\u202e"}, "description: line 1 has invisible characters"),
