@@ -89,7 +89,7 @@ async def test_a_file_is_changed_as_other_agents_ask(
         ("save_memory", {"fact": "The crib is locked at night"}, "emember"),
         ("delegate_task", {"task": "Paint the wall"}, "No agent is configured"),
         ("delegate_to_agent", {"agent": "ann", "prompt": "Paint"}, "No agent is configured"),
-        ("create_tool", {"name": "x", "code": "import x"}, "x is not of the standard library"),
+        ("create_tool", {"name": "x", "code": "import x"}, "x is not in the standard library"),
         ("remove_tool", {"name": "x"}, "no created tool is called 'x'"),
         ("get_task", {"id": "x"}, "You have no task 'x'"),
     ],
@@ -106,10 +106,10 @@ async def test_other_tools_are_called_as_other_agents_call_them(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"file_path": "a", "path": "b"}, "`path` stands for `file_path`, which is given too"),
+        ({"file_path": "a", "path": "b"}, "`path` means `file_path`, which has a different value"),
         ({"path": "a", "filename": "b"}, "`file_path` is missing"),
-        ({"file_path": "a", "offset": "x"}, "`offset` is 'x', which settles no `ranges`"),
-        ({"file_path": "a", "head": 1, "tail": 1}, "`tail` stands for `ranges`"),
+        ({"file_path": "a", "offset": "x"}, "`offset` is 'x', which gives no `ranges`"),
+        ({"file_path": "a", "head": 1, "tail": 1}, "`tail` means `ranges`"),
     ],
 )
 async def test_names_that_contradict_each_other_are_refused(

@@ -310,7 +310,7 @@ async def test_what_only_a_file_describes_is_found_and_not_called(crib: Crib) ->
         ):
             error_type, told = await crib.failure(through, **arguments)
             assert error_type == "not_found"
-            assert "can be found, not called" in told
+            assert "can be found but not called" in told
     records.replace(crib.root, [])
     assert "Rocket launcher" not in await crib.text("search_tools", query="launch a rocket")
 

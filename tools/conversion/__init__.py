@@ -1,1 +1,1 @@
-"""From a Python function to JSON and back: the parts of FunctionToMCP."""
+"""Builds the parts of FunctionToMCP that convert between Python functions and JSON."""

@@ -1,4 +1,4 @@
-"""How a function takes its arguments: which by their places, and which by their names."""
+"""Splits a function's arguments into positional and keyword arguments."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ POSITIONAL = {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 
 
 class Binding:
-    """The parameters of a function, as a call passes them.
+    """Binds a call's values to the parameters of a function.
 
     Args:
-        parameters: In order.
-        is_open: Whether `**kwargs` takes what has another name.
+        parameters: The parameters in order.
+        is_open: Whether `**kwargs` accepts further names.
     """
 
     def __init__(self, parameters: Iterable[Parameter], *, is_open: bool) -> None:
@@ -30,11 +30,11 @@ class Binding:
     def arguments(
         self, values: dict[str, Any], injected: Mapping[str, Any]
     ) -> tuple[list[Any], dict[str, Any]]:
-        """Returns the positional and the named arguments of one call.
+        """Returns the positional and keyword arguments of one call.
 
         Args:
-            values: What callers give, by the names that they know.
-            injected: What they do not, by the function's own names.
+            values: The caller's values, by public name.
+            injected: The injected values, by the function's own parameter names.
         """
         if self._by_name:
             return [], values
@@ -62,7 +62,7 @@ class Binding:
 def _value(
     parameter: Parameter, rest: dict[str, Any], injected: Mapping[str, Any], *, needed: bool
 ) -> Any:
-    """The value to pass for a parameter, taken out of the rest; OMITTED where none is needed."""
+    """Removes and returns a parameter's value from the rest; OMITTED if none is needed."""
     if parameter.injected:
         return injected[parameter.name]
     if parameter.alias in rest and not parameter.hidden:

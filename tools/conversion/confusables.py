@@ -1,4 +1,4 @@
-"""Letters that are taken for those of ASCII (from confusables.txt of Unicode's UTS #39)."""
+"""Detects letters that look like ASCII letters (from confusables.txt of Unicode's UTS #39)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _TAKEN_FOR = {
     "Y": "\u0423\u03a5\u04ae",
     "Z": "\u0396",
 }
-"""To each letter of ASCII those that are taken for it: Cyrillic, Greek, Armenian, Latin, digits."""
+"""The lookalikes of each ASCII letter: Cyrillic, Greek, Armenian, Latin letters and digits."""
 
 _SHAPES = str.maketrans({each: letter for letter, all_ in _TAKEN_FOR.items() for each in all_})
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -65,24 +65,24 @@ _FOREIGN = frozenset(
     for each in "".join(_TAKEN_FOR.values())
     if not unicodedata.name(each).startswith(("LATIN", "DIGIT"))
 )
-"""Of those, the letters of other alphabets."""
+"""The lookalikes from other alphabets."""
 
 
 def skeleton(name: str) -> str:
-    """What a name looks like: two names with one skeleton are easily taken for each other."""
+    """Returns the visual form of a name: two names with one skeleton are easily confused."""
     shapes = unicodedata.normalize("NFKC", name).translate(_SHAPES)
     return shapes.lower().replace("rn", "m")
 
 
 _LATIN = re.compile("[\u0250-\u02af\uff10-\uff5a\U0001d400-\U0001d7ff]")
-"""Letters of phonetics, of East Asian width and of mathematics."""
+"""Phonetic letters, full-width letters and mathematical letters."""
 
 _SIGNS = re.compile("^[\u2010-\u2015\u2212\uff0d]+\\w|\\S[\u2044\u2215\uff0f]\\S")
-"""Dashes before an option, and slashes within a path, that are not those of ASCII."""
+"""Non-ASCII dashes before an option, and non-ASCII slashes within a path."""
 
 
 def is_mixed(name: str) -> bool:
-    """Whether a word of the name has letters of ASCII beside others that are taken for such."""
+    """Returns whether a word of the name mixes ASCII letters with their lookalikes."""
     return not name.isascii() and any(
         _ASCII.search(word) and (not _FOREIGN.isdisjoint(word) or _LATIN.search(word))
         for word in _LETTERS.findall(name)
@@ -95,11 +95,11 @@ _COMMAND = re.compile(
     r"|(?:ba|da|k|z)?sh)\s+(?:-\S+\s+(?:\d+\s+)?)*)*([^\s|;&(){}`]+)",
     re.MULTILINE,
 )
-"""The words of a text that a shell would run, also behind what runs a command."""
+"""Matches the words of a text that a shell would run, also behind wrappers such as sudo."""
 
 _WORD = re.compile(r"[^\s\"'`|;&(){}<>=,]+")
 _DOTS = ".\u3002\uff0e\uff61"
-"""What ends a label of a host (IDNA)."""
+"""The characters that end a host label (IDNA)."""
 
 _URL = re.compile(r".*?://(?:[^/@]*@)?([^/?#:]+)", re.DOTALL)
 _HOST = re.compile(rf"(?:[^/@]*(@))?([\w-]+(?:[{_DOTS}][\w-]+)*[{_DOTS}][\w-]{{2,}})", re.DOTALL)
@@ -107,7 +107,7 @@ _MOST_TOLD = 3
 
 
 def lookalikes(text: str) -> str:
-    """Describes words that are not what they look like, and the ASCII form of hosts; else empty."""
+    """Describes words that are not what they look like, and the ASCII form of hosts; "" if none."""
     if text.isascii():
         return ""
     commands = {found[1] for found in _COMMAND.finditer(text)}
@@ -134,7 +134,7 @@ def _descriptions(word: str, *, is_command: bool) -> Iterator[str]:
     else:
         return
     if not host.isascii() and (is_sure or skeleton(host).isascii()):  # else perhaps a file
-        import idna  # only where a question has such a host
+        import idna  # slow to import, and rarely needed
 
         try:
             yield f"{host!r} is {idna.encode(host.lower(), uts46=True).decode()}"

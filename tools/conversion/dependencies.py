@@ -1,4 +1,4 @@
-"""The dependencies of one call: made before it, each once, and left after it."""
+"""Resolves the dependencies of one call, each once, and cleans them up after it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ OffTheLoop = Callable[..., Awaitable[Any]]
 Answer = Callable[[Mapping[str, Any], OffTheLoop], Awaitable[AnsweredT]]
 
 LEAVING_SECONDS = 10.0
-"""How long what an asynchronous generator does after its yield may take in a cancelled call."""
+"""Time limit for an asynchronous generator's cleanup in a cancelled call."""
 
 
 class Dependencies:
-    """What the parameters of a call depend on.
+    """The dependencies of one call.
 
     Attributes:
-        failure: What a dependency raised of itself, and not because the call failed.
+        failure: The exception that a dependency raised itself, rather than because the call failed.
     """
 
     def __init__(self, context: RequestContext) -> None:
@@ -48,22 +48,22 @@ class Dependencies:
         self._shared: list[tuple[Any, Any]] = []
 
     async def around(self, parameters: Iterable[Parameter], answer: Answer[AnsweredT]) -> AnsweredT:
-        """Makes what the parameters depend on, has the function answer, and leaves what was made.
+        """Resolves the dependencies, calls the function, and cleans up.
 
         Args:
-            parameters: Those of the function.
-            answer: Calls it, with the values of the parameters that no caller gives, and with what
-                runs plain functions: in the thread in which those run that it depends on.
+            parameters: The function's parameters.
+            answer: Calls the function with the injected values, and with a runner for plain
+                functions: it uses the same thread as plain dependencies.
 
         Raises:
-            BaseException: Whatever a dependency or the function raises.
+            BaseException: Any exception of a dependency or the function.
         """
         raised = None
         async with anyio.create_task_group() as group:
             self._thread = _Thread(group)
             try:
                 async with self._stack:
-                    answered = await answer(await self._injected(parameters), self._thread.run)
+                    answered = await answer(await self._inject(parameters), self._thread.run)
             except CancelledError:
                 raise
             except BaseException as error:  # noqa: BLE001  # the group would wrap it
@@ -74,7 +74,7 @@ class Dependencies:
             raise raised
         return answered
 
-    async def _injected(self, parameters: Iterable[Parameter]) -> dict[str, Any]:
+    async def _inject(self, parameters: Iterable[Parameter]) -> dict[str, Any]:
         return {each.name: await self._value(each) for each in parameters if each.injected}
 
     async def _value(self, parameter: Parameter) -> Any:
@@ -85,12 +85,12 @@ class Dependencies:
             for function, value in self._shared:
                 if function == provider.function:
                     return value
-        value = await self._made(provider)
+        value = await self._provide(provider)
         self._shared.append((provider.function, value))
         return value
 
-    async def _made(self, provider: Provider) -> Any:
-        injected = await self._injected(provider.parameters)
+    async def _provide(self, provider: Provider) -> Any:
+        injected = await self._inject(provider.parameters)
         positional, named = Binding(provider.parameters, is_open=False).arguments({}, injected)
         function = provider.function
         call = functools.partial(function, *positional, **named)
@@ -119,7 +119,7 @@ class Dependencies:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Lets a generator do what it does after its yield; an error is never swallowed there."""
+        """Runs a generator's code after its yield; it can never swallow an error."""
         is_cancelled = isinstance(error, CancelledError)
         limit = LEAVING_SECONDS if is_cancelled else math.inf
         try:
@@ -132,17 +132,18 @@ class Dependencies:
 
 
 def _is(asks: Callable[[Any], bool], function: Any) -> bool:
-    """Whether a function, or an object that is called like one, is of a kind."""
+    """Returns whether a function, or an object's `__call__`, is of a kind."""
     called = underlying(function)
     return asks(called) or (
-        not inspect.isclass(called) and asks(getattr(called, "__call__", None))  # noqa: B004  # its kind is asked
+        not inspect.isclass(called) and asks(getattr(called, "__call__", None))  # noqa: B004  # inspects its kind
     )
 
 
 class _Thread:
-    """The thread of all plain functions of a call: what one opens there, others may use.
+    """The one thread for all plain functions of a call, so that they can share resources.
 
-    A connection to SQLite is for the thread that opened it only. It begins with the first function.
+    A SQLite connection, for example, works only in the thread that opened it. The thread starts
+    with the first function.
     """
 
     def __init__(self, group: TaskGroup) -> None:
@@ -151,7 +152,7 @@ class _Thread:
         self._is_running = anyio.Event()
 
     async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Returns what a function returns; it is waited for, even if the call is cancelled."""
+        """Runs a function and waits for its result, even if the call is cancelled."""
         if not self._is_running.is_set():
             self._group.start_soon(self._serve)
             await self._is_running.wait()
@@ -172,11 +173,11 @@ class _Thread:
         return outcome.result()
 
     def end(self) -> None:
-        """Lets it end."""
+        """Ends the thread after its queued work."""
         self._work.put(None)
 
     async def _serve(self) -> None:
-        limiter = anyio.CapacityLimiter(1)  # it may wait for what needs another thread itself
+        limiter = anyio.CapacityLimiter(1)  # its own, since its work may need a shared thread
         await anyio.to_thread.run_sync(self._loop, limiter=limiter)
 
     def _loop(self) -> None:

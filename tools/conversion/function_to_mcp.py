@@ -1,4 +1,4 @@
-"""FunctionToMCP: from a Python function to a tool that MCP clients can list and call."""
+"""Converts a Python function to a tool that MCP clients can list and call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["FunctionToMCP"]
 
 
 class FunctionToMCP:
-    """Converts functions; it keeps nothing and needs no server."""
+    """Converts functions; it has no state and needs no server."""
 
     @staticmethod
     def convert(
@@ -32,25 +32,26 @@ class FunctionToMCP:
         source: str = "function",
         **overrides: Unpack[ToolOptions],
     ) -> ToolSpec:
-        """Makes a tool of a function.
+        """Converts a function to a tool.
 
         Names and types come from the signature, texts from `Annotated`, `Field` and the docstring,
-        scope, effects and the rest from `@tool`; without it, a tool is sandboxed, and the worst is
-        supposed of what it does. A parameter of type RequestContext is given by the call path and
-        is not in the schema, nor is a hidden one.
+        and scope, effects and other options from `@tool`. Without `@tool` a tool is sandboxed and
+        assumed to have every effect. RequestContext and hidden parameters are not in the schema;
+        the call path provides the context.
 
         Args:
-            func: A function, method, class, builtin, callable object, partial of one, or a command
-                of click.
-            source: Where the function comes from, as in ToolSpec; what one of ours ("builtin")
-                raises unforeseen its caller is not told.
-            **overrides: Options that hold whatever `@tool` said.
+            func: A function, method, class, builtin, callable object, partial of one, or a click
+                command.
+            source: Where the function comes from, as in ToolSpec. Callers never see the unexpected
+                exceptions of our own functions ("builtin").
+            **overrides: Options that override `@tool`.
 
         Returns:
             The tool.
 
         Raises:
-            ToolDefinitionError: If it cannot be converted faithfully; it says what to change.
+            ToolDefinitionError: If it cannot be converted faithfully; the message says what to
+                change.
         """
         func = plain_function(func)
         function = underlying(func)
@@ -67,7 +68,7 @@ class FunctionToMCP:
         output = Output(name, signature.returns, said.returns, is_ours=is_ours)
         called = constructor(func, arguments.refusal)
         abandon = options["effects"] == {Effect.READ}
-        is_once = source.startswith("function:")  # a function of the user's
+        is_once = source.startswith("function:")  # a user's function
         supposed = {"title": title_of(name), "description": description(said), "once": is_once}
         told = {**supposed, **options, "name": name}
         texts = (told["title"], told["description"])
@@ -84,28 +85,28 @@ class FunctionToMCP:
 
 
 def _check_subject(name: str, subject: Subject | None, known: Collection[str]) -> None:
-    """Refuses a subject that no call has: rules about it would never hold.
+    """Rejects a subject that is not an argument: rules about it would never apply.
 
     Raises:
-        ToolDefinitionError: No argument has its name.
+        ToolDefinitionError: If no argument has its name.
     """
     if subject is not None and subject.parameter not in known:
         raise ToolDefinitionError(
-            f"{name} is about {subject.parameter!r}, and has no such argument; its subject is one "
+            f"{name} has the subject {subject.parameter!r}, which is not an argument; use one "
             f"of {', '.join(known) or 'none'}."
         )
 
 
 def _check_sendable(name: str, *parts: object) -> None:
-    """Refuses what no client could be sent: one such tool would hide all others of a list.
+    """Rejects text that cannot be sent: one such tool would break a client's whole tool list.
 
     Raises:
-        ToolDefinitionError: A text of the definition has half of a surrogate pair.
+        ToolDefinitionError: If a text contains an unpaired surrogate.
     """
     try:
         json.dumps(parts, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         half = error.object[error.start]
         raise ToolDefinitionError(
-            f"A text of the tool {name!r} has half of a character, {half!a}; write the whole."
+            f"A text of the tool {name!r} contains an unpaired surrogate, {half!a}; remove it."
         ) from error

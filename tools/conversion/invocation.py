@@ -1,4 +1,4 @@
-"""The run of a function: from validated arguments to the tool's result, iterators collected."""
+"""Runs a function with validated arguments, and collects the iterators it returns."""
 
 from __future__ import annotations
 
@@ -38,38 +38,38 @@ from tools.core.errors import (
 )
 
 OURS = str(Path(__file__).parent)
-"""Where the code lies that stands between a call and its function."""
+"""The directory of the code between a call and its function."""
 
 AnswerT = TypeVar("AnswerT")
 MadeT_co = TypeVar("MadeT_co", covariant=True)
 
 BRIEF = 200
-"""Characters of an item that are reported."""
+"""Maximum characters of an item that are reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Raised:
-    """What a function raised in its thread; some exceptions would end more there than the call."""
+    """An exception from the function's thread; some exceptions must not propagate there."""
 
     error: BaseException
 
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """What a function returned that only the event loop can go on with."""
+    """A returned value that the event loop must finish, such as an awaitable."""
 
     value: Any
 
 
 class Answering(Protocol[MadeT_co]):
-    """Makes an answer of what a function returned."""
+    """Converts a function's return value to an answer."""
 
     def result(self, value: object) -> MadeT_co:
         """Returns the answer."""
 
 
 class Invocation(Generic[AnswerT]):
-    """One function, callable with what validation made of the arguments."""
+    """Calls one function with validated arguments."""
 
     def __init__(
         self,
@@ -80,11 +80,11 @@ class Invocation(Generic[AnswerT]):
         abandon: bool,
         is_ours: bool,
     ) -> None:
-        """Remembers how the function is run.
+        """Stores how to run the function.
 
-        With `abandon` a cancelled call leaves a plain function to itself; else it is waited for,
-        because a write could still land after the caller was told that it did not. What a function
-        of ours raises unforeseen stays what it is: a defect, of which its caller reads nothing.
+        With `abandon`, a cancelled call does not wait for a plain function. Otherwise it waits: a
+        write could still land after the caller was told that it had not. Unexpected exceptions of
+        our own functions stay unchanged: they are defects whose text callers never see.
         """
         self._function = function
         self._is_ours = is_ours
@@ -96,21 +96,21 @@ class Invocation(Generic[AnswerT]):
         self._abandon = abandon
         called = underlying(function)
         self._is_async = inspect.iscoroutinefunction(called) or inspect.iscoroutinefunction(
-            getattr(called, "__call__", None)  # noqa: B004  # its kind is asked, not whether it is
+            getattr(called, "__call__", None)  # noqa: B004  # inspects its kind
         )
 
     async def __call__(self, values: dict[str, Any], context: RequestContext) -> AnswerT:
-        """Runs it once, with what `ToolSpec.validate` returned.
+        """Calls the function once, with the values that `ToolSpec.validate` returned.
 
-        A plain function runs in a thread, and all of it there: what it yields and what it returns.
-        Whatever is awaitable is awaited, whatever can be iterated over once is collected.
+        A plain function runs entirely in a thread, including what it yields and returns. Awaitables
+        are awaited, and iterators are collected.
 
         Raises:
-            Exception: Whatever else it raises.
+            Exception: Any other exception of the function.
         """
         dependencies = Dependencies(context) if self._depends else None
         raised: list[BaseException] = []
-        call = functools.partial(self._called, values, context, raised)
+        call = functools.partial(self._call_function, values, context, raised)
         try:
             if dependencies is not None:
                 return await dependencies.around(self._parameters, call)
@@ -121,12 +121,12 @@ class Invocation(Generic[AnswerT]):
             if not by_function and (dependencies is None or error is not dependencies.failure):
                 raise
             of_arguments = by_function and self._takes_arguments
-            judged = await self._judged(error, of_arguments=of_arguments)
+            judged = await self._caller_error(error, of_arguments=of_arguments)
             if judged is error:
                 raise
             raise judged from error
 
-    async def _called(
+    async def _call_function(
         self,
         values: dict[str, Any],
         context: RequestContext,
@@ -134,7 +134,7 @@ class Invocation(Generic[AnswerT]):
         injected: Mapping[str, Any],
         off_the_loop: OffTheLoop,
     ) -> AnswerT:
-        """The result; what the function itself raises is put among what is raised."""
+        """Returns the result, and appends the function's own exception to `raised`."""
         positional, named = self._binding.arguments(values, injected)
         call = functools.partial(self._function, *positional, **named)
         if self._is_async:
@@ -144,7 +144,7 @@ class Invocation(Generic[AnswerT]):
         if not isinstance(outcome, _Pending | _Raised):
             return outcome
         try:
-            value = await self._settled(outcome, context, off_the_loop)
+            value = await self._settle(outcome, context, off_the_loop)
         except BaseException as error:
             raised.append(error)
             raise
@@ -155,7 +155,6 @@ class Invocation(Generic[AnswerT]):
     def _run(
         self, call: Callable[[], Any], context: RequestContext
     ) -> AnswerT | _Pending | _Raised:
-        """Runs a plain function, in its thread."""
         try:
             value = call()
             if _is_stream(value):
@@ -167,7 +166,6 @@ class Invocation(Generic[AnswerT]):
         return self._answer(value)
 
     def _answer(self, value: Any) -> AnswerT:
-        """What the call answers; the value may run code of its author's for that."""
         try:
             return self._output.result(value)
         except MemoryError:
@@ -182,10 +180,9 @@ class Invocation(Generic[AnswerT]):
             _drop_our_frames(error)
             raise failure_of(error, self._function, about_arguments=False) from error
 
-    async def _settled(
+    async def _settle(
         self, outcome: _Pending | _Raised, context: RequestContext, off_the_loop: OffTheLoop
     ) -> Any:
-        """What the function returns in the end."""
         if isinstance(outcome, _Raised):
             raise outcome.error
         value = outcome.value
@@ -198,15 +195,15 @@ class Invocation(Generic[AnswerT]):
         if not _is_stream(value):
             return value
         collected = await off_the_loop(_guarded, _collect, value, context.report_progress)
-        return await self._settled(collected, context, off_the_loop)
+        return await self._settle(collected, context, off_the_loop)
 
     async def _off_the_loop(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return await anyio.to_thread.run_sync(
             functools.partial(function, *arguments), abandon_on_cancel=self._abandon
         )
 
-    async def _judged(self, error: BaseException, *, of_arguments: bool) -> BaseException:
-        """What the caller is told of what the function raised."""
+    async def _caller_error(self, error: BaseException, *, of_arguments: bool) -> BaseException:
+        """Returns the exception that the caller gets for an exception of the function."""
         await anyio.lowlevel.checkpoint_if_cancelled()
         task = asyncio.current_task()
         if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
@@ -215,12 +212,12 @@ class Invocation(Generic[AnswerT]):
         if isinstance(cause, ToolError | StorageError | MemoryError):
             return cause
         if self._is_ours:
-            return self._judged_ours(error, of_arguments=of_arguments)
+            return self._caller_error_of_ours(error, of_arguments=of_arguments)
         _drop_our_frames(cause)
         return failure_of(cause, self._function, about_arguments=of_arguments)
 
-    def _judged_ours(self, error: BaseException, *, of_arguments: bool) -> BaseException:
-        """The same of a function of ours: its ValueErrors are meant to be told, and no others."""
+    def _caller_error_of_ours(self, error: BaseException, *, of_arguments: bool) -> BaseException:
+        """Does the same for our own functions: only their ValueErrors are written for callers."""
         cause = only_cause(error)
         if isinstance(cause, ValueError) and not isinstance(cause, DEFECTS):
             if of_arguments:
@@ -232,7 +229,7 @@ class Invocation(Generic[AnswerT]):
 
 
 def _drop_our_frames(error: BaseException) -> None:
-    """Leaves the function's own: its author is to read them."""
+    """Removes our frames from the traceback, so that the author sees only the function's."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(OURS):
         trace = trace.tb_next
@@ -255,20 +252,19 @@ def _is_pending(value: object) -> bool:
 
 
 def _is_stream(value: object) -> bool:
-    """Whether a value is an iterator; an open file is one too, but means something else."""
+    """Returns whether a value is an iterator; open files are too, but are not collected."""
     return hasattr(type(value), "__next__") and not isinstance(value, IOBase)
 
 
 def _is_async_stream(value: object) -> bool:
-    """Whether a value is iterated over with `async for`."""
     return hasattr(type(value), "__aiter__")
 
 
 def _collect(values: Iterator[Any], report: ProgressReporter) -> Collected:
-    """Takes all of an iterator; to be called in a worker thread of anyio's.
+    """Collects an iterator; must run in an anyio worker thread.
 
-    Before each item it asks whether the call was cancelled. However it ends, the iterator is
-    closed, so that its `finally` blocks run.
+    It checks for cancellation before each item, and always closes the iterator so that its
+    `finally` blocks run.
     """
     items: list[Any] = []
     try:
@@ -293,7 +289,7 @@ async def _collect_async(values: AsyncIterable[Any], report: ProgressReporter) -
         async for item in iterator:
             _take(item, items)
             await report(len(items), None, _brief(item))
-            # Neither the iterator nor the report may ever wait, and others want their turn.
+            # Neither the iterator nor the report may ever wait, so let other tasks run.
             await anyio.lowlevel.checkpoint()
     finally:
         close: Callable[[], Coroutine[Any, Any, None]] | None = getattr(iterator, "aclose", None)
@@ -304,14 +300,12 @@ async def _collect_async(values: AsyncIterable[Any], report: ProgressReporter) -
 
 def _take(item: object, items: list[Any]) -> None:
     if len(items) == MOST_ITEMS:
-        raise ToolFailedError(
-            f"The tool gave {MOST_ITEMS:,} items and did not end; it was stopped."
-        )
+        raise ToolFailedError(f"The tool was stopped after {MOST_ITEMS:,} items.")
     items.append(item)
 
 
 def _brief(item: Any) -> str:
-    """An item in few words; an image is not drawn only to be counted."""
+    """Summarizes an item for progress reports, without rendering images."""
     to_text = getattr(type(item), "to_text", None)
     if is_attachment(type(item)):
         return type(item).__name__

@@ -1,4 +1,4 @@
-"""What the tool of another server, or of an API, is called here."""
+"""Names the tools of other servers and APIs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import unicodedata
 from hashlib import sha256
 
 SEPARATOR = "__"
-"""Stands once at least in each name; what is before the first one is the server's name."""
+"""Separates the server's name from the tool's; its first occurrence counts."""
 
 LONGEST = 49
-"""Characters of a name. Cursor leaves out a tool that has 60 together with the name under which it
-knows us; Claude Code puts `mcp__toolcrib__` before it, and model APIs refuse more than 64."""
+"""Maximum length of a name. Cursor drops a tool whose name, with the name it knows us by, has 60
+characters. Claude Code adds `mcp__toolcrib__`, and model APIs reject more than 64."""
 
 _NAMELESS = "tool"
-"""Stands for a name of which no character is safe."""
+"""Replaces a name that has no safe character."""
 
 _MARK = 6
-"""Hexadecimal digits that tell names apart which would be the same."""
+"""Number of hexadecimal digits that distinguish names which would otherwise be equal."""
 
 _SAFE = re.compile(r"[A-Za-z0-9_-]+")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -25,17 +25,17 @@ _MARKED = re.compile(rf"_[0-9a-f]{{{_MARK}}}\Z")
 
 
 def exposed_name(server: str, own: str) -> str:
-    """`server__name` of characters that every client accepts.
+    """Returns `server__name` in characters that every client accepts.
 
-    It depends on nothing but these two names, so it is the same on every start, whatever other
-    tools there are. A name that is safe stays as it is, its case too: models read `createIssue`
-    better than `createissue`, and search splits it there. Any other one gets a mark, made from the
-    whole name; so does one that ends as if it had a mark. Two tools of a server have different
-    names therefore, unless the marks of two similar ones meet by chance (1 in 16 million).
+    It depends only on these two names, so it is the same on every start, whatever other tools
+    exist. A safe name stays unchanged, including its case: models read `createIssue` better than
+    `createissue`, and search splits it there. Any other name gets a mark, a hash of the whole name;
+    so does a name that ends as if it had one. Names of one server can therefore collide only by
+    chance (1 in 16 million).
 
     Args:
         server: Name of the server or API in the settings, 30 characters at most.
-        own: What that calls its tool.
+        own: The tool's name there.
     """
     prefix = server + SEPARATOR
     room = LONGEST - len(prefix)
@@ -47,6 +47,5 @@ def exposed_name(server: str, own: str) -> str:
 
 
 def _stem(own: str) -> str:
-    """What is left of a name without accents and unsafe characters."""
     plain = unicodedata.normalize("NFKD", own).encode("ascii", "ignore").decode()
     return _UNSAFE.sub("_", plain).strip("_-")

@@ -1,4 +1,4 @@
-"""Which functions of a module are meant to be used from outside, and what each of them offers."""
+"""Selects a module's public functions, and the tools, resources and prompts they define."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from tools.core.spec import MARK, ToolSpec, settle
 
 SERVERS = frozenset({"MCPServer", "FastMCP"})
 LIBRARIES = ("mcp.", "fastmcp.")
-"""Classes whose instances are MCP servers; neither library is imported here."""
+"""Class and module names of MCP servers; neither library is imported here."""
 
 
 def public_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """Yields the functions that a module offers: those in `__all__`, else marked, else public ones.
+    """Yields a module's public functions: those in `__all__`, else marked ones, else all.
 
-    A mark is a decorator of ours, a tool of an MCP server in the module, or what makes a command of
-    click or typer. A module with a mark anywhere, be it on a private name or in a class, keeps its
-    other functions to itself. Without marks, a function that others depend on, or
-    that completes their arguments, is not offered: what it makes, such as a token, is for them.
-    The module's own commands of click come last.
+    A mark is one of our decorators, a tool of an MCP server in the module, or a click or typer
+    command. If anything is marked, even a private name or a class member, unmarked functions are
+    not offered. Without marks, dependencies and completing functions are not offered: their
+    results, such as tokens, are meant for other functions. The module's own click commands come
+    last.
     """
     listed = getattr(module, "__all__", None)
     commands = list(_commands(module))
@@ -55,7 +55,7 @@ def public_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
     has_marks = bool(marked or commands or own_commands) or _has_hidden_mark(module)
     others = {id(each) for each in (*depended_on(functions), *_completing(functions))}
     for name, value in found.values():
-        # The author's choice decides where there is one: a helper's name alone offers nothing.
+        # An author's explicit choice wins: a helper is not offered just because its name is public.
         is_chosen = id(value) in marked or not has_marks
         if listed is not None or (is_chosen and id(inspect.unwrap(value)) not in others - marked):
             yield name, value
@@ -65,12 +65,12 @@ def public_functions(module: ModuleType) -> Iterator[tuple[str, Any]]:
 def offered_by(
     function: Callable[..., Any], source: str, to_tool: Callable[[], ToolSpec]
 ) -> list[ToolSpec | Spec]:
-    """What a function offers: a tool, unless its author says that it is something else.
+    """Returns what a function offers: its resources and prompts, or a tool.
 
     Args:
         function: The function.
         source: Where it comes from, as in ToolSpec.
-        to_tool: Makes a tool of it.
+        to_tool: Converts it to a tool.
     """
     browsed: list[ToolSpec | Spec] = [
         *resources_of(function, source=source),
@@ -84,13 +84,13 @@ def offered_by(
 def to_call(
     module: ModuleType, name: str, function: Callable[..., Any], *, is_chosen: bool = False
 ) -> Callable[..., Any]:
-    """Returns what to call for a public function: one of typer's prints its result.
+    """Returns the callable for a public function; one of typer's returns what it prints.
 
     Args:
         module: The function's module.
         name: Its name there.
         function: The function.
-        is_chosen: Whether something outside the module says that it is a tool.
+        is_chosen: Whether something outside the module declares it a tool.
     """
     if any(function is each for each in registered(vars(module).values())):
         return printed(function)
@@ -100,7 +100,7 @@ def to_call(
 
 
 def common_options(module: ModuleType) -> Mapping[str, Any]:
-    """Options of all functions of a module, as its author writes them."""
+    """Returns the options that a module's author sets for all its functions."""
     common = getattr(module, MARK, {})
     owner = f"{MARK} of {module.__name__}"
     if not isinstance(common, Mapping):
@@ -110,13 +110,13 @@ def common_options(module: ModuleType) -> Mapping[str, Any]:
 
 
 def options_of(module: ModuleType, name: str, function: Callable[..., Any]) -> dict[str, Any]:
-    """What is said of a public function: in its module, by its name there, in its mark."""
+    """Merges the options of a public function from its module, its name and its own mark."""
     own_name = {} if getattr(function, "__name__", "") == name else {"name": name}
     return settle(name, common_options(module), own_name, getattr(function, MARK, {}))
 
 
 def _commands(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """The commands of click that are the module's own; a group is one for each that is in it."""
+    """Yields the module's own click commands, replacing each group by its commands."""
     listed = getattr(module, "__all__", None)
     named = [
         value
@@ -125,7 +125,9 @@ def _commands(module: ModuleType) -> Iterator[tuple[str, Any]]:
     ]
     seen: set[int] = set()
     chains = [chain for each in named for chain in leaves(each)]
-    for chain in sorted(chains, key=len, reverse=True):  # a command that is in a group, in that
+    for chain in sorted(
+        chains, key=len, reverse=True
+    ):  # prefers a command's longest chain of groups
         command = chain[-1]
         own = getattr(command.callback, "__module__", None) == module.__name__
         if own and id(command) not in seen:
@@ -135,7 +137,6 @@ def _commands(module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 
 def _completing(functions: Iterable[Any]) -> Iterator[Callable[..., Any]]:
-    """What completes arguments of resources and prompts."""
     for function in functions:
         of_resources = [options for _, options in getattr(function, RESOURCE_MARK, ())]
         for options in (*of_resources, *getattr(function, PROMPT_MARK, ())):
@@ -143,7 +144,7 @@ def _completing(functions: Iterable[Any]) -> Iterator[Callable[..., Any]]:
 
 
 def _server_tools(module: ModuleType) -> Iterator[object]:
-    """Yields each MCP server that the module makes, and the functions that are its tools."""
+    """Yields each MCP server that the module creates, and the functions that are its tools."""
     for server in vars(module).values():
         if type(server).__name__ in SERVERS and type(server).__module__.startswith(LIBRARIES):
             yield server
@@ -153,7 +154,6 @@ def _server_tools(module: ModuleType) -> Iterator[object]:
 
 
 def _has_hidden_mark(module: ModuleType) -> bool:
-    """Returns whether a private name, or a member of a class, is marked."""
     own = [each for each in vars(module).values() if _is_own(module, each)]
     members = [member for each in own if inspect.isclass(each) for member in vars(each).values()]
     return any(_is_marked(each) or is_command(each) for each in (*own, *members))
@@ -175,8 +175,8 @@ def _is_function_of(module: ModuleType, value: object) -> bool:
 
 
 def _refuse_untyped(name: str, function: Callable[..., Any]) -> None:
-    """Raises if nothing but a public name says that a function is a tool."""
-    if plain_function(function) is not function:  # of typer's: what it prints is its result
+    """Raises for a function without annotations that only its public name makes a tool."""
+    if plain_function(function) is not function:  # typer's: it returns what it prints
         return
     signature = python_signature(inspect.unwrap(function))
     empty = inspect.Parameter.empty

@@ -1,4 +1,4 @@
-"""What an author's function raised, as its caller is told of it."""
+"""Converts exceptions of an author's function to errors for the caller."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from tools.core.errors import InvalidArgumentsError, ToolError, ToolFailedError
 from tools.core.invisible import encodable, visible_controls
 
 DEFECTS = (PydanticSerializationError, ValidationError)
-"""Errors that are ValueErrors, but tell of the function's own values and not of the caller's."""
+"""ValueErrors about the function's own values rather than the caller's."""
 
 LONGEST = 2_000
-"""Characters of an exception's text that are told."""
+"""Maximum characters of an exception's text that the caller sees."""
 
 
 def failure_of(
     error: BaseException, function: Callable[..., Any], *, about_arguments: bool
 ) -> ToolError:
-    """Returns the failure that an exception stands for, its text and, unless it is said, its type.
+    """Returns the tool error for an exception, with its type unless it rejects arguments.
 
-    A ValueError that the function's module raises in so many words is its way to refuse arguments;
-    one that comes of something else, such as `int("x")`, is like any other exception.
+    A ValueError raised by a `raise` statement in the function's module rejects the arguments. One
+    raised elsewhere, such as by `int("x")`, counts as any other exception.
 
     Args:
-        error: What it raised.
+        error: The exception.
         function: The function.
-        about_arguments: Whether it has any that it could refuse.
+        about_arguments: Whether the function has arguments that it could reject.
     """
-    text = _told(error)
+    text = _failure_text(error)
     if about_arguments and isinstance(error, ValueError) and not isinstance(error, DEFECTS):
         module = getattr(underlying(function), "__module__", None)
         if _is_raised_in(module, error.__traceback__):
@@ -43,15 +43,14 @@ def failure_of(
     return ToolFailedError(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
-def _told(error: BaseException) -> str:
-    """Its text: bounded, without what steers a terminal, and such as JSON can have."""
+def _failure_text(error: BaseException) -> str:
+    """Returns the error's text, shortened and without terminal escapes or surrogates."""
     text = error_text(error)
     shown = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
     return encodable(visible_controls(shown))
 
 
 def _is_raised_in(module: str | None, trace: TracebackType | None) -> bool:
-    """Whether a `raise` statement of a module is the origin."""
     if trace is None:
         return False
     while trace.tb_next is not None:

@@ -1,1 +1,1 @@
-"""What every tool stands on: specifications, conversion, the registry and the call path."""
+"""Defines the foundation of all tools: specifications, the registry and the call path."""

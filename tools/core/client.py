@@ -1,6 +1,6 @@
-"""What a call has of its client: a person's approval, a model's answer, a place to report progress.
+"""Defines a call's access to its client: approvals, model answers and progress reports.
 
-A client of protocol 2026-07-28 answers by making the same call again.
+A client of protocol 2026-07-28 answers by repeating the call.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ ProgressReporter = Callable[[float, float | None, str | None], Coroutine[Any, An
 
 
 Offer = tuple[str, ...]
-"""Rules that would allow a call, and its like, from now on."""
+"""Rules that would allow a call, and similar ones, from now on."""
 
 
 class Consent(StrEnum):
-    """What a person said to a call."""
+    """A user's answer to an approval question."""
 
     ONCE = "once"
     FOR_A_WHILE = "for_a_while"
@@ -42,20 +42,20 @@ class Consent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a person is asked.
+    """An approval question.
 
     Attributes:
         tool: The tool's name.
-        identity: Whose call it is.
-        client: Name of the client, as it says it.
-        digest: What the answer is bound to: the tool, all of its arguments and whose call it is.
-        shown: What the call would do, whole: the command, the path, the URL, else the arguments.
-        reason: Why somebody is asked.
-        grant: The rule that would allow this and its like for a while; empty where none would.
-        advice: How the user can have it run without being asked; empty where nobody says.
-        offers: What may be written into the settings, the narrowest first, two at most.
-        program: What may be allowed to the program that makes the call; None where none does.
-        is_read_whole: Whether the client shows all of it, however long that is.
+        identity: The caller.
+        client: The client's name, as reported by the client.
+        digest: Binds the answer to the tool, all its arguments and the caller.
+        shown: The call's complete action: the command, path, URL, or else the arguments.
+        reason: Why approval is needed.
+        grant: The rule that would allow this and similar calls for a while, or "".
+        advice: How the user can let it run without questions, or "".
+        offers: Rules that may be written into the settings, narrowest first, two at most.
+        program: The offer for the calling program, or None.
+        is_read_whole: Whether the client shows all of it, however long it is.
     """
 
     tool: str
@@ -76,10 +76,10 @@ class Approval:
     """One approval of one call.
 
     Attributes:
-        by: Who gave it: "client", "command line".
-        ticket: Names it; empty where it is one of those that were allowed to a program together.
-        is_named: Whether the call, if it comes again with answers, names the ticket.
-        consent: What was said: more than ONCE where the program may go on with calls like it.
+        by: The channel: "client", "command line".
+        ticket: Its id; empty for a call covered by a program's grant.
+        is_named: Whether the call, when repeated with answers, names the ticket.
+        consent: The user's answer: more than ONCE if the program may make similar calls.
     """
 
     by: str
@@ -89,73 +89,73 @@ class Approval:
 
 
 class RefusedError(PermissionDeniedError):
-    """The person said no to a call.
+    """The user denied a call.
 
     Attributes:
-        consent: NO, or NO_MORE where they said that to the rest of a program as well.
+        consent: NO, or NO_MORE if the user also denied the rest of the program.
     """
 
     def __init__(self, tool: str, consent: Consent) -> None:
         super().__init__(
-            f"{tool} was not run: the user said no.",
+            f"{tool} was not run: the user denied it.",
             next_actions=["Ask the user what to do instead; do not try the same another way."],
         )
         self.consent = consent
 
 
 class Approver(Protocol):
-    """The way to a person: the client's own dialogue.
+    """Access to the client's user through the client's own dialogue.
 
     Attributes:
-        tickets: The questions whose answers came with this call, by their tickets.
+        tickets: The tickets of the questions that this call answers.
     """
 
     tickets: Sequence[str]
 
     def keep(self, ticket: str) -> bool:
-        """Has the call name a ticket if it comes again; whether it can come again."""
+        """Makes a repeated call name the ticket; returns whether the call can be repeated."""
 
     async def ask(self, question: Question, ticket: str) -> Consent:
-        """Asks the person; NONE where the client cannot ask, or no answer to this very ticket came.
+        """Asks the user; returns NONE if the client cannot ask, or did not answer this ticket.
 
         Raises:
-            AnswersAwaitedError: If the client must answer first, and then makes the call again.
+            AnswersAwaitedError: If the client must answer first, and then repeats the call.
         """
 
 
 class Approvals(Protocol):
-    """Has calls approved, once each; handed to the call path by the server."""
+    """Obtains approvals, one per call; provided to the call path by the server."""
 
     def grants(self, identity: Identity) -> tuple[str, ...]:
-        """The rules that the person allowed for a while and that still hold; blocks."""
+        """Returns the unexpired rules that the user allowed for a while; blocks."""
 
     async def obtain(self, question: Question, approver: Approver | None) -> Approval:
-        """The approval of one call.
+        """Returns the approval of one call.
 
         Raises:
-            RefusedError: If the person said no.
+            RefusedError: If the user denied it.
             AnswersAwaitedError: If the client must answer first.
         """
 
     async def given(self, question: Question) -> Approval | None:
-        """An approval of the call that was given before it; None where there is none.
+        """Returns an approval given before the call, or None.
 
         Raises:
-            RefusedError: If the person said no.
+            RefusedError: If the user denied it.
         """
 
     async def close(self, approval: Approval, *, is_final: bool) -> None:
-        """Uses an approval up, or keeps it for the same call when it comes again."""
+        """Uses an approval up, or keeps it for the repeated call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One question to a model.
+    """One prompt for a model.
 
     Attributes:
-        system: What it is to do.
-        text: What it is to do it with.
-        max_tokens: How long its answer may be.
+        system: The system prompt.
+        text: The prompt.
+        max_tokens: Maximum length of the answer.
     """
 
     system: str
@@ -165,11 +165,11 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model answered.
+    """A model's answer.
 
     Attributes:
-        text: Its answer.
-        model: Its name.
+        text: The text.
+        model: The model's name.
     """
 
     text: str
@@ -181,7 +181,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """That a model, or the person who has it, would not answer.
+    """The refusal of a model, or of its user, to answer.
 
     Attributes:
         by: Which of the two, in a few words.
@@ -192,31 +192,30 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class NoReply:
-    """That asking a model failed.
+    """A failed request to a model.
 
     Attributes:
-        problem: What went wrong, with the beginning of what was answered instead.
+        problem: The failure, with the beginning of the response.
     """
 
     problem: str
 
 
 class AnswersAwaitedError(UnavailableError):
-    """The client has to ask its model first, and then makes the same call once more."""
+    """The client must ask its model or user first, and then repeats the call."""
 
 
 class Sampler(Protocol):
-    """The way to a model.
+    """Access to a model.
 
-    A client of protocol 2026-07-28 makes the same call again with its answers, so that a tool comes
-    to its questions several times: it keeps what it got before it asks on, and asks the same about
-    the same.
+    A client of protocol 2026-07-28 repeats the call with its answers, so a tool reaches its prompts
+    several times. It must store its answers before it asks again, and always ask the same.
 
     Attributes:
-        kind: Whose model it is: "client" or "endpoint".
-        at_once: How many prompts one asking takes best.
-        state: What the tool handed over when it last asked, in this same call; the client could
-            have changed it.
+        kind: The model's provider: "client" or "endpoint".
+        at_once: The best number of prompts per request.
+        state: The state that the tool passed to its last request in this call; the client may have
+            altered it.
     """
 
     kind: str
@@ -226,19 +225,19 @@ class Sampler(Protocol):
     async def ask(
         self, prompts: Sequence[Prompt], *, state: str
     ) -> list[Reply | Refusal | NoReply]:
-        """A reply to each prompt, who refused, or why there is none.
+        """Returns a reply, a refusal or a failure for each prompt.
 
         Args:
-            prompts: The questions.
-            state: What to have again if the call is made once more.
+            prompts: The prompts.
+            state: State that the repeated call gets back.
 
         Raises:
-            AnswersAwaitedError: If the client must answer first; let it pass.
+            AnswersAwaitedError: If the client must answer first; do not catch it.
         """
 
 
 def digest_of(tool: str, arguments: Mapping[str, Any], identity: Identity) -> str:
-    """SHA-256 over a call in canonical JSON, hexadecimal: any other call has another."""
+    """Returns the SHA-256 of a call in canonical JSON, which is unique to it."""
     said = [tool, arguments, identity.user_id, identity.device_id, identity.agent_id]
     text = json.dumps(said, sort_keys=True, ensure_ascii=True, default=repr)
     return sha256(text.encode()).hexdigest()

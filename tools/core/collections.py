@@ -1,4 +1,4 @@
-"""Collections: which sources, directories, secrets and agents the settings name."""
+"""Holds the sources, directories, secrets and agents that the settings define."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ NamedT = TypeVar("NamedT", Source, Directory)
 
 @dataclass(frozen=True, slots=True)
 class Collections:
-    """What the settings name.
+    """The named collections of the settings.
 
     Attributes:
-        sources: Named parts that a question can be put to, in the order of the settings.
-        directories: Directories of people or things; that of researchers is always the first.
+        sources: Named parts of the context that can be searched, in the order of the settings.
+        directories: Directories of people or things; researchers always come first.
         secrets: The hosts of each secret that requests may use.
-        agents: Those that work can be given to.
+        agents: The agents that work can be delegated to.
     """
 
     sources: tuple[Source, ...] = ()
@@ -33,20 +33,20 @@ class Collections:
     agents: Mapping[str, Agent] = field(default_factory=dict)
 
     def source(self, name: str) -> Source:
-        """The source of that name."""
-        return _named("source", name, self.sources)
+        """Returns the source of that name."""
+        return _find_named("source", name, self.sources)
 
     def directory(self, name: str) -> Directory:
-        """The directory of that name."""
-        return _named("directory", name, self.directories)
+        """Returns the directory of that name."""
+        return _find_named("directory", name, self.directories)
 
 
-def _named(parameter: str, name: str, collections: Sequence[NamedT]) -> NamedT:
+def _find_named(parameter: str, name: str, collections: Sequence[NamedT]) -> NamedT:
     by_name = {each.name: each for each in collections}
     if name in by_name:
         return by_name[name]
     meant = nearest(name, by_name)
-    known = f"there are: {', '.join(by_name)}" if by_name else "the settings name none"
+    known = f"known are: {', '.join(by_name)}" if by_name else "the settings name none"
     raise InvalidArgumentsError(
         f"{parameter}: {show(name)} is unknown; {known}.",
         suggestions=[meant] if meant else [],

@@ -1,4 +1,4 @@
-"""Content: what results, resources and prompts are made of, besides text."""
+"""Defines the content of results, resources and prompts other than text."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ MAGIC = (
     (0, b"\xff\xf3", "audio/mpeg"),
     (0, b"\xff\xf2", "audio/mpeg"),
 )
-"""Where in a file which bytes tell its format, as the registrations of the formats have them."""
+"""Offset, bytes and type of each format's signature, as registered."""
 SHORTEST = 16
-"""Bytes that the smallest file of any of these formats has; its first bytes alone are no file."""
+"""Bytes of the smallest file of any of these formats; a signature alone is not a file."""
 
 
 class Media:
-    """One image or sound of a result; the client shows or plays it beside the text.
+    """An image or sound of a result, which the client shows or plays with the text.
 
-    It is no dataclass, because a serializer would take one apart.
+    It is not a dataclass, because serializers would take it apart.
 
     Attributes:
-        kind: Which of the two.
-        data: The encoded file, as it would stand on a disk.
+        kind: "image" or "audio".
+        data: The encoded file.
         mime_type: Its format, such as `image/png` or `audio/wav`.
     """
 
     __slots__ = ("data", "kind", "mime_type")
 
     def __init__(self, kind: Literal["image", "audio"], data: bytes, mime_type: str) -> None:
-        """Takes the data as they are.
+        """Stores the data unchanged.
 
         Raises:
-            ValueError: If there are none, or if the format is not one of that kind.
+            ValueError: If the data are empty, or the format does not match the kind.
         """
         if not data:
-            raise ValueError(f"There are no data in this {mime_type}.")
+            raise ValueError(f"This {mime_type} is empty.")
         if not mime_type.startswith(f"{kind}/"):
             raise ValueError(f"{mime_type!r} is not the format of an {kind}, such as {kind}/….")
         self.kind = kind
@@ -67,10 +67,10 @@ class Media:
 
     @classmethod
     def of(cls, data: bytes) -> Self:
-        """An image or sound whose format its first bytes tell.
+        """Creates an image or sound whose format is detected from its first bytes.
 
         Raises:
-            ValueError: If they tell none.
+            ValueError: If the format is unknown.
         """
         mime_type = _format(data)
         if mime_type is None:
@@ -82,11 +82,11 @@ class Media:
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Self:
-        """The image or sound in a file.
+        """Reads an image or sound from a file.
 
         Raises:
             OSError: If it cannot be read.
-            ValueError: If its first bytes tell no known format.
+            ValueError: If the format is unknown.
         """
         try:
             return cls.of(Path(path).read_bytes())
@@ -107,12 +107,12 @@ class Media:
 
 
 class EmbeddedResource:
-    """What is at an address, handed over with it; no dataclass, for the reason that Media has.
+    """A resource sent with its contents; like Media, it is not a dataclass.
 
     Attributes:
-        uri: The address; empty where it is the one that is read.
+        uri: The address; empty for the address that is being read.
         data: The text, or the bytes.
-        mime_type: Its format; by default that of plain text or of any bytes.
+        mime_type: Its format; by default that of plain text or of arbitrary bytes.
     """
 
     __match_args__ = ("uri", "data", "mime_type")
@@ -139,15 +139,15 @@ class EmbeddedResource:
 
 @dataclass(frozen=True, slots=True)
 class ResourceLink:
-    """Where something can be read.
+    """A link to a readable resource.
 
     Attributes:
         uri: The address.
-        name: What it is called.
-        title: The same for people.
-        description: What is there, for the model.
+        name: Its name.
+        title: Its display name.
+        description: Its contents, described for the model.
         mime_type: Its format.
-        size: Its bytes.
+        size: Its size in bytes.
     """
 
     uri: str
@@ -159,14 +159,14 @@ class ResourceLink:
 
 
 Attachment = Media | EmbeddedResource
-"""What stands beside the text of a result."""
+"""Content that accompanies the text of a result."""
 
 Block = str | Media | EmbeddedResource | ResourceLink
-"""One part of a result or a message, as MCP has them: a text, an image or a sound, a resource."""
+"""One part of a result or message, as in MCP: a text, an image or a sound, a resource."""
 
 
 def encode_block(block: Block) -> dict[str, Any] | str:
-    """Returns a part as plain JSON."""
+    """Converts a part to plain JSON."""
     match block:
         case Media():
             data = b64encode(block.data).decode()
@@ -181,7 +181,7 @@ def encode_block(block: Block) -> dict[str, Any] | str:
 
 
 def decode_block(sent: dict[str, Any] | str) -> Block:
-    """Returns the part that `encode_block` wrote."""
+    """Converts the output of `encode_block` back to a part."""
     match sent:
         case str():
             return sent

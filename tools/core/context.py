@@ -1,4 +1,4 @@
-"""What a running tool is given besides its arguments."""
+"""Provides a running tool with its call's context."""
 
 from __future__ import annotations
 
@@ -40,30 +40,30 @@ __all__ = ["Calls", "IdentityArguments", "RequestContext", "Work"]
 
 PartT = TypeVar("PartT")
 Call = Callable[["RequestContext", str, Mapping[str, Any]], Awaitable["ToolResult"]]
-"""Calls a tool by its name, with raw arguments, in the context that the call is to have."""
+"""Calls a tool by name with raw arguments, in the given context."""
 
 Batch = Callable[["RequestContext", "Sequence[ToolCall]"], Awaitable["list[ToolResult]"]]
-"""Calls several tools in such a context: reads side by side, writes in their order."""
+"""Calls several tools in the given context: reads in parallel, writes in order."""
 
 Work = Callable[["RequestContext"], Awaitable["ToolResult"]]
 
 
 class Carrier(Protocol):
-    """Has calls go on while their client is away."""
+    """Keeps a call running after its client disconnects."""
 
     def may_last(self, tool: str) -> None:
-        """Takes note that a tool runs whose call may be answered with a job."""
+        """Records that the running tool's call may be answered with a job."""
 
     async def carry(
         self, context: RequestContext, name: str, arguments: Mapping[str, Any], work: Work
     ) -> ToolResult:
-        """Does the work of what has that name, with those arguments, in a context of its own."""
+        """Runs the work of the named tool with these arguments, in a context of its own."""
 
 
 class IdentityArguments(TypedDict, total=False):
-    """Whose context a call is about, where it is not its caller's own.
+    """Whose context a call is about, if not the caller's own.
 
-    A tool takes them as `**identity: Unpack[IdentityArguments]`.
+    A tool accepts them as `**identity: Unpack[IdentityArguments]`.
     """
 
     user_id: Annotated[
@@ -75,13 +75,13 @@ class IdentityArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """What a tool needs to find and call other tools for its caller.
+    """Access to finding and calling other tools for the caller.
 
     Attributes:
-        catalogue: Every tool there is, and which of them fit a need.
-        batch: Calls several, each on the path that every call takes.
-        text_budget: Characters of text that one result may have.
-        jobs: Those calls that took long; None where none goes on alone.
+        catalogue: All tools, searchable by need.
+        batch: Makes several calls on the normal call path.
+        text_budget: Maximum characters of text in one result.
+        jobs: The jobs of long calls; None if calls cannot become jobs.
     """
 
     catalogue: Catalogue
@@ -96,32 +96,33 @@ async def _report_nothing(_done: float, _total: float | None, _message: str | No
 
 @dataclass(frozen=True, slots=True)
 class RequestContext(Asker):
-    """One call's identity, its way to report, and what its scope grants.
+    """One call's identity, its connection to the client, and what its scope grants.
 
-    A tool receives it by declaring a parameter of this type; the parameter is never in the schema.
-    What the tool's scope does not grant raises PermissionDeniedError.
+    A tool receives it by declaring a parameter of this type, which is never in the schema. Access
+    that the tool's scope does not grant raises PermissionDeniedError.
 
     Attributes:
-        identity: Whose call it is.
-        report_progress: Reports (done, total, message) to whoever asked, else does nothing.
-        bound: Whether the call must not be about anybody else.
-        sampler: The way to the client's model; None where the client offers none.
-        session_id: The session it belongs to; empty means a session of its own.
-        client: Name of the client, as it says it.
-        approver: The way to the person at the client; None where the client cannot ask.
+        identity: The caller.
+        report_progress: Reports (done, total, message) to a client that asked for it.
+        bound: Whether the call may only concern its own identity.
+        sampler: Access to the client's model, or None.
+        session_id: The session it belongs to; empty means its own session.
+        client: The client's name, as reported by the client.
+        approver: Access to the client's user; None if the client cannot ask.
         tool_set: The tools that the caller may find and call; None means all.
-        relay: The way to the client for other servers (scope mcp); only the server knows its form.
-        repetition: Returns the results of the calls that the tool made before; None where its
-            client does not make its call again.
-        peer: The client, as a function speaks to it.
-        carrier: Has a call go on while its client is away; None where it is within one that does.
-        tool: The tool that is running; empty before one is.
-        depth: How many calls this one is within.
-        place: Names it among those that a call makes which comes again; else empty.
-        deadline: How long the tool may still take; None before it runs.
-        loop: The program that this call, and once it runs those that it makes, are calls of; None
-            where there is none.
-        accepted: Rules about paths that a person let its programs run without.
+        relay: Access to the client for other servers (scope mcp); only the server knows its type.
+        repetition: Returns the results of earlier nested calls; None if the client does not repeat
+            calls.
+        peer: The client, as a function sees it.
+        carrier: Keeps the call running after its client disconnects; None if it is nested in such a
+            call.
+        tool: The running tool; empty before one runs.
+        depth: How many calls this one is nested in.
+        place: Its name among the nested calls of a repeatable call, or "".
+        deadline: The tool's remaining time; None before it runs.
+        loop: The program that this call belongs to, and later the calls it makes; None without a
+            program.
+        accepted: Path rules that a user agreed to let its programs run without.
     """
 
     identity: Identity = field(default_factory=Identity)
@@ -156,17 +157,17 @@ class RequestContext(Asker):
 
     @property
     def is_off_root(self) -> bool:
-        """Whether an agent makes the call that works in a git worktree."""
+        """Returns whether the call comes from an agent that works in a git worktree."""
         return self.tool_set is not None and self.tool_set.is_off_root
 
     @property
     def sandbox(self) -> Sandbox:
-        """The files beneath the root (every scope but mcp)."""
+        """The files inside the root (every scope but mcp)."""
         self._check_on_root()
         return _granted(self._sandbox, "access to files")
 
     async def file_search(self) -> FileSearch:
-        """Searches among the files beneath the root (scope sandboxed)."""
+        """Returns the search among the files inside the root (scope sandboxed)."""
         self._check_on_root()
         machine = _granted(self._searching, "search among files")
         return cast("FileSearch", await first_use(machine, "file_search"))
@@ -177,41 +178,41 @@ class RequestContext(Asker):
         return _granted(self._machine, "processes and no network")
 
     def watch(self, *, in_background: bool = False) -> Watch | None:
-        """What sees what a program does to files; None where changes are not kept."""
+        """Returns the recorder of a program's file changes, or None if none are recorded."""
         if self._history is None:
             return None
         return self._history.program(in_background=in_background)
 
     @property
     def history(self) -> CallHistory:
-        """The changes of files that the session made (scope context)."""
+        """The file changes of the session (scope context)."""
         self._check_on_root()
         if self._history is None:
             raise UnavailableError(
-                "Changes of files are not kept here, so that none can be undone.",
+                "File changes are not recorded here, so they cannot be undone.",
                 next_actions=["Ask the user about the setting undo.enabled."],
             )
         return self._history
 
     def may_reach(self, url: str) -> bool:
-        """Whether no rule of the policy denies this call a URL to which it is redirected."""
+        """Returns whether the policy allows this call a URL to which it is redirected."""
         return self._reach is None or self._reach(url)
 
     @property
     def collections(self) -> Collections:
-        """Which sources and directories the settings name (scope context)."""
+        """The sources and directories of the settings (scope context)."""
         return _granted(self._collections, "access to stored context")
 
     def shelf(self, **identity: str | None) -> Shelf:
-        """Returns stored context, bound to whom the call is about (scope context)."""
+        """Returns stored context, bound to the identity the call is about (scope context)."""
         library = _granted(self._library, "access to stored context")
         return library.shelf(self.about(**identity), self._closes)
 
     def about(self, **identity: str | None) -> Identity:
-        """Returns whose context the call is about: the caller's own, or whose is named.
+        """Returns the identity the call is about: the caller's, or the named one.
 
         Args:
-            identity: The `IdentityArguments` that name another; None names nobody.
+            identity: The `IdentityArguments`; None keeps the caller's value.
 
         Raises:
             PermissionDeniedError: If the call is bound to its identity and another is named.
@@ -223,19 +224,19 @@ class RequestContext(Asker):
 
     @property
     def catalogue(self) -> Catalogue:
-        """Every tool there is (scopes context and system)."""
+        """All tools (scopes context and system)."""
         return self._granted_calls().catalogue
 
     @property
     def registry(self) -> ToolRegistry:
-        """The tools that there are for the caller (scope context)."""
+        """The tools available to the caller (scope context)."""
         return self.catalogue.registry.of(self.identity.user_id)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
         """Calls another tool for the same caller, as if the caller did.
 
         Raises:
-            CallFailedError: If that fails; it says why, and what to do next.
+            CallFailedError: If that fails; the message says why, and what to do next.
         """
         result = await self.result_of(name, arguments)
         if result.is_error:
@@ -243,25 +244,25 @@ class RequestContext(Asker):
         return result
 
     async def result_of(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        """What another tool answers to the same caller, a failure too."""
+        """Calls another tool for the same caller and returns its result, even a failure."""
         call = _granted(self._call, "calls to other tools")
         return await call(self._within(), name, arguments)
 
     async def call_all(self, calls: Sequence[ToolCall]) -> list[ToolResult]:
-        """Calls other tools for the same caller: reads side by side, writes in their order."""
+        """Calls other tools for the same caller: reads in parallel, writes in order."""
         return await self._granted_calls().batch(self._within(), calls)
 
     @contextmanager
     def looping(
         self, digest: str, remaining: Callable[[], int]
     ) -> Iterator[tuple[RequestContext, Loop]]:
-        """The same call as that of a program, about whose calls the person is asked once.
+        """Makes this call a program's, so that the user is asked once about the program's calls.
 
-        Until the block ends, calls that are made through this context are calls of the program.
+        Until the block ends, calls made through the yielded context belong to the program.
 
         Args:
-            digest: Tells the program from any other.
-            remaining: How many calls it may still make, besides those that began.
+            digest: Identifies the program.
+            remaining: Returns how many calls it may still make, not counting those that began.
         """
         if self.loop is not None:  # within another, which ends later
             inner = self.loop.within(digest)
@@ -271,17 +272,17 @@ class RequestContext(Asker):
             yield replace(self, loop=loop), loop
 
     def aside(self) -> AbstractAsyncContextManager[None]:
-        """What a tool is in that only waits: its time stands still, and its place is another's."""
+        """Opens a context for a waiting tool, in which its deadline pauses and its slot is free."""
         return self._waiting()
 
     @property
     def jobs(self) -> Jobs:
-        """The calls that took long (scope context)."""
+        """The jobs of long calls (scope context)."""
         return _granted(self._granted_calls().jobs, "calls that go on alone")
 
     @property
     def text_budget(self) -> int:
-        """Characters of text that all results may have together (scopes context and system)."""
+        """Maximum characters of text in all results together (scopes context and system)."""
         return self._granted_calls().text_budget
 
     def granted(
@@ -298,7 +299,7 @@ class RequestContext(Asker):
         call: Call | None = None,
         accepted: frozenset[str] = frozenset(),
     ) -> RequestContext:
-        """The same call with what its scope grants, but for the root to an agent in a worktree."""
+        """Returns the context with its scope's grants; no root for an agent in a worktree."""
         closes = None if sandbox is None else sandbox.closes  # also for an agent in a worktree
         if self.is_off_root:
             sandbox = searching = history = None
@@ -319,12 +320,12 @@ class RequestContext(Asker):
         )
 
     def running(self, tool: str, deadline: PausableDeadline, waiting: Waiting) -> RequestContext:
-        """The same call while it runs.
+        """Returns the context of the running tool.
 
         Args:
-            tool: Which tool runs.
-            deadline: How long it may take.
-            waiting: What it is in while somebody thinks about its question.
+            tool: The running tool.
+            deadline: Its deadline.
+            waiting: The context entered while a question is open.
         """
         return replace(self, tool=tool, deadline=deadline, _waiting=waiting)
 
@@ -333,19 +334,18 @@ class RequestContext(Asker):
             raise off_root_error()
 
     def _within(self) -> RequestContext:
-        """The same of a call that the tool makes."""
         return replace(self, depth=self.depth + 1)
 
     def _granted_calls(self) -> Calls:
         return _granted(self._calls, "calls to other tools")
 
     def _check_own(self, named: dict[str, str]) -> None:
-        """Lets a bound call name itself, and a device or an agent where it has none."""
+        """Lets a bound call name itself, and a device or an agent if it has none."""
         for key, value in named.items():
             own = getattr(self.identity, key)
             if value != own and (own or key == "user_id"):
                 raise PermissionDeniedError(
-                    f"{key}: {value!r} is not yours; this connection is for {own!r} alone.",
+                    f"{key}: {value!r} is not yours; this connection only serves {own!r}.",
                     next_actions=[f"Leave {key} out."],
                 )
 

@@ -1,4 +1,4 @@
-"""What a parameter depends on: a function whose value it is given at each call."""
+"""Declares dependencies: parameters whose value a function provides at each call."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """What `Depends` says.
+    """The declaration that `Depends` returns.
 
     Attributes:
-        dependency: Makes the value.
-        use_cache: Whether parameters that depend on the same function share one value in a call.
+        dependency: Provides the value.
+        use_cache: Whether parameters of a call that depend on the same function share one value.
     """
 
     dependency: Callable[..., Any]
     use_cache: bool = True
 
 
-def Depends(dependency: Callable[..., Any], *, use_cache: bool = True) -> Any:  # noqa: ANN401, N802  # as FastAPI has it: the default of a parameter of any type
-    """Says that a parameter is given what a function returns, and not by the caller.
+def Depends(dependency: Callable[..., Any], *, use_cache: bool = True) -> Any:  # noqa: ANN401, N802  # like FastAPI's: a default of any type
+    """Declares that a function provides a parameter's value, not the caller.
 
-    To be written as `Annotated[T, Depends(function)]`, or as the parameter's default.
+    Write it as `Annotated[T, Depends(function)]`, or as the parameter's default.
 
     Args:
-        dependency: A function, plain or async, whose parameters are a RequestContext, dependencies
-            themselves, or have defaults. What a generator yields is the value, and the rest of it
-            runs after the call.
-        use_cache: Whether the function is called once for all parameters of a call that depend on
-            it, however deep.
+        dependency: A plain or async function whose parameters are a RequestContext, dependencies
+            themselves, or have defaults. A generator yields the value, and the rest of it runs
+            after the call.
+        use_cache: Whether to call the function once for all parameters of a call that depend on it,
+            however deep.
     """
     return Dependency(dependency, use_cache)

@@ -1,4 +1,4 @@
-"""Discovery: finds the tools that come with the product and with installed distributions."""
+"""Finds the tools that come with the product and with installed distributions."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from tools.core.spec import MARK, ToolOptions, ToolSpec
 logger = logging.getLogger("toolcrib")
 
 ENTRY_POINT_GROUP = "toolcrib.tools"
-"""Where other distributions announce a module of tools, or one tool."""
+"""The entry point group in which other distributions announce a module of tools, or one tool."""
 
 
 def discover(registry: ToolRegistry, package: ModuleType) -> None:
-    """Adds the marked functions of each public module directly under a package.
+    """Adds the marked functions of each public module directly in a package.
 
-    So it does with each package in it that its `GROUPS` names. Each function is converted when it
-    is first asked for: a start needs few of them. One that cannot be converted raises
-    ToolDefinitionError there; the project's own are all tested.
+    It does the same for each subpackage in `GROUPS`. Functions are converted when they are first
+    needed, to speed up the start. One that cannot be converted then raises ToolDefinitionError; our
+    own are all tested.
 
     Raises:
-        ValueError: If two of them claim one name.
+        ValueError: If two tools claim one name.
     """
     for module in pkgutil.iter_modules(package.__path__):
         if not module.ispkg and not module.name.startswith("_"):
@@ -45,8 +45,8 @@ def discover(registry: ToolRegistry, package: ModuleType) -> None:
 def discover_installed(registry: ToolRegistry) -> None:
     """Adds the tools that other distributions announce under `toolcrib.tools`.
 
-    An entry point that cannot be loaded is logged and left out: somebody else's defect does not
-    keep the server from starting.
+    An entry point that cannot be loaded is logged and skipped, so that a defect in another package
+    does not keep the server from starting.
     """
     for entry in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda found: found.name):
         try:
@@ -65,7 +65,6 @@ def _add_entry_point(registry: ToolRegistry, entry: EntryPoint) -> None:
 
 
 def _marked_functions(module: ModuleType) -> Iterator[Any]:
-    """What `@tool` marked in this module, without what it only imports."""
     for value in vars(module).values():
         if hasattr(value, MARK) and value.__module__ == module.__name__:
             yield value
@@ -84,5 +83,5 @@ def _deferred(function: Callable[..., Any]) -> DeferredTool:
 
 @cache
 def _converted(function: Callable[..., Any]) -> ToolSpec:
-    """The tool that it is in every registry of this process."""
+    """Converts a function to its tool, shared by all registries of this process."""
     return FunctionToMCP.convert(function, source="builtin")

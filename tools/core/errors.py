@@ -1,11 +1,11 @@
-"""The exception tree: each leaf is one `error_type` of the interface, and any exception is one.
+"""Defines the tree of tool errors: each leaf is one `error_type` of the interface.
 
 ToolError
 ├── InvalidArgumentsError    invalid_arguments
 ├── NotFoundError            not_found
 ├── UnknownToolError         unknown_tool
 ├── PermissionDeniedError    permission_denied
-│   └── DeclinedError        permission_denied, by the person or the model that was asked
+│   └── DeclinedError        permission_denied, by the user or the model
 ├── ApprovalRequiredError    approval_required
 ├── OutsideSandboxError      outside_sandbox
 ├── ConflictError            conflict
@@ -15,10 +15,10 @@ ToolError
 ├── UnavailableError         unavailable
 ├── ToolFailedError          tool_failed
 ├── InternalError            internal
-└── CallFailedError          that of the call which a function made
+└── CallFailedError          the type of the failed call
 
 ToolDefinitionError          a function that cannot become a tool; never reaches a caller
-UnsendableError              a value that JSON cannot say; reaches a caller as internal
+UnsendableError              a value that JSON cannot express; reaches a caller as internal
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ __all__ = [
 ]
 
 LONGEST_TRACE = 20_000
-"""Characters of a traceback that are logged: its last."""
+"""Maximum characters of a traceback that are logged, counted from its end."""
 
 _logger = logging.getLogger("toolcrib")
 
@@ -94,10 +94,10 @@ class ToolError(Exception):
     """A failure that is part of a tool's interface.
 
     Attributes:
-        message: What was wrong, with which value.
+        message: What was wrong, with the value.
         suggestions: Values or names that would have worked.
-        next_actions: What to do now, one sentence each, shown as `Words` has it: a command for the
-            user stands there as `toolcrib …` in backticks, and one that speaks of parameters or
+        next_actions: What to do now, one sentence each, reworded by `Words`: a command for the user
+            is written as `toolcrib …` in backticks, and a sentence that mentions parameters or
             tools is an `Action`.
     """
 
@@ -117,13 +117,13 @@ class ToolError(Exception):
 
 
 class InvalidArgumentsError(ToolError):
-    """The arguments do not fit the schema, or make no sense together."""
+    """The arguments do not match the schema, or contradict each other."""
 
     error_type = "invalid_arguments"
 
 
 class NotFoundError(ToolError):
-    """What was asked for does not exist."""
+    """The requested thing does not exist."""
 
     error_type = "not_found"
 
@@ -141,10 +141,10 @@ class PermissionDeniedError(ToolError):
 
 
 class DeclinedError(PermissionDeniedError):
-    """The person, or the model, that a function asked gave no answer.
+    """The user or model that a function asked gave no answer.
 
     Attributes:
-        dismissed: Whether the person closed the question, and said neither yes nor no.
+        dismissed: Whether the user closed the question without deciding.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class DeclinedError(PermissionDeniedError):
 
 
 class ApprovalRequiredError(ToolError):
-    """A person has to agree first."""
+    """A user must approve first."""
 
     error_type = "approval_required"
 
@@ -191,19 +191,19 @@ class UpstreamError(ToolError):
 
 
 class UnavailableError(ToolError):
-    """A part that this call needs is not there now."""
+    """A part that this call needs is currently unavailable."""
 
     error_type = "unavailable"
 
 
 class ToolFailedError(ToolError):
-    """The tool's own code failed, which is not ours: its author's exception, or its result."""
+    """The tool's own code failed, not ours: its author's exception, or its result."""
 
     error_type = "tool_failed"
 
 
 class InternalError(ToolError):
-    """A defect of ours; the log has the details."""
+    """A defect of Toolcrib; the log has the details."""
 
     error_type = "internal"
 
@@ -212,11 +212,11 @@ class CallFailedError(ToolError):
     """A call that a function made failed.
 
     Args:
-        tool: The tool that it called.
-        failure: What that answered: a ToolFailure as JSON.
+        tool: The called tool.
+        failure: Its failure: a ToolFailure as JSON.
 
     Attributes:
-        tool: The tool that it called.
+        tool: The called tool.
     """
 
     def __init__(self, tool: str, failure: Mapping[str, Any]) -> None:
@@ -230,11 +230,11 @@ class CallFailedError(ToolError):
 
 
 class ToolDefinitionError(TypeError):
-    """A function that cannot become a tool; the message says what to change in it."""
+    """A function cannot become a tool; the message says what to change."""
 
 
 class UnsendableError(ValueError):
-    """A value that JSON cannot say; the message names it, as "a … that …"."""
+    """JSON cannot express a value; the message names it, as "a … that …"."""
 
 
 STORAGE_FAILURES: Mapping[type[StorageError], type[ToolError]] = {
@@ -250,22 +250,22 @@ STORAGE_FAILURES: Mapping[type[StorageError], type[ToolError]] = {
     UnreadableDocumentError: InvalidArgumentsError,
     StorageError: UnavailableError,
 }
-"""What each failure of storage means to a caller; an error counts as its nearest class here."""
+"""The tool error for each storage failure; an error counts as its nearest class here."""
 
 
 def as_tool_error(
     error: BaseException, tool_name: str, hide: Callable[[str], str] = str
 ) -> ToolError:
-    """Returns the failure of the tool tree that an exception stands for.
+    """Converts an exception to a ToolError.
 
-    That is a ToolError as it is, a StorageError translated, and anything else an InternalError that
-    tells the caller an incident number; the log has the traceback under that number. It also has
-    that of what an author's code raised or returned, as a warning.
+    A ToolError is returned as it is, and a StorageError is translated. Any other becomes an
+    InternalError with an incident number, under which the traceback is logged. The traceback of an
+    author's failing code is logged as a warning.
 
     Args:
         error: The exception.
-        tool_name: The tool that was called.
-        hide: Takes the secrets of the call out of what is logged.
+        tool_name: The called tool.
+        hide: Removes the call's secrets from the log.
     """
     cause = only_cause(error)
     if isinstance(cause, ToolFailedError | InternalError) and cause.__cause__ is not None:
@@ -278,7 +278,7 @@ def as_tool_error(
 
 
 def only_cause(error: BaseException) -> BaseException:
-    """The single exception inside groups of one, which task groups make of a plain failure."""
+    """Returns the single exception inside groups of one, in which task groups wrap a failure."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
@@ -292,7 +292,7 @@ def _from_storage(error: StorageError) -> ToolError:
 
 
 def _trace(error: BaseException) -> str:
-    """The traceback, of a bounded length: the text of an exception may have any."""
+    """Returns the traceback, shortened, since an exception's text may have any length."""
     text = "".join(traceback.format_exception(error)).rstrip()
     return visible_controls(text if len(text) <= LONGEST_TRACE else f"…{text[-LONGEST_TRACE:]}")
 
@@ -303,7 +303,7 @@ def _incident(
     number = secrets.token_hex(4)
     _logger.error("Incident %s: %s crashed\n%s", number, tool_name, hide(_trace(error)))
     return InternalError(
-        f"{tool_name} failed inside, through no fault of the arguments (incident {number}).",
+        f"{tool_name} failed internally; the arguments were not the cause (incident {number}).",
         next_actions=[
             f"Try once more; if it fails again, look for incident {number} in the server's log."
         ],

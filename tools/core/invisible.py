@@ -1,4 +1,4 @@
-"""Characters of which nothing is seen: those that Unicode counts as shown, and controls."""
+"""Detects characters that are invisible or control a terminal."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ INVISIBLE = (
     "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0e\uffa0\ufff0-\ufff8"
     "\U000e0000-\U000e0fff"
 )
-"""What stands between the brackets of a regular expression: Default_Ignorable_Code_Point of
-Unicode's DerivedCoreProperties.txt, but for category Cf and the `EMOJI_SELECTOR`."""
+"""For a character class: Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties.txt,
+without category Cf and the `EMOJI_SELECTOR`."""
 
 EMOJI_SELECTOR = "\ufe0f"
-"""Ignorable too, and a part of emoji."""
+"""Ignorable too, but a part of emoji."""
 
 _PICTURES = {code: 0x2400 + code for code in range(0x20) if code not in b"\t\n"}
 _PICTURES |= {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
-"""Control characters, and the symbols that Unicode has for them."""
+"""The visible symbols of control characters."""
 
 LONGEST_LINE = 2_000
-"""Characters of a message that are logged."""
+"""Maximum characters of a message that are logged."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Characters that end or reorder a line, move a terminal's cursor or change its colours."""
 
-# Strings, which `re` compiles and caches on first use: a start needs none of them.
+# Strings, which `re` compiles and caches on first use: the start needs none of them.
 _EMOJI = "\u00a9\u00ae\u203c\u2049\u2100-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 _JOINING = "\u0600-\u1cff\ua800-\uabff\U00010a00-\U00011fff"
-"""Arabic, the scripts of India and of South-East Asia, Mongolian: words need joiners there."""
+"""Arabic, the scripts of India and South-East Asia, and Mongolian, whose words need joiners."""
 
 _HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _RIGHT_TO_LEFT = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff]"
@@ -42,10 +42,10 @@ _ORDINARY = (
     "|(?<=[\u1820-\u18aa])[\u180b-\u180d]"  # forms of Mongolian letters
     f"|(?<=[{_HAN}])[\ufe00-\ufe02\U000e0100-\U000e01ef](?![\ufe00-\ufe0f\U000e0100-\U000e01ef])"
 )
-"""Where such characters belong to what is seen."""
+"""Invisible characters that belong to visible text."""
 
 _MARKS = "[\u200e\u200f\u061c]"
-"""Marks of direction, which change nothing but the order of what is seen."""
+"""Direction marks, which only change the order of visible text."""
 
 _HIDDEN = (
     "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)"  # control characters, terminals' among them
@@ -55,10 +55,10 @@ _HIDDEN = (
 
 
 def hidden(text: str) -> list[str]:
-    """The characters of a text that are not seen, or that steer a terminal, each once.
+    """Returns each distinct character of a text that is invisible or controls a terminal.
 
-    What belongs to what is seen is none: line ends, joiners in scripts that need them, selectors
-    behind emoji and Han, marks of direction beside letters that run from right to left.
+    Characters that belong to visible text are excluded: line ends, joiners in scripts that need
+    them, selectors after emoji and Han, and direction marks in right-to-left text.
     """
     if (text.isascii() and text.isprintable()) or not re.search(_HIDDEN, text):
         return []
@@ -69,39 +69,39 @@ def hidden(text: str) -> list[str]:
 
 
 def codes(characters: Iterable[str]) -> str:
-    """How Unicode names characters: `U+200B, U+FEFF`."""
+    """Returns Unicode's names for characters: `U+200B, U+FEFF`."""
     return ", ".join(f"U+{ord(each):04X}" for each in characters)
 
 
 def revealed(text: str) -> str:
-    """The text with the code of each character in its place that `hidden` finds."""
+    """Replaces each character that `hidden` finds by its code."""
     found = set(hidden(text))
     if not found:
         return text
 
-    def shown(match: re.Match[str]) -> str:
+    def reveal(match: re.Match[str]) -> str:
         each = match[0]
         return each if match["ordinary"] or each not in found else f"<U+{ord(each):04X}>"
 
-    return re.sub(f"(?P<ordinary>{_ORDINARY})|{_HIDDEN}", shown, text)
+    return re.sub(f"(?P<ordinary>{_ORDINARY})|{_HIDDEN}", reveal, text)
 
 
 def encodable(text: str) -> str:
-    """Replaces each half of a surrogate pair, which UTF-8 cannot carry, by a question mark.
+    """Replaces each unpaired surrogate, which UTF-8 cannot encode, by a question mark.
 
-    Names of files that are not UTF-8 have them, and JSON may: no disk and no transport takes one,
-    and no embedder.
+    Names of files that are not UTF-8 contain them, and JSON may. Disks, transports and embedders
+    reject them.
     """
     return text.encode(errors="replace").decode()
 
 
 def visible_controls(text: str) -> str:
-    """Replaces control characters, which could steer a terminal, by their symbols."""
+    """Replaces control characters, which could control a terminal, by their symbols."""
     return text.replace("\r\n", "\n").translate(_PICTURES)
 
 
 def log_line(text: str, longest: int | None = LONGEST_LINE) -> str:
-    """Returns a text as one line of the log, in which nothing steers a terminal."""
+    """Returns a text as one log line, without characters that control a terminal."""
     more = " […]" if longest is not None and len(text) > longest else ""
     return _CONTROL.sub(_escaped, text[:longest]) + more
 

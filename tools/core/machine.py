@@ -1,4 +1,4 @@
-"""The machine: what reaches beyond files, each part made when it is first used."""
+"""Provides processes, the web and other system access, each created on first use."""
 
 from __future__ import annotations
 
@@ -24,52 +24,51 @@ _ON_ROOT = frozenset({"processes", "jobs", "data", "file_search"})
 
 
 class Closing(Protocol):
-    """What ends when the machine does."""
+    """A part that is closed with the machine."""
 
     async def aclose(self) -> None:
-        """Ends it."""
+        """Closes it."""
 
 
 class Confining(Closing, Protocol):
-    """What starts programs, confined as far as can be."""
+    """A part that starts programs, confined as far as possible."""
 
     async def is_confined(self) -> bool:
-        """Returns whether every program that runs is confined."""
+        """Returns whether every program is confined."""
 
     async def is_offline(self) -> bool:
-        """Returns whether every program that runs is confined, and reaches no host."""
+        """Returns whether every program is confined and has no network."""
 
     async def denied(self) -> DeniedPaths:
-        """Returns what rules deny to a program that is started now, and which are not enforced."""
+        """Returns the paths that rules deny to new programs, and unenforced rules."""
 
 
 def _no_agents() -> object:
-    raise UnavailableError("Nothing can be delegated here.")
+    raise UnavailableError("Delegation is not available here.")
 
 
 def _none_created() -> object:
-    raise UnavailableError("No tools can be created here.")
+    raise UnavailableError("Creating tools is not available here.")
 
 
 def _no_data() -> Closing:
-    raise UnavailableError("No recipes can be run here.")
+    raise UnavailableError("Running recipes is not available here.")
 
 
 class Machine:
-    """Processes, the web and its search engines; each part is made when it is first used.
+    """Processes, the web and its search engines, each created on first use.
 
     Args:
-        processes: Makes what starts programs.
-        web: Makes the client of every request.
-        search: Makes the way to the search engines.
-        cells: Makes what runs what agents wrote, of which no more is known here; see
+        processes: Creates the part that starts programs.
+        web: Creates the web client.
+        search: Creates the web search.
+        cells: Creates the runner of code that agents wrote; see
             `tools.functions.programs.cells.cells_of`.
-        agents: Makes what gives work to agents, of which nothing is known here; see
+        agents: Creates the delegation to agents, opaque here; see
             `tools.agent.agents.agents.Agents`.
-        created: Makes what keeps the tools that agents wrote, of which nothing is known here; see
+        created: Creates the store of tools that agents wrote, opaque here; see
             `tools.functions.programs.created.created_of`.
-        data: Makes what runs recipes, of which no more is known here; see
-            `tools.data.running.workers.workers_of`.
+        data: Creates the runner of recipes; see `tools.data.running.workers.workers_of`.
     """
 
     def __init__(
@@ -98,19 +97,19 @@ class Machine:
 
     @made_once
     def jobs(self) -> Jobs:
-        """Programs that run in the background, until they end or the server does."""
+        """Runs programs in the background, until they or the server end."""
         from tools.sandbox.processes.jobs import Jobs
 
         return Jobs(self.processes)
 
     @made_once
     def cells(self) -> Confining:
-        """Runs programs over tools, and tools that agents wrote, each in a process of its own."""
+        """Runs agents' programs and tools, each in its own process."""
         return self._make_cells()
 
     @made_once
     def created(self) -> object:
-        """The tools that agents wrote."""
+        """Stores the tools that agents wrote."""
         return self._make_created()
 
     @made_once
@@ -120,41 +119,41 @@ class Machine:
 
     @made_once
     def last_programs(self) -> LastPrograms:
-        """What each session ran well last."""
+        """Remembers the last successful program of each session."""
         from tools.functions.programs.last_programs import LastPrograms
 
         return LastPrograms()
 
     @made_once
     def file_search(self) -> FileSearch:
-        """Searches among files, with a program of its own."""
+        """Searches among files with a separate program."""
         from tools.sandbox.search.search import FileSearch
 
         return FileSearch()
 
     @made_once
     def web(self) -> WebClient:
-        """Makes requests, judged at the socket."""
+        """Makes web requests, checked at the socket."""
         return self._make_web()
 
     @made_once
     def search(self) -> WebSearch:
-        """Asks the search engines of the settings."""
+        """Queries the search engines of the settings."""
         return self._make_search()
 
     @made_once
     def agents(self) -> object:
-        """Gives work to the agents of the settings."""
+        """Delegates work to the agents of the settings."""
         return self._make_agents()
 
     async def end_session(self, user_id: str, session_id: str) -> None:
-        """Ends the programs that a session left running in the background."""
+        """Ends a session's background programs."""
         if "jobs" in vars(self):
             await self.jobs.end_session((user_id, session_id))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Ends whatever was started, when the block does."""
+        """Closes all created parts at the end of the block."""
         try:
             yield
         finally:
@@ -168,7 +167,7 @@ class OffRoot:
     """A machine without the parts that work on the root.
 
     Args:
-        machine: The whole one.
+        machine: The complete machine.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -181,15 +180,15 @@ class OffRoot:
 
 
 def off_root_error() -> PermissionDeniedError:
-    """Returns why a call that is made from a git worktree is given nothing of the root."""
+    """Returns the error for a call from a git worktree that needs the root."""
     return PermissionDeniedError(
-        "An agent that works in a git worktree is given no files and programs of the root.",
+        "An agent that works in a git worktree has no access to the root's files and programs.",
         next_actions=["Work on the files where you were started, with tools of your own."],
     )
 
 
 async def first_use(owner: object, name: str) -> Any:  # noqa: ANN401  # a part of any type
-    """Returns the named attribute of an owner, made in a thread where it is not there yet."""
+    """Returns an attribute of the owner, creating it in a thread on first use."""
     if name not in vars(owner):
         return await anyio.to_thread.run_sync(getattr, owner, name)
     return getattr(owner, name)

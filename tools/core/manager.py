@@ -1,4 +1,4 @@
-"""The one path that every call takes."""
+"""Implements the one path that every call takes."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ if TYPE_CHECKING:  # loaded on first use
 
 
 class SandboxToolManager:
-    """Executes calls: each is judged, given what its scope grants, audited and always answered.
+    """Executes calls: judges each, grants what its scope allows, audits it and returns a result.
 
     Args:
         registry: The tools.
-        sandbox: The files that the scopes sandboxed, context and system are granted.
-        library: The stored context that the scope context is granted.
-        permissions: Judges each call; None is for the person at the keyboard, who may do anything.
-        machine: Processes and the web, which the scope system is granted; None refuses that scope.
-        history: Makes, once, what keeps the changes of files; None where they are not kept.
-        text_budget: Characters of text that one result may have, at least 1,000.
-        collections: The sources and directories that the settings name.
-        recording: Records each call; None records none.
-        audit: Writes down each call; None writes none.
-        find_more: Awaited with a name that no tool has, for those that came to be just now.
-        catalogue: Finds tools, and learns from calls; by default one of the registry alone.
-        command: How the user types the command `toolcrib`, which failures tell them to run.
-        redaction: Takes the values of secrets out of what is answered and written down.
-        jobs: Those calls that took long; None where none goes on alone.
+        sandbox: The files for the scopes sandboxed, context and system.
+        library: The stored context for the scope context.
+        permissions: Judges each call; None is for the user at the keyboard, who may do anything.
+        machine: Processes and the web for the scope system; None rejects that scope.
+        history: Creates, once, the recorder of file changes; None if changes are not recorded.
+        text_budget: Maximum characters of text in one result, at least 1,000.
+        collections: The sources and directories that the settings define.
+        recording: Records each call in memory; None records none.
+        audit: Writes the audit log; None writes none.
+        find_more: Awaited with an unknown name, to find tools that appeared just now.
+        catalogue: Finds tools, and learns from calls; by default covers only the registry.
+        command: How the user types the command `toolcrib`, for suggested actions.
+        redaction: Removes the values of secrets from results and records.
+        jobs: The jobs of long calls; None if calls cannot become jobs.
     """
 
     def __init__(
@@ -101,10 +101,10 @@ class SandboxToolManager:
     async def execute(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
     ) -> ToolResult:
-        """Runs one call, and records it before it is answered.
+        """Runs one call, and records it before returning.
 
-        Every failure of the call is a result; only cancellation passes through. The text of the
-        result is cut to the budget.
+        Every failure becomes a result; only cancellation propagates. The result's text is cut to
+        the budget.
         """
         result, _ = await self._executed(name, arguments, context)
         return result
@@ -117,7 +117,7 @@ class SandboxToolManager:
         *,
         is_whole: bool = False,
     ) -> Made:
-        """What a call came to, a failure too; with its text whole or cut to the budget."""
+        """Runs one call and returns its result or failure, with its text cut unless `is_whole`."""
         if not context.session_id:
             context = replace(context, session_id=uuid.uuid4().hex)
         own = self._registry.of(context.identity.user_id)
@@ -126,15 +126,15 @@ class SandboxToolManager:
         is_final = True
         try:
             result = await self._take_path(call, is_whole=is_whole)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a tool raises is its caller's answer
-            is_final = not isinstance(only_cause(error), AnswersAwaitedError)  # else it comes again
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # the caller gets any failure of a tool as a result
+            is_final = not isinstance(only_cause(error), AnswersAwaitedError)  # else it is repeated
             secrets = call.secrets
             failure = as_tool_error(
                 error, name, lambda text: self._redaction.text(secrets.text(text))
             )
-            told = secrets.told(ToolResult.failure(failure, self._words))
+            told = secrets.mask_failure(ToolResult.failure(failure, self._words))
             result = self._redaction.result(told)
-        finally:  # a cancelled call is written down too
+        finally:  # cancelled calls are recorded too
             await self._close(call, result, is_final=is_final)
         return result, is_final
 
@@ -149,32 +149,31 @@ class SandboxToolManager:
         return await run_batch(calls, self._writes, make)
 
     def unrecorded(self) -> SandboxToolManager:
-        """The same path for whoever keeps very many things at once: its calls are no entries."""
+        """Returns the same path for bulk work: its calls are not recorded in memory."""
         path = copy(self)
-        path._recording = None  # noqa: SLF001  # it is of this very class
+        path._recording = None  # noqa: SLF001  # of the same class
         return path
 
     def over(self, sandbox: Sandbox) -> SandboxToolManager:
-        """The same path over other files."""
+        """Returns the same path over other files."""
         path = copy(self)
-        path._sandbox = sandbox  # noqa: SLF001  # it is of this very class
+        path._sandbox = sandbox  # noqa: SLF001  # of the same class
         return path
 
     def worded(self, words: Words) -> SandboxToolManager:
-        """The same path, whose failures are told in other words."""
+        """Returns the same path with other words for suggested actions."""
         path = copy(self)
-        path._words = words  # noqa: SLF001  # it is of this very class
+        path._words = words  # noqa: SLF001  # of the same class
         return path
 
     async def _take_path(self, call: Call, *, is_whole: bool) -> ToolResult:
-        """The steps of a call, in their order."""
         context = call.context
         check_depth(call.name, context)
         spec = await self._find(call)
         call.arguments = spec.canonical(call.arguments)
         call.checked = spec.validate(call.arguments)
         if context.carrier is not None and may_last(spec, call.checked, call.find):
-            context.carrier.may_last(spec.name)  # first of all: its client's patience has begun
+            context.carrier.may_last(spec.name)  # first, since the client is already waiting
         if spec.prepare is not None:
             granted = context.granted(sandbox=self._sandbox, machine=self._machine)
             call.arguments, call.shown = await spec.prepare(call.checked, granted)
@@ -184,20 +183,20 @@ class SandboxToolManager:
         run = partial(self._run, call)
         if context.carrier is not None and spec.once:
             result = await context.carrier.carry(context, spec.name, call.arguments, run)
-        else:  # most of ours are made to be run again, and those of other servers go on there
+        else:  # most of ours can be run again, and other servers keep their own running
             result = await run(context)
         result = self._redaction.result(result)
-        if result.is_error:  # of a function file, whose process checks the arguments
-            result = call.secrets.told(result)
+        if result.is_error:  # from a function file, which validates arguments itself
+            result = call.secrets.mask_failure(result)
         if is_whole:
             return result
         return result.fitted(self._text_budget, spec.input_schema.get("properties", {}))
 
     async def _run(self, call: Call, context: RequestContext) -> ToolResult:
-        """Runs the tool until its deadline, which counts from its turn, not from its place in line.
+        """Runs the tool until its deadline, which counts from its turn, not from its request.
 
-        Its time stands still, and its place is another's, while somebody thinks about a question.
-        A call is judged again if the policy has changed while it waited for its turn.
+        While a question is open, the deadline pauses and the slot is free. The call is judged again
+        if the policy changed while it waited for its turn.
         """
         spec, permission = call.spec, call.permission
         turn = self._turns.of(spec)
@@ -212,14 +211,13 @@ class SandboxToolManager:
             return await in_time(spec.name, spec.timeout, context, invoke, meanwhile=turn.lent)
 
     async def _find(self, call: Call) -> ToolSpec:
-        """Finds the tool that is called, where its caller may call it."""
         name, context = call.name, call.context
         call.found = call.find(name)
         if call.found is None and self._find_more is not None:
             await self._find_more(name)
             call.find = self._registry.of(context.identity.user_id).get
             call.found = call.find(name)
-        if call.found is None:  # then why is looked up in the record
+        if call.found is None:  # the record says why
             user_id = context.identity.user_id
             look = partial(self._catalogue.find, name, context.tool_set, user_id)
             call.found = await anyio.to_thread.run_sync(look)
@@ -228,7 +226,7 @@ class SandboxToolManager:
         return call.spec
 
     async def _close(self, call: Call, result: ToolResult | None, *, is_final: bool) -> None:
-        """Uses the approval up and writes the call down, unless it will come again."""
+        """Uses the approval up and records the call, unless it will be repeated."""
         if self._permissions is not None:
             await self._permissions.close(call.permission, is_final=is_final)
         secrets, context = call.secrets, call.context
@@ -266,7 +264,7 @@ class SandboxToolManager:
                     sandbox=sandbox,
                     searching=self._machine,
                     call=nested,
-                    calls=calls if spec.owner else None,  # what was created is a program
+                    calls=calls if spec.owner else None,  # a created tool is a program
                 )
             case ToolScope.CONTEXT:
                 return context.granted(
@@ -293,12 +291,12 @@ class SandboxToolManager:
                 )
 
     def _files(self, permission: Permission) -> Sandbox:
-        """The files, with what the policy says of them for one call."""
+        """Returns the files, restricted by the policy's rules for one call."""
         places = permission.places
         return self._sandbox if places is None else self._sandbox.ruled(places, self._accepting)
 
     def _accepting(self, path: str, content: bytes) -> AbstractContextManager[None]:
-        """What is held while a file is written that programs obey: none that runs undoes it."""
+        """Opens a context for writing a file that programs obey; none of them can undo it."""
         if self._machine is None:
             return nullcontext()
         return self._machine.processes.accepting(path, content)
@@ -311,7 +309,6 @@ class SandboxToolManager:
         name: str,
         arguments: Mapping[str, Any],
     ) -> ToolResult:
-        """A call that a running call makes, for the same caller and on the same path."""
         caller.permission.passed_on = True
         call, is_whole = ToolCall(name, arguments), not caller.spec.passes_on
         async with turn.lent():
@@ -321,7 +318,6 @@ class SandboxToolManager:
     async def _nested_batch(
         self, caller: Call, turn: Turn, context: RequestContext, calls: Sequence[ToolCall]
     ) -> list[ToolResult]:
-        """Several calls that a running call makes, for the same caller and on the same path."""
         caller.permission.passed_on = True
 
         async def make(call: ToolCall) -> Made:
@@ -331,9 +327,9 @@ class SandboxToolManager:
             return await run_batch(calls, self._writes, make)
 
     async def _once(self, call: ToolCall, context: RequestContext, *, is_whole: bool) -> Made:
-        """Makes a call, unless it was answered when its caller was made before.
+        """Makes a nested call, unless an earlier run of its caller has its result.
 
-        The text of its result is whole for code that goes on with it, and cut for a model.
+        The result's text stays whole for code, and is cut for a model.
         """
         make = partial(self._executed, is_whole=is_whole)
         repetition = context.repetition()
@@ -349,5 +345,5 @@ class SandboxToolManager:
         return result, is_final
 
     def _writes(self, call: ToolCall) -> bool:
-        spec = self._registry.get(call.name)  # what is not known yet may come to be, and write
+        spec = self._registry.get(call.name)  # an unknown tool may appear later, and write
         return spec is None or not spec.effects.isdisjoint({Effect.WRITE, Effect.EXECUTE})

@@ -1,4 +1,4 @@
-"""The permission of one call: what the policy says of it, and who approved it."""
+"""Decides about one call: applies the policy and obtains approval."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 class Permissions:
-    """Lets calls through, asks a person about them, or refuses them.
+    """Allows calls, asks the user about them, or denies them.
 
     Args:
-        policy: Gives the rules that hold now; the first time it may block.
-        approvals: Makes what has calls approved, when somebody is first to be asked.
-        machine: Tells whether processes are confined; None where there are none.
-        advise: Says how the user can let a tool run that a profile does not; empty for nothing.
+        policy: Returns the current rules; the first call may block.
+        approvals: Creates the approvals when the first one is needed.
+        machine: Reports whether processes are confined; None without processes.
+        advise: Returns how the user can allow a tool that a profile does not, or "".
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Permissions:
         self._make_approvals = approvals
         self._machine = machine
         self._advise = advise
-        # Digests are stored: a short secret could be guessed from one that anybody can compute.
+        # Keyed, because digests are stored, and anyone could guess a short secret from a plain one.
         self._key = os.urandom(32)
 
     @made_once
@@ -63,15 +63,15 @@ class Permissions:
         return self._make_approvals()
 
     async def obtain(self, call: Call, files: Callable[[Permission], Sandbox]) -> None:
-        """Fills in the permission of a call; of a refused one too.
+        """Fills in the permission of a call, even if it is denied.
 
-        An approval is bound to the arguments as the caller sent them: what validation makes of them
-        may hide a part of itself, such as a secret.
+        An approval is bound to the arguments as the caller sent them, because validated values,
+        such as secrets, may hide parts of themselves.
 
         Args:
-            call: The call, whose arguments are checked.
-            files: Gives the files as far as a permission goes, for the tool's own check. Where
-                a rule asks, nothing is looked at before the answer.
+            call: The call, with validated arguments.
+            files: Returns the files that a permission allows, for the tool's own check. If a rule
+                requires approval, nothing is read before the answer.
 
         Raises:
             AnswersAwaitedError: If the client must answer first.
@@ -84,7 +84,7 @@ class Permissions:
     async def _settle(
         self, context: RequestContext, call: Call, files: Callable[[Permission], Sandbox]
     ) -> None:
-        """Judges a call, and has it approved where that is needed and was not done before."""
+        """Judges a call, and gets approval if it is needed and not given yet."""
         spec, arguments, permission = call.spec, call.checked, call.permission
         policy, decision = await self._judge(call)
         # In a program's loop one answer stands for several calls.
@@ -99,7 +99,7 @@ class Permissions:
                 await spec.check(arguments, granted)
             with nullcontext() if context.deadline is None else context.deadline.paused():
                 permission.approval = await self._approval(policy, call, context, decision)
-            policy = self._current_policy()  # an answer may have taken its time
+            policy = self._current_policy()  # may have changed during the question
             decision = policy.judge(spec, arguments, containment=contained)
             if decision.verdict is Verdict.DENY:
                 permission.decision = decision
@@ -114,13 +114,13 @@ class Permissions:
             permission.reach = partial(_reaches, policy, spec, arguments, spec.subject.parameter)
 
     async def close(self, permission: Permission, *, is_final: bool) -> None:
-        """Uses an approval up, or keeps it for the same call, which comes again with answers."""
+        """Uses an approval up, or keeps it for the same call, which is repeated with answers."""
         if permission.approval is not None and permission.approval.ticket:
             with anyio.CancelScope(shield=True):
                 await self._approvals.close(permission.approval, is_final=is_final)
 
     async def _judge(self, call: Call) -> tuple[Policy, Decision]:
-        """The policy that holds now, and what it says of a call; writes that down."""
+        """Returns the current policy and its decision about a call, which it also records."""
         policy, permission = self._current_policy(), call.permission
         containment = permission.containment
         judge = partial(policy.judge, call.spec, call.checked, containment=containment)
@@ -136,7 +136,6 @@ class Permissions:
         return policy, decision
 
     def _check(self, spec: ToolSpec, decision: Decision) -> None:
-        """Refuses what a rule denies."""
         if decision.verdict is not Verdict.DENY:
             return
         rule = f"the rule {decision.rule!r} ({decision.source})"
@@ -152,12 +151,12 @@ class Permissions:
     async def _approval(
         self, policy: Policy, call: Call, context: RequestContext, decision: Decision
     ) -> Approval | None:
-        """The approval of a call that is asked about; None where it needs none any more."""
+        """Returns the approval of a call; None if it needs none any more."""
         loop = context.loop
         if loop is None:
             question = self._question(policy, call, decision)
             return await self._approvals.obtain(question, context.approver)
-        async with loop.turn(call.spec.name):  # and meanwhile another's answer may have come
+        async with loop.turn(call.spec.name):  # another call's answer may have come meanwhile
             policy, decision = await self._judge(call)
             if decision.verdict is Verdict.ASK:
                 return await self._approval_in(policy, call, context, decision)
@@ -166,13 +165,12 @@ class Permissions:
     async def _approval_in(
         self, policy: Policy, call: Call, context: RequestContext, decision: Decision
     ) -> Approval:
-        """The approval of a call of a program."""
-        from storage.approvals import ProgramOffer  # only where somebody is asked
+        from storage.approvals import ProgramOffer  # needed only for questions
         from tools.policy.offers import grant_in_loop, permits, whole_grant_for
 
         spec, arguments, loop = call.spec, call.checked, cast("Loop", context.loop)
         asking = f"{decision.source}: {decision.rule}"
-        if spec.subject is None and spec.destructive:  # its rules say nothing of other arguments
+        if spec.subject is None and spec.destructive:  # its rules do not cover other arguments
             asking += f" with {sorted(arguments)}"
         found = loop.granted(spec.name, asking, partial(permits, policy, spec, arguments))
         if found is not None:
@@ -198,13 +196,13 @@ class Permissions:
         return found
 
     def _advice(self, spec: ToolSpec, decision: Decision) -> str:
-        """How the user can let it run; a rule of their own says already what they want."""
-        from tools.policy.policy import SETTINGS  # it is there by now
+        """Returns how the user can let it run; a rule of the user's own needs no advice."""
+        from tools.policy.policy import SETTINGS  # imported by now
 
         return "" if decision.source == SETTINGS else self._advise(spec)
 
     def _question(self, policy: Policy, call: Call, decision: Decision) -> Question:
-        # Only where somebody is asked:
+        # Imported only for questions:
         from tools.conversion.confusables import lookalikes
         from tools.policy.offers import grant_for, offers_for
 
@@ -215,9 +213,11 @@ class Permissions:
             sent = cast("Mapping[str, Any]", secrets.arguments)
             digest = hmac.digest(self._key, digest.encode(), "sha256").hex()
         request = secrets.text(_request(spec, arguments))
-        shown = secrets.text(call.shown) or _shown(secrets.shown(arguments), sent)
+        shown = secrets.text(call.shown) or _format_arguments(
+            secrets.mask_validated(arguments), sent
+        )
         shown = "\n".join(filter(None, [request, shown])) or "(no arguments)"
-        # First, since some clients show a line or two of a question.
+        # The reason comes first, since some clients show only a line or two of a question.
         reason = " ".join(filter(None, [lookalikes(shown), secrets.text(decision.reason)]))
         grant = "" if permission.unheld else grant_for(policy, spec, arguments)
         offers = offers_for(policy, spec, arguments, decision, permission.containment)
@@ -244,7 +244,7 @@ def _reaches(
 async def limits_of(
     spec: ToolSpec, machine: Machine | None
 ) -> tuple[Containment, DeniedPaths | None]:
-    """Returns how a tool's programs are contained, and which paths rules deny to them.
+    """Returns how a tool's programs are contained, and the paths that rules deny to them.
 
     A tool that runs no programs has no containment and no denied paths.
     """
@@ -261,15 +261,14 @@ async def limits_of(
 
 
 def _request(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
-    """What a call does that none of its arguments says, such as its request; else empty."""
+    """Returns the action of a call that no argument shows, such as its request, or ""."""
     if spec.explain is not None:
         return spec.explain(arguments)
     about = spec.subject
     return f"{about.method} {about.read(arguments)}" if about and about.read else ""
 
 
-def _shown(arguments: Mapping[str, Any], sent: Mapping[str, Any]) -> str:
-    """The arguments that were given, one a line, texts as they are."""
+def _format_arguments(arguments: Mapping[str, Any], sent: Mapping[str, Any]) -> str:
     return "\n".join(
         f"{name}: {_value(value, sent.get(name, value))}"
         for name, value in arguments.items()
@@ -278,9 +277,9 @@ def _shown(arguments: Mapping[str, Any], sent: Mapping[str, Any]) -> str:
 
 
 def _value(value: object, sent: object) -> str:
-    """A value whole; one that is no JSON as it was sent, since it may hide a part of itself."""
+    """Formats a value completely; one that is not JSON may hide a part, so it is shown as sent."""
     if isinstance(value, str):
-        return value.replace("\n", "\n    ")  # no line of it passes for another argument
+        return value.replace("\n", "\n    ")  # no line can be mistaken for another argument
     try:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):

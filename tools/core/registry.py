@@ -1,4 +1,4 @@
-"""The registry: every tool under its name."""
+"""Keeps all tools by name."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ logger = logging.getLogger("toolcrib")
 
 SUGGESTIONS = 3
 SIMILAR_ENOUGH = 60.0
-"""Similarity, of 100, from which a name is worth suggesting."""
+"""Minimum similarity, of 100, of a suggested name."""
 LONGEST_NAME = 128
-"""Characters of an unknown name that are compared and repeated (the protocol's own limit)."""
+"""Maximum characters of an unknown name that are compared and repeated (the protocol's limit)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeferredTool(ToolOffer):
-    """A tool that is converted when it is first asked for.
+    """A tool that is converted on first use.
 
     Attributes:
-        convert: Makes its specification.
+        convert: Creates its specification.
     """
 
     convert: Callable[[], ToolSpec]
@@ -43,9 +43,9 @@ class DeferredTool(ToolOffer):
 class ToolRegistry:
     """All tools by name and alias.
 
-    A tool of another server is also reached by its bare name, where no other tool is called so, and
-    one of ours by what agents call it elsewhere, in any spelling. What was created for one user is
-    found in the registry `of` that user alone.
+    A tool of another server can also be found by its bare name if that is unique. One of ours can
+    also be found by the name it has in other agents, in any spelling. Tools created for one user
+    are only in the registry returned by `of` for that user.
     """
 
     def __init__(self) -> None:
@@ -53,22 +53,22 @@ class ToolRegistry:
         self._owners: dict[str, ToolSpec | DeferredTool] = {}
         self._bare: defaultdict[str, set[str]] = defaultdict(set)
         self._folded: defaultdict[str, set[str]] = defaultdict(set)
-        """The tools of which a name is spelled so, or nearly."""
+        """The names of the tools by their folded names and aliases."""
         self._collections: Collections | None = None
         self._journal: list[str] = []
         self._of_users: dict[str, _OfUser] = {}
 
     @property
     def has_created(self) -> bool:
-        """Whether some user has tools of their own."""
+        """Returns whether any user has created tools."""
         return bool(self._of_users)
 
     def of(self, user_id: str) -> ToolRegistry:
-        """Everybody's tools, and those that were created for one user."""
+        """Returns the registry of one user: everybody's tools, and the user's created ones."""
         return self._of_users.get(user_id, self)
 
     def by_id(self, tool_id: str) -> ToolSpec | None:
-        """The tool that `ToolOffer.id` means, whosever it is."""
+        """Returns the tool with that `ToolOffer.id`, whoever owns it."""
         if not tool_id.startswith(CREATED):
             return self.get(tool_id)
         name, _, user_id = tool_id.removeprefix(CREATED).partition(":")
@@ -76,24 +76,24 @@ class ToolRegistry:
         return None if own is None else own.created(name)
 
     def replace_created(self, user_id: str, specs: Sequence[ToolSpec]) -> None:
-        """Puts tools in the place of all that were created for one user."""
+        """Replaces all tools that were created for one user."""
         own = self._of_users.setdefault(user_id, _OfUser(self))
         self._journal += [f"{CREATED}{name}:{user_id}" for name in own.replace(specs)]
 
     @property
     def changes(self) -> int:
-        """How often tools came, went or changed, by which others know what they made of them."""
+        """The number of additions, removals and changes so far, for cache invalidation."""
         return len(self._journal)
 
     def changed_since(self, changes: int) -> list[str]:
-        """The ids of the tools that came, went or changed since there were so many changes."""
+        """Returns the ids of the tools that changed since that number of changes."""
         return list(dict.fromkeys(self._journal[changes:]))
 
     def add(self, spec: ToolSpec | DeferredTool) -> None:
-        """Adds one tool under its name and its aliases, or not at all.
+        """Adds a tool under its name and all its aliases, or not at all.
 
         Raises:
-            ValueError: If one of them is taken; it names both owners.
+            ValueError: If a name is taken; the message names both owners.
         """
         names = (spec.name, *spec.aliases)
         for position, name in enumerate(names):
@@ -107,7 +107,7 @@ class ToolRegistry:
         self._journal.append(spec.name)
 
     def remove(self, name: str) -> None:
-        """Removes the tool of that very name, where there is one."""
+        """Removes the tool of exactly that name, if any."""
         spec = self._specs.pop(name, None)
         if spec is None:
             return
@@ -120,14 +120,14 @@ class ToolRegistry:
         self._journal.append(name)
 
     def remove_source(self, source: str) -> None:
-        """Removes every tool that comes from one source."""
+        """Removes every tool from one source."""
         for name in [name for name, spec in self._specs.items() if spec.source == source]:
             self.remove(name)
 
     def replace_source(self, source: str, specs: Sequence[ToolSpec]) -> None:
-        """Puts tools in the place of all that come from one source; what stays the same, stays.
+        """Replaces all tools from one source; unchanged tools stay in place.
 
-        A tool whose name belongs to another source is left out and logged.
+        A tool whose name belongs to another source is skipped and logged.
         """
         wanted = {spec.name: spec for spec in specs}
         for name in [name for name, spec in self._specs.items() if spec.source == source]:
@@ -142,7 +142,7 @@ class ToolRegistry:
                 logger.warning("%s", error)
 
     def customize(self, collections: Collections) -> None:
-        """Fits each tool that asks for it to what the settings name; once, before any is listed."""
+        """Adapts each tool that asks for it to the settings; call it once, before any listing."""
         self._collections = collections
         for spec in self._specs.copy().values():
             if isinstance(spec, ToolSpec):
@@ -150,7 +150,7 @@ class ToolRegistry:
                 self._journal.append(spec.name)
 
     def get(self, name: str) -> ToolSpec | None:
-        """The tool of that name, alias or unique bare name, or ours that goes by it, or None."""
+        """Returns the tool with that name, alias, unique bare name or foreign name, or None."""
         owner = self._owners.get(name)
         if owner is None and (namesakes := self._bare.get(name)):
             owner = self._only(namesakes)
@@ -182,35 +182,35 @@ class ToolRegistry:
         return spec
 
     def specs(self) -> tuple[ToolSpec, ...]:
-        """All tools, in the order of their names."""
+        """Returns all tools, ordered by name."""
         return tuple(self._converted(each) for each in self._in_order())
 
     def definitions(
         self,
-        format: DefinitionFormat = "function-calling",  # noqa: A002  # its name in every model API's library
+        format: DefinitionFormat = "function-calling",  # noqa: A002  # the common name in model APIs' libraries
     ) -> dict[str, list[dict[str, Any]]]:
-        """Returns the definitions of tools by group, each list in the form that model APIs take.
+        """Returns the tool definitions of each group, in the form that model APIs take.
 
         Args:
             format: "function-calling": `{"type": "function", "function": {name, description,
                 parameters}}`.
 
         Raises:
-            ValueError: If the format is another.
+            ValueError: If the format is unknown.
         """
         if format != "function-calling":
-            raise ValueError(f"format is {format!r}; there is 'function-calling'")
+            raise ValueError(f"format is {format!r}; use 'function-calling'")
         return {
             group: [spec.function_calling() for name in names if (spec := self.get(name))]
             for group, names in GROUPS.items()
         }
 
     def offers(self, tool_set: ToolSet | None = None) -> tuple[ToolOffer, ...]:
-        """Returns the tools of a set, None for all, without what it takes to call them."""
+        """Returns the offers of a set's tools, or of all tools for None."""
         return tuple(each for each in self._in_order() if tool_set is None or tool_set.admits(each))
 
     def description_of(self, spec: ToolSpec, tool_set: ToolSet | None = None) -> str:
-        """Returns what a tool does; that may depend on the other tools of the reader."""
+        """Returns a tool's description, which may depend on the reader's other tools."""
         return spec.description if spec.describe is None else spec.describe(self.offers(tool_set))
 
     def _in_order(self) -> list[ToolSpec | DeferredTool]:
@@ -229,7 +229,6 @@ class ToolRegistry:
         return spec.customize(spec, self._collections)
 
     def _put(self, spec: ToolSpec | DeferredTool) -> None:
-        """Takes the place of what has its names already."""
         self._specs[spec.name] = spec
         self._owners.update(dict.fromkeys((spec.name, *spec.aliases), spec))
         for each in _names(spec):
@@ -241,14 +240,14 @@ class ToolRegistry:
         return self._owners[next(iter(names))] if len(names) == 1 else None
 
     def _namesakes(self, bare: str, tool_set: ToolSet | None) -> list[str]:
-        """The tools of several servers that are called so there."""
+        """Returns the tools of other servers with that bare name."""
         names = sorted(self._bare.get(bare, ()))
         return [name for name in names if tool_set is None or tool_set.admits(self._specs[name])]
 
     def _similar(self, name: str, tool_set: ToolSet | None) -> list[str]:
         from rapidfuzz import process, utils
 
-        known = self._known()
+        known = self._all_names()
         ranked = process.extract(
             name,
             sorted(each for each, owner in known if tool_set is None or tool_set.admits(owner)),
@@ -258,23 +257,23 @@ class ToolRegistry:
         )
         return [candidate for candidate, _score, _position in ranked]
 
-    def _known(self) -> list[tuple[str, ToolSpec | DeferredTool]]:
-        return list(self._owners.items())  # tools come and go while they are looked at
+    def _all_names(self) -> list[tuple[str, ToolSpec | DeferredTool]]:
+        return list(self._owners.items())  # a copy, since tools come and go meanwhile
 
 
 class _OfUser(ToolRegistry):
-    """Everybody's tools, and those of one user; of two that have one name, everybody's."""
+    """Everybody's tools and one user's own; everybody's win where names collide."""
 
     def __init__(self, everybodys: ToolRegistry) -> None:
         super().__init__()
         self._everybodys = everybodys
 
     def created(self, name: str) -> ToolSpec | None:
-        """The user's own tool of that very name, where it is not hidden behind another."""
+        """Returns the user's own tool of exactly that name, unless everybody's hides it."""
         return super().get(name) if self._everybodys.get(name) is None else None
 
     def replace(self, specs: Sequence[ToolSpec]) -> list[str]:
-        """Puts tools in the place of the user's own; returns the names that mean another now."""
+        """Replaces the user's own tools; returns the names that changed."""
         before = len(self._journal)
         self.replace_source("created", specs)
         return self._journal[before:]
@@ -293,8 +292,8 @@ class _OfUser(ToolRegistry):
     def _namesakes(self, bare: str, tool_set: ToolSet | None) -> list[str]:
         return self._everybodys._namesakes(bare, tool_set)  # noqa: SLF001  # it is a registry too
 
-    def _known(self) -> list[tuple[str, ToolSpec | DeferredTool]]:
-        return [*self._everybodys._known(), *super()._known()]  # noqa: SLF001  # it is a registry too
+    def _all_names(self) -> list[tuple[str, ToolSpec | DeferredTool]]:
+        return [*self._everybodys._all_names(), *super()._all_names()]  # noqa: SLF001  # it is a registry too
 
 
 def _names(spec: ToolOffer) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a call answers: a result or a failure, with images and sounds beside the text."""
+"""Defines the result of a call: a success or a failure, with images and sounds."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ NARROWING = (
     *("ranges", "top_k", "limit", "offset", "max_results", "depth", "return_chunks", "cursor"),
     "fields",
 )
-"""Arguments that ask for less, as the catalogue names them."""
+"""Arguments that ask for less, in the catalogue's naming."""
 
 ENDING = 300
-"""Characters at the end of a text that a cut leaves: they say how to get the next page."""
+"""Characters that a cut keeps at a text's end, which often explains how to get the next page."""
 
 
 ValueT = TypeVar("ValueT")
 OmitNone = Annotated[ValueT | None, Field(exclude_if=lambda value: value is None)]
-"""The type of a field of a result that is left out where it is None."""
+"""The type of a result field that is omitted if it is None."""
 
 
 AnyJson = Annotated[
@@ -38,28 +38,28 @@ AnyJson = Annotated[
         }
     ),
 ]
-"""Any value, said so that a client which wants a type finds one."""
+"""Any JSON value, with explicit types for clients that require them."""
 
 
 class ToolModel(BaseModel):
-    """A model whose validator is built when it is first used: a start needs few of them."""
+    """A model whose validator is built on first use, to speed up the start."""
 
     model_config = ConfigDict(defer_build=True)
 
     @classmethod
     def from_attributes(cls, source: object, **given: object) -> Self:
-        """Makes a model of the attributes of an object that are named as its fields.
+        """Creates a model from the attributes of an object with the fields' names.
 
         Args:
-            source: The object, such as a value of storage.
-            given: The fields that it lacks, or that are to be different.
+            source: The object, such as a value from storage.
+            given: Fields that it lacks, or that override its own.
         """
         taken = {name: getattr(source, name) for name in cls.model_fields if name not in given}
         return cls(**taken, **given)
 
 
 class ToolFailure(ToolModel):
-    """What a failed call answers.
+    """The result of a failed call.
 
     Attributes:
         error_type: One of the closed list.
@@ -75,7 +75,7 @@ class ToolFailure(ToolModel):
 
     @classmethod
     def of(cls, error: ToolError, words: Words | None = None) -> ToolFailure:
-        """Returns the failure that an exception is, in the words of who reads it."""
+        """Returns the failure for an exception, in its reader's words."""
         return cls(
             error_type=error.error_type,
             message=error.message,
@@ -84,7 +84,7 @@ class ToolFailure(ToolModel):
         )
 
     def to_text(self) -> str:
-        """The failure as lines for the model."""
+        """Formats the failure as lines for the model."""
         lines = [f"{self.error_type}: {self.message}"]
         if self.suggestions:
             lines.append("Did you mean: " + ", ".join(self.suggestions))
@@ -99,19 +99,18 @@ _FAILED_STATES = frozenset({"failed", "error", "timed_out", "cancelled", "lost"}
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a call answers.
+    """The result of a call.
 
     Attributes:
         structured: JSON object that validates against the output schema (on success), or a
             ToolFailure as JSON (on failure).
         text: The same for the model, compact.
         is_error: Whether the call failed.
-        media: Images, sounds and resources beside the text, in the order of the result.
-        blocks: The content, part by part, where the tool gave it so: shown in the place of text and
-            media.
-        verbatim: What another server answered, to be handed on as it is.
-        added: What we say beside it.
-        meta: What the tool says of its result to the client's program (`_meta`).
+        media: Images, sounds and resources of the result, in order.
+        blocks: The content blocks, if the tool returned such; they replace text and media.
+        verbatim: Another server's result, passed on unchanged.
+        added: Our own text in addition to it.
+        meta: The tool's data for the client program (`_meta`).
     """
 
     structured: dict[str, Any]
@@ -125,20 +124,20 @@ class ToolResult:
 
     @property
     def tells_failure(self) -> bool:
-        """Whether the call failed, or its result says that what it ran did."""
+        """Returns whether the call failed, or its result reports a failure of what it ran."""
         parts = self.structured, self.structured.get("result")
         return self.is_error or any(_tells_failure(each) for each in parts if type(each) is dict)
 
     def fitted(self, budget: int, parameters: Collection[str]) -> ToolResult:
         """Returns the result with a text of at most `budget` characters.
 
-        From the middle of a longer text whole lines are left out, and a note says there how much is
-        shown, which lines are not, and how to get them. Its end stays, which may say the same of a
-        next page. The text takes the place of the blocks. The structured result stays whole.
+        Whole lines are cut from the middle of a longer text. A note in their place says how much is
+        shown, which lines are missing, and how to get them. The end stays, since it may say how to
+        get a next page. The text replaces the blocks; the structured result stays whole.
 
         Args:
-            budget: Characters, at least 1,000, so that the note always fits.
-            parameters: Those of the tool, of which the note names the ones that ask for less.
+            budget: Maximum characters, at least 1,000, so that the note always fits.
+            parameters: The tool's parameters; the note names those that ask for less.
         """
         length = len(self.text)
         if length <= budget:
@@ -162,7 +161,7 @@ class ToolResult:
 
     @classmethod
     def failure(cls, error: ToolError, words: Words | None = None) -> ToolResult:
-        """Returns the result that an exception stands for; the arguments of ToolFailure.of."""
+        """Returns the result for an exception; takes the arguments of ToolFailure.of."""
         failure = ToolFailure.of(error, words)
         return cls(failure.model_dump(mode="json"), failure.to_text(), is_error=True)
 
@@ -178,19 +177,19 @@ def _tells_failure(said: Mapping[str, Any]) -> bool:
 
 
 def encode_result(result: ToolResult) -> dict[str, Any]:
-    """Returns a result as plain JSON."""
+    """Converts a result to plain JSON."""
     return {
         "structured": result.structured,
         "text": result.text,
         "is_error": result.is_error,
         "media": [encode_block(each) for each in result.media],
         "blocks": [encode_block(each) for each in result.blocks],
-        **({"meta": result.meta} if result.meta else {}),  # no cell may send any
+        **({"meta": result.meta} if result.meta else {}),  # cells must not send any
     }
 
 
 def decode_result(sent: dict[str, Any]) -> ToolResult:
-    """Returns the result that `encode_result` wrote."""
+    """Converts the output of `encode_result` back to a result."""
     media, blocks = (tuple(map(decode_block, sent[name])) for name in ("media", "blocks"))
     return ToolResult(
         sent["structured"],
@@ -203,13 +202,11 @@ def decode_result(sent: dict[str, Any]) -> ToolResult:
 
 
 def _ending(text: str) -> str:
-    """The last lines, or the last characters of a long line."""
     line_end = text.find("\n", len(text) - ENDING)
     start = len(text) - ENDING if line_end < 0 else line_end + 1
     return text[start:]
 
 
 def _cut_at_line(text: str, room: int) -> str:
-    """The first `room` characters, without a last line that would be cut in its middle."""
     line_end = text.rfind("\n", 0, room + 1)
     return text[: line_end if line_end > room // 2 else room]

@@ -1,4 +1,4 @@
-"""What a tool is: its specification, and the mark that makes a function one."""
+"""Defines tools: their specification and the `@tool` decorator."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ __all__ = [
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 OptionsT = TypeVar("OptionsT", bound=Mapping[str, Any])
 MARK = "__tool_options__"
-"""The attribute of a function, or of a module for all its functions, that holds its options."""
+"""The attribute of a function, or of a module for all its functions, that holds the options."""
 
 DEFAULT_TIMEOUT = 60.0
-"""Seconds a call may take when its tool says nothing else."""
+"""Default time limit of a call in seconds."""
 
 
 class ToolScope(StrEnum):
-    """Where a call is routed, and so what it is given."""
+    """Where a call is routed, which determines what it is granted."""
 
     SANDBOXED = "sandboxed"
     SYSTEM = "system"
@@ -57,7 +57,7 @@ class ToolScope(StrEnum):
 
 
 class Effect(StrEnum):
-    """What a call does to the world."""
+    """The effects that a call can have."""
 
     READ = "read"
     WRITE = "write"
@@ -66,7 +66,7 @@ class Effect(StrEnum):
 
 
 class Confirmation(StrEnum):
-    """Whether a person should agree to a call first."""
+    """Whether a user should approve a call first."""
 
     NONE = "none"
     RECOMMENDED = "recommended"
@@ -74,7 +74,7 @@ class Confirmation(StrEnum):
 
 
 class SubjectKind(StrEnum):
-    """What a rule of the policy can say of a call besides its tool."""
+    """The kinds of call subjects that policy rules can match."""
 
     COMMAND = "command"
     PATH = "path"
@@ -82,15 +82,15 @@ class SubjectKind(StrEnum):
 
 
 class Subject(NamedTuple):
-    """What a call is about, by which rules tell calls of a tool apart.
+    """The subject of a call, by which policy rules distinguish calls of a tool.
 
     Attributes:
         kind: How rules compare it.
-        parameter: The parameter that says it; where `read` does, a name that no argument has.
+        parameter: The parameter that holds it; a name that no argument has, if `read` computes it.
         secret: The parameter that names a secret of the settings, which only a rule that names it
             allows; empty for none.
-        method: The method of every request of the tool; empty where its parameter `method` says it.
-        read: Makes it of arguments that `ToolSpec.validate` returned, where none of them says it.
+        method: The method of every request of the tool; empty if its parameter `method` holds it.
+        read: Computes it from validated arguments, if no argument holds it.
     """
 
     kind: SubjectKind
@@ -101,11 +101,11 @@ class Subject(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A call as it is judged, of a tool whose arguments do not say all that it does.
+    """A completed call of a tool whose arguments do not describe everything it does.
 
     Attributes:
         arguments: Raw arguments that do.
-        shown: What a person who is asked about it sees of it, in the place of the arguments.
+        shown: Text that approval questions show instead of the arguments.
     """
 
     arguments: Mapping[str, Any]
@@ -113,11 +113,12 @@ class Prepared(NamedTuple):
 
 
 class Alias:
-    """Other names of a parameter, in its `Annotated`: they are understood, and listed nowhere.
+    """Other names of a parameter, in its `Annotated`: accepted, but not listed.
 
     Args:
-        names: What callers may call it that learned it elsewhere.
-        read: Makes its value of what was given under them, by name; without it that is the value.
+        names: Names that callers may know from elsewhere.
+        read: Computes the parameter's value from the values given under these names; by default
+            that is the value.
     """
 
     def __init__(
@@ -127,13 +128,13 @@ class Alias:
         self._read = read
 
     def value(self, given: Mapping[str, Any]) -> object:
-        """The value of the parameter.
+        """Returns the value of the parameter.
 
         Args:
-            given: Some of the names, with what was given under each.
+            given: The values sent under some of the names.
 
         Raises:
-            ValueError: If they contradict each other, or mean nothing certain.
+            ValueError: If they conflict or are ambiguous.
             TypeError: The same.
         """
         if self._read is not None:
@@ -150,43 +151,44 @@ def _as_given(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec(ToolOffer):
-    """Everything that is known of a tool, besides what a ToolOffer tells.
+    """The complete specification of a tool, in addition to its ToolOffer.
 
     Attributes:
-        title: Name for people.
+        title: Its display name.
         description: What it does, for the model.
         input_schema: JSON Schema (2020-12) of the arguments, an object.
         output_schema: JSON Schema of the structured result, an object, or None.
         scope: Where a call is routed.
-        effects: What a call does to the world.
-        destructive: Whether a call may remove or overwrite what exists.
+        effects: The effects that a call can have.
+        destructive: Whether a call may remove or overwrite existing things.
         idempotent: Whether repeating a call changes nothing more.
-        confirmation: Whether a person should agree first.
+        confirmation: Whether a user should approve first.
         capabilities: What it can do, as phrases for tool retrieval.
-        timeout: Seconds that a call may take.
-        details: The whole description, for describe_tool, where the listed one is cut short.
+        timeout: Time limit of a call in seconds.
+        details: The whole description, for describe_tool, if the listed one is shortened.
         code: The source of a tool that an agent wrote, for describe_tool.
-        describe: Makes the description of a tool whose use depends on which others there are.
-        customize: Fits a tool to the sources, directories and secrets that the settings name.
-        subject: What a call is about, for the rules of the policy.
-        confirm_if: Which calls `confirmation` means, as in a rule: `dry_run=false`; empty for all.
-        explain: Says what a person should know who is asked about a call, besides its arguments.
-        passes_on: Whether it merely makes a call for its caller, which is judged, recorded and
+        describe: Creates a description that depends on the other tools.
+        customize: Adapts it to the sources, directories and secrets of the settings.
+        subject: The subject of a call, for policy rules.
+        confirm_if: The calls that need `confirmation`, as in a rule: `dry_run=false`; empty for
+            all.
+        explain: Returns what a user should know about a call in addition to its arguments.
+        passes_on: Whether it is a proxy: it only makes another call, which is judged, recorded and
             audited itself.
-        once: Whether a call goes on while its client is asked, rather than being run again with the
-            answers.
-        becomes_job: Whether a call that takes long is answered with a job, and goes on.
-        in_cell: Whether all that it runs is in a cell, which reaches no files and no network.
-        listed: Its definition as its own server lists it.
-        barred: Why it may not be called until a person has looked at it; empty where it may.
-        prepare: Completes a call before it is judged, of arguments that `validate` returned and a
-            RequestContext with files, to which no rules apply yet, and machine; None where nothing
-            is to be completed.
-        check: Refuses a call that could not succeed, before `confirmation` has a person asked; of
-            arguments that `validate` returned and a RequestContext with files and machine.
-        canonical: Gives raw arguments the names that the schema has; what it cannot read it leaves.
+        once: Whether a call keeps running while its client is asked, instead of being repeated with
+            the answers.
+        becomes_job: Whether a long call is answered with a job and continues in the background.
+        in_cell: Whether everything it runs is in a cell, without files and network.
+        listed: Its definition as listed by its own server.
+        barred: Why it may not be called until the user has reviewed it, or "".
+        prepare: Completes a call before it is judged, given validated arguments and a
+            RequestContext with the machine and with files that no rules restrict yet; None if calls
+            are complete.
+        check: Rejects a call that cannot succeed, before `confirmation` asks the user; takes
+            validated arguments and a RequestContext with files and machine.
+        canonical: Renames raw arguments to the schema's names; unreadable ones stay.
         validate: Checks and converts raw arguments; raises InvalidArgumentsError.
-        invoke: Runs the tool with arguments that `validate` returned, and a RequestContext.
+        invoke: Runs the tool with validated arguments and a RequestContext.
     """
 
     title: str
@@ -221,22 +223,22 @@ class ToolSpec(ToolOffer):
 
     @property
     def read_only(self) -> bool:
-        """Whether a call only reads."""
+        """Returns whether all its effects are reads."""
         return self.effects == {Effect.READ}
 
     @property
     def open_world(self) -> bool:
-        """Whether a call reaches beyond this machine."""
+        """Returns whether a call reaches beyond this computer."""
         return Effect.EXTERNAL in self.effects
 
     @property
     def secret_names(self) -> tuple[str, ...]:
-        """The secrets that a call may name: their names may be shown."""
+        """The names of the secrets that a call may use; names may be shown."""
         schema = self.input_schema.get("properties", {}).get(self.subject and self.subject.secret)
         return tuple(schema["enum"]) if schema and "enum" in schema else ()
 
     def function_calling(self) -> dict[str, Any]:
-        """The definition in the function-calling form that model APIs take."""
+        """Returns the definition in the function-calling form of model APIs."""
         function = {
             "name": self.name,
             "description": self.description,
@@ -247,16 +249,16 @@ class ToolSpec(ToolOffer):
 
 @with_config(ConfigDict(extra="forbid"))
 class ToolOptions(TypedDict, total=False):
-    """Options of a tool, as in ToolSpec; each that is left out has the default there.
+    """Options of a tool, as in ToolSpec; omitted options use the defaults there.
 
     Attributes:
-        name: By default the function's.
+        name: By default the function's name.
         description: Text for the model; by default the docstring's.
-        title: Name for people; by default the name in words.
-        hidden: Parameters that callers neither see nor give; each keeps its default.
-        rename: What callers know parameters as, by the function's own names. Whatever else names an
-            argument, such as `subject`, names it as callers do.
-        ignored: Arguments that callers may give though they change nothing, such as a comment.
+        title: Display name; by default the name in words.
+        hidden: Parameters that callers neither see nor set; each keeps its default.
+        rename: Public names by parameter name. Other options that name an argument, such as
+            `subject`, use the public name.
+        ignored: Arguments that callers may send without effect, such as a comment.
     """
 
     name: str
@@ -289,7 +291,7 @@ class ToolOptions(TypedDict, total=False):
 
 OPTIONS = TypeAdapter(ToolOptions)
 UNKNOWN = ToolOptions(effects=frozenset({Effect.EXECUTE, Effect.EXTERNAL}), destructive=True)
-"""What has to be supposed of a function that says nothing of its effects."""
+"""The effects assumed of a function that does not declare any."""
 
 
 @overload
@@ -297,9 +299,9 @@ def tool(function: FunctionT, /) -> FunctionT: ...
 @overload
 def tool(**options: Unpack[ToolOptions]) -> Callable[[FunctionT], FunctionT]: ...
 def tool(function: Any = None, /, **options: Any) -> Any:
-    """Marks a function as a tool; the registry finds it and converts it.
+    """Marks a function as a tool, which the registry finds and converts.
 
-    Plain strings, lists and sets do as well for the options.
+    Options may also be plain strings, lists and sets.
 
     Raises:
         ToolDefinitionError: If an option is unknown or wrong.
@@ -314,25 +316,25 @@ def tool(function: Any = None, /, **options: Any) -> Any:
 
 
 def marking(owner: str, mark: Callable[[Any], Any], function: object) -> Any:  # noqa: ANN401  # the function, or what marks one
-    """Returns what a decorator does: with parentheses it marks later, without them at once.
+    """Applies a decorator used without parentheses, or returns it for later use.
 
     Raises:
-        ToolDefinitionError: If it was given something else than a function.
+        ToolDefinitionError: If it was given something other than a function.
     """
     if function is None:
         return mark
     if not callable(function):
         raise ToolDefinitionError(
-            f"{owner}({function!r}) does not say which option that is; write {owner}(name=…)."
+            f"{owner}({function!r}) does not name an option; write {owner}(name=…)."
         )
     return mark(function)
 
 
 def settle(owner: str, *layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns one set of options, with a scope and effects, from several of which later ones win.
+    """Merges layers of options, later ones first, and adds a scope and effects.
 
-    Of a function of which nobody says what it does, the worst is supposed, as MCP wants it (schema
-    2026-07-28, ToolAnnotations).
+    Without declared effects, the worst are assumed, as MCP requires (schema 2026-07-28,
+    ToolAnnotations).
 
     Raises:
         ToolDefinitionError: If an option of the owner is unknown or wrong.
@@ -346,7 +348,7 @@ def settle(owner: str, *layers: Mapping[str, Any]) -> dict[str, Any]:
 def checked_options(
     kind: TypeAdapter[OptionsT], options: Mapping[str, Any], owner: str
 ) -> OptionsT:
-    """Returns options of one kind, as their TypedDict has them.
+    """Validates options of one kind against their TypedDict.
 
     Raises:
         ToolDefinitionError: If one is unknown or wrong.
@@ -357,7 +359,7 @@ def checked_options(
         known = ", ".join(kind.core_schema["fields"])
         wrong = "; ".join(
             f"{'.'.join(map(str, each['loc']))} = {each['input']!r}: "
-            + ("there is no such option" if each["type"] == "extra_forbidden" else each["msg"])
+            + ("unknown option" if each["type"] == "extra_forbidden" else each["msg"])
             for each in error.errors(include_url=False)
         )
         raise ToolDefinitionError(

@@ -1,4 +1,4 @@
-"""Tool sets: a named selection of tools."""
+"""Defines tool sets: named selections of tools."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from types import MappingProxyType
 from typing import Literal
 
 CREATED = "created:"
-"""What the id of a tool begins with that is one user's alone; no name of a tool has a colon."""
+"""The prefix of the ids of created tools, which belong to one user; tool names have no colon."""
 
 OFF_ROOT = "files:root"
-"""Among what a set denies: calls within it are given nothing of the root, whatever tool it is."""
+"""A denial that keeps all calls in the set from the root's files, whatever the tool."""
 
 DefinitionFormat = Literal["function-calling"]
-"""The forms in which model APIs take definitions."""
+"""The definition formats of model APIs."""
 
 _RETRIEVAL = ("retrieve_document_context", "retrieve_knowledge_context", "retrieve_event_context")
 _PROFILE = ("retrieve_profile_context", "profile_entity_tool")
@@ -30,23 +30,22 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "ALL_TOOL_DEFINITIONS": (*_RETRIEVAL, *_PROFILE, *_WEB_SEARCH),
     }
 )
-"""The tools of an agentic search over stored context, by the list that they are in."""
+"""The tools of an agentic search over stored context, by list name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOffer:
-    """What tells tools apart, without what it takes to call one.
+    """The identity of a tool, without what is needed to call it.
 
     Attributes:
         name: Stable identifier, `[a-z0-9_]{1,64}`.
         tags: Groups it belongs to.
-        aliases: Other names that reach it; accepted, not listed.
-        known_as: What agents call such a tool elsewhere; reaches it where no other tool is called
-            so.
+        aliases: Other accepted names, which are not listed.
+        known_as: Its names in other agents, accepted if no other tool has them.
         source: "builtin", "function", "function:FILE", "created", "upstream:NAME", "openapi:NAME"
             or "file".
-        bare: What it is called at its own server; reaches it where no other tool is called so.
-        owner: The user whose alone it is; empty of everybody's.
+        bare: Its name on its own server, accepted if no other tool has it.
+        owner: The user it belongs to; empty for everybody's.
     """
 
     name: str
@@ -59,50 +58,49 @@ class ToolOffer:
 
     @property
     def id(self) -> str:
-        """What tells it from all others, those of other users too."""
+        """Its unique id, including among other users' tools."""
         return f"{CREATED}{self.name}:{self.owner}" if self.owner else self.name
 
     @property
     def server(self) -> str:
-        """The other server that it is a tool of; empty where it is ours."""
+        """The other server it belongs to; empty for our own tools."""
         kind, _, name = self.source.partition(":")
         return name if kind == "upstream" else ""
 
     @property
     def is_free(self) -> bool:
-        """Whether code of others does the work, which may open any file of the user."""
+        """Returns whether foreign code does the work, which can open any file of the user."""
         return bool(self.server) or self.is_function
 
     @property
     def is_function(self) -> bool:
-        """Whether it is a function of the user's, from a function file or a package."""
+        """Returns whether it is a user's function, from a function file or a package."""
         return self.source.startswith("function:")
 
     def goes_by(self, name: str) -> bool:
-        """Whether a name means it however it is spelled, which is so of our own tools only."""
+        """Returns whether one of our own tools has this name in any spelling."""
         names = (self.name, *self.aliases, *self.known_as)
         return self.source == "builtin" and folded_name(name) in map(folded_name, names)
 
 
 def folded_name(name: str) -> str:
-    """A tool's name without what spellings differ in: TodoWrite is todo_write."""
+    """Returns a tool's name in the form shared by spellings such as TodoWrite and todo_write."""
     return name.replace("_", "").replace("-", "").lower()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSet:
-    """The tools that somebody may find and call.
+    """The tools that a caller may find and call.
 
-    A pattern is a name, `server:NAME` or `tag:TAG`; in each, * and ? stand for any characters. A
-    name is any that reaches the tool, its aliases too. What a tool is called at its own server
-    denies it, and allows nothing: any server can call its tools as it likes. So does what agents
-    call a tool of ours elsewhere.
+    A pattern is a name, `server:NAME` or `tag:TAG`; * and ? match any characters. A name may be any
+    accepted name of the tool, including aliases. A bare name from another server, or one of our
+    tool's names in other agents, can deny but not allow: any server can name its tools as it likes.
 
     Attributes:
-        name: What the user calls it.
+        name: The set's name in the settings.
         allow: Patterns of the tools; empty means every tool.
-        deny: Patterns of tools that are left out whatever is allowed.
-        within: A set that they have to be in as well; None for none.
+        deny: Patterns of tools that are excluded even if allowed.
+        within: A set that tools must belong to as well, or None.
     """
 
     name: str
@@ -112,15 +110,15 @@ class ToolSet:
 
     @property
     def is_off_root(self) -> bool:
-        """Whether calls within it are given nothing of the root."""
+        """Returns whether calls in the set have no access to the root."""
         return OFF_ROOT in self.deny or (self.within is not None and self.within.is_off_root)
 
     def admits(self, offer: ToolOffer) -> bool:
-        """Whether a tool is one of them."""
+        """Returns whether the set contains a tool."""
         if self.within is not None and not self.within.admits(offer):
             return False
         names = (offer.name, *offer.aliases)
-        if OFF_ROOT in self.deny and offer.is_free and not self.allow:  # else a person named it
+        if OFF_ROOT in self.deny and offer.is_free and not self.allow:  # else the user named it
             return False
         if any(
             _fits(pattern, offer, (*names, offer.bare)) or offer.goes_by(pattern)
@@ -130,10 +128,10 @@ class ToolSet:
         return not self.allow or any(_fits(pattern, offer, names) for pattern in self.allow)
 
     def admits_server(self, server: str) -> bool:
-        """Returns whether another server's resources and prompts may be seen.
+        """Returns whether another server's resources and prompts are visible.
 
-        Every pattern of a server is about them too. Where only tools are allowed by their names or
-        tags, the resources and prompts of the servers are not: nobody named them.
+        Server patterns apply to them too. A set that only allows tools by name or tag excludes all
+        resources and prompts of servers.
         """
         if _names_server(self.deny, server):
             return False
@@ -149,7 +147,7 @@ def _fits(pattern: str, offer: ToolOffer, names: tuple[str, ...]) -> bool:
     match kind:
         case "server":
             return bool(offer.server) and fnmatchcase(offer.server, value)
-        case "tag":  # the tags of other servers' tools are no groups of ours
+        case "tag":  # other servers' tags are not our groups
             return not offer.server and any(fnmatchcase(tag, value) for tag in offer.tags)
     return any(fnmatchcase(name, pattern) for name in names)
 

@@ -1,1 +1,1 @@
-"""Function files: plain Python files whose functions are tools, run in workers."""
+"""Serves function files: plain Python files whose functions are tools, run in workers."""

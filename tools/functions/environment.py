@@ -1,8 +1,7 @@
-"""The environments that function files run in: made once, kept, and found again.
+"""Creates, stores and finds the environments that function files run in.
 
-An environment is a directory named by a hash of what it contains. It is made beside its place and
-moved there when it is whole, by whoever holds a lock that other servers on the data directory
-respect too.
+An environment is a directory named by a hash of its contents. It is built next to its final place
+and renamed when complete, under a lock shared with other servers on the data directory.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ _WORKER_NEEDS = frozenset({"anyio", "pydantic", "typing-extensions"})
 """Our own dependencies that the worker imports."""
 
 _FIND_PACKAGES = "import sys, importlib.util as u; sys.exit(not u.find_spec('anyio'))"
-"""Fails where the interpreter has another minor version than the packages were installed for."""
+"""Fails if the interpreter's minor version is not the one the packages were installed for."""
 
 
 class Environments:
     """All environments of a data directory.
 
     Args:
-        directory: What they are kept in; made where it is missing.
+        directory: Their parent directory; created if missing.
         environ: The server's environment variables, for uv's index and proxy.
     """
 
@@ -56,13 +55,13 @@ class Environments:
         self._environ = uv_variables(environ, self._directory.parent)
 
     async def get(self, script: ScriptMetadata, report: Report) -> Path:
-        """Finds the environment that a file asks for, or makes it, and returns its interpreter.
+        """Finds or creates the environment that a file needs, and returns its interpreter.
 
-        That is the server's own where the file asks for nothing else.
+        That is the server's own interpreter if the file needs nothing else.
 
         Raises:
-            EnvironmentFailedError: If it cannot be made. Nothing of it is left, nor is it where
-                the call is cancelled.
+            EnvironmentFailedError: If it cannot be created. Nothing of it is left then, nor after
+                cancellation.
         """
         own_python = SpecifierSet(metadata("toolcrib")["Requires-Python"])
         python = SpecifierSet(script.requires_python) & own_python
@@ -82,7 +81,7 @@ class Environments:
         return python_of(path)
 
     async def _works(self, path: Path) -> bool:
-        """Whether it is there, and its interpreter still one that its packages are for."""
+        """Returns whether it exists and its interpreter still matches its packages."""
         try:
             ended = await anyio.run_process(
                 [python_of(path), "-I", "-c", _FIND_PACKAGES],
@@ -111,7 +110,7 @@ def _worker_requirements() -> tuple[str, ...]:
 
 
 def _key(needed: Requirements) -> str:
-    """A name for all that an environment depends on."""
+    """Returns a name for everything that an environment depends on."""
     facts = [
         sorted((*needed.dependencies, *needed.ours)),
         str(needed.python),

@@ -1,4 +1,4 @@
-"""One function file: its last good version, served from a worker."""
+"""Serves one function file in its last good version from a worker."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ from tools.sandbox.files.openat import HeldRoot, identity
 logger = logging.getLogger("toolcrib")
 
 LOAD_SECONDS = 120.0
-"""How long a file's imports may take."""
+"""Time limit for a file's imports."""
 
 RETRY_SECONDS = 30.0
-"""After how long an environment that could not be made is tried again."""
+"""Delay before a failed environment is tried again."""
 
 Stamp = tuple[int, int, int] | None
 Listener = Callable[[str], Awaitable[None]]
@@ -73,17 +73,17 @@ async def _ignore(_line: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """What all workers are given.
+    """The options that all workers share.
 
     Attributes:
-        environments: The interpreters, with what the files depend on.
+        environments: The interpreters, with the files' dependencies.
         variables: The environment variables of the processes.
-        held: The root, which the functions work in.
-        protected: Paths closed to the sandbox that functions are given.
+        held: The root, in which the functions work.
+        protected: Paths closed to the functions' sandbox.
         read_only: Paths closed to its writes.
-        memory_bytes: Memory that one process may have; 0 sets no limit.
-        starts: How many of them may be starting at once.
-        stores: How each file that may have the stored context opens it.
+        memory_bytes: Memory limit of one process; 0 sets none.
+        starts: Limits how many may be starting at once.
+        stores: How each file with access to the stored context opens it.
     """
 
     environments: Environments
@@ -101,9 +101,9 @@ class FunctionFile:
 
     Attributes:
         path: The file.
-        problems: What is wrong with the file as it is now, or with some of its functions.
+        problems: What is wrong with the current file, or with some of its functions.
         offers: What its last good version offers, by kind and name.
-        listed: The same, as lists have it.
+        listed: The same, as listed.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class FunctionFile:
         group: TaskGroup,
         changed: Callable[[FunctionFile], None],
     ) -> None:
-        """Serves nothing until it is first refreshed; `changed` is told of each new version."""
+        """Serves nothing until the first refresh; `changed` is called for each new version."""
         self.path = path
         self.problems: list[Problem] = []
         self.offers: dict[Key, Offer] = {}
@@ -135,10 +135,10 @@ class FunctionFile:
         return self._loading
 
     async def refresh(self, listener: Listener = _ignore, *, restart: bool = False) -> None:
-        """Serves the file as it was last saved, or as it last was without error.
+        """Serves the file as last saved, or its last version without errors.
 
-        The listener receives a line now and then, if it takes a while. A worker that has ended is
-        started anew with `restart` alone: without a call nobody needs it.
+        The listener receives progress lines if it takes a while. Only `restart` starts an ended
+        worker again, since it is not needed without a call.
         """
         if not self._loading and (self._is_due() or (restart and self._lacks_worker())):
             self._loading = True
@@ -157,28 +157,28 @@ class FunctionFile:
     async def call(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
     ) -> ToolResult:
-        """Runs one of its functions, as they are now.
+        """Runs one of the file's current functions.
 
         Raises:
-            UnknownToolError: If the file as it is now has no such function.
+            UnknownToolError: If the current file has no such function.
         """
         return decode_result(await self._ask(("tool", name), {"arguments": arguments}, context))
 
     async def read(
         self, uri: str, variables: Mapping[str, Any], context: RequestContext
     ) -> tuple[EmbeddedResource, ...]:
-        """Reads one of its resources, as they are now."""
+        """Reads one of the file's current resources."""
         asked = {"arguments": variables}
         return decode_contents(await self._ask(("resource", uri), asked, context))
 
     async def render(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
     ) -> tuple[PromptMessage, ...]:
-        """Gets one of its prompts, as they are now."""
+        """Renders one of the file's current prompts."""
         asked = {"arguments": arguments}
         return decode_messages(await self._ask(("prompt", name), asked, context))
 
-    async def complete(  # what a Complete takes, of an offer
+    async def complete(  # a Complete, with the key of an offer
         self,
         key: Key,
         argument: str,
@@ -194,7 +194,7 @@ class FunctionFile:
         steps = count(1)
 
         async def report(line: str) -> None:
-            # Progress has to grow, and the function's own is to be greater than this.
+            # Progress has to grow, and the function's own should exceed this.
             await context.report_progress(next(steps) / 1000, None, line)
 
         await self.refresh(report, restart=True)
@@ -210,7 +210,7 @@ class FunctionFile:
             raise ToolFailedError(
                 f"{name} did not finish: the process that runs {self.path.name} {error}. The next"
                 " call starts it again."
-            ) from None  # it is in the log
+            ) from None  # already logged
 
     def _gone(self, kind: str, name: str) -> ToolError:
         if kind != "tool":
@@ -221,7 +221,7 @@ class FunctionFile:
         )
 
     def retire(self) -> None:
-        """Serves no more calls than those that are running."""
+        """Serves no new calls; running ones finish."""
         if self._worker is not None and not self._worker.retired:
             self._worker.retire()
 
@@ -232,8 +232,8 @@ class FunctionFile:
         return self._worker is None or self._worker.retired
 
     async def _load(self) -> None:
-        """Serves the file as it is now; where it is broken, as it last was without error."""
-        stamps = _stamps(self._files)  # what is saved from here on is another version
+        """Serves the current file, or its last version without errors."""
+        stamps = _stamps(self._files)  # later saves are another version
         self._retry_at = math.inf
         try:
             problems = await self._serve(self._read())
@@ -246,7 +246,7 @@ class FunctionFile:
                 await self._serve_again(self._source)
         except Exception:
             logger.exception("%s cannot be loaded", self.path)
-            self.problems = [Problem("It cannot be loaded, for the reason in the log.")]
+            self.problems = [Problem("It cannot be loaded; see the log.")]
         finally:
             self._stamps = {file: stamps.get(file, _stamp(file)) for file in self._files}
             self._loading = False
@@ -255,14 +255,14 @@ class FunctionFile:
             self._listeners.clear()
 
     async def _serve_again(self, source: str) -> None:
-        """Serves the last good version, while what the broken one imported is watched too."""
+        """Serves the last good version, but also watches what the broken one imported."""
         files = self._files
         with suppress(_NotLoadedError):
             await self._serve(source)
         self._files = [*files, *(file for file in self._files if file not in files)]
 
     async def _serve(self, source: str) -> list[Problem]:
-        """Lets a version take over, and returns what of it cannot be offered."""
+        """Switches to a new version, and returns the problems of what cannot be offered."""
         worker = await self._started(source)
         loaded = cast("Loaded", worker.loaded)
         try:
@@ -301,7 +301,6 @@ class FunctionFile:
             raise _NotLoadedError([Problem(f"It is not Python source: {error}.")]) from error
 
     async def _started(self, source: str) -> Worker:
-        """A worker that has loaded a version of the file."""
         options = self._options
         try:
             python = await options.environments.get(read_script_metadata(source), self._report)
@@ -315,7 +314,7 @@ class FunctionFile:
         except ScriptMetadataError as error:
             raise _NotLoadedError([Problem(error.message, error.line)]) from error
         except TimeoutError as error:
-            text = f"It was not imported within {LOAD_SECONDS:g} seconds."
+            text = f"Its import took longer than {LOAD_SECONDS:g} seconds."
             raise _NotLoadedError([Problem(text)]) from error
         except (EnvironmentFailedError, OSError, UnavailableError) as error:
             raise _NotLoadedError([Problem(str(error))], passing=True) from error
@@ -359,7 +358,7 @@ def _stamps(files: Sequence[str]) -> dict[str, Stamp]:
 
 
 def _stamp(file: str) -> Stamp:
-    """What changes with every save; None where there is no file."""
+    """Returns a value that changes with every save; None without a file."""
     try:
         status = Path(file).stat()
     except OSError:

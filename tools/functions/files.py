@@ -1,4 +1,4 @@
-"""The function files of a server: found, watched, and what they offer where it is looked for."""
+"""Finds and watches a server's function files, and registers what they offer."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 logger = logging.getLogger("toolcrib")
 
 WATCH_SECONDS = 1.0
-"""How often changes are looked for; a call looks for them itself."""
+"""Interval between checks for changes; each call also checks."""
 LONGEST_WAIT = 20.0
-"""Seconds that a list of tools, or an unknown name, waits for files: clients give up after 30."""
+"""Seconds that a tool list or an unknown name waits for files; clients time out after 30."""
 
 LISTS = {"tool": "tools", "resource": "resources", "prompt": "prompts"}
-"""The list in which each kind of offer is."""
+"""The list for each kind of offer."""
 
 OnChange = Callable[[frozenset[str]], None]
-"""Is told which lists have changed."""
+"""Receives the lists that have changed."""
 
 
 class FunctionFiles:
-    """Keeps what function files offer where it is looked for, each file in a worker of its own.
+    """Registers the offers of function files, each served by its own worker.
 
     Args:
         paths: Python files, and directories of them.
-        registry: Where their tools are kept, as long as `running` lasts.
-        options: Makes what their workers are given; a server without files needs none.
-        offered: Where their resources and prompts are kept, as long.
+        registry: Receives their tools while `running` lasts.
+        options: Creates the workers' options; not called without files.
+        offered: Receives their resources and prompts.
 
     Attributes:
         offered: The same.
@@ -70,7 +70,7 @@ class FunctionFiles:
 
     @property
     def problems(self) -> list[str]:
-        """Returns what is wrong with the files as they are now, behind its place."""
+        """Returns what is wrong with the current files, with locations."""
         return [
             problem.at(path)
             for path, file in self._files.items()
@@ -78,12 +78,12 @@ class FunctionFiles:
         ]
 
     def on_change(self, listener: OnChange) -> None:
-        """Has somebody told which lists a saved, new or deleted file changed."""
+        """Registers a listener for the lists that a saved, new or deleted file changes."""
         self._listeners.append(listener)
 
     @asynccontextmanager
     async def running(self, *, watch: bool = True) -> AsyncIterator[None]:
-        """Serves the files; `watch` loads them and looks for changes unasked, too."""
+        """Serves the files; `watch` also loads them and follows changes without a call."""
         async with anyio.create_task_group() as group:
             self._group = group
             if watch:
@@ -92,14 +92,14 @@ class FunctionFiles:
             group.cancel_scope.cancel()
 
     async def load_once(self) -> None:
-        """Puts the tools as they are now into the registry, to be looked at, not called."""
+        """Registers the current tools for listing, not for calls."""
         async with self.running(watch=False):
             await self.load()
 
     async def loaded(self) -> None:
-        """Waits until every file was loaded once, if it does not take too long.
+        """Waits until every file was loaded once, up to a limit.
 
-        There is nothing to wait for where none is served.
+        Returns immediately if no files are served.
         """
         if self._group is None or not self._paths:
             return
@@ -111,7 +111,7 @@ class FunctionFiles:
             )
 
     async def refresh(self) -> None:
-        """Loads what is new or has changed, or goes on with that if it takes too long."""
+        """Loads new and changed files; after a limit, loading continues in the background."""
         with anyio.move_on_after(LONGEST_WAIT) as waiting:
             await self.load()
         if waiting.cancelled_caught:
@@ -122,7 +122,7 @@ class FunctionFiles:
             )
 
     async def load(self) -> None:
-        """Loads what is new or has changed, however long it takes."""
+        """Loads new and changed files, however long it takes."""
         for path in function_files(self._paths):
             if path not in self._files and self._group is not None:
                 self._files[path] = self._file(path, self._group)
@@ -138,7 +138,7 @@ class FunctionFiles:
             self._drop_missing()
 
     def _drop_missing(self) -> None:
-        """Drops files that two looks in a row have missed: some editors remove what they save."""
+        """Drops files that were missing twice in a row; some editors remove a file while saving."""
         missing = self._files.keys() - set(function_files(self._paths))
         for path in missing & self._missing:
             if not self._files[path].loading:
@@ -161,9 +161,9 @@ class FunctionFiles:
         return self._make_options()
 
     def _register(self, changed: FunctionFile) -> None:
-        """Puts what a file offers in the place of what it did; the names of others stay theirs.
+        """Replaces a file's offers; names that belong to other files stay theirs.
 
-        A name that it gives up goes to the next file that has it.
+        A name that the file gives up goes to the next file that has it.
         """
         for kept in (self._registry, self.offered):
             kept.remove_source(f"function:{changed.path}")
@@ -172,7 +172,7 @@ class FunctionFiles:
         self._tell()
 
     def _add(self, file: FunctionFile) -> list[Problem]:
-        """Adds what a file offers that is not there yet, and returns why some of it cannot be."""
+        """Adds a file's missing offers, and returns the problems of those that cannot be added."""
         from tools.functions.workers.messages import Problem
 
         problems = []
@@ -197,7 +197,7 @@ class FunctionFiles:
         return self.offered.holds(offer)
 
     def _tell(self) -> None:
-        """Tells which lists are others than they were; a function may only work otherwise."""
+        """Notifies listeners of changed lists; a function's new body alone changes none."""
         listed: dict[str, list[Message]] = {kind: [] for kind in LISTS.values()}
         for file in self._files.values():
             for offer, sent in zip(file.offers.values(), file.listed, strict=True):
@@ -211,10 +211,10 @@ class FunctionFiles:
 
 
 def function_files(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yields the files themselves, and the Python files directly in the directories.
+    """Yields the given files, and the Python files directly in the given directories.
 
-    In a directory, names that begin with `.`, `_` or `test_` are left out, and `conftest.py`. What
-    cannot be looked into has none. Each file comes once, in whatever ways it is named.
+    In a directory, `conftest.py` and names that begin with `.`, `_` or `test_` are skipped. An
+    unreadable directory counts as empty. Each file is yielded once, even if given several times.
     """
     seen = set()
     for path in paths:

@@ -1,7 +1,7 @@
-"""Runs a command that must not outlive the server: a script of its own, given the command.
+"""Runs a command that must not outlive the server, as a separate script.
 
-Its stdin is a pipe that only the server holds open. When that closes, because the server died in
-whatever way, the guard ends its whole process group, which it must lead.
+Its stdin is a pipe that only the server holds open. When the pipe closes, because the server died
+in any way, the guard kills its whole process group, which it must lead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Makes a virtual environment with uv, and says in plain words why it could not be made."""
+"""Creates virtual environments with uv, and explains failures in plain words."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from storage.outbound import OPT_OUT
 from tools.functions import guard
 
 Report = Callable[[str], Awaitable[None]]
-"""Shows a person one short line; must not raise."""
+"""Shows the user one short line; must not raise."""
 
 RunUv = Callable[[Sequence[str | Path]], Awaitable[None]]
-"""Runs a command of uv to its end."""
+"""Runs a uv command to its end."""
 
 _OF_THE_SERVER = frozenset({"PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"})
-"""Variables that would have uv and its builds use the server's packages."""
+"""Variables that would make uv and its builds use the server's packages."""
 
 OUTPUT_LINES = 200
-"""Lines from the end of uv's output that are kept for an error."""
+"""Lines at the end of uv's output that are kept for an error."""
 ERROR_LINES = 12
-"""How many of them an error quotes at most."""
+"""Maximum lines that an error quotes."""
 ERROR_CHARACTERS = 2000
 LISTED_NAMES = 5
-"""Dependencies that are listed by name."""
+"""Maximum dependencies that are listed by name."""
 
 _PROGRESS = re.compile(r"\s*((?:Downloading|Building|Resolved|Install(?:ing|ed)) .*)")
 _FIRST_OF_ERROR = re.compile(r"\s*(error\b|\u00d7)", re.IGNORECASE)
@@ -53,22 +53,22 @@ _IN_THE_FILE = "in the file's '# /// script' block"
 
 
 class EnvironmentFailedError(Exception):
-    """An environment could not be made; the text says what failed, and what to do."""
+    """An environment could not be created; the text says what failed, and what to do."""
 
 
 class CommandFailedError(Exception):
-    """A command ended with another status than 0; its arguments are the lines it printed last."""
+    """A command failed; the exception's arguments are the last lines it printed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """What an environment has to contain.
+    """The required contents of an environment.
 
     Attributes:
         dependencies: The requirements of the function file.
         ours: The requirements of the worker that runs it.
-        python: The Python versions that will do.
-        own_python: Those that Toolcrib, and so the worker, runs on; part of `python`.
+        python: The acceptable Python versions.
+        own_python: The versions that Toolcrib, and so the worker, supports; included in `python`.
     """
 
     dependencies: tuple[str, ...]
@@ -78,7 +78,7 @@ class Requirements:
 
     @property
     def names(self) -> str:
-        """Returns what the file's author asked for, in a few words."""
+        """Summarizes what the file's author asked for."""
         names = [Requirement(text).name for text in self.dependencies]
         if len(names) > LISTED_NAMES:
             names[LISTED_NAMES:] = [f"{len(names) - LISTED_NAMES} more"]
@@ -98,13 +98,13 @@ def python_of(directory: Path) -> Path:
 async def install(
     directory: Path, needed: Requirements, environ: Mapping[str, str], report: Report
 ) -> None:
-    """Makes a virtual environment with all requirements, which are resolved together.
+    """Creates a virtual environment with all requirements, resolved together.
 
-    What is in the directory is replaced; it may be moved afterwards. uv fetches a Python where none
-    on the machine will do.
+    The contents of the directory are replaced, and it can be moved afterwards. uv downloads a
+    Python if the machine has no suitable one.
 
     Raises:
-        EnvironmentFailedError: If a Python or a requirement cannot be had.
+        EnvironmentFailedError: If a Python or a requirement is not available.
         OSError: If uv cannot be started.
     """
     run = uv_beside(directory, environ, report)
@@ -123,10 +123,10 @@ async def install(
 
 
 def uv_variables(environ: Mapping[str, str], data_dir: Path) -> dict[str, str]:
-    """Returns the environment of uv and of what it builds.
+    """Returns the environment variables of uv and its builds.
 
-    It keeps the server's index and proxy, but not Toolcrib's own variables nor those that mean the
-    server's interpreter. What uv fetches stays in the data directory unless the user chose a place.
+    The server's index and proxy are kept, but not Toolcrib's own variables nor those for the
+    server's interpreter. uv's downloads stay in the data directory unless the user chose another.
     """
     kept = data_dir.absolute() / "uv"
     places = {"UV_CACHE_DIR": str(kept / "cache"), "UV_PYTHON_INSTALL_DIR": str(kept / "python")}
@@ -139,7 +139,7 @@ def uv_variables(environ: Mapping[str, str], data_dir: Path) -> dict[str, str]:
 
 
 def uv_beside(directory: Path, environ: Mapping[str, str], report: Report) -> RunUv:
-    """Returns what runs a command of uv for an environment; it raises as `run_command` does."""
+    """Returns a runner of uv commands for an environment; it raises as `run_command` does."""
     uv = (find_uv_bin(), "--color", "never", "--no-progress")
     environ = {**_certificates(), **environ}
 
@@ -150,7 +150,7 @@ def uv_beside(directory: Path, environ: Mapping[str, str], report: Report) -> Ru
 
 
 def failure_of(output: Sequence[str]) -> str:
-    """Returns what uv printed of its failure, and what to do where that is plain."""
+    """Returns uv's error output, with advice if the network is the cause."""
     if not _is_unreachable(output):
         return _quote(output)
     return f"{_quote(output)}\n{_CHECK_NETWORK}"
@@ -159,17 +159,17 @@ def failure_of(output: Sequence[str]) -> str:
 async def run_command(
     command: Sequence[str | Path], *, cwd: Path, environ: Mapping[str, str], report: Report
 ) -> None:
-    """Runs a command to its end; cancelled, or when the server dies, no process of it is left.
+    """Runs a command to its end; no process is left if it is cancelled or the server dies.
 
     Raises:
-        CommandFailedError: If it ends with another status than 0.
+        CommandFailedError: If its exit status is not 0.
         OSError: If no process can be started.
     """
     process = await anyio.open_process(
         [sys.executable, "-I", "-S", guard.__file__, *map(str, command)],
         stdin=PIPE,
         stderr=STDOUT,
-        cwd=cwd,  # not a project whose settings uv would take
+        cwd=cwd,  # outside any project whose settings uv would use
         env=environ,
         start_new_session=True,
     )
@@ -187,11 +187,11 @@ async def run_command(
 
 
 async def _read(process: Process, report: Report) -> Iterable[str]:
-    """Reports the lines that say how far it is, and returns the last of all lines."""
+    """Reports progress lines, and returns the last lines of the output."""
     output: deque[str] = deque(maxlen=OUTPUT_LINES)
     rest = ""
     async for text in TextReceiveStream(
-        cast("ByteReceiveStream", process.stdout),  # a pipe was asked for
+        cast("ByteReceiveStream", process.stdout),  # opened as a pipe
         errors="replace",
     ):
         *lines, rest = (rest + text).split("\n")
@@ -203,9 +203,9 @@ async def _read(process: Process, report: Report) -> Iterable[str]:
 
 
 def _certificates() -> Mapping[str, str]:
-    """Lets uv trust whom the machine trusts: companies have certificate authorities of their own.
+    """Makes uv trust the system's certificates, since companies have their own authorities.
 
-    Clients start servers with few variables, so that those that say it otherwise are missing.
+    Clients start servers with few variables, so the usual variables for this are missing.
     """
     paths = ssl.get_default_verify_paths()
     known = sys.platform == "darwin" or paths.cafile or paths.capath
@@ -215,8 +215,8 @@ def _certificates() -> Mapping[str, str]:
 def _no_python(needed: Requirements, output: Sequence[str]) -> str:
     network = "Check the network, or install" if _is_unreachable(output) else "Install"
     return (
-        f"There is no Python {needed.python}, of which {needed.own_python} is Toolcrib's own "
-        f"condition.\n{_quote(output)}\n"
+        f"No Python {needed.python} is available (Toolcrib itself needs {needed.own_python})."
+        f"\n{_quote(output)}\n"
         f"{network} one on PATH, or change 'requires-python' {_IN_THE_FILE}."
     )
 
@@ -241,7 +241,7 @@ def _is_unreachable(output: Sequence[str]) -> bool:
 
 
 def _quote(output: Sequence[str]) -> str:
-    """What is printed from the first error on, else all, without the middle if it is long."""
+    """Returns the output from the first error on, or all of it, with a long middle cut."""
     start = next((at for at, line in enumerate(output) if _FIRST_OF_ERROR.match(line)), 0)
     quoted = [line.rstrip() for line in output[start:] if line.strip()]
     if len(quoted) > ERROR_LINES:

@@ -1,6 +1,6 @@
-"""Makes environments in one step: beside their place, and moved there when they are whole.
+"""Creates environments atomically: next to their final place, renamed when complete.
 
-Whoever makes one holds a lock that other servers on the data directory respect too.
+The creator holds a lock shared with other servers on the data directory.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from storage.locks import locked
 from tools.functions.installer import Report
 
 POLL_INTERVAL = 0.1
-"""Seconds between two looks at a lock that another server holds; waiting in a thread for it could
-not be cancelled."""
+"""Seconds between attempts to get a lock; a thread that waits for it could not be cancelled."""
 
 
 async def make_whole(
@@ -26,22 +25,22 @@ async def make_whole(
     is_whole: Callable[[], Awaitable[bool]],
     report: Report,
 ) -> None:
-    """Makes a directory, unless another server has made it meanwhile; replaces what is there.
+    """Creates or replaces a directory, unless another server has created it meanwhile.
 
     Args:
         path: The directory.
-        make: Makes it elsewhere; where this fails or is cancelled, nothing of it is left.
-        is_whole: Whether it is there already.
-        report: Told that another server makes it.
+        make: Creates it at another path; if this fails or is cancelled, nothing is left.
+        is_whole: Returns whether the directory is complete.
+        report: Called if another server is creating it.
 
     Raises:
-        OSError: If it cannot be put in its place.
+        OSError: If it cannot be moved to its place.
     """
     await anyio.Path(path.parent).mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.unfinished")
     async with alone(path, report):
         if await is_whole():
-            return  # made by whoever held the lock
+            return  # made by the previous holder of the lock
         try:
             await make(unfinished)
             await anyio.to_thread.run_sync(_replace, path, unfinished)
@@ -52,7 +51,7 @@ async def make_whole(
 
 @asynccontextmanager
 async def alone(path: Path, report: Report) -> AsyncIterator[None]:
-    """Holds the lock of a directory, for which it waits."""
+    """Waits for and holds the lock of a directory."""
     lock = path.with_name(f"{path.name}.lock")
     reported = False
     while True:

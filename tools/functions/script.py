@@ -1,4 +1,4 @@
-"""What a Python file says of the environment that it needs, in a comment at its head (PEP 723).
+"""Reads a Python file's environment requirements from a comment at its head (PEP 723).
 
 The format, its terms and the precedence of closing lines are those of
 https://packaging.python.org/en/latest/specifications/inline-script-metadata/.
@@ -23,15 +23,15 @@ _OPENING = re.compile(r"# /// ([a-zA-Z0-9-]+)")
 _CLOSING = "# ///"
 _FIELDS = ("dependencies", "requires-python", "tool")
 _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
-"""How tomllib ends its messages."""
+"""Matches the end of tomllib's messages."""
 
 
 class ScriptMetadataError(ValueError):
-    """The metadata cannot be used as it stands.
+    """The metadata cannot be used.
 
     Attributes:
         message: What is wrong, with the value and what to write instead.
-        line: Where, counted from 1 in the file.
+        line: The line in the file, counted from 1.
     """
 
     def __init__(self, message: str, *, line: int) -> None:
@@ -42,7 +42,7 @@ class ScriptMetadataError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ScriptMetadata:
-    """What a file asks for; empty where it asks for nothing.
+    """The requirements of a file; empty if it has none.
 
     Attributes:
         dependencies: Requirements (PEP 508) in the normal form of `packaging`, as listed.
@@ -54,14 +54,13 @@ class ScriptMetadata:
 
 
 def read_script_metadata(source: str) -> ScriptMetadata:
-    """Reads the `script` block of a file; unclosed blocks and those of other types are ignored.
+    """Reads the `script` block of a file; unclosed blocks and other types are ignored.
 
-    `[tool.uv]` is refused, because installing from elsewhere than it says would be worse than
-    not installing; the tables of other tools do not matter here.
+    `[tool.uv]` is rejected, because installing from other sources than it names would be worse than
+    not installing. The tables of other tools are ignored.
 
     Raises:
-        ScriptMetadataError: If there are two blocks, or the one is not what the specification
-            asks for.
+        ScriptMetadataError: If there are two blocks, or the block violates the specification.
     """
     lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     blocks = [block for block in _blocks(lines) if block.type == "script"]
@@ -76,7 +75,7 @@ def read_script_metadata(source: str) -> ScriptMetadata:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """One block: its type, the line that opens it (from 1), and the TOML lines that it holds."""
+    """One block: its type, its opening line (from 1), and its TOML lines."""
 
     type: str
     start: int
@@ -93,7 +92,7 @@ class _Block:
     def _document(self) -> dict[str, Any]:
         try:
             return tomllib.loads("\n".join(self.content))
-        except (ValueError, RecursionError) as error:  # also an endless number or nesting
+        except (ValueError, RecursionError) as error:  # also an infinite number or deep nesting
             message, line = str(error), 0
             if place := _TOML_PLACE.search(message):
                 message, line = message[: place.start()], int(place[1] or len(self.content))
@@ -104,7 +103,7 @@ class _Block:
     def _check_keys(self, document: dict[str, Any]) -> None:
         for key in document:
             if key not in _FIELDS and (meant := nearest(key, _FIELDS)):
-                raise self._error(f"{key!r} is not a field; {meant!r} is.", key)
+                raise self._error(f"{key!r} is not a field; did you mean {meant!r}?", key)
         match document.get("tool"):
             case {"uv": settings}:
                 named = ", ".join(settings) if isinstance(settings, dict) else show(settings)
@@ -148,13 +147,13 @@ class _Block:
         )
 
     def _error(self, message: str, text: str) -> ScriptMetadataError:
-        """An error on the first line that holds the text, else on the one that opens the block."""
+        """Returns an error at the first line with the text, else at the block's opening."""
         found = (number for number, line in enumerate(self.content, 1) if text and text in line)
         return ScriptMetadataError(message, line=self.start + next(found, 0))
 
 
 def _blocks(lines: Sequence[str]) -> list[_Block]:
-    """Every closed block. A run of comments is closed by its last closing line, not its first."""
+    """Returns every closed block; the last closing line of a run of comments counts."""
     blocks = []
     start = 0
     while start < len(lines):

@@ -1,1 +1,1 @@
-"""OpenAPI: operations of HTTP APIs, as their descriptions tell of them, become tools."""
+"""Turns operations of HTTP APIs with OpenAPI descriptions into tools."""

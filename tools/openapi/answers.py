@@ -1,4 +1,4 @@
-"""Answers of an API as results of its tools, and as failures."""
+"""Converts an API's responses to results and failures of its tools."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _Tree = dict[str, "_Tree"]
 
 
 def selected(value: Any, paths: Sequence[str]) -> Any:  # noqa: ANN401  # any JSON value
-    """A JSON value cut to the parts that are named; None where it has none of them.
+    """Returns the named parts of a JSON value, or None if it has none of them.
 
     Args:
         value: The value.
-        paths: Keys joined by dots; * stands for every key or item, and a key of a list's items may
-            follow the list itself: `items.name` is `items.*.name`.
+        paths: Keys joined by dots; * matches every key or item. A key of a list's items may
+            directly follow the list: `items.name` is `items.*.name`.
     """
     tree: _Tree = {}
     for path in paths:
@@ -76,7 +76,7 @@ def _items(value: Sequence[Any], tree: _Tree) -> Any:  # noqa: ANN401  # any JSO
 
 
 def _both(first: _Tree | None, second: _Tree | None) -> _Tree | None:
-    """What two trees name together; the empty one names all, and None nothing."""
+    """Merges two trees of keys; an empty tree selects everything, and None nothing."""
     if first is None or second is None:
         return second if first is None else first
     if not first or not second:
@@ -88,16 +88,16 @@ def _both(first: _Tree | None, second: _Tree | None) -> _Tree | None:
 
 
 MOST_CHARACTERS = 200_000
-"""Characters of a body that are handed on."""
+"""Maximum characters of a body that are passed on."""
 
 MOST_SAID = 2_000
-"""Characters of the body of a failure."""
+"""Maximum characters of a failure's body that are shown."""
 
 LONGEST_HEADER = 1_000
 MOST_KEYS = 20
 
 TELLING = ("location", "link", "etag", "retry-after", "x-total-count")
-"""Headers that tell what to do next."""
+"""Headers that help to decide what to do next."""
 
 _SECOND_TIME = "Change the request, or ask the user: the API has refused it as it is."
 _FAILURES: Mapping[int, tuple[type[ToolError], str]] = {
@@ -116,13 +116,13 @@ _FAILURES: Mapping[int, tuple[type[ToolError], str]] = {
 async def result_of(
     response: WebResponse, paths: Sequence[str], *, method: str, url: str
 ) -> ToolResult:
-    """What an answer is to the caller.
+    """Converts a response to a result.
 
     Args:
-        response: The answer.
-        paths: The parts of it that are wanted; none for all.
-        method: What was asked with.
-        url: What was asked.
+        response: The response.
+        paths: The wanted parts; none for all.
+        method: The request's method.
+        url: The request's URL.
     """
     if not 200 <= response.status < 300:  # noqa: PLR2004  # the protocol's successes
         raise await _failure(response, method, url)
@@ -151,12 +151,11 @@ def _result(
 
 
 def _json(response: WebResponse, paths: Sequence[str]) -> tuple[Any, str, str]:
-    """The value, its text, and a note."""
     try:
         value = json.loads(response.text() or "", parse_constant=lambda _name: None)
     except (ValueError, RecursionError):
         text = (response.text() or "")[:MOST_CHARACTERS]
-        return text, text, "It says that it is JSON, and is none."
+        return text, text, "It is declared as JSON but is not valid JSON."
     note = ""
     if paths:
         whole, value = value, selected(value, paths)
@@ -170,7 +169,6 @@ def _json(response: WebResponse, paths: Sequence[str]) -> tuple[Any, str, str]:
 
 
 def _shape(value: object) -> str:
-    """What an answer has at its top."""
     inner = value[0] if isinstance(value, list) and value else value
     kind = "Its items have" if inner is not value else "It has"
     if not isinstance(inner, Mapping):
@@ -185,14 +183,14 @@ async def _failure(response: WebResponse, method: str, url: str) -> ToolError:
     shown = said if len(said) <= MOST_SAID else f"{said[:MOST_SAID]}…"
     if response.redirect_to:
         return UpstreamError(
-            f"{method} {url} leads on to {response.redirect_to}, which was not followed.",
+            f"{method} {url} redirects to {response.redirect_to}, which was not followed.",
             next_actions=["Ask the user about openapi.NAME.url in the settings."],
         )
     kind, advice = _FAILURES.get(response.status, (UpstreamError, ""))
     if not advice:
         advice = "Try again later." if response.status >= 500 else _SECOND_TIME  # noqa: PLR2004  # RFC 9110, 15.6
     if wait := response.header("retry-after")[:50]:
-        advice += f" It says to wait: {wait}."
+        advice += f" Retry after: {wait}."
     ending = f": {shown}" if shown else "."
     return kind(
         f"{method} {url} answered {_status(response.status)}{ending}", next_actions=[advice]

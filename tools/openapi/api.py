@@ -1,4 +1,4 @@
-"""One API of the settings: its description, and the tools of its operations."""
+"""Builds the tools of one API in the settings from its description."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tools.sandbox.web.url import Url
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """Where a credential stands in a request.
+    """The form in which a request carries a credential.
 
     Attributes:
-        kind: What the description calls it, in words.
+        kind: Its name in words.
         place: header, query or cookie.
         name: The name of the header, parameter or cookie.
-        form: What stands there; `{secret}` or `{base64}` stands for the secret.
+        form: The template of its value; `{secret}` or `{base64}` stands for the secret.
     """
 
     kind: str
@@ -35,11 +35,11 @@ class Scheme:
 
     @property
     def parameter(self) -> str:
-        """As `arguments_of` names parameters that are none of the model's."""
+        """Its key among hidden parameters, as in `arguments_of`."""
         return f"{self.place}:{self.name.lower()}"
 
     def settings(self) -> dict[str, str]:
-        """What `[secrets.NAME]` says of it, beyond what is so without saying."""
+        """Returns the entries that `[secrets.NAME]` needs for it, without defaults."""
         match self.place:
             case "query":
                 return {"query": self.name}
@@ -51,7 +51,7 @@ class Scheme:
 
 
 def schemes_of(description: Description) -> Iterator[Scheme]:
-    """The schemes that a secret of the settings can serve.
+    """Yields the schemes that a secret of the settings can serve.
 
     Raises:
         UnusableError: If one is not in the description.
@@ -75,23 +75,23 @@ def schemes_of(description: Description) -> Iterator[Scheme]:
 
 
 def is_open(operation: Operation) -> bool:
-    """Whether a description says that an operation wants no credentials."""
+    """Returns whether an operation is declared to need no credentials."""
     return operation.content.get("security") == []
 
 
 MOST_OPERATIONS = 10_000
-"""Operations of a description; those that become tools are searched together."""
+"""Maximum operations of a description; its tools are searched together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiOptions:
-    """What the settings say of an API.
+    """The settings of an API.
 
     Attributes:
-        name: What they call it.
-        address: Where its description is: a path, or a URL.
-        base_url: Where it is itself; empty for where its description says.
-        selection: Which of its operations are wanted.
+        name: Its name in the settings.
+        address: The path or URL of its description.
+        base_url: Its own address; empty for the one in its description.
+        selection: The wanted operations.
         secret: Name of the secret that is sent to it; empty for none.
     """
 
@@ -103,7 +103,7 @@ class ApiOptions:
 
     @property
     def url(self) -> str:
-        """Where its description is fetched from; empty where it is a file."""
+        """The URL of its description; empty for a file."""
         is_url = self.address.lower().startswith(("http://", "https://"))
         return self.address if is_url else ""
 
@@ -112,12 +112,12 @@ class Api:
     """The tools of an API.
 
     Args:
-        options: What the settings say of it.
+        options: Its settings.
         data: Its description.
 
     Attributes:
-        description: The same, read.
-        operations: All that it has.
+        description: The parsed description.
+        operations: All its operations.
 
     Raises:
         InvalidArgumentsError: If the description cannot be used.
@@ -137,33 +137,33 @@ class Api:
         if len(self.operations) > MOST_OPERATIONS:
             raise InvalidArgumentsError(
                 f"The description has more than {MOST_OPERATIONS:,} operations.",
-                next_actions=["Name a smaller one, with the operations that are wanted."],
+                next_actions=["Name a smaller one with only the wanted operations."],
             )
 
     @cached_property
     def wanted(self) -> dict[str, Operation]:
-        """The operations that the settings want, by the names of their tools."""
+        """The operations that the settings select, by tool name."""
         named = names_of(self._options.name, self.operations)
         return {name: each for name, each in named.items() if self._options.selection.admits(each)}
 
     @property
     def tools(self) -> list[ToolSpec]:
-        """The tools of the operations that are wanted; what cannot be one is left out."""
-        return [spec for _, spec in self._made]
+        """The tools of the selected operations, without those that cannot become tools."""
+        return [spec for _, spec in self._makers_and_tools]
 
     @property
     def addresses(self) -> list[str]:
-        """Where their requests go, each address once."""
-        return list(dict.fromkeys(maker.base_url for maker, _ in self._made))
+        """The distinct addresses that their requests go to."""
+        return list(dict.fromkeys(maker.base_url for maker, _ in self._makers_and_tools))
 
     @cached_property
     def problems(self) -> list[str]:
-        """What is wrong with the description, as far as it has been looked at."""
+        """The problems found in the description so far."""
         idle = self._options.selection.idle(self.operations)
-        return [f"{pattern!r} means none of its operations" for pattern in idle]
+        return [f"{pattern!r} matches no operation" for pattern in idle]
 
     @cached_property
-    def _made(self) -> list[tuple[RequestMaker, ToolSpec]]:
+    def _makers_and_tools(self) -> list[tuple[RequestMaker, ToolSpec]]:
         return [made for name, each in self.wanted.items() for made in self._tool(name, each)]
 
     def _tool(self, name: str, operation: Operation) -> Iterator[tuple[RequestMaker, ToolSpec]]:
@@ -175,7 +175,7 @@ class Api:
             )
             schema = maker.arguments.schema(self._schemas)
         except UnusableError as error:
-            self.problems.append(f"{operation} is left out: {error}")
+            self.problems.append(f"{operation} is skipped: {error}")
         else:
             secret = "" if is_open(operation) else self._options.secret
             spec = operation_tool(name, self._options.name, maker, schema, secret=secret)

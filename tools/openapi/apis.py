@@ -1,4 +1,4 @@
-"""The APIs of the settings: their descriptions are read in the background, once."""
+"""Reads the descriptions of the APIs in the settings, once and in the background."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ LONGEST_WAIT = 10.0
 """Seconds that a list of tools, a search or an unknown name waits for descriptions."""
 
 MOST_BYTES = 50_000_000
-"""Bytes of a description."""
+"""Maximum bytes of a description."""
 
 MOST_PROBLEMS = 50
-"""Problems of one description that are logged."""
+"""Maximum problems of one description that are logged."""
 
 _logger = logging.getLogger("toolcrib")
 
 
 class Descriptions:
-    """Descriptions as they were read: files at each start, addresses once.
+    """Reads descriptions: files at each start, URLs once.
 
-    What an address answered when it was first asked is kept, and counts until a person has it
-    fetched anew: what a server says later changes no tool.
+    The first response of a URL is stored and used until the user fetches it again, so that a server
+    cannot change tools later.
 
     Args:
-        directory: Where copies are kept; it is made when the first one is.
-        fetch: Asks an address.
+        directory: Holds the copies; created with the first one.
+        fetch: Downloads a URL.
     """
 
     def __init__(self, directory: Path, fetch: Callable[[str], Awaitable[bytes]]) -> None:
@@ -49,23 +49,23 @@ class Descriptions:
         self._fetch = fetch
 
     async def read(self, options: ApiOptions) -> bytes:
-        """The description of an API."""
+        """Returns the description of an API."""
         if not options.url:
             return await anyio.to_thread.run_sync(_file, Path(options.address))
         copy = self._copy(options)
         with suppress(FileNotFoundError):
             return await anyio.Path(copy).read_bytes()
         data = await self.fetched(options)
-        Description.parse(data)  # what cannot be used is not kept
+        Description.parse(data)  # only usable descriptions are stored
         await anyio.to_thread.run_sync(self.keep, options, data)
         return data
 
     async def fetched(self, options: ApiOptions) -> bytes:
-        """The description that an address has now."""
+        """Returns the current description at a URL."""
         return await self._fetch(options.url)
 
     def keep(self, options: ApiOptions, data: bytes) -> None:
-        """Has a description count from now on."""
+        """Stores a description for use from now on."""
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with atomic_file(self._copy(options), replace=True) as copy:
             copy.write_bytes(data)
@@ -80,9 +80,9 @@ class Apis:
 
     Args:
         apis: The APIs.
-        registry: Where their tools are kept.
+        registry: Receives their tools.
         descriptions: Reads their descriptions.
-        vet: Makes of a tool what may be shown of it, where a person has to look at it first.
+        vet: Replaces a tool that needs review by what may be shown of it.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Apis:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Has the descriptions read in the background."""
+        """Reads the descriptions in the background."""
         self._settled.clear()
         async with anyio.create_task_group() as group:
             group.start_soon(self._load_first)
@@ -112,21 +112,21 @@ class Apis:
             group.cancel_scope.cancel()
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Has somebody told when tools have come."""
+        """Registers a listener for new tools."""
         self._listeners.append(listener)
 
     def settle(self) -> None:
-        """Waits until every description was tried once, if that does not take too long; blocks."""
+        """Waits until every description was tried once, up to a limit; blocks."""
         self._settled.wait(LONGEST_WAIT)
 
     async def load(self) -> None:
-        """Reads what was not read yet; what cannot be is logged, and tried again the next time."""
+        """Reads the remaining descriptions; failures are logged and tried again next time."""
         async with anyio.create_task_group() as group:
             for name in self._waiting:
                 group.start_soon(self._load, name)
 
     async def find(self, name: str) -> None:
-        """Sees to it that a tool of that name is in the registry, if one of the APIs has it."""
+        """Loads the API that may have a tool of that name."""
         api = name.partition(SEPARATOR)[0]
         if api in self._waiting:
             with anyio.move_on_after(LONGEST_WAIT):
@@ -141,7 +141,7 @@ class Apis:
     async def _load(self, name: str) -> None:
         async with self._turns[name]:
             options = self._waiting.get(name)
-            if options is None:  # somebody else has read it meanwhile
+            if options is None:  # another task has read it meanwhile
                 return
             try:
                 data = await self._descriptions.read(options)
@@ -149,7 +149,7 @@ class Apis:
             except ToolError as error:
                 _logger.warning("OpenAPI %s: %s", name, error.message)
                 return
-            except Exception:  # whatever is wrong with one description, the server goes on
+            except Exception:  # one bad description must not stop the server
                 _logger.exception("OpenAPI %s: its description cannot be used", name)
                 return
             self._registry.replace_source(f"{SOURCE}{name}", specs)

@@ -1,4 +1,4 @@
-"""Arguments of an operation's tool: parameters, the properties of its body, and what is wanted."""
+"""Builds the arguments of an operation's tool from its parameters and its body."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tools.openapi.bodies import Body, object_shape
 from tools.openapi.description import Description, UnusableError, items, pairs
 from tools.openapi.operations import PLACE, Operation
 from tools.openapi.parameters import Parameter
-from tools.openapi.schemas import LONGEST_TEXT, Schemas, plain
+from tools.openapi.schemas import LONGEST_TEXT, Schemas, clean_text
 
 LONGEST_NAME = 64
-"""Characters of an argument's name; model APIs take no more, and none but those below."""
+"""Maximum length of an argument's name in model APIs, which accept only the characters below."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -31,21 +31,21 @@ _FRAMING = frozenset(
         *("content-type", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"),
     }
 )
-"""Headers that are no arguments: OpenAPI has none of the first, and the client sets the others."""
+"""Headers that are not arguments: OpenAPI excludes the first, and the client sets the others."""
 
 
 @dataclass(slots=True)
 class Arguments:
-    """What a tool takes, and where each argument goes.
+    """A tool's arguments, and where each goes in the request.
 
     Attributes:
         properties: The schema of each, by its name.
-        required: Those that have to be given.
-        parameters: The parameter that each is, by its name.
-        fields: The property of the body that each is, by its name.
-        body: The body; None where there is none.
-        whole: The argument that is the body as a whole; empty where its properties are arguments.
-        wanted: The argument that names the parts of the answer.
+        required: The required ones.
+        parameters: The parameter that each sets, by its name.
+        fields: The property of the body that each sets, by its name.
+        body: The body, or None.
+        whole: The argument that is the entire body; empty if its properties are arguments.
+        wanted: The argument that selects parts of the response.
         references: The `$defs` that the schemas need.
     """
 
@@ -59,10 +59,10 @@ class Arguments:
     references: set[str] = field(default_factory=set)
 
     def schema(self, schemas: Schemas) -> dict[str, Any]:
-        """The input schema.
+        """Returns the input schema.
 
         Raises:
-            UnusableError: If it refers to what is not in the description.
+            UnusableError: If it refers to something outside the description.
         """
         made: dict[str, Any] = {"type": "object", "properties": self.properties}
         if self.required:
@@ -72,7 +72,7 @@ class Arguments:
         return {**made, "$defs": definitions} if definitions else made
 
     def add(self, name: str, place: str, schema: dict[str, Any], *, required: bool) -> str:
-        """Adds an argument, and says what it is called."""
+        """Adds an argument under a valid, unused name and returns that name."""
         stem = _UNSAFE.sub("_", name).strip("_")[:LONGEST_NAME] or "argument"
         longer = f"{place}_{stem}"[:LONGEST_NAME]
         numbered = (f"{longer[: LONGEST_NAME - 6]}_{number}" for number in count(2))
@@ -82,8 +82,8 @@ class Arguments:
             self.required.append(own)
         return own
 
-    def given(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments without those of which null says that they are left out."""
+    def without_omitted(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the arguments without nulls that mean an omitted argument."""
         return {
             name: value
             for name, value in arguments.items()
@@ -91,7 +91,7 @@ class Arguments:
         }
 
     def body_of(self, given: Mapping[str, Any]) -> Any:  # noqa: ANN401  # any JSON value
-        """The value of the body; None where nothing of it is given, and it may be left out."""
+        """Returns the value of the body; None if no part of it is given and it is optional."""
         if self.whole:
             return given.get(self.whole)
         value = {own: given[name] for name, own in self.fields.items() if name in given}
@@ -112,16 +112,16 @@ class Arguments:
 def arguments_of(
     operation: Operation, description: Description, schemas: Schemas, hidden: frozenset[str]
 ) -> Arguments:
-    """What an operation takes.
+    """Returns the arguments of an operation.
 
     Args:
         operation: The operation.
-        description: Where it is described.
-        schemas: Converts the schemas there.
-        hidden: Parameters that are none of the model's, as `place:name` in small letters.
+        description: The description it belongs to.
+        schemas: Converts the schemas of the description.
+        hidden: Parameters that the model does not set, as `place:name` in lower case.
 
     Raises:
-        UnusableError: If it takes what cannot be given, or what the description has not.
+        UnusableError: If it needs something that cannot be sent, or is not in the description.
     """
     made = Arguments()
     parameters = _parameters(operation, description)
@@ -144,7 +144,7 @@ def arguments_of(
 
 
 def _parameters(operation: Operation, description: Description) -> Sequence[Parameter]:
-    """Those of the path, and those of the operation, which count more."""
+    """Returns the parameters of the path and of the operation, which take precedence."""
     found: dict[tuple[str, str], Parameter] = {}
     for owner in (operation.item, operation.content):
         for each in items(owner.get("parameters")):
@@ -165,7 +165,7 @@ def _add_body(made: Arguments, body: Body, description: Description, schemas: Sc
     if body.form in {"json", "form", "multipart"}:
         shape = object_shape(body.schema, description)
     if shape is None or not shape.properties or (shape.required and not body.required):
-        schema = _texted(_whole(made, body, description, schemas), body.description)
+        schema = _texted(_body_schema(made, body, description, schemas), body.description)
         made.whole = made.add("body", "request", schema, required=body.required)
         return
     for name, own, schema in _flat(made, body, shape.properties, description, schemas):
@@ -184,14 +184,14 @@ def _flat(
         target = description.follow(each)
         if target.get("readOnly") is True or pairs(each).get("readOnly") is True:
             continue
-        said = plain(pairs(each).get("description") or target.get("description"), LONGEST_TEXT)
+        said = clean_text(pairs(each).get("description") or target.get("description"), LONGEST_TEXT)
         if name in body.files:
             yield name, name, _file_schema(said, several=body.files[name])
         else:
             yield name, name, _texted(schemas.convert(target, made.references), said)
 
 
-def _whole(
+def _body_schema(
     made: Arguments, body: Body, description: Description, schemas: Schemas
 ) -> dict[str, Any]:
     match body.form:
@@ -208,13 +208,13 @@ def _whole(
 
 def _file_schema(said: str, *, several: bool) -> dict[str, Any]:
     path = {"type": "string"}
-    told = "Path of a file beneath the root" if not several else "Paths of files beneath the root"
+    told = "Path of a file inside the root" if not several else "Paths of files inside the root"
     text = f"{told}: {said}" if said else told
     return {**({"type": "array", "items": path} if several else path), "description": text}
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a parameter, which nothing in a URL or a header can be null."""
+    """Removes null from a parameter's schema, since a URL or header cannot express it."""
     kinds = schema.get("type")
     if not isinstance(kinds, list):
         return schema
@@ -223,5 +223,5 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _texted(schema: dict[str, Any], said: str) -> dict[str, Any]:
-    text = plain(said, LONGEST_TEXT)
+    text = clean_text(said, LONGEST_TEXT)
     return {**schema, "description": text} if text else schema

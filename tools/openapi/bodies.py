@@ -1,4 +1,4 @@
-"""Bodies of requests: in which form they are sent, and how they are written."""
+"""Chooses the form of request bodies and encodes them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tools.openapi.parameters import Parameter, scalar_text, written_pairs
 from tools.sandbox.files.sandbox import Sandbox
 
 MOST_FILE_BYTES = 50_000_000
-"""Bytes of one file that is sent."""
+"""Maximum bytes of one file that is sent."""
 
 _PREFERRED = ("json", "form", "multipart", "text", "file")
-"""How bodies are written, the easiest to give first."""
+"""Body forms, the easiest for a model first."""
 
 _MOST_TOGETHER = 100
-"""Schemas that together are one object (allOf)."""
+"""Maximum number of schemas combined into one object by allOf."""
 
 _FORM_TYPE = "application/x-www-form-urlencoded"
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+", re.ASCII)
@@ -31,11 +31,11 @@ _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The properties of an object of a description.
+    """The properties of an object schema.
 
     Attributes:
         properties: Their schemas, by name.
-        required: The names of those that have to be there.
+        required: The names of the required ones.
     """
 
     properties: Mapping[str, Any] = field(default_factory=dict)
@@ -47,13 +47,13 @@ class Body:
     """The body of an operation.
 
     Attributes:
-        media_type: What it is sent as.
-        form: How it is written: json, form, multipart, text or file.
+        media_type: Its media type.
+        form: Its encoding: json, form, multipart, text or file.
         schema: Its schema in the description.
         required: Whether a request needs it.
-        description: What is said of it.
-        encoding: How properties of a form are written, by name.
-        files: The properties of a form that are files, and whether each is a list of some.
+        description: Its text in the description.
+        encoding: How properties of a form are encoded, by name.
+        files: The properties of a form that are files, and whether each is a list of files.
     """
 
     media_type: str
@@ -66,10 +66,10 @@ class Body:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], description: Description) -> Body | None:
-        """Reads what a description says of a body, in the form that is the easiest to give.
+        """Reads a body from a description, in the form that is easiest for a model.
 
         Raises:
-            UnusableError: If its schema is not there.
+            UnusableError: If its schema is missing.
         """
         content = pairs(given.get("content"))
         if not content:
@@ -89,7 +89,7 @@ class Body:
         )
 
     def encoded(self, value: Any, sandbox: Sandbox) -> tuple[str, bytes]:  # noqa: ANN401  # any JSON value
-        """The Content-Type and the bytes of a body; reads the files that it names."""
+        """Returns the Content-Type and the bytes of a body; reads the files that it names."""
         match self.form:
             case "json":
                 return self.media_type, json.dumps(value).encode()
@@ -106,7 +106,7 @@ class Body:
             yield from Parameter.of_form(name, pairs(self.encoding.get(name))).in_query(each)
 
     def _multipart(self, value: Mapping[str, Any], sandbox: Sandbox) -> tuple[str, bytes]:
-        """Parts (RFC 7578): files, texts, and objects as JSON."""
+        """Encodes parts (RFC 7578): files, texts, and objects as JSON."""
         boundary = secrets.token_hex(16)
         parts = bytearray()
         for name, given in value.items():
@@ -130,10 +130,10 @@ class Body:
 
 
 def object_shape(schema: object, description: Description) -> Shape | None:
-    """The properties of a schema of an object with these alone; None of any other.
+    """Returns the properties of a closed object schema; None for any other schema.
 
     Raises:
-        UnusableError: If it refers to what is not in the description.
+        UnusableError: If it refers to something outside the description.
     """
     properties: dict[str, Any] = {}
     required: set[str] = set()
@@ -141,7 +141,7 @@ def object_shape(schema: object, description: Description) -> Shape | None:
     waiting = [schema]
     while waiting:
         found = description.follow(waiting.pop())
-        if any(found is each for each in seen):  # many can come of few, by allOf in allOf
+        if any(found is each for each in seen):  # nested allOf can multiply a few schemas
             continue
         if not _is_closed(found) or len(seen) == _MOST_TOGETHER:
             return None
@@ -155,7 +155,7 @@ def object_shape(schema: object, description: Description) -> Shape | None:
 
 
 def is_file(schema: object, description: Description) -> bool:
-    """Whether a property of a form is a file: bytes that are not encoded as text."""
+    """Returns whether a property of a form is a file: bytes without a text encoding."""
     found = description.follow(schema)
     if found.get("type", "string") != "string" or "contentEncoding" in found:
         return False
@@ -165,7 +165,7 @@ def is_file(schema: object, description: Description) -> bool:
 
 
 def _is_closed(schema: Mapping[str, Any]) -> bool:
-    """Whether it is of an object with the properties that it names, and says no more of it."""
+    """Returns whether it is an object schema that only allows its named properties."""
     kinds = schema.get("type", "object")
     choices = [each for key in ("anyOf", "oneOf") for each in items(schema.get(key))]
     return (
@@ -210,6 +210,5 @@ def _read(sandbox: Sandbox, path: object) -> bytes:
 
 
 def _quoted(name: str) -> str:
-    """A name in a header of a part, as browsers write it."""
     escapes = {'"': "%22", "\r": "%0D", "\n": "%0A"}
     return encodable("".join(escapes.get(each, each) for each in name))

@@ -1,4 +1,4 @@
-"""A description in OpenAPI 3.0 or 3.1, read from JSON or YAML."""
+"""Reads OpenAPI 3.0 and 3.1 descriptions from JSON or YAML."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from storage.reading.yamltext import read_yaml
 from tools.core.errors import InvalidArgumentsError
 
 MOST_VALUES = 5_000_000
-"""Values of a description, those counted again to which an alias of YAML leads again."""
+"""Maximum values of a description, counting those reached through YAML aliases each time."""
 
 LONGEST_CHAIN = 32
-"""References that lead to one another."""
+"""Maximum length of a chain of references."""
 
 NO_HOST = "names no host; the setting url does"
-"""What is wrong with a description that does not say where its API is."""
+"""The problem of a description that does not give its API's host."""
 
 _VARIABLE = re.compile(r"\{([^{}]+)\}")
 
 
 class UnusableError(ValueError):
-    """Something of a description that cannot become a tool; the message says what."""
+    """A part of a description that cannot become a tool; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What an API tells of itself.
+    """The description of an API.
 
     Attributes:
-        document: The whole of it, as JSON.
+        document: The whole description, as JSON.
         is_3_0: Whether its schemas are those of OpenAPI 3.0.
     """
 
@@ -42,7 +42,7 @@ class Description:
 
     @classmethod
     def parse(cls, data: bytes) -> Description:
-        """Reads a description."""
+        """Parses a description."""
         document = _document(data)
         version = str(document.get("openapi", ""))
         if re.match(r"3\.[01](\.|$)", version) is None:
@@ -51,11 +51,11 @@ class Description:
 
     @property
     def title(self) -> str:
-        """What the API is called."""
+        """The API's title."""
         return text_of(pairs(self.document.get("info")).get("title"))
 
     def follow(self, value: object) -> Mapping[str, Any]:
-        """The object itself, or the one that it refers to.
+        """Returns the object itself, or the one that it refers to.
 
         Raises:
             UnusableError: If that is not in the description.
@@ -68,10 +68,10 @@ class Description:
         raise UnusableError(f"{pairs(value).get('$ref')!r} refers to itself")
 
     def at(self, reference: str) -> object:
-        """What a reference leads to.
+        """Returns the value that a reference points to.
 
         Raises:
-            UnusableError: If it leads to another document, or nowhere.
+            UnusableError: If it points to another document, or does not exist.
         """
         if not reference.startswith("#/"):
             raise UnusableError(f"{reference!r} is in another document")
@@ -87,11 +87,11 @@ class Description:
         return value
 
     def base_url(self, address: str, *owners: Mapping[str, Any]) -> str:
-        """Where requests go.
+        """Returns the URL that requests are sent to.
 
         Args:
-            address: Where the description comes from, to which it may be relative.
-            owners: What may name another server than the whole description, the nearest first.
+            address: The description's own URL, to which it may be relative.
+            owners: Objects that may name another server than the whole description, nearest first.
 
         Raises:
             UnusableError: If no host is named.
@@ -103,17 +103,17 @@ class Description:
 
 
 def pairs(value: object) -> Mapping[str, Any]:
-    """An object of a description; empty where there is something else."""
+    """Returns the value if it is an object, else an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
 def items(value: object) -> list[Any]:
-    """A list of a description; empty where there is something else."""
+    """Returns the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
 def text_of(value: object) -> str:
-    """A text of a description; empty where there is something else."""
+    """Returns the value if it is a text, else ""."""
     return value if isinstance(value, str) else ""
 
 
@@ -151,7 +151,7 @@ def _document(data: bytes) -> Mapping[str, Any]:
 
 
 def _is_bounded(document: object) -> bool:
-    """Whether it has no more values than may be: aliases of YAML make few of them many."""
+    """Returns whether it has at most MOST_VALUES values; YAML aliases can multiply a few."""
     waiting, left = [document], MOST_VALUES
     while waiting:
         value = waiting.pop()
@@ -170,8 +170,8 @@ def _wrong_version(document: Mapping[str, Any], version: str) -> InvalidArgument
             f"The description is of Swagger {document['swagger']}, not of OpenAPI 3.",
             next_actions=["Convert it: `npx swagger2openapi FILE --outfile openapi.json`."],
         )
-    said = f"is of OpenAPI {version}" if version else "has no version of OpenAPI in it"
+    said = f"is of OpenAPI {version}" if version else "has no OpenAPI version"
     return InvalidArgumentsError(
-        f"The description {said}; 3.0 and 3.1 are read.",
+        f"The description {said}; supported are 3.0 and 3.1.",
         next_actions=["Name a file or an address with an OpenAPI 3 description."],
     )

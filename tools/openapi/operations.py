@@ -1,4 +1,4 @@
-"""The operations of a description, and which of them are wanted."""
+"""Lists the operations of a description and selects the wanted ones."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tools.conversion.naming import exposed_name
 from tools.openapi.description import Description, items, pairs, text_of
 
 METHODS = ("get", "head", "options", "post", "put", "patch", "delete")
-"""Those that the web client knows."""
+"""The methods that the web client supports."""
 
 PLACE = re.compile(r"\{([^{}]+)\}")
-"""Where a parameter stands in a path."""
+"""Matches a parameter in a path."""
 
 _SEPARATORS = re.compile(r"[^A-Za-z0-9_-]+")
 _ROUTE = re.compile(r"(?:([A-Z]+(?:,[A-Z]+)*)\s+)?(/.*)")
@@ -28,10 +28,10 @@ class Operation:
     """An operation.
 
     Attributes:
-        method: In upper case.
-        path: With its parameters in braces.
-        content: What the description says of it.
-        item: What it says of the path.
+        method: The method in upper case.
+        path: The path with its parameters in braces.
+        content: Its object in the description.
+        item: The object of its path.
     """
 
     method: str
@@ -41,17 +41,17 @@ class Operation:
 
     @property
     def own_id(self) -> str:
-        """What the description calls it; method and path where it does not."""
+        """Its operationId, or method and path."""
         return text_of(self.content.get("operationId")) or f"{self.method.lower()}{self.path}"
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The groups that the description puts it into."""
+        """Its tags in the description."""
         return tuple(filter(None, map(text_of, items(self.content.get("tags")))))
 
     @property
     def reads(self) -> bool:
-        """Whether its method changes nothing (RFC 9110, 9.2.1)."""
+        """Returns whether its method is safe (RFC 9110, 9.2.1)."""
         return self.method in {"GET", "HEAD", "OPTIONS"}
 
     def __str__(self) -> str:
@@ -60,27 +60,27 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which operations are wanted.
+    """A selection of operations.
 
     A pattern is an operationId, `tag:TAG`, a path, methods, or methods and a path, such as
-    `GET,HEAD /pets/*`; in each, * and ? stand for any characters.
+    `GET,HEAD /pets/*`; * and ? match any characters.
 
     Attributes:
-        include: Patterns of those that are; empty for all.
-        exclude: Patterns of those that are not, whatever is included.
+        include: Patterns of the wanted ones; empty for all.
+        exclude: Patterns of the unwanted ones, which override `include`.
     """
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
 
     def admits(self, operation: Operation) -> bool:
-        """Whether one is wanted."""
+        """Returns whether an operation is selected."""
         if any(_fits(each, operation) for each in self.exclude):
             return False
         return not self.include or any(_fits(each, operation) for each in self.include)
 
     def idle(self, operations: Sequence[Operation]) -> Iterator[str]:
-        """The patterns that mean no operation."""
+        """Yields the patterns that match no operation."""
         for pattern in (*self.include, *self.exclude):
             if not any(_fits(pattern, each) for each in operations):
                 yield pattern
@@ -96,15 +96,15 @@ def _fits(pattern: str, operation: Operation) -> bool:
     if route is None:
         return fnmatchcase(operation.own_id, pattern)
     methods = route[1].split(",") if route[1] else [operation.method]
-    # Braces are no pattern's, and brackets in a path mean themselves.
+    # Braces mean nothing in patterns, and brackets in a path mean themselves.
     return operation.method in methods and fnmatchcase(operation.path, route[2].replace("[", "[[]"))
 
 
 def operations_of(description: Description) -> list[Operation]:
-    """All operations, in the order of the description.
+    """Returns all operations, in the order of the description.
 
     Raises:
-        UnusableError: If a path refers to what is not there.
+        UnusableError: If a path refers to something missing.
     """
     return [
         Operation(method.upper(), path, pairs(item[method]), item)
@@ -117,14 +117,14 @@ def operations_of(description: Description) -> list[Operation]:
 
 
 def names_of(api: str, operations: Sequence[Operation]) -> dict[str, Operation]:
-    """What their tools are called: `api__operation`.
+    """Returns the operations by the names of their tools: `api__operation`.
 
-    Separators in an operationId (`repos/get`) become _; where two would be called the same then,
-    both keep what tells them apart, as `exposed_name` marks it.
+    Separators in an operationId (`repos/get`) become _. If two names would then be equal,
+    `exposed_name` marks both with a hash.
 
     Args:
         api: Name of the API in the settings.
-        operations: All of the description, so that a name does not depend on which are wanted.
+        operations: All operations of the description, so that names do not depend on the selection.
     """
     own = [_SEPARATORS.sub("_", each.own_id).strip("_") for each in operations]
     often = Counter(own)

@@ -1,4 +1,4 @@
-"""Parameters of an operation, and how their values are written (OpenAPI 3.1, "Style Values")."""
+"""Encodes the values of an operation's parameters (OpenAPI 3.1, "Style Values")."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tools.core.errors import InvalidArgumentsError
 from tools.openapi.description import UnusableError, pairs, text_of
 
 _STYLES = {"path": "simple", "query": "form", "header": "simple", "cookie": "form"}
-"""The style that a parameter has which names none, by where it stands."""
+"""The default style of a parameter, by its place."""
 
 _SEPARATORS = {"form": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
 _PREFIXES = {"simple": "", "label": ".", "matrix": ";"}
 
 _RESERVED = ":/?@!$'()*,;"
-"""What `allowReserved` leaves as it is, without what would end a value or begin another."""
+"""Characters that `allowReserved` keeps, except those that would end a value or start another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +26,14 @@ class Parameter:
     """A parameter, or a property of a form.
 
     Attributes:
-        name: What the API calls it.
+        name: Its name in the API.
         place: path, query, header or cookie.
         schema: Its schema in the description.
-        description: What is said of it.
+        description: Its text in the description.
         required: Whether a request needs it.
-        style: How lists and objects are written; json where it is a text of JSON.
-        explode: Whether each of their values is written by itself.
-        reserved: Whether characters that mean something in URLs stay.
+        style: The encoding of lists and objects; json for JSON text.
+        explode: Whether each of their values is encoded separately.
+        reserved: Whether characters with a meaning in URLs stay.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Parameter:
         """Reads a parameter of a description.
 
         Raises:
-            UnusableError: If it stands nowhere that is known.
+            UnusableError: If its place is unknown.
         """
         name, place = text_of(given.get("name")), text_of(given.get("in"))
         if place not in _STYLES or not name:
@@ -73,14 +73,14 @@ class Parameter:
 
     @classmethod
     def of_form(cls, name: str, encoding: Mapping[str, Any]) -> Parameter:
-        """A property of a form, by the `encoding` that a description has for it."""
+        """Returns a property of a form, given its `encoding` in the description."""
         style = text_of(encoding.get("style")) or "form"
         explode = _flag(encoding, "explode", default=style == "form")
         reserved = encoding.get("allowReserved") is True
         return cls(name, "query", None, style=style, explode=explode, reserved=reserved)
 
     def in_path(self, value: Any) -> str:  # noqa: ANN401  # any JSON value
-        """What stands in the path in its place: never another segment."""
+        """Returns its value for the path, which can never become another segment."""
         prefix = _PREFIXES.get(self.style, "")
         assigns = self.style == "matrix"
         name = quote(self.name, safe="")
@@ -101,13 +101,13 @@ class Parameter:
             text = f"{name}={text}"
         if text in {"", ".", ".."}:
             raise InvalidArgumentsError(
-                f"{self.name}: {text!r} cannot stand in the path.",
-                next_actions=["Give a value that is not empty and no step to another directory."],
+                f"{self.name}: {text!r} is not allowed in the path.",
+                next_actions=["Give a value that is neither empty nor '.' or '..'."],
             )
         return prefix + text
 
     def in_query(self, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401  # any JSON value
-        """Names and values of the query, percent-encoded."""
+        """Yields percent-encoded names and values for the query."""
         name = quote(self.name, safe="")
         if self.style == "json":
             yield name, self._text(json.dumps(value))
@@ -125,7 +125,7 @@ class Parameter:
             yield name, self._text(value)
 
     def in_header(self, value: Any) -> str:  # noqa: ANN401  # any JSON value
-        """The value of a header, not encoded."""
+        """Returns the value for a header, unencoded."""
         match value:
             case _ if self.style == "json":
                 return json.dumps(value)
@@ -138,7 +138,7 @@ class Parameter:
         return scalar_text(value)
 
     def _deep(self, name: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401  # any JSON value
-        """`name[key]=value`, as far as the value goes; of a list the keys are its numbers."""
+        """Yields `name[key]=value` for nested values; the keys of a list are its indexes."""
         if isinstance(value, dict | list):
             inner = value.items() if isinstance(value, dict) else enumerate(value)
             for key, each in inner:
@@ -152,18 +152,18 @@ class Parameter:
             return quote(text, safe=_RESERVED if self.reserved and self.place == "query" else "")
         except UnicodeEncodeError:
             raise InvalidArgumentsError(
-                f"{self.name}: half of a character stands in {text[:50]!r}.",
-                next_actions=["Give whole characters."],
+                f"{self.name}: {text[:50]!r} contains an unpaired surrogate.",
+                next_actions=["Remove it."],
             ) from None
 
 
 def written_pairs(found: Iterator[tuple[str, str]]) -> str:
-    """A query, or the body of a form."""
+    """Joins encoded pairs to a query, or the body of a form."""
     return "&".join(f"{name}={value}" for name, value in found)
 
 
 def scalar_text(value: object) -> str:
-    """A value as it stands in a URL, a header or a form."""
+    """Formats a single value for a URL, a header or a form."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():

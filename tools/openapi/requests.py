@@ -1,4 +1,4 @@
-"""The request that an operation makes of arguments."""
+"""Builds the request of an operation from arguments."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tools.sandbox.web.url import Url
 ACCEPTED = "application/json, */*;q=0.5"
 
 _LITERAL = "/!$&'()*+,;=:@%?"
-"""What stands in a template besides its parameters (RFC 3986, 3.3 and 3.4)."""
+"""Literal characters of a path template (RFC 3986, 3.3 and 3.4)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestMaker:
-    """Makes requests of one operation.
+    """Builds requests of one operation.
 
     Attributes:
         operation: The operation.
-        base_url: Where its API is.
-        arguments: What each argument is.
+        base_url: The URL of its API.
+        arguments: Its arguments.
     """
 
     operation: Operation
@@ -34,19 +34,19 @@ class RequestMaker:
     arguments: Arguments
 
     def url(self, given: Mapping[str, Any]) -> str:
-        """What is asked."""
+        """Returns the request's URL."""
         query = written_pairs(
             pair
             for parameter, value in self._of(given, "query")
             for pair in parameter.in_query(value)
         )
-        # Some descriptions have a part of the query in their paths: /agents?beta=true.
+        # Some descriptions include a part of the query in their paths: /agents?beta=true.
         path, _, fixed = self._path(given).partition("?")
         query = "&".join(filter(None, (fixed, query)))
         return str(Url.parse(f"{self.base_url}{path}{'?' * bool(query)}{query}"))
 
     def headers(self, given: Mapping[str, Any]) -> dict[str, str]:
-        """What is sent beside the body."""
+        """Returns the request's headers, except the body's Content-Type."""
         headers = {"Accept": ACCEPTED}
         for parameter, value in self._of(given, "header"):
             headers[parameter.name] = parameter.in_header(value)
@@ -58,7 +58,7 @@ class RequestMaker:
         return {**headers, "Cookie": "; ".join(cookies)} if cookies else headers
 
     def body(self, given: Mapping[str, Any], sandbox: Sandbox) -> tuple[str, bytes] | None:
-        """The Content-Type and the bytes of the body; None where there is none."""
+        """Returns the Content-Type and the bytes of the body, or None."""
         body, value = self.arguments.body, self.arguments.body_of(given)
         return None if body is None or value is None else body.encoded(value, sandbox)
 
@@ -67,11 +67,10 @@ class RequestMaker:
         pieces = PLACE.split(self.operation.path)
         return "".join(
             values[piece] if number % 2 else quote(piece, safe=_LITERAL)
-            for number, piece in enumerate(pieces)  # names stand between what is literal
+            for number, piece in enumerate(pieces)  # names and literals alternate
         )
 
     def _of(self, given: Mapping[str, Any], place: str) -> Iterator[tuple[Parameter, Any]]:
-        """The parameters in one place that are given, with their values."""
         for name, parameter in self.arguments.parameters.items():
             if parameter.place == place and given.get(name) is not None:
                 yield parameter, given[name]

@@ -1,4 +1,4 @@
-"""Schemas of a description, as JSON Schema (2020-12) of what is sent."""
+"""Converts a description's schemas to JSON Schema (2020-12) for requests."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from typing import Any
 from tools.openapi.description import Description, UnusableError, pairs, text_of
 
 DEEPEST = 64
-"""Schemas within each other; what is deeper may be anything."""
+"""Maximum nesting of schemas; deeper ones are left open."""
 
 LONGEST_TEXT = 300
-"""Characters of what is said of one property."""
+"""Maximum characters of a property's description."""
 
 MOST_DEFINITIONS = 24_000
-"""Characters of the schemas that one tool's refers to; what does not fit may be anything."""
+"""Maximum characters of the `$defs` of one tool; schemas beyond it are left open."""
 
 MOST_PARTS = 300_000
-"""Schemas, and references to some, in all tools of a description; GitHub's has some 6,000."""
+"""Maximum schemas and references in all tools of a description; GitHub's has some 6,000."""
 
 _TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 _ONE = frozenset(
     {"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"}
 )
 _MANY = {"allOf": "allOf", "anyOf": "anyOf", "oneOf": "anyOf", "prefixItems": "prefixItems"}
-"""Several of `oneOf` may fit in what APIs tell of themselves: which one is meant, they decide."""
+"""`oneOf` becomes `anyOf`: in real APIs several alternatives may match, and the API decides."""
 
 _NAMED = frozenset({"patternProperties", "properties"})
 _COUNTS = frozenset(
@@ -42,16 +42,16 @@ _FLAGS = frozenset({"uniqueItems", "writeOnly"})
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 
 
-def plain(text: object, longest: int) -> str:
-    """A text of a description without tags of HTML and line ends, cut to a length."""
+def clean_text(text: object, longest: int) -> str:
+    """Returns a description's text without HTML tags and line ends, cut to a length."""
     words = " ".join(_TAG.sub(" ", text_of(text)).split())
     return words if len(words) <= longest else words[: longest - 1].rstrip() + "…"
 
 
 class Schemas:
-    """Converts the schemas of one description, each that is referred to once.
+    """Converts the schemas of one description, each shared one only once.
 
-    What an API only answers with (`readOnly`) is left out.
+    Properties that only occur in responses (`readOnly`) are left out.
 
     Args:
         description: The description.
@@ -66,22 +66,22 @@ class Schemas:
         self._parts = 0
 
     def convert(self, schema: object, references: set[str]) -> dict[str, Any]:
-        """A schema of the description as one of a tool.
+        """Converts a schema of the description to one of a tool.
 
         Args:
             schema: The schema.
-            references: Is told the names of the `$defs` that it needs.
+            references: Receives the names of the `$defs` that it needs.
 
         Raises:
-            UnusableError: If it refers to what is not in the description.
+            UnusableError: If it refers to something outside the description.
         """
         return self._converted(schema, references, 0)
 
     def definitions(self, references: Iterable[str]) -> dict[str, Any]:
-        """The `$defs` of a schema, with those that they need themselves.
+        """Returns the `$defs` of a schema, including those they need themselves.
 
-        Where they take too much room, they lose their texts; those farthest from the schema are
-        left open then.
+        If they are too large, they lose their texts, and those farthest from the schema are left
+        open.
 
         Raises:
             UnusableError: As `convert`.
@@ -115,11 +115,10 @@ class Schemas:
         if self._parts > MOST_PARTS:
             raise UnusableError(f"the description has schemas of more than {MOST_PARTS:,} parts")
 
-    def _named(self, reference: str) -> str:
-        """The name among the `$defs` of what a reference leads to in the end."""
+    def _definition_name(self, reference: str) -> str:
         target = pairs(self._description.at(reference))
         while isinstance(target.get("$ref"), str):
-            self._description.follow(target)  # refuses a circle
+            self._description.follow(target)  # raises for a cycle
             reference = target["$ref"]
             target = pairs(self._description.at(reference))
         if reference not in self._names:
@@ -140,7 +139,7 @@ class Schemas:
         self._count(1)
         made: dict[str, Any] = {}
         if isinstance(given.get("$ref"), str):
-            name = self._named(given["$ref"])
+            name = self._definition_name(given["$ref"])
             references.add(name)
             made["$ref"] = f"#/$defs/{name}"
 
@@ -160,7 +159,7 @@ class Schemas:
         value: Any,  # noqa: ANN401  # any JSON value
         inner: Callable[[object], dict[str, Any]],
     ) -> dict[str, Any]:
-        """What becomes of one keyword; nothing of what JSON Schema has not."""
+        """Converts one keyword; returns {} for keywords that JSON Schema does not have."""
         if key == "properties" and isinstance(value, Mapping):
             sent = {name: each for name, each in value.items() if not self._is_answered(each)}
             return {key: {name: inner(each) for name, each in sent.items()}}
@@ -171,7 +170,7 @@ class Schemas:
         if key in _MANY and isinstance(value, list) and value:
             return {_MANY[key]: [inner(each) for each in value]}
         if key == "description":
-            text = plain(value, LONGEST_TEXT)
+            text = clean_text(value, LONGEST_TEXT)
             return {key: text} if text else {}
         return {key: value} if _is_sound(key, value) else {}
 
@@ -196,7 +195,7 @@ class _Definition:
 
     Attributes:
         schema: The schema.
-        references: The names of those that it refers to.
+        references: The names of the schemas that it refers to.
     """
 
     schema: dict[str, Any]
@@ -204,23 +203,23 @@ class _Definition:
 
     @cached_property
     def size(self) -> int:
-        """Its characters."""
+        """Its size in characters."""
         return _size(self.schema)
 
     @cached_property
     def slim(self) -> dict[str, Any]:
-        """The same without texts."""
+        """The schema without texts."""
         slim: dict[str, Any] = _without_texts(self.schema)
         return slim
 
     @cached_property
     def slim_size(self) -> int:
-        """The characters of that."""
+        """The size of `slim` in characters."""
         return _size(self.slim)
 
 
 def _with_bounds(made: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """With exclusive bounds as numbers, which 3.0 has as flags."""
+    """Converts exclusive bounds to numbers; in 3.0 they are flags."""
     for bound, key in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         value = given.get(key)
         if value is True and bound in made:
@@ -231,7 +230,6 @@ def _with_bounds(made: dict[str, Any], given: Mapping[str, Any]) -> dict[str, An
 
 
 def _is_sound(key: str, value: object) -> bool:
-    """Whether a keyword has what JSON Schema wants there."""
     if key == "type":
         kinds = value if isinstance(value, list) and value else [value]
         return all(isinstance(each, str) and each in _TYPES for each in kinds)

@@ -1,4 +1,4 @@
-"""An operation as a tool."""
+"""Turns an operation into a tool."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tools.openapi.answers import result_of
 from tools.openapi.description import text_of
 from tools.openapi.operations import Operation
 from tools.openapi.requests import RequestMaker
-from tools.openapi.schemas import plain
+from tools.openapi.schemas import clean_text
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError  # type: ignore[import-untyped]  # ships no types
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 MOST_ERRORS = 5
 
 _UNCHECKED = ("pattern", "patternProperties", "uniqueItems")
-"""What may take for ever, of a pattern and a text that nobody here has chosen."""
+"""Keywords that could take forever with an untrusted pattern and text."""
 
 
 class Checker:
-    """Checks arguments; what its schema does not say, the API decides.
+    """Checks arguments; the API decides what its schema does not say.
 
     Args:
         tool: Name of the tool.
@@ -46,11 +46,12 @@ class Checker:
         self._schema = schema
 
     def check(self, arguments: Mapping[str, Any]) -> None:
-        """Refuses arguments that do not fit."""
+        """Rejects arguments that do not match the schema."""
         lines = list(dict.fromkeys(self._lines(arguments)))
         if lines:
             raise InvalidArgumentsError(
-                f"The arguments of {self._tool} do not fit. " + " ".join(lines[:MOST_ERRORS]),
+                f"The arguments of {self._tool} do not match its schema. "
+                + " ".join(lines[:MOST_ERRORS]),
                 next_actions=["Correct these arguments and call it again."],
             )
 
@@ -62,7 +63,7 @@ class Checker:
         try:
             yield from map(self._line, self._validator.iter_errors(dict(arguments)))
         except RecursionError:
-            return  # a schema that is itself, or a value that is too deep: the API has to say
+            return  # a recursive schema or a too deep value: the API decides
 
     @cached_property
     def _validator(self) -> Any:  # noqa: ANN401  # a class made just now
@@ -85,14 +86,14 @@ class Checker:
 
 
 SOURCE = "openapi:"
-"""What the source of such a tool begins with, before the name of its API."""
+"""The prefix of the source of such a tool, before the name of its API."""
 
 LONGEST_TITLE = 120
 LONGEST_DESCRIPTION = 1_000
 LONGEST_DETAILS = 8_000
 
 SECONDS = 620.0
-"""The setting requests.timeout ends a request before."""
+"""Time limit of a call; the setting requests.timeout ends a request earlier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class _Calls:
     """Makes the calls of one tool.
 
     Attributes:
-        maker: Makes its requests.
+        maker: Builds its requests.
         checker: Checks its arguments.
         secret: Name of the secret that is sent with each; empty for none.
     """
@@ -110,9 +111,9 @@ class _Calls:
     secret: str
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        given = self.maker.arguments.given(arguments)
+        given = self.maker.arguments.without_omitted(arguments)
         self.checker.check(given)
-        self.maker.url(given)  # refuses what would lead elsewhere, before anybody judges it
+        self.maker.url(given)  # rejects an invalid URL before the policy judges it
         return given
 
     async def invoke(self, arguments: dict[str, Any], context: RequestContext) -> ToolResult:
@@ -141,21 +142,21 @@ def operation_tool(
     *,
     secret: str,
 ) -> ToolSpec:
-    """The tool of an operation.
+    """Returns the tool of an operation.
 
     Args:
-        name: What it is called.
+        name: Its name.
         api: The name of its API in the settings.
-        maker: Makes its requests.
+        maker: Builds its requests.
         schema: Its input schema.
         secret: Name of the secret that is sent with each; empty for none.
     """
     operation = maker.operation
     calls = _Calls(maker, Checker(name, schema), secret)
-    title = plain(operation.content.get("summary"), LONGEST_TITLE) or operation.own_id
-    said = _said(operation)
-    description = plain(said, LONGEST_DESCRIPTION)
-    whole = f"{plain(said, LONGEST_DETAILS)} ({operation})"
+    title = clean_text(operation.content.get("summary"), LONGEST_TITLE) or operation.own_id
+    said = _description_text(operation)
+    description = clean_text(said, LONGEST_DESCRIPTION)
+    whole = f"{clean_text(said, LONGEST_DETAILS)} ({operation})"
     return ToolSpec(
         name=name,
         title=title,
@@ -177,8 +178,7 @@ def operation_tool(
     )
 
 
-def _said(operation: Operation) -> str:
-    """What the description says of an operation, without saying it twice."""
+def _description_text(operation: Operation) -> str:
     summary = text_of(operation.content.get("summary")).strip()
     more = text_of(operation.content.get("description")).strip()
     told = [] if more.startswith(summary.rstrip(".")) else [summary.rstrip(".") + "."]

@@ -1,4 +1,4 @@
-"""Tool retrieval: which of thousands of tools fit a need; usable alone, as a library."""
+"""Finds the tools that fit a need among thousands; usable alone, as a library."""
 
 from __future__ import annotations
 

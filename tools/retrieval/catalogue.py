@@ -1,4 +1,4 @@
-"""The catalogue: every tool that can be found, those that can be called and those of files."""
+"""Combines callable tools, tools described by files, and skills in one catalogue."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:  # loaded at the first search
     from tools.retrieval.models import SearchQuery, SearchResult, ToolRecord
 
 LOADER = "load_skill"
-"""The tool that a skill is reached through."""
+"""The tool that loads skills."""
 
 REACHING = "toolsearch"
-"""Tag of the tools that others are reached through: a call of them is on the way to what serves."""
+"""Tag of the tools that lead to others: calling one does not count as a use."""
 
 Kind = Literal["records", "tools", "skills"]
 
@@ -50,11 +50,10 @@ class Found:
     """A tool that fits a need.
 
     Attributes:
-        record: What it is found by.
-        spec: The tool itself, of a skill the one that loads it; None of one that only a file
-            describes.
+        record: Its search record.
+        spec: The tool itself; the loader for a skill; None for a tool that only a file describes.
         score: How well it fits, above 0 and up to 1.
-        is_down: Whether its server cannot be reached now.
+        is_down: Whether its server is currently unreachable.
         also: The other servers that have the same tool.
     """
 
@@ -66,23 +65,23 @@ class Found:
 
 
 class Catalogue:
-    """Finds tools, as they are at the moment of the question.
+    """Finds tools in their current state.
 
-    Safe to share between threads, but for `notify`. Nothing is loaded before the first search.
+    Safe to share between threads, except `notify`. Nothing is loaded before the first search.
 
     Args:
-        registry: The tools that can be called.
-        library: Where records of files, and what was made of all texts, are kept; None for none.
-        learning: What is learned from use; None learns nothing.
-        is_down: Whether a server cannot be reached now, by its name.
-        why_unlisted: Why it is not known what tools a server has, by its name, as the rest of a
-            sentence; empty where it is known, or there is no such server.
-        index: Makes the index; by default the one that comes with the product.
-        settle: Waits, not for long, for tools that are about to come; blocks. None where none are.
-        skills: The skills, which are found beside the tools; by default none.
+        registry: The callable tools.
+        library: Stores file records and analyses of texts, or None.
+        learning: Creates the learning from use; None learns nothing.
+        is_down: Returns whether a server, by its name, is currently unreachable.
+        why_unlisted: Returns why the tools of a server, by its name, are unknown, as the rest of a
+            sentence; "" if they are known or there is no such server.
+        index: Creates the index; by default the bundled one.
+        settle: Waits briefly for tools that are about to appear; blocks. None if there are none.
+        skills: The skills, which are found together with the tools; by default none.
 
     Attributes:
-        registry: The tools that can be called.
+        registry: The callable tools.
         skills: The skills.
     """
 
@@ -117,7 +116,7 @@ class Catalogue:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Makes the heavier parts of the index in the background, from the first search on."""
+        """Builds the slower parts of the index in the background, from the first search on."""
         self._updater.start()
         try:
             async with anyio.create_task_group() as group:
@@ -129,7 +128,7 @@ class Catalogue:
                 await anyio.to_thread.run_sync(self._updater.close)
 
     def notify(self) -> None:
-        """Says that many tools may have come: they are indexed before anybody searches."""
+        """Announces that many tools may have appeared, so that they are indexed before a search."""
         self._changed.set()
 
     def search(
@@ -144,12 +143,12 @@ class Catalogue:
         """Returns the tools that fit, best first; blocks.
 
         Args:
-            query: What is needed.
-            identity: Who asks; what they used before counts.
-            session_id: The session in which a tool that is found may be called.
+            query: The need.
+            identity: The caller, whose past uses count.
+            session_id: The session in which a found tool may be called.
             admitted: The tools that may be found; None means all.
-            kind: What alone is looked for: tools that files describe, tools that can be called, or
-                skills; None means all.
+            kind: The only kind to search: tools described by files, callable tools, or skills; None
+                means all.
         """
         if self._settle is not None:
             self._settle()
@@ -162,7 +161,9 @@ class Catalogue:
             admits=_of_kind(kind, self._admission(identity.user_id, admitted, unseen)),
             boosts=None if learning is None else learning.boosts(identity, asked),
         )
-        found = [each for each in (self._found(result, admitted) for result in results) if each]
+        found = [
+            each for each in (self._best_callable(result, admitted) for result in results) if each
+        ]
         if learning is not None:
             ids = [each.spec.id for each in found if each.spec and not each.record.is_skill]
             learning.shown.note(identity, session_id, asked, ids)
@@ -171,7 +172,7 @@ class Catalogue:
     async def served(
         self, spec: ToolSpec, result: ToolResult, identity: Identity, session_id: str
     ) -> None:
-        """Learns from a call that ended well, if a search of its session found the tool."""
+        """Learns from a successful call if a search of its session found the tool."""
         learning = self._learning
         if learning is None or result.is_error or REACHING in spec.tags:
             return
@@ -180,15 +181,15 @@ class Catalogue:
             await anyio.to_thread.run_sync(learning.remember, identity, question, spec.id)
 
     def find(self, name: str, tool_set: ToolSet | None, user_id: str = "") -> ToolSpec:
-        """Returns the tool of that name, alias or unique bare name; blocks where there is none.
+        """Returns the tool of that name, alias or unique bare name; blocks if there is none.
 
         Args:
             name: The name.
             tool_set: The tools that the caller may call; None means all.
-            user_id: Who calls; what was created for somebody else is not there.
+            user_id: The caller; tools created for other users are not found.
 
         Raises:
-            UnknownToolError: If there is none; it suggests what the caller's tool set admits.
+            UnknownToolError: If there is none; it suggests tools that the caller's set admits.
             NotFoundError: If only a file describes it.
         """
         try:
@@ -198,7 +199,7 @@ class Catalogue:
             if (record := self.record(name, tool_set)) is None:
                 raise
             raise NotFoundError(
-                f"{record.name[:200]!r} can be found, not called: a file describes it, and no "
+                f"{record.name[:200]!r} can be found but not called: a file describes it, and no "
                 "server that is connected here has it.",
                 next_actions=["Search for another tool, or ask the user to connect its server."],
             ) from None
@@ -206,8 +207,8 @@ class Catalogue:
         return spec
 
     def record(self, name: str, tool_set: ToolSet | None) -> ToolRecord | None:
-        """Returns what a file says of a tool, by its tool_id or name, if a set admits it."""
-        found = self._records.named(name)
+        """Returns a file's record of a tool, by tool_id or name, if a set admits it."""
+        found = self._records.by_name(name)
         if found is None or (tool_set is not None and not admits_record(tool_set, found)):
             return None
         return found
@@ -218,12 +219,12 @@ class Catalogue:
             return
         if why := self._why_unlisted(server):
             raise UnavailableError(
-                f"What tools the server {server!r} has is not known: it {why}.",
+                f"The tools of the server {server!r} are unknown: it {why}.",
                 next_actions=["Try again later, or ask the user to run `toolcrib servers`."],
             )
 
     def refresh(self) -> None:
-        """Takes in what has changed; blocks."""
+        """Applies changes to the index; blocks."""
         self._updater.refresh()
 
     async def _keep_fresh(self) -> None:
@@ -232,7 +233,7 @@ class Catalogue:
             self._changed = anyio.Event()
             try:
                 await anyio.to_thread.run_sync(self.refresh)
-            except Exception:  # it is tried again by whoever searches, and told then
+            except Exception:  # the next search tries again and reports it
                 _logger.exception("The index of tools could not be updated")
 
     def _forget(self, tool_id: str) -> None:
@@ -242,7 +243,7 @@ class Catalogue:
     def _admission(
         self, user_id: str, tool_set: ToolSet | None, unseen: frozenset[str]
     ) -> Callable[[ToolRecord], bool] | None:
-        """Which tools a user may find; None for all."""
+        """Returns whether a user may find a record; None if everything may be found."""
         if tool_set is None and not unseen and not self.registry.has_created:
             return None
         return partial(self._may_find, user_id, tool_set, unseen)
@@ -260,7 +261,7 @@ class Catalogue:
         return tool_set is None or self._admits(tool_set, record)
 
     def _admits(self, tool_set: ToolSet, record: ToolRecord) -> bool:
-        """Whether a set has a tool; judged once, until the tool changes."""
+        """Returns whether a set has a tool; cached until the tool changes."""
         judged = self._admitted.setdefault(tool_set, {})
         found = judged.get(record.tool_id)
         if found is None:
@@ -273,15 +274,15 @@ class Catalogue:
             judged[record.tool_id] = found
         return found
 
-    def _found(self, result: SearchResult, admitted: ToolSet | None) -> Found | None:
-        """A result with the tool that is best called, of those that are the same."""
+    def _best_callable(self, result: SearchResult, admitted: ToolSet | None) -> Found | None:
+        """Returns a search result with the best callable tool among duplicates."""
         if result.tool.is_skill:
             loader = self.registry.get(LOADER)
             return None if loader is None else Found(result.tool, loader, result.score)
         there = map(self.registry.by_id, (result.tool.tool_id, *result.also))
         specs = [spec for spec in there if spec and (admitted is None or admitted.admits(spec))]
         if not specs:
-            # Any other is gone just now.
+            # Any other tool has just disappeared.
             return Found(result.tool, None, result.score) if result.tool.is_from_file else None
         best = min(specs, key=self._cannot_be_reached)
         also = tuple(each.server or each.name for each in specs if each is not best)
@@ -298,7 +299,7 @@ class Catalogue:
 
 
 def check_admitted(spec: ToolSpec, tool_set: ToolSet | None) -> None:
-    """Refuses what the caller's profile leaves out, and what a person has to look at first."""
+    """Rejects a tool that the caller's profile excludes, or that the user must review first."""
     if tool_set is not None and not tool_set.admits(spec):
         raise PermissionDeniedError(
             f"{spec.name} is not among the tools of the profile {tool_set.name!r}.",
@@ -312,7 +313,6 @@ def check_admitted(spec: ToolSpec, tool_set: ToolSet | None) -> None:
 
 
 def _review(spec: ToolSpec) -> str:
-    """How a person looks at what is in quarantine."""
     if spec.server:
         return f"Ask the user to run `toolcrib servers review {spec.server}`."
     table = spec.source.replace(":", ".")
@@ -331,7 +331,6 @@ def _own_index(library: Library | None) -> ToolIndex:
 def _of_kind(
     kind: Kind | None, admits: Callable[[ToolRecord], bool] | None
 ) -> Callable[[ToolRecord], bool] | None:
-    """Which tools may be found, of one kind alone."""
     if kind is None:
         return admits
 

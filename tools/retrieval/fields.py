@@ -1,4 +1,4 @@
-"""A tool's texts: which fields it has, what each weighs, and what the embedders read of it."""
+"""Extracts a tool's texts: weighted fields for words, and texts for embedders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.core.invisible import encodable
 from tools.retrieval.models import ToolRecord
 
 ANALYSIS = "terms-1"
-"""The version of the analysis: kept ones of another are made again."""
+"""The version of the analysis; cached analyses of other versions are not used."""
 
 FIELD_WEIGHTS = {
     "names": 2.0,
@@ -21,16 +21,16 @@ FIELD_WEIGHTS = {
     "parameters": 1.0,
     "parameter_texts": 0.5,
 }
-"""What one occurrence of a term in a field counts; halves, so that sums of them are exact."""
+"""The weight of a term's occurrence in each field; halves, so that sums are exact."""
 
 MAX_CHARS = 4_000
-"""Characters of a field that are read; what a tool does is said by then."""
+"""Maximum characters of a field that are read; enough to say what a tool does."""
 
 MAX_TEXT_CHARS = 1_500
-"""Characters that an embedder is given."""
+"""Maximum characters that an embedder gets."""
 
 MAX_DEPTH = 4
-"""Levels of nested parameters that are read."""
+"""Maximum levels of nested parameters that are read."""
 
 MAX_PARAMETERS = 200
 
@@ -56,7 +56,7 @@ def fields_of(record: ToolRecord) -> dict[str, str]:
 
 
 def terms_of(fields: Mapping[str, str]) -> dict[str, float]:
-    """Returns the terms of all fields, each with its weighted number of occurrences."""
+    """Returns the terms of all fields with their weighted number of occurrences."""
     terms: defaultdict[str, float] = defaultdict(float)
     for field, weight in FIELD_WEIGHTS.items():
         for term in tokenize(fields[field]):
@@ -65,12 +65,12 @@ def terms_of(fields: Mapping[str, str]) -> dict[str, float]:
 
 
 def brief_text(record: ToolRecord) -> str:
-    """What MiniLM reads of a tool: its name in words, and what it does."""
+    """Returns a tool's text for MiniLM: its name in words and its description."""
     return encodable(f"{spaced(record.bare_name)}: {record.description}"[:MAX_TEXT_CHARS])
 
 
 def full_text(record: ToolRecord) -> str:
-    """What the static embedder reads of a tool: tags and the names of its parameters as well."""
+    """Returns a tool's text for the static embedder: also its tags and parameter names."""
     parameters = ", ".join(spaced(name) for name, _ in _parameters(record.parameters))
     tags = ", ".join((*record.tags, *record.capabilities))
     text = " ".join(filter(None, (brief_text(record), tags, parameters)))
@@ -78,12 +78,12 @@ def full_text(record: ToolRecord) -> str:
 
 
 def spaced(name: str) -> str:
-    """A name as the words it is made of: `getWeather_v2` as `get Weather v2`."""
+    """Splits a name into words: `getWeather_v2` becomes `get Weather v2`."""
     return _SEPARATORS.sub(" ", _WORD_STARTS.sub(" ", name)).strip()
 
 
 def _parameters(schema: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
-    """Names and descriptions of parameters, outer ones first; bounded, for schemas are wild."""
+    """Yields names and descriptions of parameters, outer ones first, up to a limit."""
     level: list[Any] = [schema]
     left = MAX_PARAMETERS
     for _ in range(MAX_DEPTH):

@@ -1,4 +1,4 @@
-"""The heavier parts are made in the background, from the cache where it has them."""
+"""Fills the slower parts of the index in the background, using cached vectors."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
 LOOK_UPS = 2_000
-"""Vectors that the cache is asked for at once."""
+"""Vectors that are requested from the cache at once."""
 
 BATCH = 64
-"""Texts that are embedded at once: what is done is kept, and searches get their turn."""
+"""Texts that are embedded at once; results are kept and searches run between batches."""
 
 RETRY_SECONDS = 60.0
-"""How long an embedder that failed is left alone."""
+"""Delay before a failed embedder is tried again."""
 
 KEPT_AS = "<f2"
-"""How the cache keeps vectors: half precision moves a cosine by less than 0.001."""
+"""The cache's vector format: half precision changes a cosine by less than 0.001."""
 
 logger = logging.getLogger(__name__)
 
 
 class AnalysisCache(Protocol):
-    """Values by keys of `key_of`; it may forget any of them."""
+    """A cache of values by keys of `key_of`; it may forget any of them."""
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The values that are kept under these keys."""
+        """Returns the cached values of these keys."""
 
     def put(self, values: Mapping[bytes, bytes]) -> None:
-        """Keeps values."""
+        """Caches values."""
 
 
 class SafeCache:
-    """A cache that may be missing or fail: whatever it does not have can be made again.
+    """Wraps a cache that may be missing or fail, since everything in it can be computed again.
 
     Safe to share between threads.
 
     Args:
-        cache: The cache; None keeps nothing.
+        cache: The cache; None caches nothing.
     """
 
     def __init__(self, cache: AnalysisCache | None) -> None:
@@ -55,47 +55,47 @@ class SafeCache:
         self._lock = threading.Lock()
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """What the cache has of some keys."""
+        """Returns the cached values of these keys."""
         if self._cache is None or not keys:
             return {}
         try:
             return self._cache.get(keys)
-        except Exception as error:  # noqa: BLE001  # whatever a cache raises, it can be done without
+        except Exception as error:  # noqa: BLE001  # caching is optional, so no failure matters
             logger.warning("The stored vectors of tools cannot be read: %s", error)
             return {}
 
     def put(self, values: Mapping[bytes, bytes]) -> None:
-        """Keeps values, if the cache can."""
+        """Caches values, if possible."""
         if self._cache is None or not values:
             return
         try:
             self._cache.put(values)
-        except Exception as error:  # noqa: BLE001  # whatever a cache raises, it can be done without
+        except Exception as error:  # noqa: BLE001  # caching is optional, so no failure matters
             logger.warning("The vectors of tools cannot be stored: %s", error)
 
     def defer(self, key: bytes, value: bytes) -> None:
-        """Takes a value that `flush` is to keep: whoever made it has no time to write."""
+        """Queues a value for `flush`, for callers that must not wait for the disk."""
         if self._cache is not None:
             with self._lock:
                 self._deferred[key] = value
 
     def flush(self) -> None:
-        """Keeps what was deferred."""
+        """Caches the queued values."""
         with self._lock:
             values, self._deferred = self._deferred, {}
         self.put(values)
 
 
 class Filler:
-    """Fills the parts of an index, in a thread of its own or in that of whoever waits for it.
+    """Fills the parts of an index, in its own thread or in a caller's that waits.
 
-    An embedder that fails is logged, and tried again later; searches go on with what is there.
+    A failing embedder is logged and tried again later; searches continue with the rest.
 
     Args:
-        parts: What is filled, the quickest first.
+        parts: The parts, quickest first.
         records: The tool of each slot.
         lock: Guards the parts and the records.
-        cache: Where vectors are kept, and what others deferred is to be.
+        cache: Caches vectors, and values that others queued.
     """
 
     def __init__(
@@ -117,14 +117,14 @@ class Filler:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Fills in the background from now on."""
+        """Starts filling in the background."""
         if self._thread is None:
             self._closed = False
             self._thread = threading.Thread(target=self._run, name="tool-index", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
-        """Ends the thread after the batch that it is at."""
+        """Ends the thread after its current batch."""
         self._closed = True
         self._work.set()
         if self._thread is not None:
@@ -132,17 +132,17 @@ class Filler:
             self._thread = None
 
     def wake(self) -> None:
-        """Says that there is something to do."""
+        """Announces new work."""
         self._quick.clear()
         self._work.set()
 
     def wait_for_quick(self, seconds: float) -> None:
-        """Waits until the background has what is kept and the quickest part, or for so long."""
+        """Waits until cached vectors and the quickest part are filled, or for so long."""
         if self._thread is not None:
             self._quick.wait(seconds)
 
     def fill(self) -> None:
-        """Does all there is to do, in the caller's thread."""
+        """Does all pending work in the caller's thread."""
         with self._turn:
             self._failed.clear()
             while not self._closed and self._step():
@@ -152,10 +152,10 @@ class Filler:
         while not self._closed:
             self.fill()
             self._work.wait(RETRY_SECONDS if self._failed else None)
-            self._work.clear()  # here, where no end can be missed: the loop looks for one next
+            self._work.clear()  # before the loop checks for the end, so that none is missed
 
     def _step(self) -> bool:
-        """One batch of work; whether there was any."""
+        """Does one batch of work; returns whether there was any."""
         self._cache.flush()
         for part in self._parts:
             if part.unseen:
@@ -173,7 +173,7 @@ class Filler:
         return bool(wanting)
 
     def _note_quick(self) -> None:
-        with self._lock:  # what comes after this look is noted by `wake` after it
+        with self._lock:  # `wake` resets it for work added later
             if not any(part.unseen for part in self._parts):
                 self._quick.set()
 
@@ -193,7 +193,7 @@ class Filler:
             return
         try:
             vectors = part.embedder.embed_passages(list(texts.values()))
-        except Exception as error:  # noqa: BLE001  # searches must go on, whatever a model raises
+        except Exception as error:  # noqa: BLE001  # searches continue without a failed model
             logger.warning("Tools are found without %s: %s", part.embedder.model_id, error)
             self._failed.add(part.embedder.model_id)
             with self._lock:
@@ -204,7 +204,7 @@ class Filler:
         self._cache.put({_key(part, text): row.astype(KEPT_AS).tobytes() for text, row in rows})
 
     def _take(self, part: DensePart, queue: deque[int], count: int) -> dict[int, str]:
-        """Takes slots from a queue that still want a vector, each with what is read of its tool."""
+        """Takes slots that still lack a vector from a queue, with their tools' texts."""
         taken: dict[int, str] = {}
         with self._lock:
             while queue and len(taken) < count:
@@ -214,7 +214,7 @@ class Filler:
         return taken
 
     def _put(self, part: DensePart, texts: Mapping[int, str], vectors: Vectors) -> None:
-        """Puts in the vectors of tools that are still what they were; others are in the queue."""
+        """Stores the vectors of unchanged tools; changed ones are queued again."""
         with self._lock:
             current = [
                 row
@@ -226,10 +226,10 @@ class Filler:
 
 
 def key_of(kind: str, text: str) -> bytes:
-    """The SHA-256 under which the analysis of a text is kept.
+    """Returns the SHA-256 under which the analysis of a text is cached.
 
     Args:
-        kind: What makes it, and its version: another kind of the same text is another value.
+        kind: The producer and its version, since each has its own results.
         text: The text.
     """
     return hashlib.sha256(f"{kind}\0{text}".encode("utf-8", "surrogatepass")).digest()

@@ -1,4 +1,4 @@
-"""The tool index: which of all tools fit a need."""
+"""Indexes tools, and searches for those that fit a need."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 MAX_CLAUSES = 8
-"""Clauses that are looked at; a longer query is a story, whose further parts add little."""
+"""Maximum clauses of a query that are used; further parts of a long text add little."""
 
 MIN_TERMS = 2
-"""Different terms that a clause must have; a shorter part belongs to the one before it."""
+"""Minimum distinct terms of a clause; a shorter part belongs to the previous one."""
 
 _BREAK = re.compile(
     r"(?<=[.!?;])\s+|[\n;]+|(?<=[\u3002\uff01\uff1f\uff1b])"  # the ends of sentences
@@ -41,7 +41,7 @@ _BREAK = re.compile(
 
 
 def clauses_of(query: str) -> list[tuple[int, int]]:
-    """Where the clauses of a query begin and end; none for a query that is but one."""
+    """Returns the start and end of each clause of a query; none if it has only one."""
     clauses: list[tuple[int, int]] = []
     for start, end, goes_on in _parts(query):
         terms = len(set(tokenize(query[start:end])))
@@ -56,7 +56,7 @@ def clauses_of(query: str) -> list[tuple[int, int]]:
 
 
 def _parts(query: str) -> Iterator[tuple[int, int, bool]]:
-    """Start and end of what stands between breaks, and whether it goes on the same sentence."""
+    """Yields start and end of each part between breaks, and whether it continues a sentence."""
     start, goes_on = 0, False
     for found in _BREAK.finditer(query):
         if query[start : found.start()].strip():
@@ -68,7 +68,7 @@ def _parts(query: str) -> Iterator[tuple[int, int, bool]]:
 
 
 MAX_QUERY_CHARS = 4_000
-"""Characters of a query that are read."""
+"""Maximum characters of a query that are read."""
 
 Admits = Callable[[ToolRecord], bool]
 
@@ -76,14 +76,14 @@ logger = logging.getLogger(__name__)
 
 
 class ToolIndex:
-    """Tools by what they do: words at once, meanings as soon as they are made.
+    """Finds tools by what they do: by words at once, by meaning when vectors are ready.
 
-    Tools come and go at any time; none is ever found by what it was before. Safe to share between
-    threads.
+    Tools can be added and removed at any time, and are never found by outdated texts. Safe to share
+    between threads.
 
     Args:
-        cache: Keeps analyses and vectors across restarts; None keeps none.
-        embedders: What makes the heavier parts; None is what comes with the product.
+        cache: Keeps analyses and vectors across restarts, or None.
+        embedders: The slower parts; None means the bundled ones.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class ToolIndex:
         self._filler = Filler(self._parts, self._records, self._lock, self._cache)
 
     def start(self) -> None:
-        """Makes the heavier parts in the background from now on."""
+        """Starts building the slower parts in the background."""
         self._filler.start()
 
     def close(self) -> None:
@@ -114,11 +114,11 @@ class ToolIndex:
         self._filler.close()
 
     def build_index(self) -> None:
-        """Waits until the heavier parts are there; without it, they come when they are made."""
+        """Waits until the slower parts are complete."""
         self._filler.fill()
 
     def wait_for_quick(self, seconds: float) -> None:
-        """Waits at most so long for cached and quickly made vectors, if some are missing."""
+        """Waits up to that long for cached and quickly computed vectors, if some are missing."""
         with self._lock:
             is_ready = all(part.is_ready(len(self._postings)) for part in self._parts)
         if not is_ready:
@@ -126,7 +126,7 @@ class ToolIndex:
 
     @property
     def coverage(self) -> dict[str, float]:
-        """The share of the tools that each heavier part has, by its model's id."""
+        """The share of tools that each slower part has, by its model's id."""
         with self._lock:
             return {part.embedder.model_id: part.share(len(self._postings)) for part in self._parts}
 
@@ -134,11 +134,11 @@ class ToolIndex:
         return len(self._slots)
 
     def add_tool(self, record: ToolRecord) -> None:
-        """Adds a tool, in the place of the one that has its id."""
+        """Adds a tool, replacing the one with its id."""
         self.add_tools([record])
 
     def add_tools(self, records: Iterable[ToolRecord]) -> None:
-        """Adds tools, each in the place of the one that has its id."""
+        """Adds tools, replacing those with the same ids."""
         known = [record.redacted() for record in records]
         for record, terms in zip(known, self._analysed(known), strict=True):
             with self._lock:
@@ -147,7 +147,7 @@ class ToolIndex:
         self._filler.wake()
 
     def remove_tool(self, tool_id: str) -> bool:
-        """Removes a tool; whether it was there."""
+        """Removes a tool; returns whether it existed."""
         with self._lock:
             slot = self._slots.pop(tool_id, None)
             if slot is None:
@@ -163,18 +163,18 @@ class ToolIndex:
             return True
 
     def get_tool(self, tool_id: str) -> ToolRecord | None:
-        """The tool of that id."""
+        """Returns the tool with that id, or None."""
         with self._lock:
             slot = self._slots.get(tool_id)
             return None if slot is None else self._records[slot]
 
     def get_all_tools(self) -> list[ToolRecord]:
-        """All tools, in the order in which they came."""
+        """Returns all tools in the order of addition."""
         with self._lock:
             return [self._records[slot] for slot in self._slots.values()]
 
     def search_by_tags(self, tags: Iterable[str], match: Match = "any") -> list[ToolRecord]:
-        """The tools that have any or all of some tags, in any case of letters."""
+        """Returns the tools with any or all of some tags, ignoring case."""
         with self._lock:
             tagged = self._tags.having(tags, match)
             return [self._records[slot] for slot in self._slots.values() if slot in tagged]
@@ -186,16 +186,16 @@ class ToolIndex:
         admits: Admits | None = None,
         boosts: Mapping[str, float] | None = None,
     ) -> list[SearchResult]:
-        """The tools that fit, best first.
+        """Returns the tools that fit, best first.
 
-        Those that the query names come first, then those whose name it begins; the others by their
-        words and their meaning. A tool that has none of the words is found if it means nearly what
-        the query says. Exact duplicates share one place.
+        Tools that the query names come first, then those whose name it begins, then the others by
+        words and meaning. A tool without any of the words is found if its meaning is close to the
+        query's. Exact duplicates share one result.
 
         Args:
-            query: What is needed.
-            admits: Whether a tool may be found; those that may not count for nothing.
-            boosts: What is added to the scores of some tools, by their ids.
+            query: The need.
+            admits: Returns whether a tool may be found; other tools have no influence.
+            boosts: Additions to the scores of some tools, by id.
         """
         text = encodable(query.query_text[:MAX_QUERY_CHARS])
         spans = clauses_of(text)
@@ -216,7 +216,7 @@ class ToolIndex:
         return self._records[slot].tool_id
 
     def _lifts(self, boosts: Mapping[str, float]) -> dict[int, float]:
-        """Boosts by slot, of tools of which more than their names may be known."""
+        """Returns boosts by slot, without tools of which only names may be known."""
         slots = {self._slots[each]: lift for each, lift in boosts.items() if each in self._slots}
         return {slot: lift for slot, lift in slots.items() if not self._records[slot].names_only}
 
@@ -238,7 +238,7 @@ class ToolIndex:
     def _meanings(
         self, text: str, spans: Sequence[tuple[int, int]]
     ) -> list[tuple[DensePart, Vectors]]:
-        """The vectors of a query and of its clauses, by each part that knows enough tools."""
+        """Returns the vectors of a query and its clauses, by each part that has enough tools."""
         found: list[tuple[DensePart, Vectors]] = []
         for part in self._parts:
             with self._lock:
@@ -247,12 +247,12 @@ class ToolIndex:
                 continue
             try:
                 found.append((part, part.embedder.embed_spans(text, spans)))
-            except Exception as error:  # noqa: BLE001  # words find tools, whatever a model raises
+            except Exception as error:  # noqa: BLE001  # words find tools without the model
                 logger.warning("Searched without %s: %s", part.embedder.model_id, error)
         return found
 
     def _allowed(self, query: SearchQuery, admits: Admits | None) -> dict[int, None] | None:
-        """The slots of the tools that may be found; None for all."""
+        """Returns the slots of the tools that may be found; None for all."""
         if not query.tags_filter and admits is None:
             return None
         slots: Iterable[int] = self._slots.values()
@@ -265,7 +265,7 @@ class ToolIndex:
             self._free.append(self._size)
             self._size += 1
         slot = self._free[-1]
-        self._duplicates.add(slot, record)  # it may refuse a record: first, so that nothing is left
+        self._duplicates.add(slot, record)  # first, since it may reject the record
         self._free.pop()
         self._slots[record.tool_id] = slot
         self._records[slot] = record
@@ -277,7 +277,7 @@ class ToolIndex:
                 part.unseen.append(slot)
 
     def _analysed(self, records: Sequence[ToolRecord]) -> Iterator[Mapping[str, float]]:
-        """The weighted terms of tools; of many, from the cache where it has them."""
+        """Yields the weighted terms of tools; several at once come from the cache if possible."""
         fields = [fields_of(record) for record in records]
         keys = [key_of(ANALYSIS, json.dumps(each)) for each in fields]
         kept = self._cache.get(keys) if len(keys) > 1 else {}
@@ -291,7 +291,7 @@ class ToolIndex:
 
 
 class _Tags:
-    """The slots of the tools of each tag, in any case of letters."""
+    """The slots of the tools by tag, ignoring case."""
 
     def __init__(self) -> None:
         self._slots: defaultdict[str, set[int]] = defaultdict(set)
@@ -302,14 +302,14 @@ class _Tags:
             self._slots[tag].add(slot)
 
     def remove(self, slot: int, record: ToolRecord) -> None:
-        """Removes the tags of a tool; one that no other tool has is gone with it."""
+        """Removes the tags of a tool, and those that no other tool has."""
         for tag in _folded(record.tags):
             self._slots[tag].remove(slot)
             if not self._slots[tag]:
                 del self._slots[tag]
 
     def having(self, tags: Iterable[str], match: Match) -> set[int]:
-        """The tools that have any or all of some tags; none where none are given."""
+        """Returns the tools with any or all of some tags; none without tags."""
         tagged = [self._slots.get(tag, set()) for tag in _folded(tags)]
         if not tagged:
             return set()

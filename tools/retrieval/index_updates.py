@@ -1,4 +1,4 @@
-"""Updates of the index: it follows the registry and the tools that files describe."""
+"""Keeps the index up to date with the registry, file records and skills."""
 
 from __future__ import annotations
 
@@ -20,32 +20,33 @@ if TYPE_CHECKING:  # loaded at the first search
     from tools.retrieval.models import ToolRecord
 
 WAIT_SECONDS = 2.0
-"""Seconds that a search waits for tools that are just coming in; then it goes without them."""
+"""Seconds that a search waits for new tools before it continues without them."""
 
 QUICK_SECONDS = 0.5
-"""How long a search waits for meanings that are kept or quickly made; then it goes without them."""
+"""Seconds that a search waits for cached or quickly computed vectors, before it does without them.
+"""
 
 AT_ONCE = 500
-"""Tools that are taken in at once: an end does not wait for more."""
+"""Tools that are indexed at once; `close` waits for no more."""
 
 _logger = logging.getLogger("toolcrib")
 
 
 class Records(Protocol):
-    """What is found beside the tools of the registry."""
+    """A source of records other than the registry."""
 
     def current(self) -> Mapping[str, ToolRecord]:
-        """All of it by ids; the same object until something changes. Blocks."""
+        """Returns all records by id; the same object until something changes. Blocks."""
 
 
 class IndexUpdater:
-    """Takes in what has changed, and nothing else. Safe to share between threads.
+    """Applies only what has changed. Safe to share between threads.
 
     Args:
-        registry: The tools that can be called.
-        records: What is found beside them.
-        make_index: Makes the index, when it is first needed.
-        changed: Told the id of each tool that came, went or changed.
+        registry: The callable tools.
+        records: Further sources of records.
+        make_index: Creates the index on first use.
+        changed: Called with the id of each tool that was added, removed or changed.
     """
 
     def __init__(
@@ -67,25 +68,25 @@ class IndexUpdater:
         self._refreshing = threading.Lock()
         self._making = threading.Lock()
         self._begun = threading.Event()
-        """Set once the first tools are in: our own, which came before all others."""
+        """Set once the first tools are indexed, which include all of our own."""
 
     def start(self) -> None:
-        """Has the index make its heavier parts in the background, as soon as there is one."""
+        """Lets the index build its slower parts in the background, as soon as it exists."""
         with self._making:
             self._fills = True
             if self._index is not None:
                 self._index.start()
 
     def close(self) -> None:
-        """Ends that; a refresh ends after what it is at."""
+        """Stops the background work; a running refresh stops after its current batch."""
         self._fills = False
         with self._refreshing, self._making:
             if self._index is not None:
                 self._index.close()
 
     def current(self) -> ToolIndex:
-        """The index with all changes; without the latest ones where they take long. Blocks."""
-        index = self._made()
+        """Returns the index with all changes, or without the latest if they take long. Blocks."""
+        index = self._get_index()
         if self._is_behind():
             refreshing = threading.Thread(target=self.refresh, name="tool-intake", daemon=True)
             refreshing.start()
@@ -95,8 +96,8 @@ class IndexUpdater:
         return index
 
     def refresh(self) -> None:
-        """Takes in all changes; blocks."""
-        index = self._made()
+        """Applies all changes; blocks."""
+        index = self._get_index()
         try:
             self._refresh(index)
         finally:
@@ -104,7 +105,7 @@ class IndexUpdater:
 
     def _refresh(self, index: ToolIndex) -> None:
         with self._refreshing:
-            changes = self._registry.changes  # before what they are is looked at
+            changes = self._registry.changes  # read before the tools, so that no change is missed
             self._pending.update(dict.fromkeys(self._registry.changed_since(self._seen)))
             self._seen = changes
             for place in range(len(self._records)):
@@ -123,7 +124,7 @@ class IndexUpdater:
         now = [each.current() for each in self._records]
         return any(new is not old for new, old in zip(now, self._indexed, strict=True))
 
-    def _made(self) -> ToolIndex:
+    def _get_index(self) -> ToolIndex:
         with self._making:
             if self._index is None:
                 self._index = self._make_index()
@@ -132,7 +133,7 @@ class IndexUpdater:
             return self._index
 
     def _take_tools(self, index: ToolIndex, names: Sequence[str]) -> None:
-        """Adds the tools of these ids as they are now, and removes those that are gone."""
+        """Adds the current tools with these ids, and removes the missing ones."""
         coming: list[ToolRecord] = []
         for name in names:
             spec = self._registry.by_id(name)
@@ -156,14 +157,13 @@ class IndexUpdater:
 
 
 def _record_of(spec: ToolSpec) -> ToolRecord:
-    """What a tool is found by."""
     from tools.retrieval.models import ToolRecord
 
     return ToolRecord.model_construct(
         tool_id=spec.id,
         name=spec.name,
         description=spec.details or spec.description,
-        tags=spec.tags or (spec.source.partition(":")[0],),  # the group that it is counted in
+        tags=spec.tags or (spec.source.partition(":")[0],),  # the group in which it is counted
         capabilities=(spec.title, *spec.capabilities) if spec.server else spec.capabilities,
         parameters=dict(spec.input_schema),
         server=spec.server,
@@ -173,10 +173,10 @@ def _record_of(spec: ToolSpec) -> ToolRecord:
 
 
 def _add(index: ToolIndex, records: Sequence[ToolRecord]) -> None:
-    """Adds tools; one that the index cannot take is logged, and keeps no other from being found."""
+    """Adds tools; one that the index rejects is logged and does not affect the others."""
     try:
         index.add_tools(records)
-    except Exception:  # noqa: BLE001  # definitions of others are wild
+    except Exception:  # noqa: BLE001  # foreign definitions may be arbitrary
         for record in records:
             try:
                 index.add_tool(record)
@@ -185,12 +185,12 @@ def _add(index: ToolIndex, records: Sequence[ToolRecord]) -> None:
 
 
 class FileRecords:
-    """The records that `toolcrib index` keeps, by their ids, as any process has left them.
+    """The records that `toolcrib index` stores, by id, including other processes' changes.
 
     Safe to share between threads.
 
     Args:
-        library: Where they are kept; None keeps none.
+        library: Stores them; None means that there are none.
     """
 
     def __init__(self, library: Library | None) -> None:
@@ -200,9 +200,9 @@ class FileRecords:
         self._reading = threading.Lock()
 
     def current(self) -> Mapping[str, ToolRecord]:
-        """All of them; the same object until one is changed. Blocks.
+        """Returns all records; the same object until one changes. Blocks.
 
-        Where the record cannot be read they are what they were, and the log says so.
+        If they cannot be read, it logs a warning and returns the previous ones.
         """
         if self._library is None:
             return self._records
@@ -217,8 +217,8 @@ class FileRecords:
                 _logger.warning("The tools that files describe cannot be read: %s", error)
             return self._records
 
-    def named(self, name: str) -> ToolRecord | None:
-        """The record of that tool_id, or else of that name; blocks."""
+    def by_name(self, name: str) -> ToolRecord | None:
+        """Returns the record with that tool_id, or else with that name; blocks."""
         from tools.retrieval.models import FROM_FILE
 
         records = self.current()
@@ -227,7 +227,7 @@ class FileRecords:
 
 
 def admits_record(tool_set: ToolSet, record: ToolRecord) -> bool:
-    """Whether a set has a tool that only a file describes."""
+    """Returns whether a set contains a tool that only a file describes."""
     offer = ToolOffer(name=record.name, aliases=record.aliases, tags=record.tags, source="file")
     return tool_set.admits(offer)
 
@@ -238,8 +238,8 @@ def _read(records: StoredRecords) -> Iterator[tuple[str, ToolRecord]]:
     for stored in records.listed():
         try:
             record = ToolRecord.model_validate(stored.fields)
-        except ValueError as error:  # another version kept it
-            _logger.warning("A tool that %s describes is left out: %s", stored.file, error)
+        except ValueError as error:  # stored by another version
+            _logger.warning("A tool described by %s is skipped: %s", stored.file, error)
             continue
         tool_id = FROM_FILE + record.tool_id
         aliases = tuple(

@@ -1,4 +1,4 @@
-"""What the tool index holds, is asked and answers."""
+"""Defines the records, queries and results of the tool index."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from tools.core.result import ToolModel
 from tools.core.toolset import CREATED
 
 FROM_FILE = "file:"
-"""What the id of a tool that only a file describes begins with; no name of a tool has a colon."""
+"""The prefix of the id of a tool that only a file describes; tool names have no colon."""
 
 SKILL = "skill:"
-"""What the id of a skill begins with, which is found beside the tools."""
+"""The prefix of a skill's id."""
 
 Match = Literal["any", "all"]
-"""Whether one of several tags is enough, or all are needed."""
+"""The number of tags that a tool needs: any one of them, or all."""
 
 
 class ToolRecord(ToolModel):
-    """A tool as it is found: its texts, and nothing of how it is called.
+    """The searchable texts of a tool, without what is needed to call it.
 
     Attributes:
-        tool_id: What identifies it; adding another record of the same id replaces it.
-        name: What it is called.
+        tool_id: Its id; adding another record with the same id replaces it.
+        name: Its name.
         description: What it does.
         tags: Groups it belongs to.
         capabilities: Things it can do, in words.
         parameters: JSON Schema of its arguments.
         server: The server it comes from; empty for none.
-        aliases: Other names that it is known by.
-        names_only: Whether nothing but its names is known to anybody: it is in quarantine.
+        aliases: Its other names.
+        names_only: Whether only its names may be known, because it is in quarantine.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -50,7 +50,6 @@ class ToolRecord(ToolModel):
     @field_validator("*")
     @classmethod
     def _check_json(cls, value: object) -> object:
-        """Refuses what could be neither kept nor shown."""
         try:
             to_json(value)
         except ValueError as error:
@@ -60,26 +59,26 @@ class ToolRecord(ToolModel):
 
     @property
     def is_from_file(self) -> bool:
-        """Whether only a file describes it, so that it can be found and not called."""
+        """Returns whether only a file describes it, so that it can be found but not called."""
         return self.tool_id.startswith(FROM_FILE)
 
     @property
     def is_skill(self) -> bool:
-        """Whether it is a skill, which is loaded and not called."""
+        """Returns whether it is a skill, which is loaded rather than called."""
         return self.tool_id.startswith(SKILL)
 
     @property
     def is_created(self) -> bool:
-        """Whether it was created for one user alone."""
+        """Returns whether it was created for one user."""
         return self.tool_id.startswith(CREATED)
 
     @property
     def bare_name(self) -> str:
-        """The name without the server's, which stands before it as `server__name`."""
+        """The name without the server's prefix `server__`."""
         return self.name.removeprefix(f"{self.server}__") if self.server else self.name
 
     def redacted(self) -> ToolRecord:
-        """The record, without any text but its names where those are all that may be known."""
+        """Returns the record without its texts if only its names may be known."""
         if not self.names_only:
             return self
         hidden = {"description": "", "tags": (), "capabilities": (), "parameters": None}
@@ -87,14 +86,14 @@ class ToolRecord(ToolModel):
 
 
 class SearchQuery(ToolModel):
-    """What is looked for.
+    """A search for tools.
 
     Attributes:
         query_text: The need in words, or names of tools.
-        tags_filter: Tags that a tool must have, in any case of letters; none allow every tool.
-        match: Whether one of the tags is enough.
-        top_k: Tools at most.
-        min_score: Score that a tool must reach.
+        tags_filter: Tags that a tool must have, ignoring case; none allow every tool.
+        match: Whether one of the tags suffices.
+        top_k: Maximum number of tools.
+        min_score: Minimum score of a tool.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -112,8 +111,8 @@ class SearchResult(ToolModel):
     Attributes:
         tool: The tool.
         score: How well it fits, above 0 and up to 1; never higher than that of a better rank.
-        rank: Its place, from 1.
-        also: Ids of the tools that are exact duplicates of it, on other servers.
+        rank: Its rank, from 1.
+        also: Ids of its exact duplicates on other servers.
     """
 
     model_config = ConfigDict(frozen=True)

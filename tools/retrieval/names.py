@@ -1,4 +1,4 @@
-"""Tools that a query calls by their names, however it writes them."""
+"""Finds the tools that a query names, in any spelling."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from storage.tokenize import STOP_WORDS, fold_accents
 from tools.retrieval.models import FROM_FILE, ToolRecord
 
 MAX_WORDS = 6
-"""Words of a query that are tried as one name, written with spaces."""
+"""Maximum words of a query that are tried as one name, written with spaces."""
 
 MIN_PREFIX = 2
-"""Letters that the beginning of a name must have, where the query is nothing else."""
+"""Minimum letters of a name's beginning, if the query consists of nothing else."""
 
 MIN_PREFIX_INSIDE = 4
-"""Letters that it must have inside a longer query, written as an identifier."""
+"""Minimum letters of it inside a longer query, written as an identifier."""
 
 _WORD = re.compile(r"(?P<quote>[`\"'])\w[\w.:-]*(?P=quote)|\w(?:[\w.:-]*\w)?")
 _JOINED = re.compile(r"(?<!\w)\d*[^\W\d]\w*(?:_|[.:]+)\w")  # from its start: linear
@@ -27,12 +27,12 @@ _SERVER = re.compile(r"^.*(?:__|[.:])")
 
 @dataclass
 class Mentions:
-    """The slots of the tools whose names stand in a query, in its order.
+    """The slots of the tools that a query names, in its order.
 
     Attributes:
-        named: Those that are clearly meant, by their whole name.
+        named: Those that are clearly meant, by their full name.
         begun: Those whose name the query begins.
-        passing: Those of each name that is a word of the query which may mean something else.
+        passing: For each word that is a tool's name but may mean something else, the slots.
     """
 
     named: dict[int, None] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Mentions:
     passing: list[list[int]] = field(default_factory=list)
 
     def within(self, allowed: Container[int]) -> Mentions:
-        """Those that are among some slots."""
+        """Returns the mentions of the allowed slots."""
         return Mentions(
             named={slot: None for slot in self.named if slot in allowed},
             begun={slot: None for slot in self.begun if slot in allowed},
@@ -50,19 +50,19 @@ class Mentions:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word of a query, as it is written and as names are compared."""
+    """A word of a query, as written and in the form in which names are compared."""
 
     text: str
     key: str
 
     @property
     def is_identifier(self) -> bool:
-        """Whether it is hardly a word of a sentence; `to-do` and `mp3` may be."""
+        """Returns whether it is hardly an ordinary word; `to-do` and `mp3` may be."""
         return _IDENTIFIER.search(self.text) is not None
 
     @property
     def is_joined(self) -> bool:
-        """Whether it can only be a name: `create_issue`, `github.create`."""
+        """Returns whether it can only be a name: `create_issue`, `github.create`."""
         return _JOINED.search(self.text) is not None
 
     @property
@@ -71,7 +71,7 @@ class _Word:
 
 
 class Names:
-    """All names by which tools go, without case, accents and separators."""
+    """All names of tools, without case, accents and separators."""
 
     def __init__(self) -> None:
         self._slots: dict[str, dict[int, None]] = {}
@@ -93,10 +93,11 @@ class Names:
                 del self._sorted[bisect_left(self._sorted, key)]
 
     def mentioned(self, query: str) -> Mentions:
-        """The tools that a query names.
+        """Returns the tools that a query names.
 
-        Written as an identifier, in quotes or in several words, a name is clearly meant; a word of
-        a sentence that happens to be one ("search", "now") is only where nothing else is asked.
+        A name is clearly meant if it is written as an identifier, in quotes or in several words. An
+        ordinary word that happens to be a name ("search", "now") only counts if nothing else is
+        asked.
         """
         words = [_Word(found[0], _key(found[0])) for found in _WORD.finditer(query)]
         mentions = Mentions()
@@ -114,11 +115,11 @@ class Names:
                 mentions.passing.append(list(self._slots[key]))
             else:
                 mentions.named.update(self._slots[key])
-        mentions.begun.update(dict.fromkeys(self._begun(query, words)))
+        mentions.begun.update(dict.fromkeys(self._slots_by_prefix(query, words)))
         return mentions
 
     def _spans(self, words: list[_Word]) -> Iterator[tuple[int, int, str]]:
-        """Where names stand, as first word, the one after the last, and key; longest ones first."""
+        """Yields the names in a query, longest match first: word range (end exclusive) and key."""
         at = 0
         while at < len(words):
             last, key = self._longest(words, at)
@@ -129,7 +130,7 @@ class Names:
     def _longest(self, words: list[_Word], at: int) -> tuple[int, str]:
         for last in range(min(at + MAX_WORDS, len(words)), at, -1):
             span = words[at:last]
-            if len(span) > 1 and sum(word.is_telling for word in span) < 2:  # noqa: PLR2004  # "help me" is no name
+            if len(span) > 1 and sum(word.is_telling for word in span) < 2:  # noqa: PLR2004  # "help me" is not a name
                 continue
             key = "".join(word.key for word in span)
             if key in self._slots and (len(span) > 1 or span[0].is_telling):
@@ -137,7 +138,7 @@ class Names:
         own = _key(_SERVER.sub("", words[at].text))
         return at + 1, own if own in self._slots and own != words[at].key else ""
 
-    def _begun(self, query: str, words: list[_Word]) -> Iterator[int]:
+    def _slots_by_prefix(self, query: str, words: list[_Word]) -> Iterator[int]:
         whole = _key(query)
         begun = {whole} if len(whole) >= MIN_PREFIX else set()
         begun.update(
@@ -154,7 +155,7 @@ class Names:
 
 
 def _outermost(prefixes: Iterable[str]) -> Iterator[str]:
-    """Those that begin with no other: what an inner one begins, its outer one does too."""
+    """Yields the prefixes not covered by a shorter one, whose matches include theirs."""
     outer = ""
     for prefix in sorted(prefixes):
         if not outer or not prefix.startswith(outer):
@@ -163,8 +164,8 @@ def _outermost(prefixes: Iterable[str]) -> Iterator[str]:
 
 
 def _keys_of(record: ToolRecord) -> set[str]:
-    """The keys of a tool's names: as it is called, with and without its server, and its aliases."""
-    own = record.tool_id.removeprefix(FROM_FILE)  # nobody calls it by where it was described
+    """Returns the keys of a tool's names, with and without its server, and its aliases."""
+    own = record.tool_id.removeprefix(FROM_FILE)  # the prefix is not part of its name
     names = {own, record.name, record.bare_name, *record.aliases}
     names.add(f"{record.server}{record.bare_name}")
     return {key for key in map(_key, names) if key}

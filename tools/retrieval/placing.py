@@ -1,4 +1,4 @@
-"""Which tools are shown: those that the query names before those that fit it, each once."""
+"""Chooses the results: named tools before fitting ones, each duplicate once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tools.retrieval.vectors import Floats
 
 BEGUN = 0.9
-"""Score of a tool whose name the query begins, at least; one that it names has 1."""
+"""Minimum score of a tool whose name the query begins; a named one has 1."""
 
 
 def placed(
@@ -26,9 +26,9 @@ def placed(
     duplicates: Duplicates,
     count: int,
 ) -> list[tuple[int, float]]:
-    """Returns the best slots, at most `count`, with scores that never rise from one to the next.
+    """Returns the best slots, at most `count`, with scores that never rise.
 
-    What is equally good is in the order of its id; of tools that are the same, the best is placed.
+    Equal scores are ordered by id; of duplicates only the best appears.
     """
     seen: set[int] = set()
     best = _unseen(_ordered(scores, mentions, id_of), duplicates, seen)
@@ -44,7 +44,7 @@ def placed(
 def _with_last(
     chosen: list[tuple[int, float]], missed: list[tuple[int, float]], stay: set[int]
 ) -> list[tuple[int, float]]:
-    """Gives the last places, half of all at most, to others; some of those there have to stay."""
+    """Gives up to half of the places to missed tools; those in `stay` keep theirs."""
     spare = [slot for slot, _ in chosen if slot not in stay]
     missed = missed[: min(len(chosen) // 2, len(spare))]
     leaving = set(spare[len(spare) - len(missed) :])
@@ -55,7 +55,7 @@ def _with_last(
 def _ordered(
     scores: Floats, mentions: Mentions, id_of: Callable[[int], str]
 ) -> Iterator[tuple[int, float]]:
-    # Of one name, the tool that can be called stands before the one that a file only describes.
+    # Of tools with the same name, a callable one comes before one that a file only describes.
     named = sorted(mentions.named, key=lambda slot: id_of(slot).startswith(FROM_FILE))
     yield from ((slot, 1.0) for slot in named)
     for slot in sorted(mentions.begun, key=lambda slot: (-scores[slot], id_of(slot))):
@@ -66,7 +66,6 @@ def _ordered(
 def _unseen(
     places: Iterator[tuple[int, float]], duplicates: Duplicates, seen: set[int]
 ) -> Iterator[tuple[int, float]]:
-    """The places of tools that are not the same as one before."""
     for slot, value in places:
         if slot not in seen:
             seen.update(duplicates.group(slot))
@@ -74,14 +73,14 @@ def _unseen(
 
 
 class Duplicates:
-    """Groups of tools that have the same name, description and parameters."""
+    """Groups of tools with the same name, description and parameters."""
 
     def __init__(self) -> None:
         self._groups: dict[bytes, dict[int, None]] = {}
         self._prints: dict[int, bytes] = {}
 
     def add(self, slot: int, record: ToolRecord) -> None:
-        """Adds a tool to the group of those that are the same."""
+        """Adds a tool to the group of its duplicates."""
         fingerprint = _fingerprint(record)
         self._prints[slot] = fingerprint
         self._groups.setdefault(fingerprint, {})[slot] = None
@@ -94,12 +93,12 @@ class Duplicates:
             del self._groups[fingerprint]
 
     def group(self, slot: int) -> list[int]:
-        """The tool and all that are the same, in the order in which they came."""
+        """Returns the tool and its duplicates, in the order of addition."""
         return list(self._groups[self._prints[slot]])
 
 
 def _fingerprint(record: ToolRecord) -> bytes:
-    # What is in quarantine could be anything: it is the same as nothing else.
+    # A tool in quarantine could be anything, so it has no duplicates.
     own = record.tool_id if record.names_only else ""
     definition = [own, record.bare_name, record.description, record.parameters]
     return sha256(json.dumps(definition, sort_keys=True, default=str).encode()).digest()

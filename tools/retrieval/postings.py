@@ -1,4 +1,4 @@
-"""BM25 over weighted terms, kept up with every tool that comes or goes.
+"""Scores tools by BM25 over weighted terms, updated with every added or removed tool.
 
 The score of a tool is the sum over the query's different terms of
 `idf(t) * f / (f + k1 * (1 - b + b * length / average length))`, where f is the weighted number of
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class Postings:
-    """Which tools hold which terms, each tool known by its slot, a small number."""
+    """The terms of each tool; tools are known by their slot, a small number."""
 
     def __init__(self) -> None:
         self._weights: dict[str, dict[int, float]] = {}
         self._terms: dict[int, tuple[str, ...]] = {}
-        self._lengths = array("d")  # by slot; 0 where none is
+        self._lengths = array("d")  # by slot; 0 if free
         self._total = 0.0
         self._arrays: dict[str, tuple[Ints, Floats]] = {}
         self._gains: dict[str, tuple[Ints, Floats]] = {}
@@ -39,8 +39,8 @@ class Postings:
         return term in self._weights
 
     def add(self, slot: int, terms: Mapping[str, float]) -> None:
-        """Adds a tool whose slot is free, given the weight of each of its terms."""
-        names = tuple(map(sys.intern, terms))  # a term is kept once, however many hold it
+        """Adds a tool in a free slot, given the weights of its terms."""
+        names = tuple(map(sys.intern, terms))  # shares one string per term
         for term, weight in zip(names, terms.values(), strict=True):
             self._weights.setdefault(term, {})[slot] = weight
             self._arrays.pop(term, None)
@@ -52,7 +52,7 @@ class Postings:
         self._gains.clear()
 
     def remove(self, slot: int) -> None:
-        """Removes a tool if it is there; a term that no other tool holds is gone with it."""
+        """Removes a tool if it exists, and terms that no other tool has."""
         if slot not in self._terms:
             return
         for term in self._terms.pop(slot):
@@ -66,12 +66,12 @@ class Postings:
         self._gains.clear()
 
     def idf(self, term: str) -> float:
-        """How much a term tells; one that no tool holds tells most."""
+        """Returns a term's inverse document frequency, which is highest for an unknown term."""
         holders = len(self._weights.get(term, ()))
         return idf(len(self), holders)
 
     def scores(self, terms: Iterable[str], size: int) -> Floats:
-        """The score of each slot below `size`, which is above all slots, for different terms."""
+        """Returns the scores of all slots below `size` for distinct terms."""
         import numpy as np
 
         scores = np.zeros(size, dtype=np.float32)
@@ -82,12 +82,12 @@ class Postings:
         return scores
 
     def _gain(self, term: str) -> tuple[Ints, Floats]:
-        """What a term adds to the score of each slot that holds it."""
+        """Returns the slots that have a term, and what it adds to their scores."""
         import numpy as np
 
         if term not in self._gains:
             slots, weights = self._array(term)
-            lengths = np.array(self._lengths)[slots]  # a copy, for a view would forbid growing
+            lengths = np.array(self._lengths)[slots]  # a copy, since a view would prevent growing
             norms = K1 * (1 - B + B * lengths * (len(self) / self._total))
             gains = self.idf(term) * weights / (weights + norms)
             self._gains[term] = slots, gains.astype(np.float32)

@@ -1,4 +1,4 @@
-"""The score of every tool for a query, from its words and its meaning."""
+"""Scores every tool for a query by words and meaning."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ if TYPE_CHECKING:
     from tools.retrieval.vectors import Bools, Floats, Ints
 
 SIDE = 0.5
-"""Share of the embedder's floor that the other tools must reach, where the nearest is above it."""
+"""The share of the embedder's floor that other tools must reach, if the nearest exceeds it."""
 
 CANDIDATES = 100
-"""Tools that may be the best for a clause: by its words, and as many by the whole query."""
+"""Maximum candidates for a clause: by its words, and as many by the whole query."""
 
 FIRST = 64
-"""Tools that are put in order before more are asked for."""
+"""Tools that are sorted first, before more are requested."""
 
 LEAST_GAIN = 0.2
-"""What words count, against 1 for meanings, where hardly any of the query's is found."""
+"""The weight of words, against 1 for meanings, if hardly any word of the query is found."""
 
 MOST_GAIN = 0.8
-"""What they count where one tool has all of them."""
+"""The weight of words if one tool has all of them."""
 
 CLAUSE_WEIGHT = 0.3
-"""What being the best for a clause counts, against the whole query."""
+"""The weight of being the best for a clause, against the whole query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A query, analysed.
+    """An analysed query.
 
     Attributes:
-        terms: The different terms of the query, then those of each of its clauses.
-        meanings: The vectors of the same texts, by the parts that know enough tools.
-        tagged: Whether the tools that count were chosen by their tags.
+        terms: The distinct terms of the query, then those of each of its clauses.
+        meanings: The vectors of the same texts, by each part that has enough tools.
+        tagged: Whether the eligible tools were chosen by their tags.
     """
 
     terms: Sequence[Sequence[str]]
@@ -57,13 +57,14 @@ def score(
 ) -> Floats:
     """Returns the score of each slot below `size`, 0 to 1; 0 for a tool that does not fit.
 
-    A tool fits that has one of the words, or is near to the query: by the main embedder, or where
-    that or the words have something to show, by another. An embedder finds something near where
-    some tool is nearer than two texts are that have nothing in common, and near is what is not far
-    from that itself; to nonsense nothing is. What was chosen by its tags has something in common.
+    A tool fits if it has one of the words, or if its meaning is near the query's. The main embedder
+    alone can show that; other embedders count only if it or the words find something. An embedder
+    finds something if the nearest tool is above its floor, the similarity of unrelated texts; then
+    tools not far below the floor are near too. For nonsense nothing is. For tools chosen by tags
+    the floor is 0.
 
-    The best tool by words and main embedder scores what share of the words it covers, or the place
-    of that embedder's greatest cosine between its floor and 1, whichever is more; the others in
+    The best tool by words and main embedder scores the larger of two values: the share of words it
+    covers, or that embedder's greatest cosine scaled from its floor to 1. The others score in
     proportion. Only the slots in `allowed` count (None means all), and boosts are added last.
     """
     import numpy as np
@@ -87,7 +88,7 @@ def score(
 
 
 def _settled(fused: Floats, whole: _Evidence, *, tagged: bool) -> Floats:
-    """Scores in proportion to what the best tool is worth; 0 for what does not fit."""
+    """Scales scores to the strength of the best tool, with 0 for tools that do not fit."""
     import numpy as np
 
     fits, nearest = whole.words > 0, 0.0
@@ -107,14 +108,14 @@ def _settled(fused: Floats, whole: _Evidence, *, tagged: bool) -> Floats:
 
 
 def _near(nearness: _Nearness, *, tagged: bool) -> tuple[float, Bools]:
-    """How near the nearest tool is, 1 at most, and which ones are near; none is if that is not."""
+    """Returns how near the nearest tool is, up to 1, and which tools are near."""
     floor = 0.0 if tagged else nearness.floor
     nearest = (float(nearness.cosines.max(initial=0.0)) - floor) / (1 - floor)
     return nearest, nearness.cosines >= (floor * SIDE if nearest > 0 else math.inf)
 
 
 def best_first(scores: Floats, id_of: Callable[[int], str]) -> Iterator[int]:
-    """The slots of all scores above 0, best first; what is equally good, by its id."""
+    """Yields the slots with scores above 0, best first; equal scores by id."""
     import numpy as np
 
     left = np.flatnonzero(scores > 0)
@@ -131,7 +132,7 @@ def best_first(scores: Floats, id_of: Callable[[int], str]) -> Iterator[int]:
 def _evidence(
     inquiry: Inquiry, number: int, postings: Postings, words: Floats, slots: Ints | None
 ) -> _Evidence:
-    """What a text of the inquiry tells of some tools; None for all."""
+    """Returns the evidence for one text of the inquiry about some tools; None means all."""
     nearness = []
     for part, rows in inquiry.meanings:
         cosines, known = part.cosines(rows[number], len(words), slots)
@@ -143,9 +144,9 @@ def _evidence(
 def _clause(
     inquiry: Inquiry, number: int, postings: Postings, size: int, slots: Ints, likely: Ints
 ) -> tuple[Ints, _Evidence]:
-    """What a clause tells of the tools that may be the best for it, and their places in `slots`.
+    """Returns the evidence for a clause about its best candidates, and their places in `slots`.
 
-    Those are the best by the clause's words, and those that are likely for the whole query.
+    Candidates are the best by the clause's words, and those likely for the whole query.
     """
     import numpy as np
 
@@ -155,7 +156,6 @@ def _clause(
 
 
 def _top(scores: Floats) -> Ints:
-    """The places of the highest scores above 0."""
     import numpy as np
 
     places = np.flatnonzero(scores > 0)
@@ -166,13 +166,13 @@ def _top(scores: Floats) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class _Nearness:
-    """How near a text is to the tools by one embedder.
+    """The similarity of a text to the tools by one embedder.
 
     Attributes:
-        weight: What it counts beside other embedders.
-        floor: Cosine below which two texts have nothing to do with each other.
-        cosines: Of each tool; 0 at most of one whose vector is to come.
-        known: Which tools have a vector; None where all have.
+        weight: Its weight relative to other embedders.
+        floor: The cosine below which two texts are unrelated.
+        cosines: The cosine of each tool; at most 0 for one without a vector.
+        known: Which tools have a vector; None if all have.
     """
 
     weight: float
@@ -183,12 +183,12 @@ class _Nearness:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """What is known of how each tool fits one text, the query or a clause of it.
+    """The evidence of how well each tool fits one text, the query or a clause of it.
 
     Attributes:
-        words: Its BM25 score.
-        most: What BM25 would give at most: the idfs of all the text's terms.
-        nearness: By each embedder.
+        words: The BM25 score of each tool.
+        most: The maximum possible BM25 score: the idfs of all the text's terms.
+        nearness: The similarities by each embedder.
     """
 
     words: Floats
@@ -197,12 +197,12 @@ class _Evidence:
 
 
 def _fuse(evidence: _Evidence) -> Floats:
-    """How well each tool fits a text, 0 and up, against the others.
+    """Returns how well each tool fits a text relative to the others, from 0.
 
-    Words, divided by the best, count the more the best covers the text: a query whose words are
-    all in one tool is about that tool, one whose words are in none is asked in other words.
-    Meanings are put between the least and the greatest of all tools. A tool that an embedder has
-    not read yet is judged by the rest alone, as if what is missing said the same.
+    Word scores are divided by the best and weigh more if the best covers more of the text: if one
+    tool has all words, the query is about it; if none has any, it is phrased differently. Cosines
+    are scaled between the smallest and the greatest. A tool without an embedder's vector is scored
+    by the rest alone, scaled up.
     """
     import numpy as np
 
@@ -226,7 +226,7 @@ def _lift(fused: Floats, clauses: Sequence[tuple[Ints, _Evidence]]) -> None:
 
     Args:
         fused: How well each tool fits the whole query.
-        clauses: Of each the tools that it is asked of, as places in `fused`, and what it tells.
+        clauses: For each clause, the candidates as places in `fused`, and their evidence.
     """
     lifts: dict[int, float] = {}
     for places, clause in clauses:
@@ -241,12 +241,12 @@ def _lift(fused: Floats, clauses: Sequence[tuple[Ints, _Evidence]]) -> None:
 
 
 def _coverage(score: float, most: float) -> float:
-    """The share of a text's words, by what they tell, that a BM25 score stands for."""
+    """Returns the share of a text's words, weighted by idf, that a BM25 score represents."""
     return min(score / most, 1.0) if most > 0 else 0.0
 
 
 def _spread(nearness: _Nearness) -> Floats:
-    """Cosines as places between the least and the greatest; 0 for a tool that has none."""
+    """Scales cosines between the smallest and the greatest; 0 for a tool without one."""
     import numpy as np
 
     cosines, known = nearness.cosines, nearness.known
@@ -254,7 +254,7 @@ def _spread(nearness: _Nearness) -> Floats:
     low, high = float(present.min(initial=1.0)), float(present.max(initial=-1.0))
     if high < low:  # nothing has a vector
         return np.zeros_like(cosines)
-    if high == low:  # what stands alone is the nearest
+    if high == low:  # a single value is the nearest
         return np.ones_like(cosines) if known is None else known.astype(np.float32)
     spread = (cosines - np.float32(low)) * np.float32(1 / (high - low))
     if known is not None:

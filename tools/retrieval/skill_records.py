@@ -1,4 +1,4 @@
-"""What skills are found by, beside the tools."""
+"""Provides the search records of skills."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:  # a start needs none
 
 TAG = "skill"
 OF_PROJECT = "project"
-"""Tag of a skill that is in the root: whoever writes there wrote it."""
+"""Tag of a skill inside the root, which anyone with write access there may have written."""
 
 
 class SkillRecords:
-    """The records of the skills that a model may load, by their ids.
+    """The records of the skills that a model may load, by id.
 
     Args:
         skills: The skills.
@@ -30,7 +30,7 @@ class SkillRecords:
         self._records: Mapping[str, ToolRecord] = {}
 
     def current(self) -> Mapping[str, ToolRecord]:
-        """All of them; the same object until a skill changes. Blocks."""
+        """Returns all records; the same object until a skill changes. Blocks."""
         found = self._skills.all()
         if found is not self._seen:
             made = map(_record_of, (each for each in found if each.is_for_models))
@@ -38,7 +38,7 @@ class SkillRecords:
         return self._records
 
     def unseen_by(self, identity: Identity) -> frozenset[str]:
-        """The ids of those that somebody may not see; blocks."""
+        """Returns the ids of the skills that an identity may not see; blocks."""
         if self._skills.shows_all(identity):
             return frozenset()
         seen = {SKILL + each.path for each in self._skills.seen_by(identity)}

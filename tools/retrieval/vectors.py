@@ -1,4 +1,4 @@
-"""The heavier parts of the index: one vector a tool of each embedder."""
+"""Holds the slower parts of the index: one vector per tool and embedder."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 READY_SHARE = 0.5
-"""Share of the tools that must have a vector before it counts how near the query is to them."""
+"""The share of tools that must have a vector before cosines count."""
 
 MIN_ROWS = 256
-"""Slots that a table has room for at first."""
+"""The initial number of slots in a table."""
 
 COPIED = 4
-"""How much longer it takes to copy a vector than to multiply it."""
+"""The cost of copying a vector relative to multiplying it."""
 
 
 class SpanEmbedder(Embedder, Protocol):
-    """An embedder that also tells what the parts of a query mean."""
+    """An embedder that also embeds parts of a query."""
 
     def embed_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> Vectors:
-        """One row for a text, then one for each of some spans of its characters."""
+        """Returns one row for a text, then one for each span of its characters."""
 
 
 class DensePart:
     """The vectors of one embedder, by the slots of the tools.
 
     Args:
-        embedder: Makes them.
-        weight: What it counts beside other embedders.
-        text: What it reads of a tool.
+        embedder: Computes the vectors.
+        weight: Its weight relative to other embedders.
+        text: Returns the text that it reads for a tool.
 
     Attributes:
-        embedder: Makes the vectors.
-        weight: What it counts beside other embedders.
-        text: What it reads of a tool.
-        unseen: Slots that were not looked up in the cache yet, first come first.
-        missing: Slots that have to be embedded, first come first.
+        embedder: Computes the vectors.
+        weight: Its weight relative to other embedders.
+        text: Returns the text that it reads for a tool.
+        unseen: Slots not yet looked up in the cache, in order of arrival.
+        missing: Slots that must be embedded, in order of arrival.
     """
 
     def __init__(
@@ -64,21 +64,21 @@ class DensePart:
         self.unseen: deque[int] = deque()
         self.missing: deque[int] = deque()
         self._filled: set[int] = set()
-        self._table: tuple[Vectors, Bools] | None = None  # by slot; zeros where none is known
+        self._table: tuple[Vectors, Bools] | None = None  # by slot; zeros if unknown
 
     def lacks(self, slot: int) -> bool:
-        """Whether the vector of a tool is still to come."""
+        """Returns whether a tool's vector is missing."""
         return slot not in self._filled
 
     def drop(self, slot: int) -> None:
-        """Forgets the vector of a slot, if it has one."""
+        """Drops the vector of a slot, if any."""
         if slot in self._filled and self._table is not None:
             self._filled.discard(slot)
             for rows in self._table:
                 rows[slot] = 0
 
     def put(self, slots: Sequence[int], vectors: Vectors) -> None:
-        """Takes the vectors of some slots."""
+        """Stores the vectors of some slots."""
         if not slots:
             return
         rows = list(slots)
@@ -88,11 +88,11 @@ class DensePart:
         self._filled.update(rows)
 
     def share(self, tools: int) -> float:
-        """The share of so many tools that have a vector."""
+        """Returns the share of so many tools that have a vector."""
         return len(self._filled) / tools if tools else 1.0
 
     def is_ready(self, tools: int) -> bool:
-        """Whether enough of so many tools have a vector for cosines to be compared."""
+        """Returns whether enough of so many tools have a vector for cosines to count."""
         return self._table is not None and self.share(tools) >= READY_SHARE
 
     def cosines(
@@ -100,9 +100,9 @@ class DensePart:
     ) -> tuple[Vectors, Bools | None]:
         """Returns the cosines of a query with some slots, and which of them are known (None: all).
 
-        Without slots these are all below `size`. A cosine that is not known is 0. All is done in
-        the caller's thread: BLAS would share the work among threads, and a search on a busy machine
-        wait for those ten times as long.
+        Without slots these are all slots below `size`. An unknown cosine is 0. Everything runs in
+        the caller's thread: BLAS would use several threads, and on a busy machine a search would
+        wait ten times as long for them.
         """
         import numpy as np
 
@@ -117,7 +117,7 @@ class DensePart:
         return cosines, known[:size] if slots is None else known[slots]
 
     def _reserved(self, size: int, dimensions: int) -> tuple[Vectors, Bools]:
-        """The table with room for so many slots, and for some more where it had to grow."""
+        """Returns the table with room for so many slots, and some spare room if it had to grow."""
         import numpy as np
 
         if self._table is None:
@@ -130,7 +130,7 @@ class DensePart:
 
 
 def bundled_parts() -> tuple[DensePart, DensePart]:
-    """The parts of the embedders that come with the product: the static one, then the model."""
+    """Returns the parts of the bundled embedders: the static one, then the model."""
     return (
         DensePart(StaticEmbedder(), 0.3, full_text),
         DensePart(MiniLMEmbedder(), 0.7, brief_text),

@@ -269,12 +269,12 @@ async def test_an_approval_is_of_that_source_alone(open_crib: Open) -> None:
         ({"tool_name": "Shout"}, "tool_name"),
         ({"tool_name": "sh\u043eut"}, "tool_name"),
         ({"tool_name": "shout\n"}, "tool_name"),
-        ({"implementation": "import requests\n" + SHOUT}, "requests is not of the standard"),
+        ({"implementation": "import requests\n" + SHOUT}, "requests is not in the standard"),
         ({"implementation": None}, "give either the source, or from_run"),
         ({"implementation": "def shout(text: str) -> str:\n    return text"}, "no docstring"),
-        ({"description": "Shouts.\u202e"}, "description: line 1 has characters"),
+        ({"description": "Shouts.\u202e"}, "description: line 1 has invisible characters"),
         ({"parameters": {"description": "x" * 20_000}}, "parameters: more than 20,000 characters"),
-        ({"parameters": {"properties": {"words": {}}}}, "it has words, and the function text"),
+        ({"parameters": {"properties": {"words": {}}}}, "it has words, but the function has text"),
         ({"implementation": SHOUT + "_x = 1 / 0"}, "ZeroDivisionError: division by zero"),
         ({"implementation": SHOUT + "other = lambda x: x\n"}, "implementation: "),
         ({"implementation": SHOUT.replace("str)", "Missing)")}, "line 1: NameError"),
@@ -376,7 +376,7 @@ async def test_a_server_that_has_not_looked_yet_calls_no_other_version(
             assert told(await client.call_tool("shout", {"text": "hi"})) == "HI"
             changed = SHOUT.replace("upper", "title")
             await crib.call("create_tool", tool_name="shout", implementation=changed)
-            assert "of version 2 now" in told(await client.call_tool("shout", {"text": "hi"}))
+            assert "its version is now 2" in told(await client.call_tool("shout", {"text": "hi"}))
             assert told(await client.call_tool("shout", {"text": "hi"})) == "Hi"
             await crib.call("remove_tool", tool_name="shout")
             assert "unknown_tool" in told(await client.call_tool("shout", {"text": "hi"}))

@@ -153,7 +153,7 @@ async def test_an_agent_in_a_worktree_passes_it_on_to_one_without(
     assert "written" in report["answer"]
     assert not (root / "made.txt").exists()
     assert (Path(report["worktree"]["path"]) / "made.txt").read_text() == "by the agent\n"
-    assert "given no files" in said
+    assert "no access to the root" in said
 
 
 async def test_a_function_that_the_settings_name_is_offered_to_an_agent_in_a_worktree() -> None:

@@ -372,5 +372,5 @@ def test_a_name_that_would_mean_two_arguments_is_refused() -> None:
     def swap(a: Annotated[str, Alias("b")], b: str) -> str:
         return b + a
 
-    with pytest.raises(ToolDefinitionError, match=r"arguments b of swap would mean two things"):
+    with pytest.raises(ToolDefinitionError, match=r"arguments b of swap are ambiguous"):
         FunctionToMCP.convert(swap)

@@ -173,7 +173,7 @@ async def test_a_command_that_ends_itself_has_answered_or_failed(
     assert await call(spec, how="leaves") == "before"
     assert await call(spec, how="returns") == "before"
     monkeypatch.setattr("sys.stdin", io.StringIO())
-    endings = {"exits": "before\nIt ended with 3", "fails": "no spade", "asks": "Sure"}
+    endings = {"exits": "before\nThe command ended with 3", "fails": "no spade", "asks": "Sure"}
     for how, told in endings.items():
         with pytest.raises(ToolFailedError, match=told):
             await call(spec, how=how)
@@ -281,7 +281,12 @@ async def test_what_typer_says_of_a_parameter_holds(tmp_path: Path) -> None:
     assert " 2020 " in await call(spec, who="ann", day="2020", **home)
     with pytest.raises(InvalidArgumentsError) as caught:
         spec.validate({"who": "no", "home": "/no/such", "day": "20", "depth": 1})
-    for told in ("say something", "no such path", "one of the forms %Y", "`depth` is unknown"):
+    for told in (
+        "say something",
+        "this path does not exist",
+        "one of the forms %Y",
+        "`depth` is unknown",
+    ):
         assert told in caught.value.message
 
 

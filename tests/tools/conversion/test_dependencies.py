@@ -319,9 +319,9 @@ one.__annotations__["other"] = Annotated[int, Depends(two)]
 @pytest.mark.parametrize(
     ("depends", "complaint"),
     [
-        (Depends(asks), "use depends on asks, to whose parameter query nothing gives a value"),
+        (Depends(asks), "use depends on asks, whose parameter query has no value"),
         (Depends(one), "one depends on itself"),
-        (fastmcp.dependencies.CurrentContext(), "known to another framework only"),
+        (fastmcp.dependencies.CurrentContext(), "belongs to another framework"),
     ],
 )
 def test_a_dependency_that_needs_what_nobody_gives_is_refused(depends: Any, complaint: str) -> None:

@@ -256,7 +256,7 @@ async def test_an_iterator_without_end_is_stopped(monkeypatch: pytest.MonkeyPatc
             ends.append("asynchronous")
 
     for function in (endless, endless_later):
-        with pytest.raises(ToolFailedError, match="gave 100 items and did not end; it was stopped"):
+        with pytest.raises(ToolFailedError, match="was stopped after 100 items"):
             await run(function)
     assert ends == ["plain", "asynchronous"]
 

@@ -164,7 +164,7 @@ async def test_structured_content_is_held_against_its_declared_type(given: Any) 
     [[Own(content=[])], {"a": FastResult(content="x")}, InputRequiredResult(request_state="x")],
 )
 async def test_one_inside_a_value_is_no_data(value: object) -> None:
-    with pytest.raises(ToolFailedError, match=r"return it by itself|which is no answer"):
+    with pytest.raises(ToolFailedError, match=r"return it by itself|which is not a result"):
         await answer(Any, value)
 
 
@@ -189,7 +189,7 @@ async def test_one_inside_an_object_is_no_data(box: Any, inner: object, returns:
     ],
 )
 async def test_types_that_hold_one_are_refused(returns: Any) -> None:
-    with pytest.raises(ToolDefinitionError, match=r"return it by itself|which is no answer"):
+    with pytest.raises(ToolDefinitionError, match=r"return it by itself|which is not a result"):
         await answer(returns, None)
 
 

@@ -187,7 +187,7 @@ async def test_a_hidden_parameter_with_a_field_has_the_default_of_the_field() ->
     [
         ({"budge"}, "no parameter 'budge' to hide; did you mean 'budget'"),
         ({"zzz"}, "no parameter 'zzz' to hide; it has query, budget, rest"),
-        ({"query"}, "query of find is hidden, and nothing gives it a value; give it a default"),
+        ({"query"}, "query of find is hidden and has no value; give it a default"),
     ],
 )
 def test_what_cannot_be_hidden_is_refused(hidden: set[str], complaint: str) -> None:
@@ -264,7 +264,9 @@ def test_what_a_call_is_about_is_named_as_callers_do() -> None:
     options: Any = {"rename": {"q": "path"}}
     about = Subject(SubjectKind.PATH, "path")
     assert FunctionToMCP.convert(look, subject=about, **options).subject == about
-    with pytest.raises(ToolDefinitionError, match="look is about 'q', and has no such argument"):
+    with pytest.raises(
+        ToolDefinitionError, match="look has the subject 'q', which is not an argument"
+    ):
         FunctionToMCP.convert(look, subject=Subject(SubjectKind.PATH, "q"), **options)
 
 

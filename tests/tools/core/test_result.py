@@ -60,7 +60,7 @@ def test_any_format_can_be_named_but_of_the_right_kind() -> None:
     assert Media("image", b"?", "image/x-pcx").mime_type == "image/x-pcx"
     with pytest.raises(ValueError, match="'audio/wav' is not the format of an image"):
         Media("image", b"?", "audio/wav")
-    with pytest.raises(ValueError, match="no data in this image/png"):
+    with pytest.raises(ValueError, match="This image/png is empty"):
         Media("image", b"", "image/png")
 
 

@@ -219,7 +219,7 @@ async def test_python_versions_that_cannot_be_had_are_named(
     asked = environments(tmp_path, PATH="")
     message = await failure(asked, ScriptMetadata((), requires_python))
     assert requires_python in message.splitlines()[0]
-    assert ">=3.11 is Toolcrib's own condition" in message
+    assert "Toolcrib itself needs >=3.11" in message
     assert "change 'requires-python'" in message
     assert left(tmp_path) == []
 

@@ -88,7 +88,7 @@ def test_schemas_that_grow_without_end_leave_operations_out(
     made = _posting({"$ref": "#/components/schemas/Large"}, Large=large)
     assert len(made.tools) == 2
     assert made.problems == [
-        "POST /2 is left out: the description has schemas of more than 250 parts"
+        "POST /2 is skipped: the description has schemas of more than 250 parts"
     ]
 
 

@@ -31,7 +31,7 @@ x: {day: 2026-03-31, answer: yes, on: 0o7, big: 1e3, nothing: ~, 200: 1.5}
     [
         ('{"swagger": "2.0"}', "Swagger 2.0"),
         ('{"openapi": "4.0.0"}', "OpenAPI 4.0.0"),
-        ("<html></html>", "no version"),
+        ("<html></html>", "no OpenAPI version"),
         ("[" * 100_000, "neither JSON nor YAML"),
         ("a: [1", "neither JSON nor YAML"),
         ("\0", "neither JSON nor YAML"),

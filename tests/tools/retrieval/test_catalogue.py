@@ -110,7 +110,7 @@ def test_a_tool_of_a_server_that_never_told_its_tools_is_no_unknown_tool(
     catalogue = Catalogue(
         registry, index=words_only, why_unlisted=lambda server: unlisted.get(server, "")
     )
-    with pytest.raises(UnavailableError, match="'gone' has is not known: it did not answer"):
+    with pytest.raises(UnavailableError, match="'gone' are unknown: it did not answer"):
         catalogue.find("gone__saw", None)
     for name, allowed in (("here__saw", None), ("gone__saw", ToolSet("p", deny=("server:gone",)))):
         with pytest.raises(UnknownToolError):
@@ -207,7 +207,7 @@ def test_a_record_that_another_version_kept_hides_no_other(
     assert found(Catalogue(registry, library=library, index=words_only), "rocket") == [
         "Rocket launcher"
     ]
-    assert "odd.json describes is left out" in caplog.text
+    assert "odd.json is skipped" in caplog.text
 
 
 @pytest.mark.anyio
@@ -251,7 +251,7 @@ def test_why_a_tool_cannot_be_called_is_told_apart(
     assert catalogue.find("create_issue", None).name == "github__create_issue"
     with pytest.raises(PermissionDeniedError, match="profile 'office'"):
         catalogue.find("create_issue", no_github)
-    with pytest.raises(NotFoundError, match="can be found, not called"):
+    with pytest.raises(NotFoundError, match="can be found but not called"):
         catalogue.find("rocket", None)
     with pytest.raises(UnknownToolError):
         catalogue.find("rocket", no_github)

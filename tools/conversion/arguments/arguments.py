@@ -1,4 +1,4 @@
-"""The arguments of a tool: their schema, and what is made of what a caller sends."""
+"""Builds a tool's argument schema and validates what callers send."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
 from tools.core.spec import Alias
 
 REPORTED = 5
-"""Unknown names that are listed: thousands can be sent."""
+"""Maximum unknown names listed in an error; a caller can send thousands."""
 
 PLAIN: Any = {"inf_nan_mode": "constants"}
-"""How values are written: NaN is no JSON, but some senders write it, and a float may be it."""
+"""Serialization options: NaN is invalid JSON, but some senders write it for floats."""
 
 STRUCTURES = {"array", "object"}
 ENDLESS = {"inf", "infinity", "nan"}
 
 
 class Arguments:
-    """The arguments that a caller gives to one tool.
+    """Validates the arguments that a caller sends to one tool.
 
-    What the schema says is accepted as it is. Beyond it, where a value can mean one thing only, a
-    text is read as the number, the boolean, or the JSON of the list or object that the schema
-    wants there; dates and durations may be numbers of seconds; 5.0 is 5; and null is the default
-    where it is no value of the type. Only where None is the default does the schema not offer it,
-    since leaving it out is the same; whoever sends it is understood.
+    Values that match the schema pass unchanged. Other values are coerced where they can mean only
+    one thing. A string becomes the number, boolean, list or object that the schema expects. Dates
+    and durations may be numbers of seconds, and 5.0 may be 5. Null becomes the default where the
+    type does not allow it; the schema does not advertise a null default, because omitting the
+    argument means the same.
 
     Attributes:
         schema: JSON Schema (2020-12) of the arguments object.
@@ -56,8 +56,9 @@ class Arguments:
     ) -> None:
         """Builds the schema and the validator.
 
-        Parameters that do not describe themselves are described by `texts`; one whose type JSON
-        cannot say keeps its default. What is `ignored` may be given, and changes nothing.
+        `texts` describes the parameters that do not describe themselves. A parameter whose type
+        JSON cannot express keeps its default. Arguments in `ignored` are accepted and have no
+        effect.
         """
         self._tool = tool
         self._open = signature.extra is not NOTHING
@@ -82,8 +83,8 @@ class Arguments:
         """Checks and converts the decoded JSON that a caller sent.
 
         Returns:
-            The value of each argument by the name that callers know, defaults included, and of each
-            further name that `**kwargs` takes.
+            Every argument by its public name, defaults included, plus the extra names that
+            `**kwargs` accepts.
         """
         raw = self.canonical(raw)
         try:
@@ -94,9 +95,10 @@ class Arguments:
         return self._validate_leniently(raw)
 
     def canonical(self, raw: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the arguments by the names that the schema has, without what is ignored.
+        """Returns the arguments under their schema names, without the ignored ones.
 
-        What contradicts an argument, or cannot be read, stays under the name that it has.
+        An alias that conflicts with its argument, or cannot be parsed, keeps the name it was sent
+        under.
         """
         if not isinstance(raw, Mapping):
             return raw
@@ -111,11 +113,11 @@ class Arguments:
         return named
 
     def refusal(self, error: ValidationError) -> InvalidArgumentsError:
-        """Returns the error for what pydantic says of the arguments together."""
+        """Returns the error for a pydantic failure that concerns the arguments together."""
         return self._error(describe_errors(error.errors(include_url=False), self.schema))
 
     def _read(self, raw: object) -> dict[str, Any]:
-        """What fits the schema as it is: numbers as texts and the like are not in strict JSON."""
+        """Reads values that match the schema exactly; strict JSON rejects numbers as strings."""
         values: dict[str, Any]
         if self._is_plain:
             values = self._validator.validate_python(raw, strict=True)
@@ -130,13 +132,13 @@ class Arguments:
         except ValueError as error:
             if isinstance(error, ValidationError) and error.errors()[0]["loc"]:
                 raise
-            # Half of a surrogate pair, an endless number, or nesting that JSON's reader refuses.
+            # An unpaired surrogate, an infinite number, or nesting too deep for the JSON parser.
             values = self._validator.validate_python(raw)
         return values
 
     def _validate_leniently(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(raw, Mapping):
-            told = "no object" if bears_secret(self.schema, self.schema) else show(raw)
+            told = "not an object" if bears_secret(self.schema, self.schema) else show(raw)
             raise self._error([f"they are {told}; send an object with the arguments by name."])
         strangers = [name for name in raw if not self._knows(name)]
         meant = self._meant(strangers[:REPORTED], raw)
@@ -159,9 +161,10 @@ class Arguments:
         return values
 
     def _meant(self, strangers: Sequence[str], raw: Mapping[str, Any]) -> dict[str, str]:
-        """Which argument each unknown name stands for: one like it, or the only one that lacks.
+        """Maps each unknown name to the argument it probably means.
 
-        Of both, one of the type of what was given goes first.
+        Candidates are similar names and the only required argument still missing. An argument whose
+        type accepts the value is preferred.
         """
         near = {name: like for name in strangers if (like := nearest(name, self._names))}
         meant = {name: like for name, like in near.items() if self._takes(like, raw[name])}
@@ -174,36 +177,32 @@ class Arguments:
         return {**near, **meant}
 
     def _takes(self, name: str, value: object) -> bool:
-        """Whether a value is of a type that an argument has."""
         kinds = types(self.schema["properties"][name], self.schema)
         return not kinds or is_of_types(value, kinds)
 
     def _unknown(self, name: str, raw: Mapping[str, Any], meant: str | None) -> str:
-        """The line for a name that is none of the schema's."""
         other = self._unlisted.get(name)
         if other is None:
             return unknown_name("", name, self._names, meant)
         if other in raw:
-            return f"`{name}` stands for `{other}`, which is given too and differs; send one."
+            return f"`{name}` means `{other}`, which has a different value; send only one of them."
         schema = self.schema["properties"][other]
         wanted = describe_schema(schema, self.schema)
         shown = "does not fit" if bears_secret(schema, self.schema) else f"is {show(raw[name])}"
-        return f"`{name}` {shown}, which settles no `{other}`; send that: {wanted}."
+        return f"`{name}` {shown}, which gives no `{other}`; send `{other}` instead: {wanted}."
 
     def _check_aliases(self) -> None:
         names = [*self._names, *self._ignored, *(n for _, a in self._aliases for n in a.names)]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ToolDefinitionError(
-                f"The arguments {', '.join(twice)} of {self._tool} would mean two things; leave "
-                "out one Alias."
+                f"The arguments {', '.join(twice)} of {self._tool} are ambiguous; remove one Alias."
             )
 
     def _knows(self, name: str) -> bool:
         return name in self._names or (self._open and name not in self._reserved)
 
     def _unfit_defaults(self) -> list[str]:
-        """The arguments whose default a caller could not send."""
         shown = {
             name: part["default"]
             for name, part in self.schema["properties"].items()
@@ -230,7 +229,7 @@ class Arguments:
 def _renamed(
     name: str, alias: Alias, given: Mapping[str, Any], named: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """What was given under other names by its own name; as it is where that is not certain."""
+    """Moves an alias to its argument's name, unless the two conflict."""
     try:
         value = alias.value(given)
     except (TypeError, ValueError):
@@ -258,9 +257,9 @@ def _arguments_schema(generated: Mapping[str, Any], *, is_open: bool) -> dict[st
 
 
 def _coerced(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
-    """A value as its schema wants it, where it can mean nothing else; otherwise as it is.
+    """Converts a value to what its schema expects, where it can mean nothing else.
 
-    Models send a list as the JSON of it, null for what they leave out, and 5.0 for 5.
+    Models send a list as JSON text, null for what they omit, and 5.0 for 5.
     """
     if isinstance(value, str):
         kinds = types(schema, root)
@@ -285,7 +284,7 @@ def _coerced(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) 
 def _false_numbers(
     value: object, schema: Mapping[str, Any], root: Mapping[str, Any], *place: int | str
 ) -> Iterator[ErrorDetails]:
-    """Errors for what pydantic takes for a number and JSON does not: true, "NaN", "inf"."""
+    """Yields errors for values that only pydantic accepts as numbers: true, "NaN", "inf"."""
     if isinstance(value, bool | str):
         kinds = types(schema, root)
         own = "string" if isinstance(value, str) else "boolean"
@@ -327,7 +326,6 @@ def _takes_null(schema: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
 
 
 def _decoded(text: str) -> object:
-    """The list or object that a text is the JSON of, or None."""
     try:
         decoded = from_json(text)
     except (TypeError, ValueError):  # TypeError: half of a surrogate pair

@@ -1,4 +1,4 @@
-"""What a schema accepts, and what a value is, in words for the model that sent it."""
+"""Describes schemas and values in words, for the model that sent them."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ PLAIN = {
     "string": "a string",
 }
 DEEPEST = 3
-"""Levels of lists inside lists that a text describes; types may refer to themselves."""
+"""Levels of nested lists that a description covers; types may refer to themselves."""
 LISTED = 12
-"""Values or names that a text lists."""
+"""Maximum values or names that a description lists."""
 LONGEST = 80
-"""Characters of a value that are shown or compared."""
+"""Maximum characters of a value that are shown or compared."""
 
 
 class _Shortener(reprlib.Repr):
-    """`repr` of bounded length and depth that no value can make fail."""
+    """A `repr` of bounded length and depth that no value can break."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,12 +51,12 @@ class _Shortener(reprlib.Repr):
 
 
 def show(value: object) -> str:
-    """Returns the value as Python writes it, shortened."""
+    """Returns the value's `repr`, shortened."""
     return _Shortener().repr(value)
 
 
 def describe_schema(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
-    """Returns in words what a schema accepts: "an integer from 1 to 100"."""
+    """Describes what a schema accepts, for example "an integer from 1 to 100"."""
     texts = [_expected(branch, root, depth) for branch in branches(schema, root)]
     *others, last = dict.fromkeys(texts)
     comma = "," if any(", " in each for each in others) else ""
@@ -123,6 +123,6 @@ def _span(low: float | None, high: float | None, word: str) -> str:
 
 
 def enumerate_some(texts: list[str]) -> str:
-    """Joins texts with commas; of many it returns the first, and how many more there are."""
+    """Joins texts with commas; a long list is cut and ends with the number of omitted ones."""
     more = f" and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
     return ", ".join(texts[:LISTED]) + more

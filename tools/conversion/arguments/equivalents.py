@@ -1,4 +1,4 @@
-"""Types that pydantic cannot read, and what it reads in their place to make a value of them."""
+"""Maps types that pydantic cannot read to types that it can."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALIASES: Any = tuple(
         for each in (typing, typing_extensions)
     }
 )
-"""What `type Name = …` makes, and its like of Python 3.11."""
+"""The class of `type Name = …` aliases, and its backport for Python 3.11."""
 NUMBER: Any = int | float
 EQUIVALENTS: Mapping[Any, Any] = {
     LiteralString: str,
@@ -42,7 +42,7 @@ EQUIVALENTS: Mapping[Any, Any] = {
 }
 BASES = (str, int, float, list, dict)
 KNOWN = {"builtins", "collections", "enum", "pydantic", "pydantic_extra_types", "typing"}
-"""Packages whose classes pydantic reads itself."""
+"""Packages whose classes pydantic reads natively."""
 TABLES: Mapping[str, Any] = {
     "DataFrame": list[dict[str, Any]] | dict[str, list[Any]],
     "Index": list[Any],
@@ -50,17 +50,17 @@ TABLES: Mapping[str, Any] = {
     "Timedelta": dt.timedelta,
     "Timestamp": dt.datetime,
 }
-"""The classes of pandas and polars, each of which is made of what JSON has."""
+"""The pandas and polars classes, with the JSON-compatible type each is built from."""
 SCALARS: Mapping[str, Any] = {"floating": float, "integer": int, "bool": bool, "str_": str}
-"""The kinds of numpy's scalars, and what each is made of."""
+"""The kinds of numpy scalars, with the type each is built from."""
 ABSTRACT = {"floating", "generic", "inexact", "integer", "number", "signedinteger"}
-"""Those of which there are no instances."""
+"""Abstract numpy scalar types, which have no instances."""
 ITEMS = {"b": "boolean", "f": "number", "i": "integer", "u": "integer", "U": "string"}
-"""The JSON types of the kinds of numpy's arrays."""
+"""The JSON type of each kind of numpy array."""
 
 
 def equivalent(annotation: Any) -> Any:
-    """Returns the type that pydantic reads for another; None where that is this or nothing."""
+    """Returns a type that pydantic reads instead, or None if there is none or it is not needed."""
     annotation = _expanded(annotation)
     origin = get_origin(annotation) or annotation
     if origin in {Union, UnionType}:
@@ -78,7 +78,7 @@ def equivalent(annotation: Any) -> Any:
 
 
 def _expanded(annotation: Any) -> Any:
-    """What an alias of numpy's stands for; since 2.5 `type` statements make them."""
+    """Expands numpy's type aliases, which are `type` statements since numpy 2.5."""
     alias = get_origin(annotation) or annotation
     if not isinstance(alias, ALIASES) or not alias.__module__.startswith("numpy."):
         return annotation
@@ -87,19 +87,19 @@ def _expanded(annotation: Any) -> Any:
 
 
 def _made_by(make: Callable[[Any], Any]) -> AfterValidator:
-    """Makes a value; what the maker cannot take is a wrong value."""
+    """Builds a value with `make`, and reports what it rejects as a validation error."""
 
-    def made(value: Any) -> Any:
+    def build(value: Any) -> Any:
         try:
             return make(value)
         except (OverflowError, TypeError) as error:
             raise ValueError(str(error)) from error
 
-    return AfterValidator(made)
+    return AfterValidator(build)
 
 
 def _of_base(cls: Any) -> Any:
-    """A class that is a text, a number, a list or a dict, with no more than its name."""
+    """Returns the equivalent of a plain subclass of str, int, float, list or dict."""
     base = next((each for each in cls.__mro__ if each in BASES), None)
     is_read = is_dataclass(cls) or is_typeddict(cls) or hasattr(cls, "__get_pydantic_core_schema__")
     if base is None or is_read:
@@ -110,7 +110,7 @@ def _of_base(cls: Any) -> Any:
 
 
 def _array_like(annotation: Any) -> Any:
-    """What numpy makes arrays of, `ArrayLike`: a number, or lists of them."""
+    """Returns the equivalent of numpy's `ArrayLike`: a number, or nested lists of numbers."""
     parts = [part for each in get_args(annotation) for part in _parts(each)]
     if all(getattr(get_origin(part), "__name__", "") != "_SupportsArray" for part in parts):
         return None
@@ -134,8 +134,8 @@ def _of_numpy(annotation: Any, cls: Any) -> Any:
 
 
 def _array(annotation: Any) -> Any:
-    """An array, of lists in lists for more than one dimension."""
-    import numpy as np  # whoever names an array has it
+    """Returns the equivalent of an array: a list, nested for more than one dimension."""
+    import numpy as np  # an array annotation means numpy is installed
 
     (scalar,) = get_args(get_args(annotation)[-1]) if get_args(annotation) else (None,)
     concrete = isinstance(scalar, type) and scalar.__name__ not in ABSTRACT

@@ -1,4 +1,4 @@
-"""The types that pydantic reads, so that a JSON value becomes what a parameter is typed as."""
+"""Rewrites annotations into types that pydantic can build from JSON."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from tools.core.errors import ToolDefinitionError
 from tools.core.spec import Alias
 
 LISTS = {abc.Iterable, abc.Collection, abc.Container, abc.Reversible}
-"""Types of which pydantic makes something lazy, or nothing; a list is one of each."""
+"""Types that pydantic would read lazily or not at all; a list satisfies each of them."""
 JSON_SCALARS = (str, int, float, bool, type(None))
 JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", bytes: "string"}
 
 
 def input_type(annotation: Any) -> Any:
-    """Returns a type in the form that pydantic can make from JSON, wherever it stands in another.
+    """Returns a type in a form that pydantic can build from JSON, nested types included.
 
-    Texts in `Annotated` become descriptions; iterables are lists; a member of an enumeration is
-    named by its value, or by its name where values are not plain; flags are sums of numbers.
+    Texts in `Annotated` become descriptions, and iterables become lists. An enumeration member is
+    given by its value, or by its name where values are not plain; flags are given as sums.
     """
     if type(annotation) is type and annotation.__module__ == "builtins":
         return equivalent(annotation) or annotation
@@ -45,7 +45,7 @@ def input_type(annotation: Any) -> Any:
 
 
 def field_of(annotation: Any) -> FieldInfo | None:
-    """Returns what `Field` says in `Annotated`."""
+    """Returns the `Field` in an `Annotated`, if any."""
     if get_origin(annotation) is not Annotated:
         return None
     found = [each for each in get_args(annotation)[1:] if isinstance(each, FieldInfo)]
@@ -67,7 +67,7 @@ def text_of(annotation: Any) -> str:
 
 
 def field_texts(cls: Any) -> dict[str, str]:
-    """Returns the texts that `Annotated` has for a class's fields; pydantic reads `Field` only."""
+    """Returns the texts that `Annotated` gives a class's fields; pydantic reads only `Field`."""
     fields = getattr(cls, "__pydantic_fields__", None)
     if fields is not None:
         metadata = {name: field.metadata for name, field in fields.items()}
@@ -90,7 +90,7 @@ def _hints(cls: Any) -> dict[str, Any]:
 
 def _received(annotation: Any) -> Any:  # noqa: PLR0911  # a type of any form, one line each
     if isinstance(annotation, ALIASES):
-        with suppress(NameError):  # pydantic says which one
+        with suppress(NameError):  # pydantic reports which one
             if get_origin(annotation.__value__) is Annotated:
                 annotation = annotation.__value__
     origin = get_origin(annotation) or annotation
@@ -112,7 +112,7 @@ def _received(annotation: Any) -> Any:  # noqa: PLR0911  # a type of any form, o
 
 
 def _attrs(cls: Any) -> Any:
-    """An object with what the class takes, of which it is made; pydantic does not know attrs."""
+    """Reads an attrs class, unknown to pydantic, as an object of its `__init__` arguments."""
     hints = resolve_class(cls)
     names = {each.alias: each.name for each in cls.__attrs_attrs__}
     fields = {}
@@ -129,7 +129,7 @@ def _attrs(cls: Any) -> Any:
 
 
 def _list_of(annotation: Any) -> Any:
-    items = get_args(annotation)[:1]  # a generator also says what it is sent and returns
+    items = get_args(annotation)[:1]  # a generator also has a send type and a return type
     return GenericAlias(list, tuple(map(_received, items)) or (Any,))
 
 
@@ -144,10 +144,10 @@ async def _each_async(values: Iterable[Any]) -> AsyncIterator[Any]:
 
 
 def _described(annotation: Any) -> Any:
-    """`Annotated` with all that is said of a value in one `Field`.
+    """Merges everything that `Annotated` says about a value into one `Field`.
 
-    Texts, and `Doc`, become its description. What `Field` says of a parameter, such as its alias
-    and its default, is not said of the value; pydantic would warn of it.
+    Texts and `Doc` become its description. Settings of the parameter, such as alias and default,
+    are left out; pydantic would warn about them.
     """
     inner, *metadata = get_args(annotation)
     field = field_of(annotation) or FieldInfo()
@@ -198,9 +198,9 @@ def _flag(cls: Any) -> Any:
 
 
 def _literal(annotation: Any) -> Any:
-    """A Literal that tells 1 from true and knows members by their values.
+    """Returns a Literal that distinguishes 1 from true and matches enum members by value.
 
-    Pydantic confuses the former, and takes only the member itself for the latter.
+    Pydantic confuses the former, and accepts only the member itself for the latter.
     """
     members = get_args(annotation)
     if all(member is None or type(member) is str for member in members):
@@ -209,13 +209,13 @@ def _literal(annotation: Any) -> Any:
 
 
 def _sayable(member: Any) -> Any:
-    """What JSON has for it: the value of an enumeration's member, the text of bytes."""
+    """Returns the JSON form of a Literal member: an enum member's value, or bytes as text."""
     value = member.value if isinstance(member, enum.Enum) else member
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def _choice(pairs: Iterable[tuple[Any, Any]]) -> Any:
-    """The type of one of some values, each called by another that JSON can say."""
+    """Returns a choice type whose values JSON represents by the paired names."""
     members = {(isinstance(name, bool), name): member for name, member in pairs}
     names = [name for _, name in members]
 

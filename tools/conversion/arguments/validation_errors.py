@@ -1,4 +1,4 @@
-"""What is wrong with arguments, a line each: the place, the value, and what to send instead."""
+"""Describes argument errors, one line each: the place, the value, and what to send instead."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tools.conversion.schemas.reading import branches, child, resolve, types, un
 from tools.core.audit.secret_schema import bears_secret, subschemas
 
 REPORTED = 5
-"""Wrong values that are listed of one argument: thousands can be sent."""
+"""Maximum wrong values listed for one argument; a caller can send thousands."""
 SCANNED = 200
-"""Errors of one argument that are looked into."""
+"""Maximum errors of one argument that are examined."""
 MISSING = {
     "missing",
     "missing_argument",
@@ -31,7 +31,7 @@ MISSING = {
 }
 UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
 AUTHORS = {"assertion_error", "value_error"}
-"""The kinds of error whose text the author of a validator wrote."""
+"""Error kinds whose text was written by the validator's author."""
 UNSAID = {
     "date_future",
     "date_past",
@@ -46,17 +46,17 @@ UNSAID = {
     "timezone_offset",
     "url_scheme",
 }
-"""The kinds of error of which no schema says what would be right, and pydantic does."""
+"""Error kinds that no schema can explain, but pydantic's message does."""
 BOUNDS = {"greater_than", "greater_than_equal", "less_than", "less_than_equal"}
-"""The kinds of error of which a schema says what would be right for numbers only."""
+"""Error kinds that a schema explains for numbers only."""
 TEXTUAL = ({"string"}, {"number", "string"})
 """The JSON types of dates and of decimals."""
 FALSE_NUMBER = "bool_for_number"
 UNFIT = "union"
-"""Our own kinds: a boolean where only a number may stand, and what fits no type of a union."""
+"""Our own error kinds: a boolean sent as a number, and a value that fits no type of a union."""
 KNOWN = {*get_args(core_schema.ErrorType), FALSE_NUMBER, "path_type", UNFIT}
 DICT_KEY = "[key]"
-"""What pydantic ends a place with when it is the key that is wrong."""
+"""The marker with which pydantic ends a location when the key is wrong."""
 ARRAYS = ("deque", "frozenset", "list", "set", "tuple")
 
 
@@ -65,8 +65,8 @@ class _Place:
     """Where an error is.
 
     Attributes:
-        path: As people write it.
-        schema: What is expected there.
+        path: The location as shown to the caller.
+        schema: The schema expected there.
         union: How many keys lead to the outermost union on the way, or None.
     """
 
@@ -76,19 +76,19 @@ class _Place:
 
 
 def nearest(name: object, known: Collection[str]) -> str | None:
-    """Returns the known name that was probably meant, if one is near."""
+    """Returns the known name that was probably meant, if one is close enough."""
     matches = difflib.get_close_matches(str(name)[:LONGEST].lower(), known, n=1, cutoff=0.6)
     return matches[0] if matches else None
 
 
 def unknown_name(path: str, name: object, known: Collection[str], meant: str | None = None) -> str:
-    """Returns the line for a name that an object does not know.
+    """Returns the error line for a name that an object does not accept.
 
     Args:
-        path: Where the object is; empty for all arguments.
-        name: The name.
-        known: The names that it knows.
-        meant: Which of them was meant, where that is known; else it is one that is near.
+        path: Where the object is; empty for the arguments object itself.
+        name: The unknown name.
+        known: The names that the object accepts.
+        meant: The intended name, if known; otherwise a similar one is suggested.
     """
     meant = meant or nearest(name, known)
     if meant:
@@ -102,7 +102,7 @@ def unknown_name(path: str, name: object, known: Collection[str], meant: str | N
 
 
 def describe_errors(errors: Iterable[ErrorDetails], root: Mapping[str, Any]) -> list[str]:
-    """Returns a line for each error; of many in one argument the first few and their number."""
+    """Describes each error in a line; of many in one argument, the first few and a count."""
     by_argument: dict[int | str, list[ErrorDetails]] = {}
     for each in errors:
         by_argument.setdefault(each["loc"][0] if each["loc"] else "", []).append(each)
@@ -120,7 +120,7 @@ def describe_errors(errors: Iterable[ErrorDetails], root: Mapping[str, Any]) -> 
 def _without_branches(
     errors: Sequence[ErrorDetails], root: Mapping[str, Any], start: int
 ) -> list[ErrorDetails]:
-    """The errors, where a value fits no type of a union, of the type that was probably meant."""
+    """Reduces the errors of each union to those of the type that was probably meant."""
     unions: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
     for each in errors:
         depth = _locate(each["loc"], root, start).union
@@ -135,10 +135,10 @@ def _without_branches(
 def _of_likely_branch(
     errors: Sequence[ErrorDetails], root: Mapping[str, Any], depth: int
 ) -> list[ErrorDetails]:
-    """The errors of the type of a union that a value comes nearest to.
+    """Returns the errors of the union branch that a value comes closest to.
 
-    That is the one in which something inside the value is wrong, rather than the value itself, and
-    the least of it. Where nothing tells, one error stands for all.
+    That is the branch with an error inside the value rather than in the value itself, and with the
+    fewest errors. On a tie, one error represents all branches.
     """
     by_branch: dict[int | str, list[ErrorDetails]] = {}
     for each in errors:
@@ -158,7 +158,7 @@ def _of_likely_branch(
 
 
 def _distance(errors: Sequence[ErrorDetails]) -> tuple[int, int]:
-    """How far a value is from a type: first what it lacks, then all that is wrong."""
+    """Returns a sort key for how badly a value fits: missing fields first, then all errors."""
     return sum(each["type"] in MISSING for each in errors), len(errors)
 
 
@@ -185,10 +185,9 @@ def _line(error: ErrorDetails, root: Mapping[str, Any]) -> str:
 
 
 def _subject(path: str, value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str:
-    """What is wrong, with its value where that holds no secret.
+    """Names the wrong value, and shows it unless it may hold a secret.
 
-    In a text that should be an object of anything, as the arguments of another call are, there may
-    be one.
+    Text sent instead of a free-form object may hold one: it can be the arguments of another call.
     """
     is_untold = bears_secret(schema, root) or (
         isinstance(value, str) and any(map(_is_anything, subschemas(schema, root)))
@@ -203,7 +202,7 @@ def _is_anything(schema: Mapping[str, Any]) -> bool:
 def _authors_text(
     error: ErrorDetails, schema: Mapping[str, Any], root: Mapping[str, Any]
 ) -> str | None:
-    """What the author of a type or a validator says, or pydantic where no schema could."""
+    """Returns the message of the validator's author, or pydantic's where no schema explains it."""
     kind, form = error["type"], _inner(schema, root).get("format")
     if kind in AUTHORS:
         return str(error["ctx"].get("error", error["msg"]))
@@ -228,7 +227,7 @@ def _missing_line(path: str, schema: Mapping[str, Any], root: Mapping[str, Any])
 def _tag_line(
     error: ErrorDetails, path: str, schema: Mapping[str, Any], root: Mapping[str, Any]
 ) -> str:
-    """The line for an object that does not say which type of a union it is."""
+    """Returns the line for an object that does not identify its branch of a union."""
     value, name = error["input"], error["ctx"]["discriminator"].strip("'")
     tags = [tag for branch in branches(schema, root) for tag in _tags(branch, name)]
     if not isinstance(value, Mapping) or not tags:
@@ -259,10 +258,10 @@ def _hint(value: object, schema: Mapping[str, Any], root: Mapping[str, Any]) -> 
 
 
 def _locate(place: Sequence[int | str], root: Mapping[str, Any], start: int = 0) -> _Place:
-    """Where an error is; a union before `start` does not count.
+    """Returns where an error is; a union before `start` does not count.
 
-    Pydantic also puts names of union branches and validators into a place; the latter have no
-    schema and are passed over.
+    Pydantic also puts the names of union branches and validators into locations. Validators have no
+    schema and are skipped.
     """
     path, schema, before = "", root, root
     first: int | None = None
@@ -282,7 +281,7 @@ def _locate(place: Sequence[int | str], root: Mapping[str, Any], start: int = 0)
 
 
 def _besides_null(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a type is if not null: to pydantic a type or null is no union, and has no label."""
+    """Unwraps a nullable type; pydantic treats "type or null" as no union and gives it no label."""
     others = [part for part in union(resolve(schema, root)) if part.get("type") != "null"]
     return _besides_null(others[0], root) if len(others) == 1 else schema
 
@@ -297,9 +296,9 @@ def _branch(
     inside: Sequence[int | str],
     root: Mapping[str, Any],
 ) -> Mapping[str, Any] | None:
-    """The branch of a union that pydantic calls by a label: its class, its tag, or its type.
+    """Returns the union branch that pydantic labels by its class, its tag or its type.
 
-    A tag that only a function knows is in no schema; then what is inside tells the branch.
+    A tag that only a function computes is in no schema; then the keys inside identify the branch.
     """
     kind = "array" if str(label).startswith(ARRAYS) else "object"
     likely = None
@@ -321,7 +320,7 @@ def _join(path: str, key: int | str) -> str:
 
 
 MOST = 5
-"""Lines at most."""
+"""Maximum number of lines."""
 
 TYPES: Mapping[str, tuple[type, ...]] = {
     "array": (list, tuple),
@@ -335,11 +334,11 @@ TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def schema_errors(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
-    """Returns where arguments do not fit the JSON Schema of another server, a line each.
+    """Explains where arguments do not match another server's JSON Schema, one line each.
 
-    Other servers check their arguments themselves, and some take more than their schemas say: this
-    explains a refusal, and never refuses. It looks at the names and the types of the arguments
-    alone: patterns of others could take for ever, and references lead anywhere.
+    Other servers validate their own arguments, and some accept more than their schemas say. This
+    explains a rejection and never causes one. It checks names and types only: foreign patterns
+    could run forever, and references can point anywhere.
     """
     properties = schema.get("properties")
     known = properties if isinstance(properties, Mapping) else {}
@@ -376,14 +375,14 @@ def _of_other_types(
 
 
 def _kinds(schema: object) -> list[str]:
-    """The types that a value may have; none where the schema does not tell all of them."""
+    """Returns the types that a value may have, or none if the schema does not list them all."""
     said = schema.get("type") if isinstance(schema, Mapping) else None
     kinds = said if isinstance(said, list | tuple) else [said]
     return [*kinds] if all(isinstance(kind, str) and kind in TYPES for kind in kinds) else []
 
 
 def is_of_types(value: object, kinds: Iterable[str]) -> bool:
-    """Returns whether a value is of one of some JSON types."""
+    """Returns whether a value has one of the given JSON types."""
     return any(_is(value, kind) for kind in kinds)
 
 

@@ -1,4 +1,4 @@
-"""The arguments object as pydantic has it: one build for its validator and its schema."""
+"""Builds the validator and the schema of the arguments object in one pass."""
 
 from __future__ import annotations
 
@@ -34,20 +34,21 @@ SCALARS: Mapping[Any, CoreSchema] = {
     int: core_schema.int_schema(),
     str: core_schema.str_schema(),
 }
-"""What pydantic generates for the types that most parameters have, and takes its time for."""
+"""Prebuilt core schemas of the most common types, which pydantic is slow to generate."""
 UNSAYABLE = (PydanticInvalidForJsonSchema, PydanticSchemaGenerationError)
-"""What a type may be for which a default has to do; anything else is its author's mistake."""
+"""Errors that a default makes up for; any other error is the author's mistake."""
 UNKNOWN_TYPE = re.compile(r"schema for (.+?)\. Set")
 
 
 class Compiled(NamedTuple):
-    """What a signature becomes.
+    """The compiled form of a signature.
 
     Attributes:
-        validator: Of the arguments object.
+        validator: Validates the arguments object.
         schema: Its JSON Schema, with nulls.
-        is_plain: Whether every value is a text, an integer, a boolean, null, or a list or object of
-            such with known names. JSON then reads them as Python does, and copies what can change.
+        is_plain: Whether every value is a string, an integer, a boolean, null, or a list or object
+            of these with known names. Then JSON and Python validation agree, and both copy mutable
+            values.
     """
 
     validator: SchemaValidator
@@ -56,9 +57,9 @@ class Compiled(NamedTuple):
 
 
 def compiled(tool: str, signature: Signature) -> tuple[Sequence[Parameter], Compiled]:
-    """Returns the parameters that are arguments, and what they become.
+    """Returns the parameters that are arguments, and their compiled form.
 
-    A parameter whose type JSON cannot say keeps its default.
+    A parameter whose type JSON cannot express keeps its default.
     """
     given = signature.given
     try:
@@ -71,12 +72,12 @@ def compiled(tool: str, signature: Signature) -> tuple[Sequence[Parameter], Comp
     except Exception as error:
         raise ToolDefinitionError(
             f"The ** parameter of {tool} cannot take arguments ({_reason(error)}); give it a type "
-            "that JSON can say."
+            "that JSON can express."
         ) from error
 
 
 def _sayable(tool: str, parameter: Parameter, signature: Signature) -> Parameter | None:
-    """The parameter, or what JSON can say of it; None where that is nothing but the default."""
+    """Returns the parameter as far as JSON can express it, or None to keep only its default."""
     try:
         _built([parameter], signature, NOTHING)
     except Exception as error:  # a type's own hooks may raise anything
@@ -93,7 +94,6 @@ def _sayable(tool: str, parameter: Parameter, signature: Signature) -> Parameter
 
 
 def _narrowed(parameter: Parameter, signature: Signature) -> Parameter | None:
-    """The parameter with those types of a union that JSON can say, where it is one of some."""
     annotation, *metadata = (
         get_args(parameter.annotation)
         if get_origin(parameter.annotation) is Annotated
@@ -114,7 +114,7 @@ def _narrowed(parameter: Parameter, signature: Signature) -> Parameter | None:
 
 
 def _reason(error: Exception) -> str:
-    """What pydantic says of a type, without what it advises its own users to do."""
+    """Returns pydantic's reason without the advice meant for its own users."""
     if isinstance(error, PydanticSchemaGenerationError):
         named = UNKNOWN_TYPE.search(str(error))
         return f"JSON has no value that becomes {named[1] if named else 'it'}"
@@ -166,7 +166,7 @@ def _is_plain(schema: Any) -> bool:
 
 
 class _Fields:
-    """The arguments object as pydantic's schema, asked for by `TypeAdapter`."""
+    """Hands `TypeAdapter` the core schema of the arguments object."""
 
     def __init__(self, parameters: Iterable[Parameter], extra: Any) -> None:
         self._parameters = parameters
@@ -208,31 +208,31 @@ KEYS = {
     "float": "^-?[0-9]+([.][0-9]+)?$",
     "int": "^-?[0-9]+$",
 }
-"""What a property's name looks like where a dict has keys of another type than str."""
+"""The pattern of a property name, by the type of a dict's keys."""
 UNSAYABLE_KEYS = {"dict", "frozenset", "list", "model", "set", "tuple"}
 MISAPPLIED = {"ge", "gt", "le", "lt", "max_length", "min_length", "multiple_of"}
-"""Words that pydantic leaves in a schema for a constraint that its type cannot be put under."""
+"""Keywords that pydantic leaves in a schema when a constraint does not apply to the type."""
 LENGTHS = {"maxLength", "minLength"}
 
 
 class ArgumentSchemaGenerator(SchemaGenerator):
-    """Pydantic's generator, for arguments: what no JSON value can be is refused, not left open."""
+    """Generates argument schemas, and rejects types that no JSON value can become."""
 
     def bytes_schema(self, schema: core_schema.BytesSchema) -> JsonSchemaValue:
-        """Bytes are the UTF-8 of a text; there is no `contentEncoding` (JSON Schema, 8.3)."""
+        """Describes bytes as UTF-8 text, without a `contentEncoding` (JSON Schema, 8.3)."""
         generated = super().bytes_schema(schema)
         generated.pop("format", None)
         return {**generated, "contentMediaType": "text/plain; charset=utf-8"}
 
     def get_decimal_pattern(self, schema: core_schema.DecimalSchema) -> str:
-        """A decimal's text, which alone is exact; pydantic's own pattern has 75 characters."""
+        """Returns the pattern of a decimal's exact text; pydantic's own has 75 characters."""
         least, places = schema.get("ge", schema.get("gt", -1)), schema.get("decimal_places")
         digits = "+" if places is None else f"{{1,{places}}}"
         fraction = "" if places == 0 else f"([.][0-9]{digits})?"
         return f"^{'-?' if least < 0 else ''}[0-9]+{fraction}$"
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
-        """Keys are texts in JSON, so that those of another type are texts of a form."""
+        """Describes non-string keys by a pattern, since JSON keys are always strings."""
         generated = super().dict_schema(schema)
         keys: Any = schema.get("keys_schema", {})
         kind = keys.get("type", "any")
@@ -245,33 +245,33 @@ class ArgumentSchemaGenerator(SchemaGenerator):
             generated["propertyNames"] = {"enum": names, "type": "string"}
         if kind in KEYS:
             generated["propertyNames"] = {"pattern": KEYS[kind]}
-        # Beside `patternProperties` anything else would be allowed too.
+        # With `patternProperties`, any other property would be allowed too.
         for pattern, part in generated.pop("patternProperties", {}).items():
             generated |= {"propertyNames": {"pattern": pattern}, "additionalProperties": part}
         return generated
 
     def dataclass_field_schema(self, schema: core_schema.DataclassField) -> JsonSchemaValue:
-        """A field, unless JSON cannot say it and it has a default to be left to."""
+        """Describes a field, or omits one that JSON cannot express if it has a default."""
         with _left_to_default(schema):
             return super().dataclass_field_schema(schema)
 
     def model_field_schema(self, schema: core_schema.ModelField) -> JsonSchemaValue:
-        """A field, unless JSON cannot say it and it has a default to be left to."""
+        """Describes a field, or omits one that JSON cannot express if it has a default."""
         with _left_to_default(schema):
             return super().model_field_schema(schema)
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
-        """Members are their values, as far as JSON has these."""
+        """Describes members by their values, if JSON can express these."""
         if not all(isinstance(member.value, JSON_SCALARS) for member in schema["members"]):
             self.handle_invalid_for_json_schema(schema, "enum")
         return super().enum_schema(schema)
 
     def is_subclass_schema(self, schema: core_schema.IsSubclassSchema) -> JsonSchemaValue:
-        """A class is no JSON value."""
+        """Rejects classes, which JSON cannot express."""
         return self.handle_invalid_for_json_schema(schema, "core_schema.IsSubclassSchema")
 
     def literal_schema(self, schema: core_schema.LiteralSchema) -> JsonSchemaValue:
-        """Pydantic takes a member of a plain enumeration for itself only, not for its value."""
+        """Rejects plain enum members, which pydantic accepts only as themselves, not by value."""
         for member in schema["expected"]:
             if isinstance(member, Enum) and not isinstance(member, str | int):
                 kind = type(member).__name__
@@ -282,7 +282,7 @@ class ArgumentSchemaGenerator(SchemaGenerator):
     def handle_invalid_for_json_schema(
         self, schema: core_schema.CoreSchema, error_info: str
     ) -> JsonSchemaValue:
-        """Says which type it is.
+        """Names the type that JSON cannot express.
 
         Raises:
             PydanticInvalidForJsonSchema: Always.
@@ -294,7 +294,7 @@ class ArgumentSchemaGenerator(SchemaGenerator):
 
 @contextmanager
 def _left_to_default(field: Mapping[str, Any]) -> Iterator[None]:
-    """Tells pydantic to leave out a field that JSON cannot say, if it has a default."""
+    """Omits a field that JSON cannot express, if it has a default."""
     try:
         yield
     except PydanticInvalidForJsonSchema:
@@ -304,9 +304,9 @@ def _left_to_default(field: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _misapplied(schema: JsonSchemaValue) -> str | None:
-    """Returns the first constraint that its type cannot have, such as ge of a str.
+    """Returns the first constraint that does not apply to its type, such as ge on a str.
 
-    Pydantic leaves these to fail at each call.
+    Pydantic would let it fail at each call instead.
     """
     for word, bound in schema.items():
         if word in MISAPPLIED and isinstance(bound, int | float) and "type" in schema:

@@ -1,1 +1,1 @@
-"""Functions become resources and prompts."""
+"""Converts functions to resources and prompts."""

@@ -1,4 +1,4 @@
-"""Completion: the values that an argument of a prompt, or a variable of a template, may have."""
+"""Completes the arguments of prompts and the variables of resource templates."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from tools.core.errors import InternalError, ToolDefinitionError
 from tools.core.spec import ToolSpec
 
 TYPED = "value"
-"""The parameter of a completing function that is given what has been typed so far."""
+"""The parameter of a completing function that receives the text typed so far."""
 
 
 class Completion:
-    """Knows values from the types of a function's parameters, and from functions that know more.
+    """Suggests values from parameter types and from completing functions.
 
     Args:
-        owner: What the arguments are of.
+        owner: The prompt or resource that has the arguments.
         schema: The schema of the arguments.
-        functions: By argument what its author says knows its values.
+        functions: The completing function of each argument that has one.
         source: Where these come from, as in ToolSpec.
 
     Raises:
-        ToolDefinitionError: If there is no such argument, or its function wants something else.
+        ToolDefinitionError: If an argument does not exist, or its function takes an unknown
+            parameter.
     """
 
     def __init__(
@@ -50,14 +51,14 @@ class Completion:
     async def __call__(
         self, argument: str, typed: str, given: Mapping[str, str], context: RequestContext
     ) -> list[str]:
-        """The values that fit, best first."""
+        """Returns the matching values, best first."""
         function = self._functions.get(argument)
         if function is None:
             return fitting(self._choices.get(argument, ()), typed)
         known = {**given, TYPED: typed}
         taken = function.input_schema["properties"]
         if not known.keys() >= set(function.input_schema.get("required", ())):
-            return []  # they depend on what is not chosen yet
+            return []  # they depend on arguments not chosen yet
         values = function.validate({name: known[name] for name in taken if name in known})
         found = (await function.invoke(values, context)).structured.get("result")
         if not isinstance(found, list):
@@ -70,14 +71,14 @@ class Completion:
 
 
 def fitting(values: Iterable[str], typed: str) -> list[str]:
-    """Returns the values that begin with what was typed, then those with it elsewhere."""
+    """Returns the values that begin with the typed text, then those that contain it."""
     folded = typed.casefold()
     fit = [value for value in values if folded in value.casefold()]
     return sorted(fit, key=lambda value: not value.casefold().startswith(folded))
 
 
 def _choices(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[str]:
-    """What a type has for values, where these are few: of a Literal, an Enum or a bool."""
+    """Yields the values of a type that has few: a Literal, an Enum or a bool."""
     for branch in branches(schema, root):
         if "const" in branch:
             yield str(branch["const"])

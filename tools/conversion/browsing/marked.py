@@ -1,4 +1,4 @@
-"""A marked function: what resources and prompts are made of alike."""
+"""Reads functions marked as resources or prompts."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class Marked:
 
     Args:
         function: The function.
-        options: What its author says of it.
+        options: The author's options.
         source: Where it comes from, as in ToolSpec.
 
     Attributes:
-        name: What the resource or the prompt is called.
-        returns: The type of what the function returns.
+        name: The name of the resource or prompt.
+        returns: The function's return type.
         schema: The JSON Schema of its arguments.
 
     Raises:
-        ToolDefinitionError: If it cannot be converted faithfully; it says what to change.
+        ToolDefinitionError: If it cannot be converted faithfully; the message says what to change.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Marked:
         self._check_open()
 
     def specification(self) -> dict[str, Any]:
-        """Returns what the specification says, whichever of the two it is."""
+        """Returns the fields that resource and prompt specifications share."""
         functions = self._options.get("complete", {})
         return {
             "title": title_of(self.name),
@@ -62,16 +62,16 @@ class Marked:
         }
 
     def answering(self, output: Answering[AnswerT]) -> Invocation[AnswerT]:
-        """Returns the function as what is called, and answers as an output makes it."""
+        """Returns the function as an invocation whose result is formatted by `output`."""
         is_ours = self._source == "builtin"
         return Invocation(self._function, self._signature, output, abandon=False, is_ours=is_ours)
 
     def _check_open(self) -> None:
-        """Refuses secrets: clients show addresses and the arguments of prompts, and keep them."""
+        """Rejects secrets: clients display and store addresses and prompt arguments."""
         for name, part in self.schema["properties"].items():
             if bears_secret(part, self.schema):
                 raise ToolDefinitionError(
-                    f"{self.name} takes the secret {name}, but what resources and prompts are"
-                    " given is shown to everybody. Make a tool of it, or read the secret from the"
+                    f"{self.name} takes the secret {name}, but clients show the arguments of"
+                    " resources and prompts. Make it a tool, or read the secret from the"
                     " environment."
                 )

@@ -1,4 +1,4 @@
-"""From a Python function to prompts that MCP clients can list and get."""
+"""Converts Python functions to prompts that MCP clients can list and get."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tools.core.browsing.prompt import (
 
 
 def prompts_of(function: Callable[..., Any], *, source: str = "builtin") -> list[PromptSpec]:
-    """Returns the prompts that `@prompt` makes a function write.
+    """Returns the prompts that `@prompt` declares on a function.
 
     Args:
         function: The function.
@@ -45,23 +45,23 @@ def _arguments(schema: dict[str, Any]) -> Iterator[PromptArgument]:
 
 
 class _Messages:
-    """Makes the messages of a prompt of what a function returned."""
+    """Converts a function's return value to the messages of a prompt."""
 
     def __init__(self, name: str) -> None:
         self._output = Output(name, NOTHING)
 
     def result(self, value: object) -> tuple[Message, ...]:
-        """Returns the messages; what is none is what the user says.
+        """Returns the messages; a value that is not a message becomes one from the user.
 
         Raises:
-            InternalError: If something has no form that could be sent.
+            InternalError: If a value cannot be sent.
         """
         values = value.items if isinstance(value, Collected) else value
         parts = values if isinstance(values, list | tuple) else [values]
         return tuple(message for part in parts for message in self._messages(part))
 
     def _messages(self, part: Any) -> Iterator[Message]:
-        """One message, or some of a role whose content is a list; those of MCP's own class too."""
+        """Yields one message, or several if its content is a list; accepts MCP's own class."""
         role: Role = "user"
         if hasattr(part, "role") and hasattr(part, "content"):
             role, part = part.role, part.content

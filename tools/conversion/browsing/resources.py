@@ -1,4 +1,4 @@
-"""From a Python function to resources that MCP clients can list and read."""
+"""Converts Python functions to resources that MCP clients can list and read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:.")
 
 
 def resources_of(function: Callable[..., Any], *, source: str = "builtin") -> list[ResourceSpec]:
-    """Returns the resources that `@resource` makes a function read.
+    """Returns the resources that `@resource` declares on a function.
 
     Args:
         function: The function.
@@ -43,7 +43,7 @@ def _resource(
 
 
 def _check_address(name: str, uri: str, schema: dict[str, Any]) -> None:
-    """Refuses an address that is none, or does not give what the function takes."""
+    """Rejects a relative address, or one that does not match the function's parameters."""
     if not ABSOLUTE.match(uri):
         raise ToolDefinitionError(
             f"The address {uri!r} of {name} has no scheme; write it as in garden://beds."
@@ -69,7 +69,7 @@ def _check_address(name: str, uri: str, schema: dict[str, Any]) -> None:
 
 
 class _Contents:
-    """Makes the contents of a resource of what a function returned: text, bytes, or JSON."""
+    """Converts a function's return value to resource contents: text, bytes or JSON."""
 
     def __init__(self, name: str, returns: Any, mime_type: str) -> None:
         self._name = name
@@ -77,11 +77,10 @@ class _Contents:
         self._output = Output(name, returns)
 
     def result(self, value: object) -> tuple[EmbeddedResource, ...]:
-        """Returns the contents; None says that there are none.
+        """Returns the contents; None means that there are none.
 
         Raises:
-            InternalError: If the value does not fit the return type, or has no form that could be
-                sent.
+            InternalError: If the value does not match the return type or cannot be sent.
         """
         if value is None:
             return ()

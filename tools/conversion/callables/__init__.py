@@ -1,1 +1,1 @@
-"""What a Python callable says of itself: signature, annotations and docstrings."""
+"""Reads the signature, annotations and docstring of a Python callable."""

@@ -1,4 +1,4 @@
-"""Annotations: where the names in them are looked up, the types in them, and TypedDicts."""
+"""Resolves annotations, rewrites the types in them, and reads TypedDicts."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from pydantic_core import CoreSchema
 from tools.core.errors import ToolDefinitionError
 
 LIBRARIES = {"abc", "builtins", "enum", "pydantic", "typing"}
-"""Packages that people derive classes from, and that say nothing of these."""
+"""Packages whose base classes say nothing about the classes derived from them."""
 
 HOOK = "__get_pydantic_core_schema__"
 REFERENCE = re.compile(r"ForwardRef\('(\w+)")
-"""What Python 3.14 leaves of a name that cannot be found."""
+"""The trace that Python 3.14 leaves of a name that cannot be found."""
 QUALIFIERS = (Required, NotRequired, typing_extensions.ReadOnly)
 
 
@@ -47,10 +47,10 @@ def is_library(found: Any) -> bool:
 class UnfoundNameError(ToolDefinitionError):
     """An annotation has a name that cannot be found.
 
-    In the `Annotated` of a type it says that the type is known only as far as it goes.
+    Inside a type's `Annotated` it marks the type as only partly resolved.
 
     Args:
-        owner: What is annotated.
+        owner: The annotated object.
         name: The name.
     """
 
@@ -64,7 +64,7 @@ class UnfoundNameError(ToolDefinitionError):
 
 
 class _StandIn(type):
-    """The class of what stands for a name that cannot be found, and for whatever is asked of it."""
+    """The metaclass of placeholders for names that cannot be found, and for their attributes."""
 
     def __getattr__(cls, name: str) -> _StandIn:
         if name.startswith("__"):
@@ -79,10 +79,10 @@ class _StandIn(type):
 
 
 def python_signature(function: Any, *, follow_wrapped: bool = True) -> inspect.Signature:
-    """Returns the signature that Python reads, whatever its annotations name.
+    """Returns a callable's signature even if its annotations cannot be resolved.
 
-    Python 3.14 looks names up when annotations are read. Those that cannot be found are left in
-    them as references, as they are left in the texts of postponed annotations.
+    Python 3.14 looks names up when annotations are read. Names that cannot be found stay in them as
+    references, as they do in postponed annotations.
     """
     if sys.version_info >= (3, 14):
         from annotationlib import Format
@@ -94,10 +94,10 @@ def python_signature(function: Any, *, follow_wrapped: bool = True) -> inspect.S
 
 
 def resolve(annotations: Mapping[str, Any], owner: Any) -> dict[str, Any]:
-    """Returns annotations with every name in their texts found, where the owner was written.
+    """Resolves annotations, looking names up where the owner was defined.
 
-    One with a name that is nowhere has an UnfoundNameError in its `Annotated`, for whoever needs it
-    to raise.
+    An annotation with an unknown name carries an UnfoundNameError in its `Annotated`; callers that
+    need the type raise it.
     """
     names = getattr(owner, "__globals__", None)
     if names is None:
@@ -106,7 +106,9 @@ def resolve(annotations: Mapping[str, Any], owner: Any) -> dict[str, Any]:
     try:
         found = _hints(holder, owner, names)
     except UnfoundNameError:
-        found = {each: _known(each, annotations[each], owner, names) for each in annotations}
+        found = {
+            each: _resolve_partly(each, annotations[each], owner, names) for each in annotations
+        }
     try:
         getattr(owner, "__annotations__", None)
     except NameError:  # Python 3.14 looks names up only here
@@ -115,13 +117,13 @@ def resolve(annotations: Mapping[str, Any], owner: Any) -> dict[str, Any]:
 
 
 def _without_references(hint: Any, owner: Any) -> Any:
-    """The type, marked as known only in part where what `Annotated` says of it names nothing."""
+    """Marks a type as partly resolved if a reference is left in it."""
     left = REFERENCE.search(repr(hint))
     return Annotated[hint, UnfoundNameError(owner, left[1])] if left else hint
 
 
-def _known(each: str, annotation: Any, owner: Any, names: dict[str, Any]) -> Any:
-    """One annotation as far as it is known."""
+def _resolve_partly(each: str, annotation: Any, owner: Any, names: dict[str, Any]) -> Any:
+    """Resolves one annotation as far as possible, with placeholders for unknown names."""
     holder = SimpleNamespace(__annotations__={each: annotation})
     stand_ins: dict[str, Any] = {}
     unfound = None
@@ -136,7 +138,7 @@ def _known(each: str, annotation: Any, owner: Any, names: dict[str, Any]) -> Any
 
 
 def needed(annotation: Any) -> Any:
-    """Returns a type that is needed.
+    """Returns the type if it is fully resolved.
 
     Raises:
         UnfoundNameError: If a name in it cannot be found.
@@ -147,7 +149,7 @@ def needed(annotation: Any) -> Any:
 
 
 def is_known(annotation: Any) -> bool:
-    """Returns whether each name in a type was found."""
+    """Returns whether every name in a type was found."""
     return not _unfound(annotation)
 
 
@@ -157,15 +159,15 @@ def _unfound(annotation: Any) -> list[UnfoundNameError]:
 
 
 def resolve_class(owner: type) -> dict[str, Any]:
-    """Returns the annotations of a class and its bases, each found where its class was written."""
+    """Returns the annotations of a class and its bases, resolved where each was defined."""
     return _hints(owner, owner, None)
 
 
 def local_names(owner: Any) -> Iterator[Mapping[str, Any]]:
-    """Yields the names around a function or class that its module's own names do not hold.
+    """Yields the local names around a function or class, which its module's globals lack.
 
-    These are its closure, then the locals of the functions of its module that are running: one
-    of them defined it, where it was defined inside a function at all.
+    These are its closure, then the locals of its module's running functions: one of them defined
+    the owner, if it was defined inside a function.
     """
     code = getattr(owner, "__code__", None)
     if code is not None:
@@ -182,7 +184,7 @@ def local_names(owner: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def label(owner: Any) -> str:
-    """Returns what a callable is called in messages."""
+    """Returns the name of a callable for messages."""
     return str(getattr(owner, "__qualname__", None) or repr(owner))
 
 
@@ -218,7 +220,7 @@ def _filled(cell: Any) -> bool:
 
 
 def substituted(annotation: Any, replacements: Mapping[Any, Any]) -> Any:
-    """Returns a type with the ones named replaced, wherever they stand in it."""
+    """Returns a type with the given types replaced, nested ones included."""
     try:
         if annotation in replacements:
             return replacements[annotation]
@@ -228,18 +230,18 @@ def substituted(annotation: Any, replacements: Mapping[Any, Any]) -> Any:
 
 
 def bare(annotation: Any) -> Any:
-    """Returns a type without what `Annotated` says of it."""
+    """Returns a type without its `Annotated` metadata."""
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
 def type_arguments(alias: Any) -> dict[Any, Any]:
-    """Returns what the type variables of a generic class are in `Class[...]`."""
+    """Returns the arguments that `Class[...]` gives the type variables of a generic class."""
     variables = getattr(get_origin(alias), "__parameters__", ())
     return dict(zip(variables, get_args(alias), strict=False))
 
 
 def with_arguments(annotation: Any, change: Any) -> Any:
-    """Returns a type with each of its arguments changed; the same one if none does."""
+    """Returns a type with each of its arguments changed, or the same object if none changes."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if not arguments or origin is Literal:
         return annotation
@@ -257,7 +259,7 @@ def with_arguments(annotation: Any, change: Any) -> Any:
 
 
 def typed_dict_fields(made: Any) -> dict[str, tuple[Any, bool]]:
-    """Returns the fields of a TypedDict: the type of each, and whether it is required."""
+    """Returns each field of a TypedDict with its type and whether it is required."""
     cls: Any = get_origin(made) or made
     arguments = type_arguments(made)
     fields = {}
@@ -268,10 +270,10 @@ def typed_dict_fields(made: Any) -> dict[str, tuple[Any, bool]]:
 
 
 def make_readable(annotation: Any) -> None:
-    """Teaches each `typing.TypedDict` within a type to be read by pydantic on Python 3.11.
+    """Makes each `typing.TypedDict` within a type readable for pydantic on Python 3.11.
 
-    Pydantic refuses them there since they do not tell it where their fields come from. A method
-    that it asks every type for hands it a twin made with `typing_extensions`.
+    Pydantic rejects them there because they do not record where their fields come from. A hook that
+    it calls on every type returns a twin made with `typing_extensions`.
     """
     if sys.version_info < (3, 12):
         _teach(annotation, set())
@@ -292,7 +294,7 @@ def _teach(annotation: Any, seen: set[int]) -> None:
         return
     if typing.is_typeddict(cls) and HOOK not in vars(cls):
         setattr(cls, HOOK, classmethod(_schema_of_twin))
-    with contextlib.suppress(ToolDefinitionError):  # pydantic says it with the place
+    with contextlib.suppress(ToolDefinitionError):  # pydantic reports it with the location
         for hint in resolve_class(cls).values():
             _teach(hint, seen)
 
@@ -319,14 +321,14 @@ def _twin(cls: Any) -> Any:
     twin = types.new_class(
         cls.__name__, bases, {}, lambda body: body.update(kept, __annotations__=hints)
     )
-    cls.__toolcrib_twin__ = twin  # the same one each time, so that a type may refer to itself
+    cls.__toolcrib_twin__ = twin  # reused, so that a type may refer to itself
     return twin
 
 
 def _unqualified(hint: Any, *, needed: bool) -> tuple[Any, bool]:
-    """The type without Required, NotRequired and ReadOnly, and what these say.
+    """Strips Required, NotRequired and ReadOnly from a type and returns what they say.
 
-    `__required_keys__` does not know of those that stand in the text of a postponed annotation.
+    `__required_keys__` does not see those inside postponed annotations.
     """
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in QUALIFIERS:

@@ -1,7 +1,7 @@
-"""Callables: the signature that a call has to fit, with every type in it found.
+"""Reads the signature that a call must match, with every type in it resolved.
 
-`inspect.signature` reads most of them. It is wrong where a wrapper takes other arguments than what
-it wraps, and it neither finds the types in texts nor looks into the fields of a class.
+`inspect.signature` reads most of them. It is wrong where a wrapper takes other arguments than the
+function it wraps, it does not resolve string annotations, and it ignores the fields of a class.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ UNCALLABLE = {
     functools.partialmethod: "a partialmethod outside its class: take it from an instance",
     functools.singledispatchmethod: "a method outside its class: take it from an instance",
 }
-ENTERED = "a context manager: it is entered, and what it yields is no result"
+ENTERED = "a context manager: it is entered, not called for a result"
 UNCALLABLE_CODE = {
     "asynccontextmanager.<locals>.helper": ENTERED,
     "contextmanager.<locals>.helper": ENTERED,
     "partialmethod._make_unbound_method.<locals>._method": "a method without its object: "
     "take it from an instance",
 }
-"""The same for functions that Python's own decorators make, by the names of their code."""
+"""Reasons for functions that Python's own decorators create, by the names of their code."""
 
 
 def underlying(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,7 +52,7 @@ def underlying(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def callable_signature(function: Any) -> inspect.Signature:
-    """Returns the parameters and the return type of a call, all types found."""
+    """Returns the parameters and the return type of a call, with all types resolved."""
     reason = UNCALLABLE.get(type(function)) or UNCALLABLE_CODE.get(_made_by(function))
     if reason is None and not callable(function):
         reason = "not callable"
@@ -81,9 +81,9 @@ def _signature(function: Any) -> inspect.Signature:
 
 
 def _general(function: Any) -> Any:
-    """What `singledispatch` calls for a type that has nothing of its own; None without it.
+    """Returns the default implementation of a `singledispatch` function, or None for others.
 
-    It looks at the type of the first argument, which has to be given by its place.
+    It dispatches on the type of the first argument, which must be positional.
     """
     if inspect.isfunction(getattr(function, "dispatch", None)):
         return function.__wrapped__
@@ -92,9 +92,9 @@ def _general(function: Any) -> Any:
 
 
 def _dispatch_receiver(function: Any) -> Any:
-    """What a `singledispatchmethod` is bound to, None where it was taken from its class.
+    """Returns the object a `singledispatchmethod` is bound to, or None if taken from its class.
 
-    NOTHING for any other callable.
+    Returns NOTHING for any other callable.
     """
     if _made_by(function) == "singledispatchmethod.__get__.<locals>._method":
         return inspect.getclosurevars(function).nonlocals["obj"]
@@ -125,7 +125,7 @@ def _of_method(method: MethodType) -> inspect.Signature:
 
 
 def _own_signature(function: Any) -> inspect.Signature | None:
-    """What a callable itself takes, whatever it wraps; None where Python cannot tell."""
+    """Returns the callable's own signature without what it wraps, or None if unreadable."""
     if not isinstance(function, FunctionType) and not inspect.isroutine(function):
         if not isinstance(type(function).__call__, FunctionType):
             return _plain_signature(function)
@@ -143,7 +143,7 @@ def _plain_signature(function: Any) -> inspect.Signature | None:
 
 
 def _with_types(signature: inspect.Signature, types: dict[Any, Any]) -> inspect.Signature:
-    """A signature with some types, such as `Self` or a type variable, replaced by others."""
+    """Replaces types in a signature, such as `Self` or a type variable."""
     hints = {name: substituted(hint, types) for name, hint in _hints(signature).items()}
     return _retyped(signature, hints)
 
@@ -154,7 +154,7 @@ def _hints(signature: inspect.Signature) -> dict[str, Any]:
 
 
 def _retyped(signature: inspect.Signature, hints: dict[str, Any]) -> inspect.Signature:
-    """The signature with other types; most are the same, and copying costs more than finding."""
+    """Changes the types of a signature; unchanged parts are reused, since copying is slow."""
     changed = [
         each
         if (hint := hints.get(each.name, NOTHING)) is each.annotation
@@ -170,7 +170,7 @@ def _retyped(signature: inspect.Signature, hints: dict[str, Any]) -> inspect.Sig
 
 
 def _through(own: inspect.Signature, inner: inspect.Signature) -> inspect.Signature:
-    """The signature of a wrapper: that of what it wraps, as far as it hands arguments through."""
+    """Returns a wrapper's signature: the wrapped function's if it forwards arguments."""
     kinds = {each.kind for each in own.parameters.values()}
     names_pass = inspect.Parameter.VAR_KEYWORD in kinds
     positions_pass = inspect.Parameter.VAR_POSITIONAL in kinds or not any(
@@ -192,7 +192,6 @@ def _through(own: inspect.Signature, inner: inspect.Signature) -> inspect.Signat
 
 
 def _by_place(signature: inspect.Signature, count: int) -> inspect.Signature:
-    """A signature whose first parameters are given by their places."""
     kept = list(signature.parameters.values())
     for place, each in enumerate(kept[:count]):
         if each.kind is each.POSITIONAL_OR_KEYWORD:
@@ -211,7 +210,7 @@ def _unreadable(function: Any) -> inspect.Signature:
 
 
 def _made_by(function: Any) -> str:
-    """The name of a function's own code, whatever the function is called; empty where it has none.
+    """Returns the name of a function's own code, whatever its `__name__`; "" if it has none.
 
     A bound method has the code of its function.
     """
@@ -233,10 +232,10 @@ def _refuse_unbound(function: Any) -> None:
 
 
 def _wants_its_object(function: Any, called: Any) -> bool:
-    """Whether a function was taken from its class, and so wants the object first.
+    """Returns whether a function was taken from its class, and so expects `self` first.
 
-    A class inside a function cannot be found by its name, but what makes a static method of one of
-    its functions holds `called`, which is the function or what a decorator made of it.
+    A class inside a function cannot be found by name. A static method of such a class is recognized
+    by its staticmethod object, which refers to `called`: the function or its decorated form.
     """
     if not isinstance(function, FunctionType) or not function.__code__.co_argcount:
         return False
@@ -252,7 +251,7 @@ def _wants_its_object(function: Any, called: Any) -> bool:
 
 
 def bound_names(function: Callable[..., Any]) -> set[str]:
-    """Returns the names by which a call could give again what the object or a partial gives."""
+    """Returns the parameter names that may already be bound by the object or a partial."""
     inner: Any = inspect.unwrap(underlying(function))
     if inspect.isclass(inner):
         inner = inner.__init__
@@ -268,22 +267,22 @@ def bound_names(function: Callable[..., Any]) -> set[str]:
 
 NAME = re.compile(r"[a-z0-9_]{1,64}")
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-"""Between two words of a name such as `getUser` or `HTTPGet`."""
+"""The boundary between two words of a name such as `getUser` or `HTTPGet`."""
 
 
 def tool_name(function: Any, name: str | None) -> str:
-    """Returns the name of a tool: the chosen one, or the callable's own in snake case."""
+    """Returns the chosen name of a tool, or the callable's own name in snake case."""
     found = _snake_case(_own_name(function)) if name is None else name
     if not NAME.fullmatch(found):
         raise ToolDefinitionError(
-            f"{found!r} cannot be the name of a tool ({function!r}); give it a name of 1 to 64 "
-            "small letters, digits and underscores by the option `name`, as in @tool(name='…')."
+            f"{found!r} cannot be the name of a tool ({function!r}); name it with 1 to 64 "
+            "lowercase letters, digits and underscores, as in @tool(name='…')."
         )
     return found
 
 
 def title_of(name: str) -> str:
-    """Returns the name in words, for people who are given no title."""
+    """Returns a readable title made from a name, for tools without a title."""
     return name.replace("_", " ").strip().capitalize()
 
 

@@ -1,6 +1,6 @@
-"""Commands of click as plain functions: their options are the parameters, the text is the result.
+"""Converts click commands to plain functions whose parameters are options and whose result is text.
 
-Click is never imported: whoever has a command has click.
+Click is never imported here: a caller that has a command has imported click.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from tools.core.errors import InvalidArgumentsError, ToolDefinitionError, ToolFa
 from tools.core.spec import MARK
 
 CAPTURE: ContextVar[TextIO | None] = ContextVar("capture", default=None)
-"""Where what is printed in this call goes; None where it goes where it always did."""
+"""The stream that captures this call's output, or None for the real stdout."""
 
 
 class _Stdout:
-    """Python's stdout, but for calls whose own is captured."""
+    """Python's stdout, except in calls whose output is captured."""
 
     def __init__(self, own: Any) -> None:
         self._own = own
@@ -42,8 +42,8 @@ class _Stdout:
 
 @contextmanager
 def captured() -> Iterator[Callable[[], str]]:
-    """Keeps what is printed in the block, in this call alone; yields what tells it so far."""
-    if not isinstance(sys.stdout, _Stdout):  # it stays: other calls may have begun meanwhile
+    """Captures what this call prints inside the block; yields a function that returns it so far."""
+    if not isinstance(sys.stdout, _Stdout):  # never undone: other calls may be running
         sys.stdout = _Stdout(sys.stdout)
     kept = io.BytesIO()
     stream = io.TextIOWrapper(kept, encoding="utf-8", newline="\n", write_through=True)
@@ -56,7 +56,7 @@ def captured() -> Iterator[Callable[[], str]]:
 
 
 def printing(function: Callable[..., Any], signature: inspect.Signature) -> Callable[..., str]:
-    """Returns a function that takes the same, by its signature, and returns what it prints."""
+    """Wraps a function to return what it prints."""
 
     def run(*args: Any, **kwargs: Any) -> str:
         with captured() as printed:
@@ -70,20 +70,22 @@ def printing(function: Callable[..., Any], signature: inspect.Signature) -> Call
 
 TYPES: Mapping[str, Any] = {
     "Bool": bool,
-    "File": Annotated[str, Field(pattern="^([^-]|-.)")],  # `-` is stdin, which is not the caller's
+    "File": Annotated[
+        str, Field(pattern="^([^-]|-.)")
+    ],  # `-` means stdin, which is not the caller's
     "Float": float,
     "FloatRange": float,
     "Int": int,
     "IntRange": int,
     "UUID": uuid.UUID,
 }
-"""Click's types, by what it calls them, that JSON has too; the others are read from texts."""
+"""Click's type names that map to JSON types; other types are parsed from text."""
 UNSET = "Sentinel.UNSET"
-"""What newer versions of click have for a value that is none, until a command line is read."""
+"""Newer versions of click use this for a missing value until a command line is parsed."""
 
 
 def is_command(value: Any) -> bool:
-    """Returns whether it is a command of click's, or a group of them."""
+    """Returns whether the value is a click command or command group."""
     return any(
         each.__module__ == "click.core" and each.__name__ == "Command"
         for each in type(value).__mro__
@@ -91,9 +93,9 @@ def is_command(value: Any) -> bool:
 
 
 def plain_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns what is called in the place of a command of click's, or of a function of typer's.
+    """Returns the function to call for a click command or a typer function.
 
-    A function of typer's prints what it has to say, unless it says what it returns.
+    A typer function returns what it prints, unless it declares a return type.
     """
     if is_command(function):
         return as_function(function)
@@ -108,20 +110,20 @@ def plain_function(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def printed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns what returns the text that a function prints, unless it says what it returns."""
+    """Wraps a function to return the text it prints, unless it declares a return type."""
     read = callable_signature(function)
     says = not any(read.return_annotation is each for each in (None, NoneType, NOTHING))
     return function if says else printing(function, read)
 
 
 def registered(values: Iterable[Any]) -> list[Any]:
-    """Returns the functions that the apps of typer's among some values have for commands."""
+    """Returns the command functions of the typer apps among some values."""
     apps = [each for each in values if type(each).__module__ == "typer.main"]
     return [each.callback for app in apps for each in app.registered_commands]
 
 
 def leaves(command: Any, *above: Any) -> Iterator[Sequence[Any]]:
-    """Yields each command that runs something, behind the groups that it is in."""
+    """Yields each runnable command, preceded by its groups."""
     chain = (*above, command)
     if not hasattr(command, "list_commands"):
         yield chain
@@ -132,21 +134,21 @@ def leaves(command: Any, *above: Any) -> Iterator[Sequence[Any]]:
 
 
 def as_function(*chain: Any) -> Callable[..., str]:
-    """Returns a function that runs a command, behind the groups that it is in.
+    """Returns a function that runs a command, which its groups precede in the chain.
 
-    Click itself converts and checks what it is given, as if it came from a command line. What the
-    command prints is returned; where that is nothing, what it returns.
+    Click itself converts and checks the values, as if they came from a command line. The function
+    returns what the command prints; if that is nothing, what it returns.
     """
     command = chain[-1]
     if hasattr(command, "list_commands"):
         raise ToolDefinitionError(
-            f"{command.name} is a group of commands; convert each, as {command.name}.commands has "
-            "them, or serve the file, where each becomes a tool."
+            f"{command.name} is a group of commands; convert each of {command.name}.commands, "
+            "or serve the file, where each becomes a tool."
         )
     parameters: list[inspect.Parameter] = []
     places: dict[str, tuple[int, str]] = {}
     for place, part in enumerate(chain):
-        for name, said in _said(part).items():
+        for name, said in _declarations(part).items():
             listed = f"{part.name}_{name}" if name in places else name
             listed = f"{listed}_" if iskeyword(listed) else listed.replace("-", "_")
             places[listed] = place, name
@@ -173,9 +175,9 @@ def as_function(*chain: Any) -> Callable[..., str]:
 
 
 def _run(chain: Sequence[Any], values: Sequence[dict[str, Any]], text: Callable[[], str]) -> Any:
-    """What a command returns."""
+    """Runs a command and turns its exit code and click's errors into tool errors."""
     try:
-        return _invoked(chain, values)
+        return _invoke(chain, values)
     except SystemExit as error:
         code = error.code
     except Exception as error:
@@ -185,13 +187,13 @@ def _run(chain: Sequence[Any], values: Sequence[dict[str, Any]], text: Callable[
             raise failed(error.format_message()) from error  # type: ignore[attr-defined]  # click's errors have it
         if type(error).__module__ != "click.exceptions":
             raise
-        code = getattr(error, "exit_code", "a question, which nobody answers here")
+        code = getattr(error, "exit_code", "an interactive prompt, which is not supported")
     if code:
-        raise ToolFailedError(f"{text()}\nIt ended with {code}.".strip())
+        raise ToolFailedError(f"{text()}\nThe command ended with {code}.".strip())
     return None
 
 
-def _invoked(chain: Sequence[Any], values: Sequence[dict[str, Any]]) -> Any:
+def _invoke(chain: Sequence[Any], values: Sequence[dict[str, Any]]) -> Any:
     with ExitStack() as stack:
         context = None
         for place, command in enumerate(chain):
@@ -212,12 +214,11 @@ def _invoked(chain: Sequence[Any], values: Sequence[dict[str, Any]]) -> Any:
 
 
 def _name(chain: Sequence[Any]) -> str:
-    """What a command is called below the program, which the outermost group stands for."""
     return "_".join(part.name or "" for part in chain[1:] or chain).replace("-", "_")
 
 
-def _said(command: Any) -> dict[str, list[Any]]:
-    """What is said of each parameter that a caller may give, by its name."""
+def _declarations(command: Any) -> dict[str, list[Any]]:
+    """Groups the declarations of each visible parameter by its name."""
     by_name: dict[str, list[Any]] = {}
     for each in command.params:
         if each.expose_value or getattr(each, "prompt", None):
@@ -230,7 +231,7 @@ def _said(command: Any) -> dict[str, list[Any]]:
 
 
 def _parameter(name: str, said: Sequence[Any]) -> inspect.Parameter:
-    """One parameter; flags of one name are its values."""
+    """Builds one parameter; flags that share a name are its values."""
     first = said[0]
     default = next((_default(each) for each in said if _default(each) is not None), None)
     required = default is None and not first.envvar
@@ -272,7 +273,7 @@ def _type(said: Sequence[Any]) -> Any:
 
 
 def _of_click(info: Mapping[str, Any]) -> Any:
-    """The type of what click would read from a word of a command line."""
+    """Returns the Python type that click would parse from the command line."""
     kind = info["param_type"]
     if kind == "Choice":
         names = (each.name if isinstance(each, enum.Enum) else each for each in info["choices"])
@@ -287,7 +288,7 @@ def _of_click(info: Mapping[str, Any]) -> Any:
 
 
 def _default(parameter: Any) -> Any:
-    """The default as JSON has it; None where there is none, or click makes it."""
+    """Returns a default in JSON form, or None if there is none or click computes it."""
     default = parameter.default
     if getattr(parameter, "is_flag", False) and isinstance(parameter.flag_value, str):
         return parameter.flag_value if default is True or default == parameter.flag_value else None

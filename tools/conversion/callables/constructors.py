@@ -1,4 +1,4 @@
-"""Classes: the arguments that make an instance, with what their fields say of them."""
+"""Reads the arguments that construct a class, with the metadata of its fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tools.conversion.callables.annotations import (
 from tools.core.errors import ToolDefinitionError
 
 OMITTED: Any = type("Omitted", (), {"__repr__": lambda _: "<omitted>"})()
-"""The default of a parameter that makes its own where it is left out, such as by a factory."""
+"""The default of a parameter whose omitted value is computed, for example by a factory."""
 MODEL_INITS: tuple[Any, ...] = (BaseModel.__init__, RootModel.__init__)
 Parameter = inspect.Parameter
 
@@ -33,7 +33,7 @@ def class_signature(
     made: Any,
     signature: Callable[[Any], inspect.Signature],
 ) -> inspect.Signature:
-    """Returns the signature of a class as a constructor; of a generic one with its arguments."""
+    """Returns a class's constructor signature; a generic class has its type arguments filled in."""
     cls: Any = get_origin(made) or made
     _refuse_abstract(cls)
     types = {**type_arguments(made), typing_extensions.Self: made}
@@ -48,10 +48,10 @@ def constructor(
     function: Any,
     refusal: Callable[[ValidationError], Exception],
 ) -> Any:
-    """Returns what a call of a class has to call; of anything else, it itself.
+    """Returns the callable that constructs a class, or the function itself if it is not a class.
 
-    Where the fields of one of pydantic's classes fit one by one and not together, `refusal` makes
-    what is raised: to its caller that is a wrong argument, and to nobody else a ValidationError.
+    Pydantic fields can be valid one by one but not together. `refusal` turns that ValidationError
+    into an error about the caller's arguments.
     """
     if not inspect.isclass(function):
         return function
@@ -70,7 +70,7 @@ def constructor(
 
 
 def caller_name(field: FieldInfo, name: str) -> str:
-    """Returns the name by which a field is given: its alias, or its own name."""
+    """Returns the name that callers use for a field: its alias, or its own name."""
     alias: Any = field.validation_alias or field.alias
     if isinstance(alias, AliasChoices):
         alias = next((each for each in alias.choices if isinstance(each, str)), None)
@@ -118,7 +118,6 @@ def _of_fields(fields: Mapping[str, FieldInfo]) -> Iterator[inspect.Parameter]:
 
 
 def _makes_own_init(cls: type) -> bool:
-    """Whether a class is made by the `__init__` that `dataclass` wrote for it."""
     owner = next(each for each in cls.__mro__ if "__init__" in vars(each))
     parameters = vars(owner).get("__dataclass_params__")
     return parameters is not None and parameters.init
@@ -139,7 +138,7 @@ def _of_dataclass(cls: Any) -> Iterator[inspect.Parameter]:
 
 
 def _hinted(hints: Mapping[str, Any], maker: Callable[..., Any]) -> Iterator[inspect.Parameter]:
-    """All parameters but the first, with their types from elsewhere."""
+    """Yields all parameters but the first, with their types replaced by `hints`."""
     for each in list(python_signature(maker).parameters.values())[1:]:
         yield each.replace(annotation=hints.get(each.name, each.annotation))
 

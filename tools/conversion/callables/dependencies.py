@@ -1,4 +1,4 @@
-"""Dependencies: what `Depends` says of a parameter, ours and that of other frameworks."""
+"""Reads `Depends` declarations, ours and those of other frameworks."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tools.conversion.callables.callables import callable_signature, underlying
 from tools.core.errors import ToolDefinitionError
 
 CLASSES = {"Dependant", "Depends", "Dependency"}
-"""What the classes are called: FastAPI's and fast_depends', ours and FastMCP's."""
+"""Class names of dependencies in FastAPI, fast_depends, Toolcrib and FastMCP."""
 MANAGERS = {"asynccontextmanager.<locals>.helper", "contextmanager.<locals>.helper"}
-"""The code of generators that are context managers, which is what dependencies are anyway."""
+"""The code of functions decorated as context managers; dependencies are managed anyway."""
 
 
 class Declared(NamedTuple):
-    """What is said of a parameter.
+    """The dependency that a parameter declares.
 
     Attributes:
-        function: Makes its value.
+        function: Provides its value.
         is_shared: Whether all parameters of a call that depend on the function share one value.
     """
 
@@ -31,7 +31,7 @@ class Declared(NamedTuple):
 
 
 def declared(annotation: Any, default: Any) -> Declared | None:
-    """Returns what `Depends` says of a parameter, in its type or default; None without it."""
+    """Returns the `Depends` in a parameter's type or default, or None."""
     said = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
     for each in (*said, default):
         if not CLASSES.isdisjoint(cls.__name__ for cls in type(each).__mro__):
@@ -40,7 +40,7 @@ def declared(annotation: Any, default: Any) -> Declared | None:
 
 
 def depended_on(functions: Iterable[Callable[..., Any]]) -> Iterator[Callable[..., Any]]:
-    """Yields the functions that any of these depends on itself, without what wraps them."""
+    """Yields the functions that any of these depends on directly, unwrapped."""
     for function in functions:
         with contextlib.suppress(ToolDefinitionError):
             for each in callable_signature(_unmanaged(function)).parameters.values():
@@ -49,13 +49,13 @@ def depended_on(functions: Iterable[Callable[..., Any]]) -> Iterator[Callable[..
 
 
 def _function(said: Any, annotation: Any) -> Callable[..., Any]:
-    """The function that makes the value; FastAPI's `Depends()` means the type itself."""
+    """Returns the function that provides the value; FastAPI's `Depends()` means the type itself."""
     function = getattr(said, "dependency", None) or getattr(said, "factory", None)
     if function is None and hasattr(said, "dependency"):
         function = annotation
     if not callable(function):
         raise ToolDefinitionError(
-            f"{said!r} is known to another framework only; use Depends of tools.authoring."
+            f"{said!r} belongs to another framework; use Depends of tools.authoring."
         )
     function = _unmanaged(function)
     bindings = getattr(said, "bindings", {})
@@ -63,6 +63,6 @@ def _function(said: Any, annotation: Any) -> Callable[..., Any]:
 
 
 def _unmanaged(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The generator that a context manager is made of."""
+    """Returns the generator inside a function decorated as a context manager."""
     is_manager = getattr(getattr(function, "__code__", None), "co_qualname", "") in MANAGERS
     return inspect.unwrap(function) if is_manager else function

@@ -1,7 +1,7 @@
-"""Docstrings: what they say of a function, and what of its parameters.
+"""Parses docstrings into a description and the texts of parameters, results and exceptions.
 
-Google, NumPy, reST and Epytext styles are told apart by their marks, section by section, so that a
-docstring may be in any of them, or partly in another.
+Google, NumPy, reST and Epytext styles are recognized section by section, so a docstring may mix
+them.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ PARAMETERS = {
 RAISES = {"exceptions", "except", "raises"}
 RETURNS = {"return", "returns", "yield", "yields"}
 SECTIONS = PARAMETERS | RAISES | RETURNS
-"""Titles of the sections that say something of the signature; others are description."""
+"""Titles of sections that document the signature; other sections are description."""
 MARK = re.compile(r"^[ \t]*(?:[:@]\w|[-=]{3,}[ \t]*$)|:[ \t]*$", re.MULTILINE)
-"""What each section or field of any style has; most docstrings have none."""
+"""Matches what a section or field of any style contains; most docstrings have none."""
 GOOGLE_TITLE = re.compile(r"(?P<title>[A-Za-z][A-Za-z ]+):")
 UNDERLINE = re.compile(r"(-{3,}|={3,})")
 HEADING = re.compile(r"[A-Z]\w*( \w+)*")
-"""The title of a section of NumPy's that says nothing of the signature, such as `See Also`."""
+"""The title of a NumPy section unrelated to the signature, such as `See Also`."""
 ITEM = re.compile(
     r"(?P<name>[\\*]*\w+(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+)[\\*]*\w+)*)\s*(?:\((?P<type>.*?)\))?\s*"
     r"(?::(?!:)|\s-{1,2}\s)\s*(?P<text>.*)"
 )
 """`name: text`, `name (type): text`, `name - text` and `*name, **other: text`."""
 SEVERAL = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
-"""Between names that share a text."""
+"""Separates names that share a text."""
 RAISED = re.compile(r"(?P<name>[\w.]+)\s*:\s*(?P<text>.*)")
 TYPED_RESULT = re.compile(
     r"[\w.]++(?>\[[^:]*\])?+(?>\s*(?:\||,|or)\s*[\w.]++(?>\[[^:]*\])?+)*+\s*:\s+(?=\S)"
@@ -70,10 +70,10 @@ TYPE_FIELDS = {"rtype", "type", "vartype", "ytype"}
 
 @dataclass(slots=True)
 class Documentation:
-    """What a docstring says.
+    """The parts of a docstring.
 
     Attributes:
-        description: The docstring without what it says of parameters, results and exceptions.
+        description: The docstring without the parts below.
         parameters: Text of each parameter or attribute that has one.
         returns: Text of the result, or empty.
         raises: Text of each exception.
@@ -86,9 +86,9 @@ class Documentation:
 
 
 def read_docstring(text: str | None) -> Documentation:
-    """Reads a docstring of Google, NumPy, reST or Epytext style.
+    """Parses a docstring of Google, NumPy, reST or Epytext style.
 
-    What has no mark of any style is description; None and empty say nothing.
+    Text without marks of any style is description. None and "" give an empty Documentation.
     """
     if not text:
         return Documentation()
@@ -128,7 +128,7 @@ def _read_block(lines: Sequence[str], place: int, said: Documentation) -> int:
 
 
 def _read_google(title: str, lines: Sequence[str], said: Documentation) -> bool:
-    """Reads a Google section; False where nothing in it has the form of one."""
+    """Reads a Google section; returns False if nothing in it looks like one."""
     if title in RETURNS:
         text = _joined(lines)
         typed = TYPED_RESULT.match(text)
@@ -147,7 +147,7 @@ def _read_google(title: str, lines: Sequence[str], said: Documentation) -> bool:
 
 
 def _items(lines: Sequence[str], pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
-    """The items of a section: each begins where a line is no deeper than the first."""
+    """Yields the items of a section; each begins at a line no deeper than the first."""
     depth, name, texts = None, "", list[str]()
     for line in lines:
         indent = len(line) - len(line.lstrip())
@@ -164,9 +164,9 @@ def _items(lines: Sequence[str], pattern: re.Pattern[str]) -> Iterator[tuple[str
 
 
 def _end_of_google(lines: Sequence[str], title: int) -> int:
-    """Where a section ends: before a line that is no deeper than its title, but for items.
+    """Returns where a section ends: before a line no deeper than its title that is not an item.
 
-    Items that somebody forgot to indent follow the title without an empty line between.
+    Items that the author forgot to indent directly follow the title, without an empty line.
     """
     depth = len(lines[title]) - len(lines[title].lstrip())
     after_gap = False
@@ -200,7 +200,7 @@ def _read_numpy(title: str, lines: Sequence[str], said: Documentation) -> None:
 
 
 def _end_of_numpy(lines: Sequence[str], start: int) -> int:
-    """Where a section ends: at the next underlined title, or at text after an empty line."""
+    """Returns where a section ends: at an underlined title, or at text after an empty line."""
     for place in range(start, len(lines)):
         if _is_underlined(lines, place):
             return place
@@ -234,10 +234,7 @@ def _read_field(
 
 
 def _end_of_field(lines: Sequence[str], start: int) -> int:
-    """Where a field ends: at the next one, or at a line that is not indented after its first.
-
-    An empty line ends it too, unless what follows is indented.
-    """
+    """Returns where a field ends: at the next, or at an unindented line after an empty one."""
     depth = len(lines[start]) - len(lines[start].lstrip())
     gap = False
     for place in range(start + 1, len(lines)):
@@ -265,7 +262,6 @@ def _is_heading(lines: Sequence[str], place: int) -> bool:
 
 
 def _bare(name: str) -> str:
-    """The name without stars, which reST escapes."""
     return name.strip().lstrip("\\*").strip("`:")
 
 
@@ -274,10 +270,10 @@ def _joined(lines: Iterable[str]) -> str:
 
 
 def documentation(function: Any) -> Documentation:
-    """Returns what is said of a function, method, class or object with `__call__`.
+    """Returns the documentation of a function, method, class or object with `__call__`.
 
-    The description is the first that is found: a class's own before that of its `__init__`, an
-    object's `__call__`'s before that of its class. Parameters are looked for in all of them.
+    The first description found wins: a class's own before that of its `__init__`, an object's
+    `__call__` before its class. Parameter texts are collected from all of them.
     """
     called = underlying(function)
     cls: Any = get_origin(called) or called
@@ -295,9 +291,9 @@ def documentation(function: Any) -> Documentation:
 
 
 def description(said: Documentation) -> str:
-    """Returns a tool's description: what it does, its result, and the exceptions it may end in.
+    """Returns a tool's description: what it does, its result, and its exceptions.
 
-    Few clients show a model the output schema, where the text of the result stands too.
+    The result's text is also in the output schema, which few clients show to a model.
     """
     parts = [said.description]
     if said.returns:
@@ -325,14 +321,13 @@ def _docstrings(function: Any, cls: Any) -> Iterator[str | None]:
 
 
 def _inherited(cls: type) -> list[Documentation]:
-    """What the bases of a class say; their fields are its own."""
     return [
         read_docstring(_own_docstring(base)) for base in cls.__mro__[1:] if not is_library(base)
     ]
 
 
 def _own_docstring(cls: type) -> str | None:
-    """A class's docstring, unless Python wrote it: `Point(x: int, y: int)` says nothing more."""
+    """Returns a class's docstring, unless Python generated it, such as `Point(x: int, y: int)`."""
     text = vars(cls).get("__doc__")
     written = isinstance(text, str) and text.startswith(f"{cls.__name__}(")
     return None if written or text == "An enumeration." else text

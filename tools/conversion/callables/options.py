@@ -1,7 +1,7 @@
-"""What typer says of a parameter, in pydantic's words.
+"""Translates typer's parameter options to pydantic fields.
 
-A function that typer makes a command of stays a function, with typer's words for its defaults.
-Typer is never imported: whoever has such a function has typer.
+A function that typer turns into a command stays a function, with typer's objects as defaults. Typer
+is never imported here: a caller that has such a function has imported typer.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tools.core.errors import ToolDefinitionError
 
 
 def is_option(said: Any) -> bool:
-    """Returns whether it is one of typer's words for an option or an argument."""
+    """Returns whether the value is a typer option or argument."""
     return type(said).__module__ == "typer.models" and hasattr(said, "default_factory")
 
 
 def with_option(name: str, annotation: Any, default: Any) -> tuple[Any, Any]:
-    """Returns the type and the default of a parameter, with what typer says of it in both."""
+    """Returns the type and default of a parameter, with its typer options merged in."""
     bare, *said = get_args(annotation) if get_origin(annotation) is Annotated else [annotation]
     found = next(filter(is_option, [default, *said]), None)
     if found is None:
@@ -55,7 +55,7 @@ def with_option(name: str, annotation: Any, default: Any) -> tuple[Any, Any]:
 
 
 def _checks(name: str, said: Any, kind: Any) -> list[Callable[[Any], Any]]:
-    """What typer makes of a value, one after the other."""
+    """Returns the conversions and checks that typer applies to a value, in order."""
     checks: list[Callable[[Any], Any]] = []
     if said.parser is not None:
         checks.append(said.parser)
@@ -76,7 +76,7 @@ def _checks(name: str, said: Any, kind: Any) -> list[Callable[[Any], Any]]:
 
 
 def _refusing(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The check, with a ValueError where it says in click's words that the value is wrong."""
+    """Wraps a check so that click's error about a bad value becomes a ValueError."""
 
     def checked(value: Any) -> Any:
         try:
@@ -100,9 +100,9 @@ def _time(text: str, formats: list[str]) -> datetime:
 
 def _path(path: Path, said: Any) -> Path:
     if said.exists and not path.exists():
-        raise ValueError("there is no such path")
+        raise ValueError("this path does not exist")
     if not said.file_okay and path.is_file():
-        raise ValueError("it is a file, and has to be a directory")
+        raise ValueError("it is a file and must be a directory")
     if not said.dir_okay and path.is_dir():
-        raise ValueError("it is a directory, and has to be a file")
+        raise ValueError("it is a directory and must be a file")
     return path.resolve() if said.resolve_path else path

@@ -1,4 +1,4 @@
-"""The signature of a function: what a caller gives, what is injected, and what is hidden."""
+"""Reads a function's signature: the caller's arguments, injected and hidden parameters."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ UNPACK = (typing.Unpack, typing_extensions.Unpack)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Provider:
-    """A function that makes the value of parameters which depend on it.
+    """A function that provides the value of the parameters depending on it.
 
     Attributes:
-        function: As it is called.
+        function: The function as it is called.
         is_shared: Whether all parameters of a call that depend on it share one value.
-        parameters: Its own, none of which a caller gives.
+        parameters: Its own parameters, which callers never set.
     """
 
     function: Callable[..., Any]
@@ -69,17 +69,17 @@ class Parameter:
     """One parameter of a function.
 
     Attributes:
-        name: As the function spells it.
-        alias: As callers spell it.
-        annotation: Its type as JSON can bring it, list for `*args`; Any where none is named.
-        default: What it is when left out; NOTHING where it has to be given, and OMITTED where the
-            function or pydantic makes the default.
-        kind: How the function takes it, as `inspect` says.
-        injected: Whether the call path gives it.
-        provider: What makes its value, where it is injected and not the context.
-        hidden: Whether nobody gives it, and it keeps its default.
-        field: What pydantic's `Field` says of it.
-        aliases: What else callers may call it.
+        name: Its name in the function.
+        alias: Its name for callers.
+        annotation: Its type in JSON-readable form: a list for `*args`, Any if untyped.
+        default: Its default; NOTHING if it is required, OMITTED if the function or pydantic
+            computes the default.
+        kind: Its `inspect` kind.
+        injected: Whether the call path provides it.
+        provider: The dependency that provides its value; None for the context.
+        hidden: Whether callers cannot set it, so that it keeps its default.
+        field: Its pydantic `Field`.
+        aliases: Other names that callers may use.
     """
 
     name: str
@@ -96,15 +96,15 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What is known of a function before its types are looked into.
+    """The signature of a function, before its types are examined.
 
     Attributes:
-        parameters: In order, injected and hidden ones included.
-        given: The parameters that a caller gives.
-        extra: The type of the values of `**kwargs`, or NOTHING where there are none.
-        reserved: Names that are no keys of `**kwargs`, since the function has another use for them.
-        returns: The resolved return type, or NOTHING where none is named or can be found.
-        owner: The callable inside partials, whose module knows the names in its annotations.
+        parameters: All parameters in order, including injected and hidden ones.
+        given: The parameters that a caller sets.
+        extra: The value type of `**kwargs`, or NOTHING without `**kwargs`.
+        reserved: Names that `**kwargs` cannot accept because the function already uses them.
+        returns: The resolved return type, or NOTHING if there is none or it cannot be found.
+        owner: The callable inside partials, whose module resolves the names in its annotations.
     """
 
     parameters: tuple[Parameter, ...]
@@ -124,15 +124,15 @@ def read_signature(
     """Reads the signature of a function, method, callable object, class or partial of one.
 
     Args:
-        function: What is called.
+        function: The callable.
         hidden: Parameters that keep their defaults.
-        rename: What callers know parameters as.
+        rename: The names that callers use, by parameter.
 
     Raises:
-        ToolDefinitionError: If it cannot be called as it is or has no signature, an annotation
-            names nothing that can be found, a hidden or renamed parameter is none, a hidden one
-            has no default, two parameters have one name for callers, or a dependency needs what
-            nothing gives.
+        ToolDefinitionError: If the callable cannot be called as it is or has no signature, a name
+            in an annotation cannot be found, a hidden or renamed parameter does not exist, a hidden
+            one has no default, two parameters share a public name, or a dependency has a parameter
+            without a value.
     """
     read = callable_signature(function)
     wanted = _Wanted(hidden, rename, (function,))
@@ -165,7 +165,7 @@ def read_signature(
 
 
 class _Wanted(NamedTuple):
-    """What is wanted of parameters, and of whom: the function, and what it depends on so far."""
+    """The options of reading parameters, and the chain of functions that depend on them."""
 
     hidden: Collection[str]
     rename: Mapping[str, str]
@@ -173,7 +173,7 @@ class _Wanted(NamedTuple):
 
 
 def _parameters(parameter: inspect.Parameter, wanted: _Wanted) -> Iterator[Parameter]:
-    """The parameter, or one for each field where it is `**kwargs` of the type of a dict."""
+    """Yields the parameter, or one per field for `**kwargs` typed as an unpacked TypedDict."""
     annotation, kind, default = parameter.annotation, parameter.kind, parameter.default
     unpacked = get_args(annotation)[0] if get_origin(annotation) in UNPACK else None
     if unpacked is not None and kind is parameter.VAR_KEYWORD:
@@ -201,7 +201,7 @@ def _parameter(
     annotation, default = with_option(name, annotation, default)
     depends = declared(annotation, default)
     provider = None if depends is None else _provider(depends, name, wanted.callers)
-    injected = provider is not None or _plain(annotation) is RequestContext
+    injected = provider is not None or _core_type(annotation) is RequestContext
     hidden = not injected and (name in wanted.hidden or _is_skipped(annotation))
     if not (injected or hidden):
         _refuse_foreign_context(name, annotation, wanted.callers[-1])
@@ -229,7 +229,6 @@ def _parameter(
 
 
 def _provider(depends: Declared, name: str, callers: tuple[Any, ...]) -> Provider:
-    """What makes the value of a parameter that depends on a function."""
     function = depends.function
     if function in callers:
         raise ToolDefinitionError(f"{label(function)} depends on itself; leave out {name}.")
@@ -243,9 +242,9 @@ def _provider(depends: Declared, name: str, callers: tuple[Any, ...]) -> Provide
     for each in parameters:
         if each.hidden and each.default is NOTHING:
             raise ToolDefinitionError(
-                f"{label(callers[0])} depends on {label(function)}, to whose parameter {each.name} "
-                f"nothing gives a value; give it a default, or take it in {label(callers[0])}: "
-                "callers give nothing to dependencies."
+                f"{label(callers[0])} depends on {label(function)}, whose parameter {each.name} "
+                "has no value: callers cannot set parameters of dependencies; "
+                f"give it a default, or take it in {label(callers[0])}."
             )
     return Provider(function, depends.is_shared, tuple(parameters))
 
@@ -270,8 +269,8 @@ def _check_given(
     for each in parameters:
         if each.hidden and each.default is NOTHING and each.kind is not each.kind.VAR_KEYWORD:
             raise ToolDefinitionError(
-                f"The parameter {each.name} of {label(function)} is hidden, and nothing gives it a "
-                "value; give it a default."
+                f"The parameter {each.name} of {label(function)} is hidden and has no value; "
+                "give it a default."
             )
 
 
@@ -291,18 +290,18 @@ def _takes_more(parameter: Parameter) -> bool:
     return parameter.kind is inspect.Parameter.VAR_KEYWORD and not parameter.hidden
 
 
-def _plain(annotation: Any) -> Any:
-    """The type without `Annotated` and without None beside it."""
+def _core_type(annotation: Any) -> Any:
+    """Returns the type without `Annotated` and without an optional None."""
     annotation = bare(annotation)
     if get_origin(annotation) in (Union, UnionType):
         others = [part for part in get_args(annotation) if part is not NoneType]
-        return _plain(others[0]) if len(others) == 1 else annotation
+        return _core_type(others[0]) if len(others) == 1 else annotation
     return annotation
 
 
 def _refuse_foreign_context(name: str, annotation: Any, function: Any) -> None:
-    """Refuses a parameter that the SDK's or FastMCP's server would fill in, and no caller can."""
-    for each in getattr(_plain(annotation), "__mro__", ()):  # `Context[…]` is a class below it
+    """Rejects the Context of the MCP SDK or FastMCP, which only their servers provide."""
+    for each in getattr(_core_type(annotation), "__mro__", ()):  # `Context[…]` is a class below it
         if each.__name__ == "Context" and each.__module__.startswith(("fastmcp.", "mcp.")):
             raise ToolDefinitionError(
                 f"{label(function)} takes the Context of {each.__module__} as {name}, which is not "

@@ -1,1 +1,1 @@
-"""Results: their schema, and any Python value as JSON."""
+"""Builds result schemas and converts any Python value to JSON."""

@@ -1,4 +1,4 @@
-"""Values of numpy, pandas, polars and pyarrow as builtin values, without importing any of them."""
+"""Converts numpy, pandas, polars and pyarrow values to builtin types, without importing them."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "str_": TEXT,
     "timedelta64": TEXT_OR_NULL,
 }
-"""What instances become, by the name of their class or of the nearest one above it."""
+"""The JSON Schema of instances, by the name of their class or its nearest base."""
 MISSING = frozenset({"MaskedConstant", "NAType", "NaTType"})
 EXPORTS = ("to_dicts", "to_pylist", "to_list", "tolist")
-"""How columnar libraries call what gives builtin values, the most telling name first."""
+"""Methods of columnar libraries that return builtin values, most specific first."""
 NUMBERS = frozenset("biuf")
-"""Kinds of numpy's types that JSON has."""
+"""The numpy type kinds that JSON has."""
 
 
 def is_foreign(kind: type) -> bool:
-    """Returns whether a class is one of these libraries', or inherits from one."""
+    """Returns whether a class belongs to one of these libraries or inherits from one of theirs."""
     return bool(_names(kind))
 
 
 def schema_of(kind: type) -> dict[str, Any]:
-    """Returns the JSON Schema of what `json_form` makes of an instance; {} for anything."""
+    """Returns the JSON Schema of an instance's `json_form`; {} accepts anything."""
     return next((SCHEMAS[name] for name in _names(kind) if name in SCHEMAS), {})
 
 
 def to_builtin(value: Any) -> Any:
-    """Returns a value of these libraries in builtin types, NaN and dates kept; any other as it is.
+    """Converts a value of these libraries to builtin types, keeping NaN and dates; others stay.
 
-    An array is a list even if it has no dimension. A frame is a list of records, in which an index
-    other than the default one comes first; a series with such an index is an object by label.
+    An array becomes a list even without dimensions. A frame becomes a list of records that begin
+    with a non-default index; a series with such an index becomes an object by label.
 
     Raises:
         UnsendableError: If two columns have the same name.
@@ -78,28 +78,30 @@ def to_builtin(value: Any) -> Any:
 
 
 def alternatives(value: Any) -> Iterator[Any]:
-    """Yields other builtin forms in which such a value may be meant, the likelier first."""
+    """Yields other builtin forms of the value, the likelier ones first."""
     names = _names_of(value)
     if "Series" in names:
-        yield _listed(value)
-        yield dict(enumerate(_listed(value)))
+        yield _to_list(value)
+        yield dict(enumerate(_to_list(value)))
     elif "ndarray" in names and not value.ndim:
         yield from to_builtin(value)
     elif "DataFrame" in names:
-        yield {name: _listed(value[name]) for name in value.columns}
+        yield {name: _to_list(value[name]) for name in value.columns}
 
 
 def json_form(value: Any, to_jsonable: Callable[[Any], Any]) -> Any:
-    """Returns a value of these libraries as JSON, or NotImplemented where it has no own form.
+    """Converts a value of these libraries to JSON; NotImplemented if it has no form of its own.
 
-    Numbers are converted by their own library, all at once, builtin values by `to_jsonable`.
+    Numbers are converted in bulk by their own library, builtin values by `to_jsonable`.
 
     Raises:
         UnsendableError: If two columns have the same name.
     """
 
     def column(series: Any) -> Any:
-        return _numbers(series.to_numpy()) if _has_numbers(series) else to_jsonable(_listed(series))
+        return (
+            _numbers(series.to_numpy()) if _has_numbers(series) else to_jsonable(_to_list(series))
+        )
 
     names = _names_of(value)
     if "DataFrame" in names and hasattr(value, "iloc"):
@@ -114,7 +116,7 @@ def json_form(value: Any, to_jsonable: Callable[[Any], Any]) -> Any:
 
 @lru_cache(maxsize=1024)
 def _names(kind: type) -> tuple[str, ...]:
-    """The names of the classes that these libraries made among a class and those above it."""
+    """Returns the names of those base classes that belong to these libraries."""
     roots = ((base.__name__, str(base.__module__).partition(".")[0]) for base in kind.__mro__)
     return tuple(name for name, root in roots if root in PACKAGES)
 
@@ -125,17 +127,17 @@ def _names_of(value: object) -> tuple[str, ...]:
 
 
 def _has_numbers(column: Any) -> bool:
-    """Whether its values have one of numpy's number types, which have no mark for a missing one."""
+    """Returns whether the values have a numpy number type, which cannot mark missing values."""
     dtype = getattr(column, "dtype", None)
     return "dtype" in _names_of(dtype) and getattr(dtype, "kind", "") in NUMBERS
 
 
-def _listed(column: Any) -> list[Any]:
+def _to_list(column: Any) -> list[Any]:
     export = next(name for name in EXPORTS if hasattr(column, name))
     values = getattr(column, export)()
     if _has_numbers(column):
         return list(values)
-    # Where a type is no number's, NaN is a value that is missing.
+    # In a non-numeric column, NaN marks a missing value.
     return [
         None if isinstance(value, float) and isnan(value) else to_builtin(value) for value in values
     ]
@@ -143,11 +145,11 @@ def _listed(column: Any) -> list[Any]:
 
 def _from_column(value: Any, names: tuple[str, ...]) -> Any:
     if "DataFrame" in names and hasattr(value, "iloc"):
-        return _records(value, _listed)
+        return _records(value, _to_list)
     if "Series" in names and not _is_default(getattr(value, "index", None)):
-        return _labelled(value, _listed)
+        return _labelled(value, _to_list)
     if any(hasattr(type(value), export) for export in EXPORTS):
-        return _listed(value)
+        return _to_list(value)
     return _from_moment(value, names)
 
 
@@ -160,7 +162,7 @@ def _from_moment(value: Any, names: tuple[str, ...]) -> Any:
 
 
 NOT_A_TIME = -(2**63)
-"""What numpy keeps in the place of a duration that is missing."""
+"""Numpy's representation of a missing duration."""
 MICROSECONDS: dict[str, int | Fraction] = {
     "W": 604_800_000_000,
     "D": 86_400_000_000,
@@ -174,15 +176,15 @@ MICROSECONDS: dict[str, int | Fraction] = {
     "fs": Fraction(1, 10**9),
     "as": Fraction(1, 10**12),
 }
-"""How long numpy's units are; what is shorter than the smallest is cut off."""
+"""The length of numpy's units; fractions of a microsecond are cut off."""
 WIDEST_FLOAT = 8
 """Bytes of the widest float that has a builtin form."""
 
 
 def _from_array(array: Any) -> list[Any]:
-    """An array as lists, NaN kept; it is one list even if it has no dimension.
+    """Converts an array to lists, keeping NaN; without dimensions it becomes one list.
 
-    Moments are ISO 8601, structured items objects, and items that are masked or missing None.
+    Dates become ISO 8601, structured items objects, and masked or missing items None.
     """
     array = _with_dimension(array)
     if array.dtype.names:
@@ -207,14 +209,13 @@ def _from_scalar(value: Any) -> Any:
 
 
 def _item(value: Any) -> Any:
-    """What is in a field: a scalar, an array, or an object of Python's."""
     if not hasattr(value, "dtype"):
         return value
     return _from_array(value) if value.ndim else _from_scalar(value)
 
 
 def _numbers(array: Any) -> list[Any]:
-    """An array of numbers or booleans as JSON, all at once; NaN and the infinities are kept."""
+    """Converts an array of numbers or booleans in bulk, keeping NaN and infinities."""
     array = _with_dimension(array)
     if array.dtype.kind != "f":
         return list(array.tolist())
@@ -224,7 +225,7 @@ def _numbers(array: Any) -> list[Any]:
 
 
 def _duration(number: list[Any] | int | None, count: int, unit: str) -> Any:
-    """A duration of so many times `count` units, ISO 8601 where Python's own cannot say it."""
+    """Returns a duration of `number` times `count` units, as ISO 8601 if too long for timedelta."""
     if isinstance(number, list):
         return [_duration(each, count, unit) for each in number]
     if number is None or number == NOT_A_TIME:
@@ -242,7 +243,7 @@ def _duration(number: list[Any] | int | None, count: int, unit: str) -> Any:
 
 
 def _moments(texts: list[Any] | str | None) -> Any:
-    """Moments as ISO 8601, without the zeros that the unit of the array adds."""
+    """Returns dates as ISO 8601, without the zeros added by the array's unit."""
     if isinstance(texts, list):
         return [_moments(text) for text in texts]
     if texts is None or texts == "NaT":
@@ -255,7 +256,7 @@ def _with_dimension(array: Any) -> Any:
 
 
 Column = Callable[[Any], list[Any]]
-"""Makes a list of a series."""
+"""Converts a series to a list."""
 
 
 def _records(
@@ -263,7 +264,7 @@ def _records(
     column: Column,
     label: Callable[[Any], Any] = lambda name: name,
 ) -> list[dict[Any, Any]]:
-    """A frame as a list of objects; an index other than the default one comes first in each."""
+    """Converts a frame to a list of objects, each beginning with a non-default index."""
     names = [label(name) for name in frame.columns]
     columns = [column(frame.iloc[:, place]) for place in range(len(names))]
     if not _is_default(frame.index):
@@ -280,7 +281,7 @@ def _records(
 
 
 def _labelled(series: Any, column: Column) -> Any:
-    """A series as an object by label, or where a label occurs twice as a list of such pairs."""
+    """Converts a series to an object by label, or to a list of pairs if labels repeat."""
     labels, values = series.index.to_list(), column(series)
     if series.index.is_unique:
         return dict(zip(labels, values, strict=True))
@@ -289,7 +290,6 @@ def _labelled(series: Any, column: Column) -> Any:
 
 
 def _is_default(index: Any) -> bool:
-    """Whether an index only counts the rows."""
     if index is None:
         return True
     is_range = type(index).__name__ == "RangeIndex" and index.name is None
@@ -297,7 +297,7 @@ def _is_default(index: Any) -> bool:
 
 
 def _level_names(index: Any, taken: list[Any]) -> list[Any]:
-    """What the columns are called that an index becomes, none like a column that is there."""
+    """Returns names for the index's columns that do not collide with existing ones."""
     unnamed = ["index"] if index.nlevels == 1 else [f"level_{at}" for at in range(index.nlevels)]
     given = zip(index.names, unnamed, strict=True)
     names = [name if named is None else named for named, name in given]

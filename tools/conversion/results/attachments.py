@@ -1,4 +1,4 @@
-"""Images and sounds inside results: they are taken out, and a short note stands in their place."""
+"""Takes images and sounds out of results and leaves short notes in their place."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ NOTE: dict[str, Any] = {
     },
     "required": ["media", "mime_type", "bytes"],
 }
-"""JSON Schema of what stands in the place of an attachment."""
+"""JSON Schema of the note that replaces an attachment."""
 HELPERS = ("to_image_content", "to_audio_content")
-"""How helper classes for MCP servers call what gives their content block."""
+"""Methods of MCP helper classes that return their content block."""
 DISPLAYS = (("_repr_png_", "image/png"), ("_repr_jpeg_", "image/jpeg"))
-"""How objects show themselves in notebooks (IPython, "Rich display")."""
+"""Methods with which objects display themselves in notebooks (IPython, "Rich display")."""
 JPEG_MODES = frozenset({"CMYK", "L", "RGB"})
 PNG_MODES = frozenset({"1", "I", "I;16", "L", "LA", "P", "RGB", "RGBA"})
 BLOCKS = ("audio", "image", "resource", "resource_link", "text")
@@ -45,10 +45,10 @@ def is_attachment(kind: type) -> bool:
 
 
 def media_of(value: Any) -> Media | None:
-    """Returns the image or sound that a value is, as a file; None where it is neither.
+    """Returns the image or sound that a value represents, or None.
 
-    A picture of Pillow becomes a PNG, or a JPEG if it was read from one; a figure of matplotlib
-    becomes a PNG, and what can show itself in a notebook what it shows there.
+    A Pillow picture becomes a PNG, or a JPEG if it was read from one. A matplotlib figure becomes a
+    PNG. Other objects become what they display in a notebook.
 
     Raises:
         ValueError: If it has no data.
@@ -71,17 +71,17 @@ def media_of(value: Any) -> Media | None:
 
 
 def note(found: Attachment, place: int) -> dict[str, Any]:
-    """Returns what stands in the place of an attachment; it fits NOTE."""
+    """Returns the note that replaces an attachment; it matches NOTE."""
     size = len(found.data.encode() if isinstance(found.data, str) else found.data)
     noted = {"media": place, "mime_type": found.mime_type, "bytes": size}
     return {**noted, "uri": found.uri} if isinstance(found, EmbeddedResource) else noted
 
 
 def without_data(value: Any, media: list[Attachment]) -> Any:
-    """Returns a value whose MCP content blocks have their images and sounds moved into `media`.
+    """Moves the images and sounds of MCP content blocks in a value into `media`.
 
-    The blocks are models of classes that cannot be imported here, and stay such models, so that
-    they still fit the function's return type.
+    The blocks' classes cannot be imported here. They stay models of these classes, so that they
+    still match the function's return type.
     """
     return replaced(value, partial(_emptied, media=media))
 
@@ -113,7 +113,7 @@ def _emptied(value: Any, media: list[Attachment]) -> Any:
 
 
 def _in_block(block: Any, field: str) -> Media | None:
-    """What is in a block of an image or a sound, or in the contents of a resource that is one."""
+    """Returns the image or sound inside a content block or resource contents, or None."""
     mime_type = getattr(block, "mime_type", None) or getattr(block, "mimeType", None)
     text = getattr(block, field, None)
     if not isinstance(text, str) or not isinstance(mime_type, str):
@@ -130,7 +130,6 @@ def _in_block(block: Any, field: str) -> Media | None:
 
 
 def _is_picture(kind: type) -> bool:
-    """Whether a class is Pillow's Image, or inherits from it."""
     return any(base.__module__ == "PIL.Image" and base.__name__ == "Image" for base in kind.__mro__)
 
 

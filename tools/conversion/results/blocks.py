@@ -1,4 +1,4 @@
-"""Content blocks: a result, or each item of one, as one part of what a client is shown."""
+"""Converts results that are nothing but content to content blocks."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tools.core.content import Attachment, Block, EmbeddedResource, ResourceLink
 
 
 def blocks_of(value: Any, clean: Any, media: Sequence[Attachment]) -> tuple[Block, ...]:
-    """Returns the parts of a value that is nothing but content; none of any other.
+    """Returns the content blocks of a value, or () if any part of it is not content.
 
-    That is an image, a sound, a resource, a link to one or a content block of MCP, or a list with
-    some of these and otherwise texts.
+    Content is an image, a sound, a resource, a link, an MCP content block, or a list of these and
+    texts.
 
     Args:
-        value: What a function returned.
-        clean: The same as JSON, where notes stand in the place of images and sounds.
-        media: These, and resources.
+        value: What the function returned.
+        clean: The same value as JSON, with notes instead of images and sounds.
+        media: Those images and sounds, and resources.
     """
     is_list = isinstance(value, list | tuple) and isinstance(clean, list)
     values, forms = (value, clean) if is_list else ([value], [clean])
@@ -53,7 +53,7 @@ def _block(value: Any, form: Any, media: Sequence[Attachment]) -> Block | None:
 
 
 def _of_protocol(value: Any, form: Any, media: Sequence[Attachment]) -> Block | None:
-    """A content block of MCP, whose class cannot be imported here."""
+    """Converts an MCP content block, whose class cannot be imported here."""
     match value.type:
         case "text":
             return str(form["text"])
@@ -79,7 +79,7 @@ def _contents(found: Any) -> EmbeddedResource:
 
 
 def _mime_type(block: Any) -> str | None:
-    """Its format, as either generation of MCP's own classes has it."""
+    """Returns a block's format under the attribute name of either SDK generation."""
     given: dict[str, Any] = vars(block)
     found: str | None = given.get("mime_type") or given.get("mimeType")
     return found

@@ -1,4 +1,4 @@
-"""The JSON form of any Python value."""
+"""Converts any Python value to JSON."""
 
 from __future__ import annotations
 
@@ -30,43 +30,42 @@ from tools.core.errors import UnsendableError
 from tools.core.invisible import encodable
 
 MOST_ITEMS = 1_000_000
-"""Items that are taken of something that may never end."""
+"""Maximum number of items taken from an iterable that may be endless."""
 UNSAYABLE = re.compile(rb"NaN|Infinity")
 NULLS = "[Null stands for numbers that JSON does not have: "
-"""How the note begins that says where NaN and the infinities were."""
+"""The beginning of the note that lists where NaN and infinities were."""
 MOST_NAMED = 5
-"""Numbers without a form in JSON that are named."""
+"""Maximum values that the note lists."""
 WHOLE = frozenset({"CallToolResult", "InputRequiredResult", "ToolResult"})
 LIBRARIES = frozenset({"fastmcp", "mcp", "mcp_types"})
 READY = frozenset({NoneType, bool, int, float})
 """Types whose values are JSON as they are."""
 SIMPLE = frozenset({Decimal, UUID, complex, date, datetime, time, timedelta})
-"""Types whose values pydantic makes a text of."""
+"""Types whose values pydantic converts to text."""
 
 
 def to_jsonable(value: Any, media: list[Attachment] | None = None) -> Any:
-    """Returns a value as JSON can say it, with nothing that an encoder or a client stumbles over.
+    """Converts a value to JSON that every encoder and client accepts.
 
-    NaN and the infinities become null, bytes become Base64 (RFC 4648, section 4), sets sorted
-    lists, other collections and iterators lists, dates and durations ISO 8601, an enum's member its
-    value, an image, a sound or a resource a note (they are added to `media`), and half of a
-    surrogate pair a question mark. An object of which nothing is known becomes its own text, else
-    an object of its public attributes.
+    NaN and infinities become null, bytes Base64 (RFC 4648, section 4), sets sorted lists, other
+    collections and iterators lists. Dates and durations become ISO 8601, enum members their values,
+    and unpaired surrogates question marks. Images, sounds and resources become notes and are added
+    to `media`. Unknown objects become their own text, else an object of their public attributes.
 
     Raises:
-        UnsendableError: If it, or something in it, has no form that could be sent.
+        UnsendableError: If the value, or something in it, cannot be sent.
         RecursionError: If it contains itself or is nested too deeply.
     """
-    return sayable(_plain(value, [] if media is None else media))[0]
+    return sayable(_to_plain(value, [] if media is None else media))[0]
 
 
 def to_noted(value: Any, media: list[Attachment] | None = None) -> tuple[Any, str]:
-    """The same, with a note that says where NaN and the infinities were; empty without any."""
-    return sayable(_plain(value, [] if media is None else media))
+    """Does the same, and returns a note of where NaN and infinities were, or ""."""
+    return sayable(_to_plain(value, [] if media is None else media))
 
 
 def sayable(value: Any) -> tuple[Any, str]:
-    """Returns JSON with null in the place of NaN and the infinities, and a note of where."""
+    """Replaces NaN and infinities in JSON by null; also returns a note of where they were."""
     if type(value) is str or not UNSAYABLE.search(to_json(value, inf_nan_mode="constants")):
         return value, ""
     found: list[str] = []
@@ -92,9 +91,9 @@ def _without_unsayable(value: Any, path: str, found: list[str]) -> Any:
 
 
 def protocol_result(kind: object) -> str:
-    """Returns the name of a class whose instances are whole answers of MCP; empty for any other.
+    """Returns the class name if its instances are complete MCP results, else "".
 
-    These are the SDK's and FastMCP's, neither of which is imported here.
+    These are the SDK's and FastMCP's result classes, neither of which is imported here.
     """
     for base in getattr(kind, "__mro__", ()):
         if base.__name__ in WHOLE and base.__module__.partition(".")[0] in LIBRARIES:
@@ -103,10 +102,10 @@ def protocol_result(kind: object) -> str:
 
 
 def refuse_held(value: Any) -> None:
-    """Refuses a value that pydantic takes apart, if an answer of MCP is in it.
+    """Rejects a value with an MCP result inside, which pydantic would take apart.
 
     Raises:
-        UnsendableError: If one is; it says what to change.
+        UnsendableError: If it contains one; the message says what to change.
     """
     stack, seen = [value], set[int]()
     while stack:
@@ -127,9 +126,9 @@ def refuse_held(value: Any) -> None:
 
 
 def ordered(items: list[Any]) -> list[Any]:
-    """Returns the items of a set, which has no order of its own, in one that is always the same.
+    """Returns the items of a set in a stable order.
 
-    NaN and the infinities are one null, which is the first.
+    NaN and infinities are one null, which comes first.
     """
     rest = [each for each in items if each is not None and not _is_unsayable(each)]
     first = [each for each in items if each is None or _is_unsayable(each)][:1]
@@ -144,10 +143,10 @@ def _is_unsayable(value: Any) -> bool:
 
 
 def _bounded(values: Iterable[Any]) -> Iterator[Any]:
-    """The same values one by one.
+    """Yields the same values one by one.
 
     Raises:
-        UnsendableError: If there are more than MOST_ITEMS, and perhaps no end.
+        UnsendableError: If there are more than MOST_ITEMS; the iterable may be endless.
     """
     for place, value in enumerate(values):
         if place == MOST_ITEMS:
@@ -155,7 +154,7 @@ def _bounded(values: Iterable[Any]) -> Iterator[Any]:
         yield value
 
 
-def _plain(value: Any, media: list[Attachment]) -> Any:
+def _to_plain(value: Any, media: list[Attachment]) -> Any:
     kind = type(value)
     if kind in READY:
         return value
@@ -177,7 +176,7 @@ def _other(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one 
         case int():
             return int(value)
         case float():
-            return _plain(float(value), media)
+            return _to_plain(float(value), media)
         case bytes() | bytearray() | memoryview():
             return b64encode(bytes(value)).decode()
         case Mapping():
@@ -185,25 +184,24 @@ def _other(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  # one 
         case type():
             return _label(value)
         case Enum():
-            return _plain(value.value, media)
+            return _to_plain(value.value, media)
     return _instance(value, media)
 
 
 def _instance(value: Any, media: list[Attachment]) -> Any:
-    """The form of an object of a class that is neither builtin nor an enum."""
     if isinstance(value, BaseModel):
         refuse_held(value)
-        return _plain(_taken_apart(without_data(value, media)), media)
+        return _to_plain(_taken_apart(without_data(value, media)), media)
     found = value if isinstance(value, EmbeddedResource) else media_of(value)
     if found is not None:
         media.append(found)
         return note(found, len(media) - 1)
     if is_foreign(type(value)):
-        form = json_form(value, partial(_plain, media=media))
+        form = json_form(value, partial(_to_plain, media=media))
         return _opaque(value, media) if form is NotImplemented else form
     if is_dataclass(value):
         refuse_held(value)
-        return _plain(_taken_apart(without_data(value, media)), media)
+        return _to_plain(_taken_apart(without_data(value, media)), media)
     return _collection(value, media)
 
 
@@ -215,14 +213,14 @@ def _collection(value: Any, media: list[Attachment]) -> Any:  # noqa: PLR0911  #
         case list() | tuple() | deque() | range():
             return _list(list(_bounded(value)), media)
         case BytesIO() | StringIO():
-            return _plain(value.getvalue(), media)
+            return _to_plain(value.getvalue(), media)
         case IOBase():
             raise UnsendableError("an open file; return what is in it, or its path")
         case re.Match():
-            return _plain(_match(value), media)
+            return _to_plain(_match(value), media)
     _refuse_waiting(value)
     if hasattr(kind, "tolist"):
-        return _plain(value.tolist(), media)
+        return _to_plain(value.tolist(), media)
     if hasattr(kind, "keys") and hasattr(kind, "__getitem__"):
         return _object({key: value[key] for key in value.keys()}, media)  # noqa: SIM118  # a sqlite3.Row iterates over its values
     if hasattr(kind, "__next__") or (is_mute(kind) and isinstance(value, Collection)):
@@ -253,12 +251,12 @@ def _opaque(value: Any, media: list[Attachment]) -> Any:
 def _list(values: Any, media: list[Attachment]) -> list[Any]:
     kinds = set(map(type, values))
     alike = kinds <= READY or (kinds == {str} and all(map(str.isascii, values)))
-    return list(values) if alike else [_plain(value, media) for value in values]
+    return list(values) if alike else [_to_plain(value, media) for value in values]
 
 
 def _object(values: Mapping[Any, Any], media: list[Attachment]) -> dict[str, Any]:
     jsonable = {
-        key if type(key) is str and key.isascii() else _key(key, media): _plain(value, media)
+        key if type(key) is str and key.isascii() else _key(key, media): _to_plain(value, media)
         for key, value in values.items()
     }
     if len(jsonable) < len(values):
@@ -272,7 +270,7 @@ def _key(key: Any, media: list[Attachment]) -> str:
     try:
         (text,) = to_jsonable_python({to_builtin(key): None}, bytes_mode="base64")
     except (PydanticSerializationError, TypeError):
-        form = _plain(key, media)
+        form = _to_plain(key, media)
         text = form if isinstance(form, str) else to_json(form).decode()
     return encodable(text)
 
@@ -295,9 +293,9 @@ ADDRESS = re.compile(r" (at|object at|of) 0x[0-9A-Fa-f]+")
 
 
 def _own_text(value: object) -> str | None:
-    """The text that an object or its class has for it; None where there is none.
+    """Returns the text that an object or its class defines, or None.
 
-    An address in it is left out: it means nothing to a reader and differs in every run.
+    Memory addresses are removed: they mean nothing to a reader and differ in every run.
     """
     kind = type(value)
     if inspect.isroutine(value) or inspect.ismodule(value):
@@ -325,12 +323,12 @@ def _label(value: object) -> str:
 
 
 def is_mute(kind: type) -> bool:
-    """Returns whether a class says nothing of how its objects are to be shown to people."""
+    """Returns whether a class does not define how to display its objects as text."""
     return getattr(kind, "__str__", None) is object.__str__
 
 
 def error_text(value: object) -> str:
-    """Returns the text of an object, empty where its own method for it fails."""
+    """Returns the text of an object, or "" if its own method fails."""
     try:
         return str(value)
     except Exception:  # noqa: BLE001  # an author's method may raise anything

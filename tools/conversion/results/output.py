@@ -1,4 +1,4 @@
-"""The result of a tool: its schema, and what is made of what the function returned."""
+"""Builds the schema of a tool's result and converts what the function returned."""
 
 from __future__ import annotations
 
@@ -83,23 +83,23 @@ INERT = frozenset(
         "uuid",
     }
 )
-"""Kinds of types whose values are sent as they are, with no serializer of their own."""
+"""Kinds of types whose values are sent unchanged, without a serializer."""
 OPEN = frozenset({"any", "is-instance"})
-"""Kinds of types that may hold values that pydantic knows nothing of."""
+"""Kinds of types that may hold values unknown to pydantic."""
 JSON_OPTIONS = ("ser_json_bytes", "ser_json_temporal", "ser_json_timedelta")
-"""Options of a model that change its JSON only."""
+"""Model options that change only its JSON."""
 BROKEN = (PydanticSerializationError, ValidationError)
 UNDEFINED = "class-not-fully-defined"
-"""What pydantic says of a type with a name in it that only type checkers know."""
+"""Pydantic's error code for a type with a name that only type checkers know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """All that an iterator gave.
+    """Everything that an iterator produced.
 
     Attributes:
-        items: What it yielded.
-        returned: What it returned at its end, None where that was nothing.
+        items: The yielded values.
+        returned: The value returned at its end, or None.
     """
 
     items: list[Any]
@@ -110,8 +110,8 @@ class Output:
     """The result of one tool.
 
     Attributes:
-        schema: JSON Schema (2020-12) of the structured result, always an object; None where the
-            function says no type, or one that JSON Schema cannot represent.
+        schema: JSON Schema (2020-12) of the structured result, always an object; None if the
+            function declares no type, or one that JSON Schema cannot represent.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Output:
         *,
         is_ours: bool = False,
     ) -> None:
-        """Builds the schema and the serializer; `text` is what the docstring says of the result."""
+        """Builds the schema and the serializer; `text` is the docstring's text about the result."""
         self._tool = tool
         self._is_ours = is_ours
         self._has_return_value = has_return_value(returns)
@@ -133,23 +133,27 @@ class Output:
             self._describe(self._serializer.schema, text_of(returns) or text)
 
     def result(self, value: object) -> ToolResult:
-        """Returns the answer to a call, given what the function returned.
+        """Converts the function's return value to the result of the call.
 
-        Its own `to_text()`, where it has one, is what the model reads. A ToolResult is the answer
-        already; the SDK's and FastMCP's are passed on.
+        The model reads the value's own `to_text()`, if it has one. A ToolResult is returned as it
+        is; the SDK's and FastMCP's results are converted.
         """
         if isinstance(value, ToolResult):
             return value
         if isinstance(value, Collected):
-            value = self._whole(value)
-        made, note = self._passed_on(value) if protocol_result(type(value)) else self._made(value)
+            value = self._merge(value)
+        made, note = (
+            self._convert_protocol_result(value)
+            if protocol_result(type(value))
+            else self._convert(value)
+        )
         if not note:
             return made
         blocks = made.blocks or (made.text, *made.media)
         return replace(made, text=f"{made.text}\n{note}", blocks=(*blocks, note))
 
-    def _made(self, value: object) -> tuple[ToolResult, str]:
-        """The answer, and a note of what JSON cannot say."""
+    def _convert(self, value: object) -> tuple[ToolResult, str]:
+        """Returns the result, and a note about values that JSON cannot express."""
         media: list[Attachment] = []
         try:
             kept = value if self._serializer is None else self._serializer.serialize(value, media)
@@ -157,7 +161,7 @@ class Output:
         except UnsendableError as error:
             raise self._defect(str(error)) from error
         except RecursionError as error:
-            told = "the wrong type: a value that contains itself, or is nested too deeply"
+            told = "the wrong type: a value that contains itself or is nested too deeply"
             raise self._defect(told) from error
         except (AttributeError, ValueError) as error:  # such as a field that was never set
             kind = "None" if value is None else type(value).__name__
@@ -168,26 +172,28 @@ class Output:
         blocks = blocks_of(value, clean, media)
         return ToolResult(structured, _text(value, clean), media=tuple(media), blocks=blocks), note
 
-    def _passed_on(self, value: Any) -> tuple[ToolResult, str]:
-        """The same of the SDK's or FastMCP's result."""
+    def _convert_protocol_result(self, value: Any) -> tuple[ToolResult, str]:
+        """Does the same for a result of the SDK or FastMCP."""
         kind = protocol_result(type(value))
         if kind == "InputRequiredResult":
-            raise self._defect(f"an {kind}, which is no answer; ask with RequestContext.ask")
+            raise self._defect(f"an {kind}, which is not a result; ask with RequestContext.ask")
         content: list[Any] = list(value.content)
         media: list[Attachment] = []
         text = "\n".join(filter(None, lines(content)))
         structured = _field(value, "structured_content", "structuredContent")
         if _field(value, "is_error", "isError"):
-            if structured and not text.startswith(("{", "[")):  # else it is there as a text too
+            if structured and not text.startswith(
+                ("{", "[")
+            ):  # otherwise the text already contains it
                 text = f"{text}\n{_compact(to_jsonable(structured))}".strip()
-            raise ToolFailedError(text or f"{self._tool} failed and does not say why.")
+            raise ToolFailedError(text or f"{self._tool} failed without a message.")
         clean = to_jsonable(content, media)
         if structured is None and self._serializer is None:
             answer, note = ToolResult({RESULT: clean if media or not text else text}, ""), ""
         else:
             if self._wrapped and isinstance(structured, dict) and structured.keys() == {RESULT}:
                 structured = structured[RESULT]
-            answer, note = self._made(structured)
+            answer, note = self._convert(structured)
         text = text or answer.text or _compact(clean)
         blocks = blocks_of(content, clean, media)
         meta = getattr(value, "meta", None)
@@ -201,7 +207,7 @@ class Output:
             PydanticSchemaGenerationError,
             PydanticUndefinedAnnotation,
             UnfoundNameError,
-            NameError,  # of a type alias or a type parameter, which are looked up late
+            NameError,  # from a type alias or type parameter, resolved late
         ):
             return None
         except (PydanticUserError, UnsendableError) as error:
@@ -220,8 +226,11 @@ class Output:
         else:
             self.schema = _unfolded(schema)
 
-    def _whole(self, collected: Collected) -> object:
-        """What an iterator gave as one value, which has what it returned where anybody reads it."""
+    def _merge(self, collected: Collected) -> object:
+        """Merges an iterator's items and return value into one value.
+
+        The return value is dropped if it is None and not declared.
+        """
         if self._has_return_value or (self._serializer is None and collected.returned is not None):
             return {"items": collected.items, "returned": collected.returned}
         if collected.returned is None:
@@ -245,14 +254,14 @@ def _wrapped(schema: dict[str, Any], text: str) -> dict[str, Any]:
 
 
 def _unfolded(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with its own type at its root, which a recursive one only refers to."""
+    """Returns the schema with its own type at the root, to which a recursive one only refers."""
     if "$ref" not in schema:
         return schema
     return {**resolve(schema, schema), "$defs": schema["$defs"]}
 
 
 def _field(value: object, name: str, former: str) -> Any:
-    """A field of a result, which SDKs before 2.0 name otherwise."""
+    """Returns a field of a result, which has another name in SDKs before 2.0."""
     return getattr(value, name) if hasattr(value, name) else getattr(value, former, None)
 
 
@@ -279,19 +288,19 @@ def _compact(value: object) -> str:
 
 
 class Serializer:
-    """A return type.
+    """Serializes values of a return type.
 
     Attributes:
-        schema: Its JSON Schema (2020-12) as pydantic generates it, None where JSON Schema cannot
-            say it.
+        schema: Its JSON Schema (2020-12) as pydantic generates it, or None if JSON Schema cannot
+            express it.
     """
 
     def __init__(self, returns: Any) -> None:
-        """Looks into the type.
+        """Analyzes the type.
 
         Raises:
             PydanticUserError: If it cannot be read.
-            PydanticUndefinedAnnotation: If it names something that is not defined.
+            PydanticUndefinedAnnotation: If it contains an undefined name.
         """
         self._adapter = result_adapter(returns)
         nodes = list(core_types(self._adapter.core_schema))
@@ -305,25 +314,25 @@ class Serializer:
         self._json_only = any(map(_is_json_only, nodes))
 
     def serialize(self, value: Any, media: list[Attachment]) -> Any:
-        """Returns the value as its type describes it, ready for `to_jsonable`.
+        """Returns the value in the form its type describes, ready for `to_jsonable`.
 
-        Values of numpy and pandas are taken for the builtin ones that they stand for. Images and
-        sounds that are taken out are added to `media`.
+        Numpy and pandas values are treated as the builtin values they represent. Images and sounds
+        are moved to `media`.
 
         Raises:
-            ValueError: If the value is not of that type.
+            ValueError: If the value does not match the type.
         """
         try:
-            return self._held(value if self._is_open else self._exact(value), media)
+            return self._validate_and_dump(value if self._is_open else self._exact(value), media)
         except BROKEN as error:
             broken = error
         for form in self._other_forms(value):
             with suppress(*BROKEN):
-                return self._held(form, media)
+                return self._validate_and_dump(form, media)
         raise broken
 
     def _exact(self, value: Any) -> Any:
-        """The value with large integers of numpy as they are; pydantic would round them."""
+        """Converts numpy's large integers exactly; pydantic would round them."""
         return value if isinstance(value, BaseModel) else replaced(value, to_builtin, objects=False)
 
     def _other_forms(self, value: Any) -> Iterator[Any]:
@@ -334,16 +343,16 @@ class Serializer:
         if whole is not value:
             yield whole
 
-    def _held(self, value: Any, media: list[Attachment]) -> Any:
+    def _validate_and_dump(self, value: Any, media: list[Attachment]) -> Any:
         checked = self._adapter.validate_python(value)
         if not self._serializes:
             return checked
         taken: list[Attachment] = []
-        dumped = self._dumped(checked, taken)
+        dumped = self._dump(checked, taken)
         media += taken
         return dumped
 
-    def _dumped(self, value: Any, media: list[Attachment]) -> Any:
+    def _dump(self, value: Any, media: list[Attachment]) -> Any:
         if self._may_hold_blocks:
             refuse_held(value)
             value = without_data(value, media)
@@ -363,13 +372,12 @@ class Serializer:
 
 
 def _is_block(node: Mapping[str, Any]) -> bool:
-    """Whether a model can be a content block of MCP that carries data."""
     names = getattr(node.get("cls"), "model_fields", {}).keys()
     return "blob" in names or {"type", "data"} <= names
 
 
 def _is_json_only(node: Mapping[str, Any]) -> bool:
-    """Whether a type looks different in JSON than in Python."""
+    """Returns whether a type's JSON form differs from its Python form."""
     config = node.get("config") or {}
     serialization = node.get("serialization") or {}
     return str(serialization.get("when_used")).startswith("json") or any(

@@ -1,4 +1,4 @@
-"""A value with some of the values inside it replaced, and nothing else touched."""
+"""Replaces values inside a value and leaves the rest untouched."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 from pydantic import BaseModel
 
 LEAVES = frozenset({NoneType, bool, int, float, str, bytes})
-"""Types that nothing is inside of, and that are never replaced themselves."""
+"""Types that contain nothing and are never replaced themselves."""
 
 Change = Callable[[Any], Any]
 
 
 def replaced(value: Any, change: Change, *, objects: bool = True) -> Any:
-    """Returns a value with `change` applied to it or, where that changes nothing, to all inside it.
+    """Applies `change` to a value or, where that changes nothing, to everything inside it.
 
-    Builtin collections, named tuples and, if `objects`, dataclasses and models are looked into.
-    What has nothing to replace is the same object; what has, a copy that its class does not
-    validate again.
+    It looks into builtin collections, named tuples and, if `objects`, dataclasses and models.
+    Without a change it returns the same object, otherwise a copy that its class does not validate
+    again.
 
     Raises:
         RecursionError: If it contains itself or is nested too deeply.
@@ -51,7 +51,7 @@ def _collection(values: Any, inside: Change) -> Any:
         return values
     if hasattr(values, "_make"):
         return values._make(items)
-    # A subclass may want other arguments.
+    # A subclass may expect other arguments.
     kinds = (list, tuple, set, frozenset, deque)
     return next(kind for kind in kinds if isinstance(values, kind))(items)
 
@@ -64,7 +64,7 @@ def _dict(values: dict[Any, Any], inside: Change) -> dict[Any, Any]:
 
 
 def _items(values: Collection[Any], inside: Change) -> list[Any] | None:
-    """What becomes of the items, or None where all stay the same."""
+    """Returns the changed items, or None if all stay the same."""
     if LEAVES.issuperset(map(type, values)):
         return None
     items = [inside(value) for value in values]

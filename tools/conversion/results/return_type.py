@@ -1,4 +1,4 @@
-"""What callers get of a return type, and the JSON Schema of it as `jsonable` sends it."""
+"""Determines the type that callers get from a return type, and its JSON Schema."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ UNTYPED = (
     typing_extensions.NoReturn,
     typing_extensions.Never,
 )
-"""Return types that say nothing of the structured result."""
+"""Return types that declare nothing about the structured result."""
 ASIDE = {
     typing.Self: Any,
     typing.TypeGuard: bool,
@@ -49,23 +49,23 @@ ASIDE = {
     typing_extensions.TypeGuard: bool,
     typing_extensions.TypeIs: bool,
 }
-"""Types for type checkers, and what they are when the program runs."""
+"""Types for type checkers, with their runtime equivalents."""
 
 
 def is_untyped(returns: Any) -> bool:
-    """Returns whether a return type says nothing of the structured result."""
+    """Returns whether a return type declares nothing about the structured result."""
     return any(returns is untyped for untyped in UNTYPED)
 
 
 def result_type(annotation: Any) -> Any:
-    """Returns the type of what a caller gets.
+    """Returns the type of the value that a caller gets.
 
-    A result of MCP, or a union with one, may be anything, unless `Annotated` says what its
-    structured content is. An awaitable is what it gives, an iterator of any kind a list of its
-    items, and a generator that returns something besides an object of `items` and `returned`.
+    An MCP result, or a union with one, may be anything unless `Annotated` gives the type of its
+    structured content. An awaitable gives its result, and an iterator a list of its items. A
+    generator with a return value gives an object of `items` and `returned`.
 
     Raises:
-        UnsendableError: If it is an open file, or has a result of MCP inside.
+        UnsendableError: If it is an open file, or contains an MCP result.
     """
     origin, arguments = get_origin(annotation) or annotation, get_args(annotation)
     passed_on = _passed_on(annotation, origin, arguments)
@@ -73,7 +73,7 @@ def result_type(annotation: Any) -> Any:
         return passed_on
     if isinstance(origin, type):
         if getattr(origin, "_is_protocol", False):
-            return Any  # whatever has what it asks for is of that type
+            return Any  # any class with its members has that type
         if _is_file(origin):
             raise UnsendableError("an open file, which cannot be sent; return what is in it")
         if _is_awaitable(origin):
@@ -89,11 +89,13 @@ def result_type(annotation: Any) -> Any:
 
 
 def _passed_on(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> Any:
-    """What a result of MCP has as its structured content; NOTHING of any other type."""
+    """Returns the structured content's type of an MCP result; NOTHING for any other type."""
     own = protocol_result(bare(annotation))
     held = list(filter(None, map(protocol_result, map(bare, arguments))))
     if own == "InputRequiredResult" or "InputRequiredResult" in held:
-        raise UnsendableError("an InputRequiredResult, which is no answer; use RequestContext.ask")
+        raise UnsendableError(
+            "an InputRequiredResult, which is not a result; use RequestContext.ask"
+        )
     if own:
         said = arguments[1:] if origin is Annotated else ()
         if not said or not (isinstance(said[0], type) or get_origin(said[0])):
@@ -107,7 +109,7 @@ def _passed_on(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> Any:
 
 
 def has_return_value(annotation: Any) -> bool:
-    """Returns whether it is a generator that returns something besides what it yields."""
+    """Returns whether it is a generator that also declares a return value."""
     annotation = bare(annotation)
     origin, arguments = get_origin(annotation), get_args(annotation)
     if isinstance(origin, type) and _is_awaitable(origin):
@@ -127,7 +129,7 @@ def _is_awaitable(kind: type) -> bool:
 
 
 def _is_stream(kind: type) -> bool:
-    """Whether it is an iterator of any kind; the ABC of iterables mostly means one as well."""
+    """Returns whether a type is an iterator of any kind; `Iterable` usually means one too."""
     if issubclass(kind, IOBase):
         return False
     return kind is abc.Iterable or hasattr(kind, "__next__") or hasattr(kind, "__aiter__")
@@ -141,9 +143,9 @@ def _is_file(kind: type) -> bool:
 
 CONFIG = ConfigDict(allow_inf_nan=True, arbitrary_types_allowed=True, ser_json_bytes="base64")
 BESIDES = frozenset({"default", "expected", "metadata", "serialization"})
-"""What a core schema says of a type besides the types inside it."""
+"""Keys of a core schema that do not hold types."""
 DECIMAL = "^-?([0-9]+([.][0-9]+)?(E[+-][0-9]+)?|Infinity|s?NaN[0-9]*)$"
-"""How Python writes a decimal."""
+"""Matches a decimal as Python writes it."""
 BASE64 = {"type": "string", "contentEncoding": "base64"}
 MATCH: dict[str, Any] = {
     "type": "object",
@@ -163,39 +165,39 @@ FORMS: tuple[tuple[tuple[type, ...], dict[str, Any]], ...] = (
     ((range,), {"type": "array", "items": {"type": "integer"}}),
     ((Mapping,), {"type": "object"}),
 )
-"""What instances of classes become that pydantic knows nothing of, the first that fits."""
+"""The JSON form of classes unknown to pydantic; the first match counts."""
 
 
 class ResultSchemaGenerator(SchemaGenerator):
-    """Pydantic's generator, for results: true to what they look like, open where they are."""
+    """Generates result schemas that describe exactly what is sent, and leave the rest open."""
 
     def bytes_schema(self, schema: core_schema.BytesSchema) -> JsonSchemaValue:  # noqa: ARG002  # as pydantic calls it
-        """Bytes are Base64."""
+        """Describes bytes as Base64."""
         return dict(BASE64)
 
     def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
-        """A float may be null, for NaN and the infinities, if its type has these."""
+        """Allows null for NaN and infinities, if the float type has these."""
         generated = super().float_schema(schema)
         if schema.get("allow_inf_nan", True):
             generated["type"] = ["number", "null"]
         return generated
 
     def get_decimal_pattern(self, schema: core_schema.DecimalSchema) -> str:  # noqa: ARG002  # as pydantic calls it
-        """A decimal is its text, which alone is exact."""
+        """Describes a decimal by its text, which alone is exact."""
         return DECIMAL
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
-        """A type or null; a float says null already."""
+        """Adds null to a type; a float's schema already has it."""
         generated = super().nullable_schema(schema)
         inner: JsonSchemaValue = generated.get("anyOf", [generated])[0]
         return inner if "null" in inner.get("type", ()) else generated
 
     def model_field_schema(self, schema: core_schema.ModelField) -> JsonSchemaValue:
-        """A field, without null where it is left out if it is None."""
+        """Describes a field, without null if the field is omitted when None."""
         return super().model_field_schema(_besides_none(schema))
 
     def dataclass_field_schema(self, schema: core_schema.DataclassField) -> JsonSchemaValue:
-        """A field, without null where it is left out if it is None."""
+        """Describes a field, without null if the field is omitted when None."""
         return super().dataclass_field_schema(_besides_none(schema))
 
     def field_is_required(
@@ -203,20 +205,20 @@ class ResultSchemaGenerator(SchemaGenerator):
         field: core_schema.ModelField | core_schema.DataclassField | core_schema.TypedDictField,
         total: bool,
     ) -> bool:
-        """Whether a field is always sent, as one is that has a default."""
+        """Returns whether a field is always sent; one with a default is."""
         if field["type"] == "typed-dict-field":
             return super().field_is_required(field, total)
         return field.get("serialization_exclude_if") is None
 
     def encode_default(self, dft: Any) -> Any:
-        """A default looks like any other value of a result."""
+        """Converts a default like any other value of a result."""
         try:
             return to_jsonable(dft)
         except (RecursionError, ValueError) as error:
-            raise PydanticSerializationError(str(error)) from error  # pydantic leaves it out
+            raise PydanticSerializationError(str(error)) from error  # pydantic then omits it
 
     def is_instance_schema(self, schema: core_schema.IsInstanceSchema) -> JsonSchemaValue:
-        """A class that only Python knows: what its instances become, if that can be told."""
+        """Describes instances of a plain Python class by their JSON form, if known."""
         kind = schema["cls"]
         if not isinstance(kind, type):
             return {}
@@ -232,7 +234,7 @@ class ResultSchemaGenerator(SchemaGenerator):
         return dict(found or {})
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
-        """Keys are texts, whatever they were; pydantic says of others what they were."""
+        """Describes all keys as strings; pydantic would describe their Python types."""
         keys: Any = schema.get("keys_schema", {})
         if keys.get("type") == "decimal":
             return super().dict_schema({**schema, "keys_schema": core_schema.str_schema()})
@@ -244,7 +246,7 @@ class ResultSchemaGenerator(SchemaGenerator):
     def ser_schema(
         self, schema: core_schema.SerSchema | core_schema.IncExSeqOrElseSerSchema
     ) -> JsonSchemaValue | None:
-        """What an author's serializer makes can be anything, unless it says its return type."""
+        """Leaves the result of an author's serializer open, unless it declares a return type."""
         generated = super().ser_schema(schema)
         function = schema.get("function")
         if generated is None and function is not None and not is_library(function):
@@ -252,21 +254,21 @@ class ResultSchemaGenerator(SchemaGenerator):
         return generated
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
-        """An enum is one of its values; flags can be several, as their sum."""
+        """Describes an enum by its values, and flags by their sum."""
         if issubclass(schema["cls"], Flag):
             return {"type": "integer"}
         return super().enum_schema(schema)
 
     def is_subclass_schema(self, schema: core_schema.IsSubclassSchema) -> JsonSchemaValue:  # noqa: ARG002  # as pydantic calls it
-        """A class becomes its name."""
+        """Describes a class by its name."""
         return {"type": "string"}
 
     def callable_schema(self, schema: core_schema.CallableSchema) -> JsonSchemaValue:  # noqa: ARG002  # as pydantic calls it
-        """A function becomes its name, another callable whatever it is."""
+        """Leaves callables open: a function becomes its name, other callables vary."""
         return {}
 
     def custom_error_schema(self, schema: core_schema.CustomErrorSchema) -> JsonSchemaValue:
-        """A type with a message of its own is described like any other."""
+        """Describes a type with a custom error message like any other."""
         return self.generate_inner(schema["schema"])
 
 
@@ -278,23 +280,23 @@ def _besides_none(field: FieldT) -> FieldT:
     inner = schema["schema"] if schema["type"] == "default" else schema
     if leaves_out is None or inner["type"] != "nullable":
         return field
-    with suppress(Exception):  # an author's own, which may not know None
+    with suppress(Exception):  # an author's function, which may not accept None
         return {**field, "schema": inner["schema"]} if leaves_out(None) else field
     return field
 
 
 def result_adapter(kind: Any) -> TypeAdapter[Any]:
-    """Returns pydantic's adapter of a return type, as read by `result_type`.
+    """Returns pydantic's adapter of a type that `result_type` returned.
 
     Raises:
         PydanticUserError: If it cannot be read.
-        PydanticUndefinedAnnotation: If it names something that is not defined.
+        PydanticUndefinedAnnotation: If it contains an undefined name.
     """
     return TypeAdapter(Annotated[Any, _Exactly(kind)], config=CONFIG)
 
 
 class _Exactly:
-    """Stands for a type in an adapter whose options hold for it, whatever type it is."""
+    """Wraps a type so that the adapter's options apply to it, whatever type it is."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
@@ -308,9 +310,9 @@ class _Exactly:
 
 
 def _add_late_fields(schema: Any, handler: GetCoreSchemaHandler, seen: set[str]) -> None:
-    """Adds the fields that dataclasses set themselves; pydantic leaves them out.
+    """Adds the fields that dataclasses set themselves, which pydantic leaves out.
 
-    What is inside a class of pydantic's stays as it is: its core schema is the class's own.
+    Pydantic's own classes stay unchanged inside: their core schema belongs to the class.
     """
     if isinstance(schema, list | tuple):
         for part in schema:
@@ -333,8 +335,8 @@ def _add_late_fields(schema: Any, handler: GetCoreSchemaHandler, seen: set[str])
 
 
 def result_schema(adapter: TypeAdapter[Any], kinds: AbstractSet[str]) -> dict[str, Any] | None:
-    """Returns the JSON Schema of an adapter's type, or None where JSON Schema cannot say it."""
-    # A float is null in a result where it is no number.
+    """Returns the JSON Schema of an adapter's type, or None if JSON Schema cannot express it."""
+    # In a result, a float that is NaN or infinite becomes null.
     simple = None if "float" in kinds else simple_schema(adapter.core_schema)
     if simple is not None:
         return simple
@@ -345,7 +347,7 @@ def result_schema(adapter: TypeAdapter[Any], kinds: AbstractSet[str]) -> dict[st
 
 
 def core_types(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """Yields the types inside a core schema, itself included."""
+    """Yields a core schema and the types inside it."""
     if isinstance(schema, list | tuple):
         for part in schema:
             yield from core_types(part)

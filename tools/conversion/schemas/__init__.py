@@ -1,1 +1,1 @@
-"""JSON Schemas (2020-12): of types, as clients want them, and read."""
+"""Generates JSON Schemas (2020-12), tidies them for clients, and reads them."""

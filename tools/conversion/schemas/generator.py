@@ -1,4 +1,4 @@
-"""JSON Schema of types, as pydantic makes it but for its noise."""
+"""Generates JSON Schemas with pydantic, without its noise."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tools.conversion.arguments.input_types import field_texts
 class SchemaGenerator(GenerateJsonSchema):
     """Pydantic's generator without its titles, its sorting and much of its cost.
 
-    It is silent about a default that JSON cannot say: the schema just does not show it.
+    A default that JSON cannot express is silently left out of the schema.
     """
 
     ignored_warning_kinds: set[JsonSchemaWarningKind] = {  # noqa: RUF012  # as pydantic declares it
@@ -30,25 +30,25 @@ class SchemaGenerator(GenerateJsonSchema):
     }
 
     def build_schema_type_to_method(self) -> dict[Any, Callable[[Any], JsonSchemaValue]]:
-        """The methods by type; their names are looked up once, which takes as long as a schema."""
+        """Caches the method of each type; looking them up takes as long as generating a schema."""
         return {kind: MethodType(method, self) for kind, method in _methods(type(self))}  # type: ignore[arg-type]  # a class has a hash
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
-        """With the texts that `Annotated` has for the fields."""
+        """Adds the field texts from `Annotated`."""
         return _with_field_texts(super().dataclass_schema(schema), schema["cls"])
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        """With the texts that `Annotated` has for the fields."""
+        """Adds the field texts from `Annotated`."""
         return _with_field_texts(super().model_schema(schema), schema["cls"])
 
     def typed_dict_schema(self, schema: core_schema.TypedDictSchema) -> JsonSchemaValue:
-        """With the texts that `Annotated` has for the fields."""
+        """Adds the field texts from `Annotated`."""
         generated = super().typed_dict_schema(schema)
         cls = schema.get("cls")
         return generated if cls is None else _with_field_texts(generated, cls)
 
     def json_or_python_schema(self, schema: core_schema.JsonOrPythonSchema) -> JsonSchemaValue:
-        """With `writeOnly` for pydantic's `Secret[T]`, as it has it for its SecretStr."""
+        """Adds `writeOnly` to pydantic's `Secret[T]`, as pydantic does for SecretStr."""
         generated = super().json_or_python_schema(schema)
         serialize = schema.get("serialization", {}).get("function")
         is_pydantics = getattr(serialize, "__module__", None) == "pydantic.types"
@@ -57,7 +57,7 @@ class SchemaGenerator(GenerateJsonSchema):
         return generated
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
-        """With each value once, whatever other names it has."""
+        """Lists each value once, even if it has several names."""
         generated = super().enum_schema(schema)
         if "enum" in generated:
             values = generated["enum"]
@@ -65,10 +65,10 @@ class SchemaGenerator(GenerateJsonSchema):
         return generated
 
     def encode_default(self, dft: Any) -> Any:
-        """A default as JSON; pydantic would build a serializer for each.
+        """Converts a default to JSON; pydantic would build a serializer for each.
 
         Raises:
-            PydanticSerializationError: If JSON cannot say it.
+            PydanticSerializationError: If JSON cannot express it.
         """
         try:
             return to_jsonable_python(dft)
@@ -76,11 +76,11 @@ class SchemaGenerator(GenerateJsonSchema):
             raise PydanticSerializationError(str(error)) from error
 
     def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002  # pydantic's
-        """Never: titles made of names say nothing."""
+        """Never sets titles, since they only repeat names."""
         return False
 
     def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:  # noqa: ARG002  # pydantic's
-        """As it is: the order in which things were declared is the one that people expect."""
+        """Keeps the order of declaration, which people expect."""
         return value
 
 

@@ -1,4 +1,4 @@
-"""The keywords of JSON Schema under which other schemas stand."""
+"""Lists the JSON Schema keywords that contain other schemas."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 CONDITIONS = {"if", "not"}
-"""Words under which a schema that accepts less lets the whole accept more."""
+"""Keywords under which a stricter schema makes the whole accept more."""
 ONE_SCHEMA = {
     *("additionalProperties", "contains", "else", "items", "propertyNames", "then"),
     *CONDITIONS,
@@ -17,7 +17,7 @@ UNIONS = ("anyOf", "oneOf")
 
 
 def changed(key: str, value: Any, change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:
-    """Returns the value of a keyword, with the schemas in it changed."""
+    """Returns a keyword's value with the schemas in it changed."""
     if key in ONE_SCHEMA and isinstance(value, Mapping):
         return change(value)
     if key in MANY_SCHEMAS and isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Schemas without null beside other types and values, which some clients refuse."""
+"""Removes null from unions and enums, which some clients reject."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from tools.conversion.schemas.keywords import CONDITIONS, UNIONS, changed
 
 ANNOTATIONS = {"default", "deprecated", "description", "examples", "title"}
-"""Words of which the outer one holds where a type of a union has them as well."""
+"""Keywords that the outer schema overrides if a union's type has them too."""
 
 
 def without_null_unions(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a schema in which null stands beside no other type or value, at any depth.
+    """Removes null from every union of types or values, at any depth.
 
-    It is for clients that refuse such unions, of whatever server the tool is. What is required
-    stays required, and what is null alone stays null.
+    This is for clients that reject such unions, and applies to tools of any server. Required
+    properties stay required, and a type that is only null stays.
     """
     kept = {
         key: value if key in CONDITIONS else changed(key, value, without_null_unions)
@@ -25,7 +25,7 @@ def without_null_unions(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Returns the schema without null beside other types and values at its top."""
+    """Removes null from the schema's top-level unions of types and values."""
     narrowed = {**schema}
     for key, is_null in NULLS.items():
         parts = schema.get(key)
@@ -40,7 +40,7 @@ def without_null(schema: dict[str, Any]) -> dict[str, Any]:
             narrowed["type"] = only
     values = narrowed.get("enum")
     if values and all(isinstance(value, str) for value in values):
-        narrowed["type"] = "string"  # pydantic leaves it out where null was among them
+        narrowed["type"] = "string"  # pydantic omits it if null is a value
     return _without_union_of_one(narrowed)
 
 
@@ -65,4 +65,4 @@ NULLS: Mapping[str, Callable[[object], bool]] = {
     "anyOf": _is_null,
     "oneOf": _is_null,
 }
-"""The words under which null can stand beside others, and what it is there."""
+"""The keywords under which null can be an alternative, with a test for it."""

@@ -1,4 +1,4 @@
-"""What a schema says: of its references, its alternatives, its parts and its types."""
+"""Reads references, unions, parts and types of schemas."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from tools.conversion.schemas.keywords import UNIONS
 
 
 def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the schema itself, or the one in the root's `$defs` that it refers to."""
+    """Returns the schema itself, or the one in the root's `$defs` to which it refers."""
     while "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
     return schema
 
 
 def branches(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yields the alternatives of a union, resolved and flat; a plain schema is its own only one.
+    """Yields the alternatives of a union, resolved and flattened; a plain schema yields itself.
 
-    Each is yielded once: definitions that name each other twice would make endless ones of a few.
+    Each is yielded once, since definitions that refer to each other would never end.
     """
     waiting, seen = [schema], set[int]()
     while waiting:
@@ -33,14 +33,14 @@ def branches(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Iterator[Map
 
 
 def union(schema: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Returns the alternatives of a union as they stand in its schema; of anything else none."""
+    """Returns the unresolved alternatives of a union, or none for other schemas."""
     return next((schema[key] for key in UNIONS if key in schema), ())
 
 
 def child(
     schema: Mapping[str, Any], key: str | int, root: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """Returns the schema of one property or item, or None where no branch has it."""
+    """Returns the schema of a property or item, or None if no branch has it."""
     for branch in branches(schema, root):
         inside = branch.get("contentSchema", branch)
         found = _item(inside, key) if isinstance(key, int) else _property(inside, key)
@@ -50,7 +50,7 @@ def child(
 
 
 def types(schema: Mapping[str, Any], root: Mapping[str, Any]) -> set[str]:
-    """Returns the JSON types that a schema names at its top; none where any branch names none."""
+    """Returns the JSON types at a schema's top, or none if any branch leaves its type open."""
     named: set[str] = set()
     for branch in branches(schema, root):
         if "type" not in branch:

@@ -1,7 +1,7 @@
-"""The JSON Schema of the commonest types, said without pydantic's generator.
+"""Generates the JSON Schema of common types without pydantic's generator.
 
-It takes a tenth of a millisecond for each type, and most are a text, a number, or a list of
-them. What is not among these, in every detail, is left to the generator.
+Pydantic takes a tenth of a millisecond for each type, and most types are text, numbers, or lists of
+these. Anything else is left to the generator.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ SCALARS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {"max_length": "maxLength", "min_length": "minLength", "pattern": "pattern"},
     ),
 }
-"""The JSON type of each type of pydantic-core's, and the words for its constraints."""
+"""The JSON type of each pydantic-core type, and the keywords for its constraints."""
 LENGTHS = {"max_length": "maxItems", "min_length": "minItems"}
 UPDATES = "pydantic_js_updates"
 
 
-class _Unsaid(Exception):  # noqa: N818  # not an error: the generator says it
-    """A type that is not among the commonest."""
+class _Unsaid(Exception):  # noqa: N818  # not an error: the generator handles it
+    """A type that is not a common one."""
 
 
 def arguments_schema(
     adapter: TypeAdapter[Any], generator: type[GenerateJsonSchema]
 ) -> dict[str, Any]:
-    """Returns the JSON Schema of a typed dict, as the generator makes it."""
+    """Returns the JSON Schema of a typed dict, identical to the generator's."""
     core: Any = adapter.core_schema
     fields = core.get("schema", core)["fields"]
     said: dict[str, Any] = {}
     rest = {}
     for name, field in fields.items():
         try:
-            said[name] = _said(field["schema"])
+            said[name] = _schema_of(field["schema"])
         except _Unsaid:
             rest[name] = field
     generated = _generated(core, rest, generator)
@@ -60,9 +60,9 @@ def arguments_schema(
 
 
 def simple_schema(core: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Returns the JSON Schema of a core schema, or None where it is not among the commonest."""
+    """Returns the JSON Schema of a core schema, or None if it is not a common type."""
     try:
-        return _said(core)
+        return _schema_of(core)
     except _Unsaid:
         return None
 
@@ -81,38 +81,38 @@ def _generated(
     return generator().generate(reduced)
 
 
-def _said(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of one type.
+def _schema_of(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the schema of one type.
 
     Raises:
-        _Unsaid: If anything in it is not among the commonest.
+        _Unsaid: If any part of it is not a common type.
     """
     kind = schema["type"]
     rest = {key: value for key, value in schema.items() if key not in {"type", "metadata"}}
     updates = schema.get("metadata", {})
     if updates.keys() - {UPDATES}:
         raise _Unsaid
-    return {**_plain(kind, rest), **updates.get(UPDATES, {})}
+    return {**_schema_of_kind(kind, rest), **updates.get(UPDATES, {})}
 
 
-def _plain(kind: str, rest: dict[str, Any]) -> dict[str, Any]:
+def _schema_of_kind(kind: str, rest: dict[str, Any]) -> dict[str, Any]:
     if kind in SCALARS:
         name, words = SCALARS[kind]
         return {"type": name, **_constraints(rest, words)}
     if kind == "any" and not rest:
         return {}
     if kind == "nullable":
-        inner = _said(rest.pop("schema"))
+        inner = _schema_of(rest.pop("schema"))
         said: dict[str, Any] = {"anyOf": [inner, {"type": "null"}]}
     elif kind == "default" and "default" in rest:
-        inner, default = _said(rest.pop("schema")), rest.pop("default")
+        inner, default = _schema_of(rest.pop("schema")), rest.pop("default")
         said = {**inner, "default": _scalar(default)}
     elif kind == "list":
-        items = _said(rest.pop("items_schema", {"type": "any"}))
+        items = _schema_of(rest.pop("items_schema", {"type": "any"}))
         said = {"type": "array", "items": items, **_constraints(rest, LENGTHS)}
         rest = {}
     elif kind == "dict" and rest.pop("keys_schema", None) == {"type": "str"}:
-        values = _said(rest.pop("values_schema", {"type": "any"}))
+        values = _schema_of(rest.pop("values_schema", {"type": "any"}))
         said = {"type": "object", "additionalProperties": values or True}
     elif kind == "literal" and all(type(each) is str for each in rest["expected"]):
         said = {"enum": rest.pop("expected"), "type": "string"}

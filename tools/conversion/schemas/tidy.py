@@ -1,4 +1,4 @@
-"""Schemas as clients want them: no titles, no dead words."""
+"""Removes titles and keywords without effect from schemas."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tools.conversion.schemas.reading import union
 from tools.core.audit.secret_schema import is_secret
 
 ENCODINGS = {"base64", "base64url"}
-"""What pydantic calls formats, and JSON Schema (section 8.3) encodings of the content."""
+"""Formats of pydantic's that JSON Schema (section 8.3) treats as content encodings."""
 NOISE = {"discriminator", "title"}
-"""`discriminator` is OpenAPI's; strict validators refuse a word that JSON Schema does not have."""
+"""Strict validators reject keywords outside JSON Schema; `discriminator` is OpenAPI's."""
 
 
 def tidy(schema: Mapping[str, Any], *, nulls: bool) -> dict[str, Any]:
-    """Returns a schema without noise, the attribute texts of class docstrings at the attributes.
+    """Removes noise from a schema, and moves attribute texts of docstrings to the attributes.
 
-    Without `nulls` a property that is None unless it is given lists no null: leaving it out is the
-    same, and shorter. A secret lists no default, were it only stars.
+    Without `nulls`, an optional property whose default is None does not list null: omitting it
+    means the same. A secret lists no default, not even a masked one.
     """
     tidied = {
         key: changed(key, value, partial(tidy, nulls=nulls))

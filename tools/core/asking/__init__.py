@@ -1,1 +1,1 @@
-"""What a function asks of its client, in the middle of its call."""
+"""Lets a function ask the client during its call."""

@@ -1,4 +1,4 @@
-"""The asker: a running tool, which asks the person and the model of its client, and tells them."""
+"""Lets a running tool ask its client's user and model, and send them messages."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tools.core.errors import DeclinedError, UnavailableError
 ValueT = TypeVar("ValueT")
 
 Waiting = Callable[[], AbstractAsyncContextManager[None]]
-"""What a tool is in while somebody thinks about its question."""
+"""Opens a context in which a tool waits for the answer to a question."""
 
 
 class Asker:
-    """What a function can ask and tell while it runs.
+    """The questions and messages that a running function can send to its client.
 
     Attributes:
-        tool: The tool that is running.
+        tool: The running tool.
         peer: Its client.
-        sampler: The way to a model; None where there is none.
+        sampler: Access to a model, or None.
     """
 
     __slots__ = ()
@@ -39,18 +39,18 @@ class Asker:
     async def ask(self, kind: object, message: str) -> Any: ...  # noqa: ANN401  # as the kind is
 
     async def ask(self, kind: Any, message: str) -> Any:
-        """Asks the person at the client, by a form; the tool's time stands still meanwhile.
+        """Asks the client's user through a form; the call's deadline is paused meanwhile.
 
         Args:
-            kind: What is asked for: a model, dataclass or TypedDict of plain fields, or one text,
-                number, bool, Literal or Enum.
-            message: What the person reads.
+            kind: The type of the answer: a model, dataclass or TypedDict of plain fields, or one
+                text, number, bool, Literal or Enum.
+            message: The text that the user reads.
 
         Returns:
-            What they wrote.
+            The user's answer.
 
         Raises:
-            DeclinedError: If they say no, or close the form without an answer.
+            DeclinedError: If the user declines, or closes the form without an answer.
         """
         from tools.core.asking.forms import FormOf
 
@@ -70,25 +70,25 @@ class Asker:
         return form.value(filled.content)
 
     async def fill(self, form: Form) -> Filled:
-        """Has the person at the client fill in a form, as `ask` does with that of a type."""
+        """Shows the client's user a form, as `ask` does for a type."""
         async with self._waiting():
             return await self.peer.fill(self.tool, form)
 
     async def roots(self) -> list[Root]:
-        """Asks which directories the client works in."""
+        """Asks the client for the directories it works in."""
         async with self._waiting():
             return await self.peer.roots(self.tool)
 
     async def sample(self, text: str, *, system: str = "", max_tokens: int = 1_000) -> Reply:
-        """Asks a model: the client's, else that of the settings (`summaries.url`).
+        """Asks a model: the client's, or else the one in the settings (`summaries.url`).
 
         Args:
-            text: What it is to answer.
-            system: What it is to do.
-            max_tokens: How long its answer may be.
+            text: The prompt.
+            system: The system prompt.
+            max_tokens: Maximum length of the answer.
 
         Raises:
-            DeclinedError: If the model, or the person who has it, refuses.
+            DeclinedError: If the model, or its user, refuses.
         """
         if self.sampler is None:
             error = UnavailableError(
@@ -106,19 +106,19 @@ class Asker:
         return reply
 
     async def log(self, level: LogLevel, text: str) -> None:
-        """Tells the client, and the server's log, what happens.
+        """Sends a log message to the client, and to the server's log.
 
         Args:
-            level: From "debug" to "emergency"; the client hears what it wants to.
-            text: What happens.
+            level: From "debug" to "emergency"; the client chooses the levels it receives.
+            text: The message.
 
         Raises:
-            ValueError: If there is no such level.
+            ValueError: If the level does not exist.
         """
         if level not in (levels := get_args(LogLevel)):
-            raise ValueError(f"level: {level!r} is none of {', '.join(levels)}.")
+            raise ValueError(f"level: {level!r} is not one of {', '.join(levels)}.")
         await self.peer.log(self.tool, level, text)
 
     async def changed(self, uri: str) -> None:
-        """Tells the clients that listen to a resource that it changed."""
+        """Notifies the clients subscribed to a resource that it changed."""
         await self.peer.changed(uri)

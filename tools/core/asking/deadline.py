@@ -1,4 +1,4 @@
-"""Deadlines that stand still while somebody thinks."""
+"""Implements deadlines that pause while a user thinks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import anyio
 
 
 class PausableDeadline:
-    """How long a call may be worked on, without the time in which a person thinks.
+    """A call's deadline, which pauses while a user answers a question.
 
     Args:
-        seconds: How long, from now on.
-        outer: The deadline of the call that makes this one, whose time stands still as well.
+        seconds: Time until the deadline.
+        outer: The deadline of the calling call, which pauses as well.
 
     Attributes:
-        scope: Is cancelled when the time is over; entered by whoever waits for the work.
+        scope: A scope cancelled at the deadline; the code that waits for the work enters it.
     """
 
     def __init__(self, seconds: float, outer: PausableDeadline | None = None) -> None:
@@ -27,7 +27,7 @@ class PausableDeadline:
         self._open_questions = 0
 
     def renew(self, seconds: float) -> None:
-        """Leaves at least so much time from now on."""
+        """Extends the deadline to at least so many seconds from now."""
         self._left = max(self._left, seconds)
         if not self._open_questions:
             left_at = anyio.current_time() + seconds
@@ -35,7 +35,7 @@ class PausableDeadline:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Has the time stand still while a question is open, one of several maybe."""
+        """Pauses the deadline while a question is open; questions may overlap."""
         if not self._open_questions:
             self._left = self.scope.deadline - anyio.current_time()
             self.scope.deadline = math.inf

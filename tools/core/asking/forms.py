@@ -1,6 +1,6 @@
-"""Forms: from a type to what a person fills in, and from what they wrote to a value of it.
+"""Builds forms from types, and values of these types from what the user entered.
 
-A form is flat: texts, numbers, yes or no, one or several of some choices
+A form is flat: texts, numbers, booleans, and single or multiple choices
 (https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation).
 """
 
@@ -26,10 +26,10 @@ from tools.core.errors import InvalidArgumentsError, ToolDefinitionError
 ValueT = TypeVar("ValueT")
 
 ALONE = "answer"
-"""The field of a form that asks for one value."""
+"""The field of a form that asks for a single value."""
 
 _FORMATS = frozenset({"email", "uri", "date", "date-time"})
-"""Of a text, as the protocol's forms have them; others are left to the validation."""
+"""Text formats of the protocol's forms; other formats are checked by validation only."""
 
 _KEPT: Mapping[str, tuple[str, ...]] = {
     "string": ("minLength", "maxLength"),
@@ -38,32 +38,32 @@ _KEPT: Mapping[str, tuple[str, ...]] = {
     "boolean": (),
     "array": ("minItems", "maxItems"),
 }
-"""What a field of each type may say besides its texts, its default and its choices."""
+"""Schema keywords that a field of each type keeps, besides texts, default and choices."""
 
 _BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 _NAMES = "x-names"
-"""Where the names of an enum's members stand until they are titles."""
+"""A temporary keyword for the names of enum members, until they become titles."""
 
 
 class FormOf(Generic[ValueT]):
     """The form that asks for a value of a type.
 
     Args:
-        kind: A model, dataclass or TypedDict of plain fields, or the type of one value.
+        kind: A model, dataclass or TypedDict of plain fields, or the type of a single value.
 
     Attributes:
-        schema: Its fields, as the protocol's forms have them.
-        name: What it is called, as the protocol writes names; empty for one value.
+        schema: Its fields in the protocol's format.
+        name: Its name in the protocol's format; empty for a single value.
 
     Raises:
-        ToolDefinitionError: If no form can ask for it; it says which field is why.
+        ToolDefinitionError: If no form can ask for the type; the message names the field.
     """
 
     def __init__(self, kind: type[ValueT]) -> None:
         name = getattr(kind, "__name__", str(kind))
         try:
-            self._adapter: TypeAdapter[ValueT] = TypeAdapter(_known(kind))
+            self._adapter: TypeAdapter[ValueT] = TypeAdapter(_readable_type(kind))
             said = self._adapter.json_schema(schema_generator=_Schemas)
         except PydanticUserError as error:
             raise _refusal(name, str(error).splitlines()[0].rstrip(".")) from error
@@ -92,11 +92,11 @@ class FormOf(Generic[ValueT]):
         }
 
     def is_answered(self, content: Mapping[str, Any]) -> bool:
-        """Whether what has to be filled in was; some clients send an empty form."""
+        """Returns whether all required fields are filled in; some clients send an empty form."""
         return all(content.get(each) is not None for each in self._required)
 
     def value(self, content: Mapping[str, Any]) -> ValueT:
-        """What was written, as a value of the type."""
+        """Converts what the user entered to a value of the type."""
         said: dict[str, Any] = dict.fromkeys(self._nullable)
         for each, field in self._fields.items():
             if content.get(each) is not None:
@@ -109,7 +109,7 @@ class FormOf(Generic[ValueT]):
                 for each in error.errors(include_url=False, include_input=False)
             )
             raise InvalidArgumentsError(
-                f"What the user wrote into the form does not fit: {wrong}.",
+                f"The user's form input is invalid: {wrong}.",
                 next_actions=["Call again, and have the user fill in the form once more."],
             ) from error
 
@@ -119,8 +119,8 @@ class _Field:
     """A field of a form.
 
     Attributes:
-        schema: As the protocol has it.
-        choices: The values that its texts stand for; empty where there is none to choose.
+        schema: Its schema in the protocol's format.
+        choices: The value of each choice's text; empty without choices.
         is_nullable: Whether it may be left empty, which means None.
     """
 
@@ -129,18 +129,18 @@ class _Field:
     is_nullable: bool
 
     def meant(self, said: object) -> object:
-        """The value that somebody chose; what is no choice is left to the validation."""
+        """Returns the value of a choice; other input is left to validation."""
         if isinstance(said, list):
             return [self.meant(each) for each in said]
         return self.choices.get(said, said) if isinstance(said, str) else said
 
 
 class _NoFieldError(Exception):
-    """Why something can be no field of a form."""
+    """Explains why a type cannot be a field of a form."""
 
 
 class _Schemas(GenerateJsonSchema):
-    """Tells the names of an enum's members as well: people choose by these."""
+    """Adds the names of an enum's members, from which users choose."""
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
         names = [each.name.replace("_", " ") for each in schema["members"]]
@@ -159,12 +159,12 @@ def _field(said: dict[str, Any], definitions: Mapping[str, Any]) -> _Field:
         shown: dict[str, Any] = {"type": "array", "items": chosen}
     else:
         choices, shown = _choices(said, "oneOf")
-        shown = shown or _plain(said)
+        shown = shown or _scalar_schema(said)
     kept = ("title", "description", *_KEPT[shown["type"]])
     shown |= {key: said[key] for key in kept if key in said}
     default = said.get("default")
     if choices:
-        default = _told(default)
+        default = _choice_text(default)
     elif isinstance(default, str) and shown["type"] == "number":  # a Decimal's
         default = float(default)
     if said.get("default") is not None:
@@ -172,11 +172,10 @@ def _field(said: dict[str, Any], definitions: Mapping[str, Any]) -> _Field:
     return _Field(shown, choices, is_nullable)
 
 
-def _plain(said: Mapping[str, Any]) -> dict[str, Any]:
-    """A text, a number, or yes or no."""
+def _scalar_schema(said: Mapping[str, Any]) -> dict[str, Any]:
     kind = said.get("type")
     if kind not in {"string", "number", "integer", "boolean"}:
-        raise _NoFieldError("it has parts of its own" if kind else "its type says nothing")
+        raise _NoFieldError("it is not a plain value" if kind else "it has no type")
     shown = {"type": kind}
     if said.get("format") in _FORMATS:
         shown["format"] = said["format"]
@@ -189,12 +188,12 @@ def _plain(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _choices(said: Mapping[str, Any], titled: str) -> tuple[Mapping[str, Any], dict[str, Any]]:
-    """The values by the texts that are chosen, and the schema; both empty without choices."""
-    own = said.get("oneOf", ())  # an author's, by `json_schema_extra`
+    """Returns the values by the text of their choice, and the schema; empty without choices."""
+    own = said.get("oneOf", ())  # from an author's `json_schema_extra`
     values = [each["const"] for each in own] or said.get("enum") or [said.get("const")]
     if values == [None]:
         return {}, {}
-    texts = [_told(each) for each in values]
+    texts = [_choice_text(each) for each in values]
     shown: dict[str, Any] = {} if titled == "anyOf" else {"type": "string"}
     titles = [each["title"] for each in own] or said.get(_NAMES, texts)
     if list(map(_plainly, titles)) != list(map(_plainly, texts)):
@@ -209,21 +208,20 @@ def _choices(said: Mapping[str, Any], titled: str) -> tuple[Mapping[str, Any], d
 
 
 def _plainly(text: str) -> str:
-    """A name without what tells only the writing of it: RED_BED is no title for red-bed."""
+    """Strips a name's spelling: RED_BED as a title adds nothing to the choice red-bed."""
     return "".join(filter(str.isalnum, text)).lower()
 
 
-def _told(value: Any) -> Any:  # noqa: ANN401  # a default of any type
-    """A value as the text that is chosen; several as several."""
+def _choice_text(value: Any) -> Any:  # noqa: ANN401  # a default of any type
     if isinstance(value, list):
-        return [_told(each) for each in value]
+        return [_choice_text(each) for each in value]
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def _without_null(
     said: dict[str, Any], definitions: Mapping[str, Any]
 ) -> tuple[dict[str, Any], bool]:
-    """The one alternative that a form can ask for, and whether null is another."""
+    """Returns the one alternative that a form can ask for, and whether null is another."""
     if None in said.get("enum", ()):
         return {**said, "enum": [each for each in said["enum"] if each is not None]}, True
     if "anyOf" not in said:
@@ -239,15 +237,14 @@ def _without_null(
 
 
 def _resolved(said: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema with what it refers to in its place."""
     found = dict(said)
     while "$ref" in found:
         found = {**definitions[found.pop("$ref").rpartition("/")[2]], **found}
     return found
 
 
-def _known(kind: Any) -> Any:  # noqa: ANN401  # any type goes in
-    """A type as pydantic takes it: before Python 3.12 it refuses the TypedDict of typing."""
+def _readable_type(kind: Any) -> Any:  # noqa: ANN401  # any type goes in
+    """Returns a type that pydantic accepts; before Python 3.12 it rejects typing.TypedDict."""
     if sys.version_info >= (3, 12) or not typing.is_typeddict(kind):
         return kind
     fields = typing.get_type_hints(kind, include_extras=True)

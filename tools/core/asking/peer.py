@@ -1,4 +1,4 @@
-"""The peer of a running call: the client, as a function speaks to it."""
+"""Defines the client of a running call, as a function sees it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "a
 """From the least to the most severe (RFC 5424)."""
 
 Capability = Literal["elicitation", "roots", "sampling"]
-"""What a client may offer to a tool, as the protocol names it."""
+"""The client capabilities that tools use, by their protocol names."""
 
 _LOGGED_AS: Mapping[LogLevel, int] = {
     "debug": logging.DEBUG,
@@ -25,19 +25,19 @@ _LOGGED_AS: Mapping[LogLevel, int] = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
-"""What is worse is critical."""
+"""More severe levels are logged as critical."""
 
 _logger = logging.getLogger("toolcrib.functions")
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form that a person fills in.
+    """A form for a user.
 
     Attributes:
-        message: What they are asked.
-        schema: The fields, as the protocol's forms have them.
-        name: What the form is called; empty where it has no name of its own.
+        message: The question.
+        schema: The fields in the protocol's format.
+        name: Its name, or empty.
     """
 
     message: str
@@ -47,11 +47,11 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What a person did with a form.
+    """The user's response to a form.
 
     Attributes:
-        action: Whether they sent it, said no, or closed it.
-        content: What they wrote.
+        action: Whether the user submitted, declined or closed it.
+        content: The user's input.
     """
 
     action: Literal["accept", "decline", "cancel"]
@@ -63,8 +63,8 @@ class Root:
     """A directory that the client works in.
 
     Attributes:
-        uri: Where it is, as the client says it.
-        name: What people call it; empty where nobody says.
+        uri: Its address, as the client sent it.
+        name: Its display name, or empty.
     """
 
     uri: str
@@ -72,39 +72,38 @@ class Root:
 
 
 class Peer:
-    """Nobody: what a call has that no client made."""
+    """The peer of a call that no client made."""
 
     async def fill(self, tool: str, form: Form) -> Filled:  # noqa: ARG002  # a client's form
-        """What a person makes of a form.
+        """Shows a form to the client's user and returns the response.
 
         Args:
-            tool: Which tool asks; the person reads it.
-            form: What it asks.
+            tool: The asking tool, which the user sees.
+            form: The form.
         """
         await anyio.lowlevel.checkpoint()
         raise UnavailableError(
-            f"{tool} wanted to ask the user something, but nobody can be asked here: no MCP client"
-            " made this call.",
+            f"{tool} cannot ask the user: no MCP client made this call.",
             next_actions=[f"Call {tool} from a client that shows forms (elicitation)."],
         )
 
     async def roots(self, tool: str) -> list[Root]:
-        """The directories that the client works in."""
+        """Returns the directories that the client works in."""
         await anyio.lowlevel.checkpoint()
         error = UnavailableError(
-            f"{tool} asked which directories the client works in: it tells none."
+            f"{tool} needs the client's working directories, but the client lists none."
         )
         raise self.without("roots", error)
 
     def without(self, capability: Capability, error: UnavailableError) -> UnavailableError:  # noqa: ARG002  # no client's
-        """The error of a tool for want of what its client does not offer."""
+        """Returns the error for a capability that the client lacks."""
         return error
 
     async def log(self, tool: str, level: LogLevel, text: str) -> None:
-        """Tells what happens in a tool; here to the log alone."""
+        """Logs a tool's message; without a client only to the server's log."""
         _logger.log(_LOGGED_AS.get(level, logging.CRITICAL), "%s: %s", tool, log_line(text))
         await anyio.lowlevel.checkpoint()
 
-    async def changed(self, uri: str) -> None:  # noqa: ARG002  # nobody listens
-        """Tells whoever listens that a resource changed."""
+    async def changed(self, uri: str) -> None:  # noqa: ARG002  # no subscribers
+        """Notifies the subscribers of a resource that it changed."""
         await anyio.lowlevel.checkpoint()

@@ -1,1 +1,1 @@
-"""The audit log and the memory of calls."""
+"""Writes the audit log and records calls in memory."""

@@ -1,8 +1,8 @@
-"""The audit log: one line a call, appended and never changed.
+"""Writes the audit log: one line per call, appended and never changed.
 
-It tells who called what, what the policy and a person said of it, and what came of it. What is
-forgotten must be told on by no line: of calls that work on stored context (scope context) it has
-numbers, choices and ids, and the length of each text only.
+A line records who called what, the decisions of the policy and the user, and the outcome. No line
+may reveal forgotten content: for calls on stored context (scope context) it holds numbers, choices
+and ids, and only the length of each text.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tools.core.spec import Effect, ToolScope, ToolSpec
 from tools.sandbox.processes.models import Level
 
 AWAITING = "awaiting"
-"""The outcome of a call that its client makes again, with answers to what it was asked."""
+"""The outcome of a call that its client repeats with answers to our questions."""
 
 WHOLE_CHARACTERS = 32_000
-"""Of a command, path or URL, which no tool takes longer, and of what a program is run with."""
+"""Limit for a command, path or URL, longer than any tool accepts, and for a program's input."""
 
 ARGUMENT_CHARACTERS = 2_000
 NAME_CHARACTERS = 256
@@ -37,7 +37,7 @@ ITEMS = 20
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _STEERING = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What would steer a terminal that shows the file, and halves of surrogate pairs."""
+"""Characters that would control a terminal showing the file, and unpaired surrogates."""
 
 _LEVELS = frozenset(Level)
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -46,12 +46,12 @@ _logger = logging.getLogger("toolcrib")
 
 
 class Audit:
-    """Writes down each call, at once: one that was answered is in the log.
+    """Writes each call to the log immediately: an answered call is always in it.
 
     Args:
-        path: The file; it is created, for its owner alone.
+        path: The file; it is created, readable only for its owner.
         max_bytes: Size after which it is rotated.
-        backups: Rotated files that are kept.
+        backups: How many rotated files are kept.
     """
 
     def __init__(self, path: Path, *, max_bytes: int = 10_000_000, backups: int = 10) -> None:
@@ -59,17 +59,17 @@ class Audit:
         self._fails = False
 
     def keep(self, call: FinishedCall, *, is_final: bool = True) -> None:
-        """Appends the line of a call; a failure to write is logged once and ends no call.
+        """Appends the line of a call; write failures are logged once and fail no call.
 
-        A call that only passes another on, and did, leaves no line: the other one leaves its own.
-        One that is not final is awaiting: its client makes it again.
+        A proxy tool's call that was passed on leaves no line: the inner call writes its own. A call
+        that is not final is awaiting: its client repeats it.
         """
         if call.spec is not None and call.spec.passes_on and call.call.permission.passed_on:
             return
         try:
             line = _line(call, is_final=is_final)
             self._file.append(_encoded(line))
-        except Exception as error:  # noqa: BLE001  # whatever was called, and whatever the disk says
+        except Exception as error:  # noqa: BLE001  # any failure of encoding or of the disk
             if not self._fails:
                 _logger.error("The audit log cannot be written: %s", error)  # noqa: TRY400  # no defect
             self._fails = True
@@ -115,7 +115,7 @@ def _line(call: FinishedCall, *, is_final: bool) -> dict[str, Any]:
 
 
 def _encoded(line: Mapping[str, Any]) -> bytes:
-    """One line of JSON in UTF-8 that a terminal can show as it is."""
+    """Encodes a line as UTF-8 JSON that is safe to show in a terminal."""
     text = json.dumps(line, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if text.isascii() and "\x7f" not in text:
         return text.encode()
@@ -129,14 +129,14 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def _level(call: FinishedCall) -> str | None:
-    """What confined the programs of a call, where its result tells."""
+    """Returns the sandbox level of a call's programs, if its result reports one."""
     level = call.result and call.result.structured.get("sandbox")
     return level if isinstance(level, str) and level in _LEVELS else None
 
 
 def _arguments(given: Mapping[str, Any], spec: ToolSpec | None) -> dict[str, Any]:
-    """What a call was given, without secrets, and without what may be forgotten."""
-    if spec is None:  # what it was meant to store may be stored by the next call
+    """Returns a call's arguments without secrets and without text that the user may forget."""
+    if spec is None:  # the next call may store what this one was meant to
         return {}
     if spec.scope is ToolScope.CONTEXT:
         known = spec.input_schema.get("properties", {})
@@ -154,7 +154,7 @@ def _arguments(given: Mapping[str, Any], spec: ToolSpec | None) -> dict[str, Any
 
 
 def _untold(value: object, choices: Sequence[object] = ()) -> object:
-    """A value without any text that may be forgotten."""
+    """Replaces text that the user may forget by its length."""
     if isinstance(value, str):
         is_telling = value not in choices and not _ID.fullmatch(value)
         return f"[{len(value)} characters]" if is_telling else value
@@ -166,15 +166,15 @@ def _untold(value: object, choices: Sequence[object] = ()) -> object:
 
 
 class AuditFile:
-    """Appends lines, each with one write, so that those of several processes never mix.
+    """Appends lines, each with a single write, so that lines of several processes never mix.
 
-    A file that has reached its size becomes `NAME.1`, that one `NAME.2`, and so on. Whichever
-    process is first does it; the others find another file under the name, and open that.
+    A full file becomes `NAME.1`, that one `NAME.2`, and so on. The first process to notice rotates;
+    the others see another file under the name and open it.
 
     Args:
-        path: The file; it and its directory are made, for their owner alone.
+        path: The file; it and its directory are created, accessible only for their owner.
         max_bytes: Size after which it is rotated.
-        backups: Rotated files that are kept.
+        backups: How many rotated files are kept.
     """
 
     def __init__(self, path: Path, *, max_bytes: int, backups: int) -> None:
@@ -186,10 +186,10 @@ class AuditFile:
         self._torn = False
 
     def append(self, line: bytes) -> None:
-        """Appends one line, given without its end; waits for no other process.
+        """Appends one line, given without its newline; never waits for another process.
 
         Raises:
-            OSError: If it cannot be written whole. The next line starts on a line of its own.
+            OSError: If it cannot be written completely. The next entry then starts on a new line.
         """
         descriptor = self._at_end_of(len(line) + 1)
         data = (b"\n" if self._torn else b"") + line + b"\n"
@@ -206,7 +206,7 @@ class AuditFile:
             self._descriptor = None
 
     def _at_end_of(self, more: int) -> int:
-        """The file that has the name now, rotated where so many bytes more are too many."""
+        """Returns the file's current descriptor, rotating first if it would get too large."""
         try:
             now = self._path.lstat()
         except FileNotFoundError:
@@ -229,7 +229,7 @@ class AuditFile:
             _check_file(self._path, found)
             if stat.S_IMODE(found.st_mode) & 0o077:
                 os.fchmod(descriptor, 0o600)
-            # Or another process is in the middle of its line: an empty one does no harm.
+            # Another process may be in the middle of its line; then we add a harmless empty line.
             self._torn = found.st_size > 0 and os.pread(descriptor, 1, found.st_size - 1) != b"\n"
         except BaseException:
             os.close(descriptor)
@@ -238,7 +238,7 @@ class AuditFile:
         return descriptor
 
     def _rotate(self) -> None:
-        """Moves every file one number on, unless another process does so at this moment."""
+        """Renames every file to the next number, unless another process is rotating now."""
         with unrotated(self._path, wait=False) as held:
             if not held or not self._is_still_there():
                 return
@@ -257,9 +257,9 @@ class AuditFile:
 
 
 def unrotated(path: Path, *, wait: bool) -> AbstractContextManager[bool]:
-    """Keeps every other process from rotating a log, for the length of the block.
+    """Prevents other processes from rotating a log inside the block.
 
-    Yields whether it could: without `wait` it gives up where another process does the same.
+    Yields whether it could: without `wait` it gives up if another process holds the lock.
 
     Raises:
         OSError: If the lock cannot be used.
@@ -268,17 +268,17 @@ def unrotated(path: Path, *, wait: bool) -> AbstractContextManager[bool]:
 
 
 def rotated(path: Path) -> list[Path]:
-    """The files of a log, the newest first: the one that has the name, and those before it."""
+    """Returns the existing files of a log, newest first."""
     before = [found for _, found in sorted(_numbered(path).items())]
     return [*([path] if os.path.lexists(path) else []), *before]
 
 
-def opened(path: Path) -> BinaryIO:
-    """A file of a log, to be read.
+def open_log(path: Path) -> BinaryIO:
+    """Opens a log file for reading.
 
     Raises:
-        OSError: If it cannot be read, or is none, as no line was written to it then: a link, a
-            directory, or a pipe, which would be waited for.
+        OSError: If it cannot be read or is not a regular file. Links and directories never contain
+            log lines, and opening a pipe would block.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
@@ -291,7 +291,7 @@ def opened(path: Path) -> BinaryIO:
 
 def _check_file(path: Path, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
-        raise OSError(f"{path} is no file")
+        raise OSError(f"{path} is not a regular file")
 
 
 def _rotated(path: Path, number: int) -> Path:

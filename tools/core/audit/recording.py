@@ -1,12 +1,12 @@
-"""Recording: what each call leaves in the memory of whom it was about.
+"""Records each call in the memory of the user it concerns.
 
-How much an entry matters, 0 to 10: a call that only reads 2, any other 4, one that may remove or
-overwrite 1 more, a message 5; each earlier success with the same target in the session raises it by
-1, up to 3 (see `storage.memory.entries`). A failure matters as little as a call that only reads.
+Importance of an entry, 0 to 10: 2 for a call that only reads or fails, 4 for any other, 1 more if
+it may remove or overwrite, and 5 for a message. Each earlier success with the same target in the
+session adds 1, up to 3 (see `storage.memory.entries`).
 
-What is forgotten is told on by no entry. So calls that work on stored context (scope context) are
-recorded without their answers, those that store something with their arguments only where the
-answer names the contexts that they are then linked to, and those that delete without any.
+No entry may reveal forgotten content. Calls on stored context (scope context) are therefore
+recorded without their results. Calls that store keep their arguments only if the result names the
+contexts, which the entry is then linked to. Calls that delete keep none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tools.core.errors import DeadlineError, PermissionDeniedError
 from tools.core.spec import Effect, ToolScope, ToolSpec
 
 PATIENCE = 1.0
-"""Seconds that an answer waits for its entry at most; it is written after that all the same."""
+"""Seconds that a result waits for its entry, which is then written in the background."""
 
 READING = 2.0
 CHANGING = 4.0
@@ -46,28 +46,28 @@ SAID_CHARACTERS = 700
 
 IDENTITY = ("user_id", "device_id", "agent_id")
 LONGEST_IDENTITY = 256
-"""As `tools.answers.params` has it."""
+"""The limit of `tools.answers.params`."""
 
 MAIN_ARGUMENTS = (
     *("file_path", "path", "pattern", "raw_id", "title", "name", "entity_name", "researcher_name"),
     *("query", "topic", "url", "uri", "directory", "command"),
 )
-"""What a call is about: the first of these that it gives."""
+"""The target of a call is the first of these arguments that it gives."""
 
 MOST_LOOKED_AT = 5_000
-"""Values of a result that are searched for ids."""
+"""Maximum values of a result that are searched for ids."""
 
 MOST_IDS = 100
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _TEXTS = ("content", "text")
-"""Where results have the text of a context, beside its id."""
+"""The keys under which results hold the text of a context, next to its id."""
 
 _logger = logging.getLogger("toolcrib")
 
 
 class Recording:
-    """Has calls and messages recorded; never fails, and holds up an answer for a second at most.
+    """Records calls and messages; never fails, and delays a result by a second at most.
 
     Args:
         recorder: Writes the entries.
@@ -77,7 +77,7 @@ class Recording:
         self._recorder = recorder
 
     async def keep(self, call: FinishedCall) -> None:
-        """Records a call, unless its tool only passes calls on."""
+        """Records a call, unless its tool is a proxy."""
         if call.spec is not None and call.spec.passes_on:
             return
         try:
@@ -94,10 +94,10 @@ class Recording:
         is_recall: bool = False,
         context_ids: Sequence[str] = (),
     ) -> None:
-        """Records what a person said, without what looks like a secret.
+        """Records a user's message, without anything that looks like a secret.
 
-        The action is what it was said through, such as "prompt:recall"; a recall only asks for what
-        is stored, and the context ids are what it was answered with.
+        The action names its channel, such as "prompt:recall". A recall only asks for stored
+        content; `context_ids` are its results.
         """
         message = NewEntry(
             session_id=context.session_id,
@@ -115,11 +115,11 @@ class Recording:
     async def _written(self, identity: Identity, new: NewEntry) -> None:
         written = asyncio.wrap_future(self._recorder.submit(identity, new))
         with anyio.CancelScope(shield=True):
-            await asyncio.wait([written], timeout=PATIENCE)  # it cancels nothing
+            await asyncio.wait([written], timeout=PATIENCE)  # does not cancel on timeout
 
 
 def _identity(call: FinishedCall) -> Identity:
-    """Whom a call was about: the caller, unless it named somebody else and may do so."""
+    """Returns whom a call concerned: the caller, or another identity it may act for."""
     own = call.call.context.identity
     taken = {} if call.spec is None else call.spec.input_schema.get("properties", {})
     named = {key: call.arguments.get(key) for key in IDENTITY if key in taken}
@@ -160,27 +160,27 @@ def _entry(call: FinishedCall) -> NewEntry:
 
 
 def _of_stored(entry: NewEntry, call: FinishedCall, spec: ToolSpec) -> NewEntry:
-    """The entry of a call that works on stored context: what cannot be untold is left out."""
-    entry = replace(entry, said="")  # a failure too quotes what it was given, and names like it
+    """Builds the entry of a call on stored context, without anything that may be forgotten."""
+    entry = replace(entry, said="")  # failures too quote arguments and similar names
     if spec.destructive and spec.effects == {Effect.WRITE}:
         return replace(entry, target="", arguments={})
     answer = call.result and call.result.structured
     if spec.read_only:
         told, read = _ids([answer, dict(call.arguments)])
         return replace(entry, is_recall=True, context_ids=told, read_ids=read)
-    told, _ = _ids([answer])  # what it was given may name anything, as metadata does
+    told, _ = _ids([answer])  # arguments such as metadata may contain any id
     if told:
         return replace(entry, context_ids=told)
-    if spec.is_function:  # what it is about may be what it was to store
+    if spec.is_function:  # its target may be the text it was to store
         return replace(entry, arguments={}, target="")
     return replace(entry, arguments={}, target=_unlinked_target(entry, call.arguments))
 
 
 def _unlinked_target(entry: NewEntry, arguments: Mapping[str, Any]) -> str:
-    """What a call that names nothing it stored was about, without words that it was to store."""
+    """Returns the target of a call that names nothing it stored, without the text to store."""
     match entry.outcome:
         case "ok":
-            return entry.target  # a person or a thing, which it goes with
+            return entry.target  # the person or thing it belongs to
         case outcome if outcome in {CANCELLED, DeadlineError.error_type}:
             return ""  # it may be stored
         case _:
@@ -205,7 +205,7 @@ def _target(arguments: Mapping[str, Any]) -> str:
 
 
 def _ids(roots: list[object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The ids of contexts in some JSON, and those that stand beside a text."""
+    """Returns the ids of contexts in JSON values, and those next to a text."""
     told: dict[str, None] = {}
     read: dict[str, None] = {}
     for value in _values(roots):
@@ -221,7 +221,6 @@ def _ids(roots: list[object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _values(roots: list[object]) -> Iterator[object]:
-    """Every value in some JSON, the outer ones first, up to a number."""
     waiting = deque(roots)
     for _ in range(MOST_LOOKED_AT):
         if not waiting:

@@ -1,4 +1,4 @@
-"""Redaction: what is recorded of arguments and answers, without secrets and in few characters."""
+"""Removes secrets from recorded arguments and results, and shortens them."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from functools import cache, lru_cache
 from typing import Any
 
 REDACTED = "[redacted]"
-"""What stands in a secret's place."""
+"""The replacement of a secret."""
 
 CUT = "…"
 LEVELS = 6
-"""Levels of nesting that are kept."""
+"""Maximum levels of nesting that are kept."""
 
 ITEMS = 20
-"""Entries of a list or an object that are kept."""
+"""Maximum entries of a list or an object that are kept."""
 
 KEY_CHARACTERS = 64
 WORTH = 16
-"""Characters that a value costs at least: a list of a thousand zeros is cut too."""
+"""The minimum cost of a value in characters, so that a list of a thousand zeros is cut too."""
 
 MOST_BITS = 128
-"""A longer number is kept as its length: to write one out takes quadratic time."""
+"""A longer number is recorded as its length, since writing it out takes quadratic time."""
 
 _SECRET_KEY = re.compile(
     r"passw|passcode|passphrase|pwd|token|secret|apikey|accesskey|privatekey|signingkey"
@@ -32,7 +32,7 @@ _SECRET_KEY = re.compile(
 _NO_LETTER = re.compile(r"[\W_]+")
 
 _NAMES = ("passw", "passcode", "passphrase", "pwd", "secret", "token", "key", "credential")
-_WORD = (  # one that holds one of these; looked at once, from its beginning
+_WORD = (  # a word containing one of these, scanned once
     r"(?=[\w-]*(?:passw(?:or)?d|passcode|passphrase|pwd|secret|token|api[-_]?key"
     r"|access[-_]?key|private[-_]?key|credential))(?>[\w-]+)"
 )
@@ -68,7 +68,7 @@ _RULES = tuple(
                 r"|eyj[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
             ),  # the last is a JSON web token, RFC 7519
         ),
-        (  # options that programs take a password by
+        (  # options that pass a password to a program
             _NAMES,
             rf"((?<![\w-])--?(?![\w-]*-(?:stdin|file)\b){_WORD}\s{{1,3}})(?![-<]){_VALUE}",
         ),
@@ -118,7 +118,7 @@ _RULES = tuple(
         ),
         (("smbclient",), r"(\s-u\s{0,3}[\"']?[^\s%\"']{1,64}%)[^\s\"']+"),
         (("sqlplus", "impdp", "expdp"), r"(\s[\w.]{1,64}/)[^\s@/]+"),
-        (  # commands that take a secret as a word
+        (  # commands that take a secret as an argument
             ("login", "unlock", "passw", "_passphrase", "_user", "_authtoken", "obscure", "_key"),
             (
                 r"(\b(?:(?:cargo|vault)\s{1,3}login|bw\s{1,3}unlock|rclone\s{1,3}obscure"
@@ -135,30 +135,30 @@ _RULES = tuple(
         ),
     )
 )
-"""What gives a secret away: words to look for first, and all of it; its first group is kept."""
+"""Patterns of secrets: cheap hints to search first, then the pattern; its first group is kept."""
 
 _HINTS = tuple(frozenset[str]().union(*(hints for hints, _ in _RULES)))
 
 
 def redacted(value: Mapping[str, Any], budget: int, names: Collection[str] = ()) -> dict[str, Any]:
-    """Returns an object as it may be recorded: JSON without secrets, of about `budget` characters.
+    """Returns an object for recording: JSON without secrets, of about `budget` characters.
 
-    What a key calls a secret is replaced whole, whatever its type and depth; in texts what looks
-    like one is. What is nested too deeply, or comes after the budget is spent, is left out, and an
-    ellipsis stands in its place.
+    A value whose key names a secret is replaced completely, whatever its type and depth; so is
+    anything in texts that looks like a secret. Values nested too deeply, or beyond the budget, are
+    replaced by an ellipsis.
 
     Args:
         value: The object.
-        budget: Characters.
-        names: Names of secrets, which are none themselves.
+        budget: Maximum number of characters.
+        names: Names of stored secrets, which are not secret themselves.
     """
     return _Budget(budget, names).mapping(value, LEVELS)
 
 
 def redacted_text(text: str, limit: int) -> str:
-    """A text as it may be recorded: its first characters, without what looks like a secret."""
+    """Returns the beginning of a text for recording, without anything that looks like a secret."""
     looked_at = text[: 2 * limit]
-    if len(looked_at) < len(text):  # without the last word: half a secret looks like none
+    if len(looked_at) < len(text):  # drop the last word, which may be half a secret
         looked_at = looked_at.rpartition(" ")[0] or looked_at
     lowered = looked_at.lower()
     if found := [hint for hint in _HINTS if hint in lowered]:
@@ -172,23 +172,23 @@ def redacted_text(text: str, limit: int) -> str:
 
 @lru_cache(1_000)
 def _redacted_key(key: str) -> str:
-    """Cached, because calls have the same few keys; for short ones, so that it stays small."""
+    """Redacts a short key; cached, because calls repeat the same few keys."""
     return redacted_text(key, KEY_CHARACTERS)
 
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """On first use: most sessions need few of them."""
+    """Compiles a pattern on first use, since most sessions need few of them."""
     return re.compile(pattern, re.IGNORECASE)
 
 
 def clipped(text: str, limit: int) -> str:
-    """The text, or its first characters and an ellipsis."""
+    """Returns the text, shortened with an ellipsis if it exceeds the limit."""
     return text if len(text) <= limit else text[: limit - 1] + CUT
 
 
 class _Budget:
-    """Copies values while there are characters left to pay with."""
+    """Copies values until the character budget is spent."""
 
     def __init__(self, budget: int, names: Collection[str]) -> None:
         self._left = budget
@@ -215,7 +215,7 @@ class _Budget:
             self._left -= len(text)
             return text
         if value is None or isinstance(value, int | float):
-            return _plain(value)
+            return _json_number(value)
         spent = levels <= 0 or self._left <= 0
         if isinstance(value, Mapping):
             return CUT if spent else self.mapping(value, levels)
@@ -234,8 +234,8 @@ class _Budget:
         return kept
 
 
-def _plain(value: float | None) -> float | str | None:
-    """A number as JSON has it, or else what is to be said of it."""
+def _json_number(value: float | None) -> float | str | None:
+    """Returns a number in JSON form, or a text describing it."""
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
@@ -244,7 +244,7 @@ def _plain(value: float | None) -> float | str | None:
 
 
 def _is_secret(key: str, value: object) -> bool:
-    """Whether a key calls its value a secret; nothing and yes or no are none."""
+    """Returns whether a key names a secret; empty values and booleans are never secret."""
     if value is None or isinstance(value, bool) or value == "":
         return False
     return _SECRET_KEY.search(_NO_LETTER.sub("", key[:256]).lower()) is not None

@@ -1,8 +1,8 @@
-"""Secret arguments: what of a call nobody but its tool is to read, by the schema of its tool.
+"""Finds and masks the secret arguments of a call, using its tool's schema.
 
-A value is secret where its schema says `writeOnly` or `format: password`, as that of `SecretStr`
-does. Where a value cannot be held against its schema, as in a call that is refused, all of it is
-secret that stands where a secret may stand.
+A value is secret if its schema has `writeOnly` or `format: password`, as that of `SecretStr` does.
+If a value does not match its schema, as in a rejected call, everything is secret that is in a place
+where a secret is possible.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ from tools.core.spec import ToolSpec
 from tools.sandbox.secrets.redaction import Redaction
 
 SHORTEST = 4
-"""Characters of a value that is looked for anywhere; a shorter one is in too many words."""
+"""Minimum length of a value to search for anywhere; shorter ones occur in too many words."""
 
 END = 8
-"""Characters at either end of a long value that are looked for, too: many show no more of one."""
+"""Length of a long value's ends that are searched for too, since many texts show only these."""
 
 MOST = 100
-"""Values that are looked for in texts."""
+"""Maximum number of values that are searched for in texts."""
 
 PLACEHOLDER = "\ue000"
-"""Stands in a secret's place meanwhile: a word could be another secret, and be replaced again."""
+"""Replaces secrets temporarily: a word could match another secret and be replaced twice."""
 
 
 Find = Callable[[str], ToolSpec | None]
 
 
 class SecretTools:
-    """Knows which tools have secret arguments, and finds them in calls."""
+    """Finds the secret arguments of calls, and remembers which tools have any."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[ToolSpec, bool]] = {}
 
     def of(self, spec: ToolSpec | None, arguments: object, find: Find) -> SecretArguments:
-        """Returns the secrets of a call; where there is no such tool, none are known."""
+        """Returns the secrets of a call; without a tool none are known."""
         return SecretArguments(self, spec, arguments, find)
 
     def bears(self, spec: ToolSpec) -> bool:
-        """Returns whether any argument of a tool may hold a secret: few do, and all are asked."""
+        """Returns whether any argument of a tool may hold a secret; cached for each tool."""
         known, bears = self._known.get(spec.name, (None, False))
-        if known is not spec:  # which another version of it may have become
+        if known is not spec:  # also replaced by a newer version of the tool
             bears = bears_secret(spec.input_schema, spec.input_schema)
             self._known[spec.name] = spec, bears
         return bears
@@ -69,14 +69,14 @@ class SecretArguments:
     """The secrets among the arguments of one call.
 
     Args:
-        tools: Knows the tools.
-        spec: The one that is called; None where there is none.
-        arguments: As the caller gave them.
-        find: Finds a tool that the caller has by any name.
+        tools: Knows which tools have secret arguments.
+        spec: The called tool, or None.
+        arguments: The caller's arguments.
+        find: Finds any of the caller's tools by name.
 
     Attributes:
-        arguments: The same without the secrets, by the names that the tool has.
-        found: Whether there are any.
+        arguments: The arguments without secrets, under their schema names.
+        found: Whether there are any secrets.
     """
 
     def __init__(
@@ -91,8 +91,8 @@ class SecretArguments:
         self.found = False
         self.arguments = arguments if spec is None else self._without(spec, arguments)
 
-    def shown(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What validation made of the arguments, without the secrets, defaults too."""
+    def mask_validated(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns the validated arguments without secrets, defaults included."""
         if self._spec is None:
             return arguments
         masked = cast("Mapping[str, object]", self._without(self._spec, arguments))
@@ -103,7 +103,7 @@ class SecretArguments:
         }
 
     def text(self, text: str) -> str:
-        """A text without the secrets; nothing of it where they are too many to look for."""
+        """Removes the secrets from a text, or redacts all of it if there are too many."""
         if not self._values:
             return text
         if len(self._values) > MOST:
@@ -120,8 +120,8 @@ class SecretArguments:
                 text = _without_beginning(text[::-1], value[::-1])[::-1]
         return text.replace(PLACEHOLDER, REDACTED)
 
-    def told(self, result: ToolResult) -> ToolResult:
-        """A result as its caller has it: no failure repeats a secret, but for another server's."""
+    def mask_failure(self, result: ToolResult) -> ToolResult:
+        """Removes secrets from a failure for the caller; another server's result stays verbatim."""
         if not self._values or not result.is_error or result.verbatim is not None:
             return result
         failure = ToolFailure.model_validate(result.structured)
@@ -131,7 +131,7 @@ class SecretArguments:
         return replace(result, structured=failure.model_dump(mode="json"), text=failure.to_text())
 
     def recorded(self, result: ToolResult | None) -> ToolResult | None:
-        """A result as it may be recorded."""
+        """Removes the secrets from a result for recording."""
         return result and replace(result, text=self.text(result.text))
 
     def _without(self, spec: ToolSpec, arguments: object) -> object:
@@ -145,7 +145,7 @@ class SecretArguments:
             return self._mask(arguments)
 
     def _masked(self, value: object, schemas: Sequence[Schema], root: Schema) -> object:
-        """A value without what any of its schemas calls a secret, or might."""
+        """Returns a value without what any of its schemas marks as possibly secret."""
         here = list(of_same_place(schemas, root))
         if any(map(is_secret, here)):
             return self._mask(value)
@@ -164,7 +164,7 @@ class SecretArguments:
         return self._mask(value)
 
     def _bears(self, schema: Schema, root: Schema) -> bool:
-        """As `bears_secret`, once a schema: many values have the same one, and some are large."""
+        """Caches `bears_secret` by schema: many values share a schema, and some are large."""
         if id(schema) not in self._bearing:
             self._bearing[id(schema)] = bears_secret(schema, root)
         return self._bearing[id(schema)]
@@ -173,7 +173,7 @@ class SecretArguments:
         return self._masked(value, schemas, root) if schemas else self._mask(value)
 
     def _passed_on(self, value: object) -> object:
-        """The same of the arguments of calls that stand in a value, by their own tools."""
+        """Masks the arguments of calls nested in a value, using the schemas of their own tools."""
         if isinstance(value, str) and (decoded := _decoded(value)) is not None:
             kept = self._passed_on(decoded)
             return value if kept == decoded else self._mask(value)
@@ -192,7 +192,7 @@ class SecretArguments:
         return self._without(spec, arguments)
 
     def _mask(self, value: object) -> object:
-        """What stands in the place of a secret; nothing and yes or no are none."""
+        """Returns the mask of a secret; empty values and booleans are never secret."""
         is_nothing = isinstance(value, str | list | Mapping) and not value
         if value is None or isinstance(value, bool) or is_nothing:
             return value
@@ -202,17 +202,16 @@ class SecretArguments:
 
 
 def _without_beginning(text: str, value: str) -> str:
-    """A text without what a value begins with, as far as it goes on."""
+    """Removes the beginning of a secret from a text, as far as it matches."""
     at = text.find(value[:END])
     while at >= 0:
-        length = len(commonprefix((value, text[at : at + len(value)])))  # noqa: RUF071  # no paths
+        length = len(commonprefix((value, text[at : at + len(value)])))  # noqa: RUF071  # not paths
         text = f"{text[:at]}{PLACEHOLDER}{text[at + length :]}"
         at = text.find(value[:END], at + 1)
     return text
 
 
 def _decoded(text: str) -> object:
-    """The list or object that a text is the JSON of, or None."""
     try:
         decoded = json.loads(text)
     except (ValueError, RecursionError):
@@ -221,7 +220,7 @@ def _decoded(text: str) -> object:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Each text or number in a secret, those too that a text is the JSON of."""
+    """Yields each text or number in a secret, including those in JSON texts."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

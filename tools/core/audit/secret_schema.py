@@ -1,4 +1,4 @@
-"""Where secrets stand, by a JSON Schema that may be anybody's."""
+"""Finds where a JSON Schema, possibly an untrusted one, allows secrets."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from typing import Any
 Schema = Mapping[str, Any]
 
 DATA = frozenset({"const", "default", "enum", "examples"})
-"""Keywords whose values are no schemas."""
+"""Keywords whose values are not schemas."""
 
 NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
-"""Keywords whose values are schemas by names of any kind."""
+"""Keywords whose values are schemas by arbitrary names."""
 
 REFERENCES = frozenset({"$dynamicRef", "$ref"})
 SAME_PLACE = REFERENCES | {
     *("allOf", "anyOf", "contentSchema", "dependentSchemas", "else", "if", "not", "oneOf", "then")
 }
-"""Keywords whose schemas speak of the very value that theirs speaks of."""
+"""Keywords whose schemas apply to the same value as their parent."""
 
 
 def is_secret(schema: Schema) -> bool:
-    """Returns whether a schema says itself that its values are secret."""
+    """Returns whether a schema itself marks its values as secret."""
     return schema.get("writeOnly") is True or schema.get("format") == "password"
 
 
 def bears_secret(schema: Schema, root: Schema) -> bool:
-    """Returns whether a secret may stand in a value of a schema, however deep."""
+    """Returns whether a value of the schema may contain a secret at any depth."""
     return any(map(is_secret, subschemas(schema, root)))
 
 
 def of_same_place(schemas: Sequence[Schema], root: Schema) -> Iterator[Schema]:
-    """Yields some schemas and all others that speak of the same value."""
+    """Yields the schemas and all others that apply to the same value."""
     return _reached(schemas, root, lambda key: key in SAME_PLACE)
 
 
 def subschemas(schema: Schema, root: Schema) -> Iterator[Schema]:
-    """Yields a schema and all others that speak of the same value or of what is in it."""
+    """Yields the schema and all others that apply to its value or anything inside it."""
     return _reached([schema], root, lambda key: key not in DATA)
 
 
@@ -64,7 +64,7 @@ def _reached(
 
 
 def _referred(reference: str, root: Schema) -> object:
-    """The schema within the root that a reference names (RFC 6901); None where there is none."""
+    """Returns the schema to which a reference within the root points (RFC 6901), or None."""
     found: Any = root
     for part in reference.removeprefix("#").split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
@@ -73,7 +73,7 @@ def _referred(reference: str, root: Schema) -> object:
 
 
 def of_property(schemas: Sequence[Schema], name: str) -> list[Schema]:
-    """Returns what schemas of an object say of one property; nothing where none knows it."""
+    """Returns the schemas that apply to one property; none if no schema knows it."""
     found: list[Any] = []
     for each in schemas:
         properties, patterns = each.get("properties"), each.get("patternProperties")
@@ -86,13 +86,13 @@ def of_property(schemas: Sequence[Schema], name: str) -> list[Schema]:
 
 
 def of_name(schemas: Sequence[Schema]) -> list[Schema]:
-    """Returns what schemas of an object say of the names of its properties."""
+    """Returns the schemas that apply to the names of properties."""
     found = [each.get("propertyNames") for each in schemas]
     return [each for each in found if isinstance(each, Mapping)]
 
 
 def of_item(schemas: Sequence[Schema], place: int) -> list[Schema]:
-    """Returns what schemas of a list say of one item; nothing where none knows it."""
+    """Returns the schemas that apply to one item; none if no schema knows it."""
     found: list[Any] = []
     for each in schemas:
         first = each.get("prefixItems")

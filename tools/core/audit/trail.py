@@ -1,4 +1,4 @@
-"""What the audit log says: its lines over all of its files, the last ones first or as they come."""
+"""Reads the entries of the audit log across its rotated files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tools.core.audit.audit import opened, rotated, unrotated
+from tools.core.audit.audit import open_log, rotated, unrotated
 
 Entry = dict[str, Any]
 Wanted = Callable[[Entry], bool]
@@ -20,13 +20,13 @@ _BEGINNING = b'{"time":'
 
 
 class AuditTrail:
-    """Reads the files of an audit log, which other processes append to and rotate meanwhile.
+    """Reads an audit log while other processes append to it and rotate it.
 
     Args:
-        path: The log; its rotated files lie beside it.
+        path: The log; its rotated files are in the same directory.
 
     Attributes:
-        unreadable: Lines so far that are no entry, such as one that a full disk cut short.
+        unreadable: How many lines so far were not entries, for example truncated by a full disk.
     """
 
     def __init__(self, path: Path) -> None:
@@ -35,14 +35,14 @@ class AuditTrail:
         self.unreadable = 0
 
     def last(self, count: int, wanted: Wanted, *, since: float | None = None) -> list[Entry]:
-        """The last entries that are wanted, in the order in which they were written.
+        """Returns the last matching entries in the order in which they were written.
 
-        What is appended from now on is what `news` begins with.
+        A later `news` returns what is appended from now on.
 
         Args:
-            count: How many, at most.
-            wanted: Whether one is.
-            since: Unix seconds; files that were last written before hold nothing wanted.
+            count: Maximum number of entries.
+            wanted: Selects entries.
+            since: Unix seconds; files last written before are skipped.
 
         Raises:
             OSError: If the log cannot be read.
@@ -50,7 +50,7 @@ class AuditTrail:
         found: list[Entry] = []
         with self._files() as files:
             for path in files:
-                with opened(path) as file:
+                with open_log(path) as file:
                     now = os.fstat(file.fileno())
                     self._read[now.st_dev, now.st_ino] = end = _whole_lines(file, now.st_size)
                     if since is None or now.st_mtime >= since:
@@ -59,7 +59,7 @@ class AuditTrail:
         return found[::-1]
 
     def news(self) -> list[Entry]:
-        """What was appended since this was last asked, also to files that were rotated meanwhile.
+        """Returns the entries appended since the last read, including those in files rotated since.
 
         Raises:
             OSError: If the log cannot be read.
@@ -70,7 +70,7 @@ class AuditTrail:
             for path in reversed(files):
                 now = path.lstat()
                 at = self._read.get((now.st_dev, now.st_ino), 0)
-                at = at if at <= now.st_size else 0  # another file by the number of a removed one
+                at = at if at <= now.st_size else 0  # a new file reused a removed file's inode
                 if at < now.st_size:
                     at, lines = _appended(path, at, now.st_size)
                     found += self._parsed(lines)
@@ -80,7 +80,7 @@ class AuditTrail:
 
     @contextmanager
     def _files(self) -> Iterator[list[Path]]:
-        """The files, the newest first; they keep their names for the length of the block."""
+        """Yields the files, newest first; they are not renamed inside the block."""
         if not self._path.parent.is_dir():
             yield []
             return
@@ -97,7 +97,7 @@ class AuditTrail:
 
 
 def _entry(line: bytes) -> Entry | None:
-    """The entry of a line, also behind the rest of one that was cut short."""
+    """Parses a line; the entry may follow the remains of a truncated line."""
     for text in (line, line[max(0, line.rfind(_BEGINNING)) :]):
         with suppress(ValueError, RecursionError):
             entry = json.loads(text)
@@ -106,15 +106,15 @@ def _entry(line: bytes) -> Entry | None:
 
 
 def _appended(path: Path, at: int, size: int) -> tuple[int, list[bytes]]:
-    """Where the whole lines of a file end, and those after a place."""
-    with opened(path) as file:
+    """Returns where a file's last complete line ends, and the lines from `at` to there."""
+    with open_log(path) as file:
         end = max(at, _whole_lines(file, size))
         file.seek(at)
         return end, file.read(end - at).split(b"\n")
 
 
 def _whole_lines(file: BinaryIO, size: int) -> int:
-    """Where the last whole line ends, of so many bytes."""
+    """Returns where the last complete line ends within the first `size` bytes."""
     end = size
     while end:
         start = max(0, end - BLOCK)
@@ -127,7 +127,7 @@ def _whole_lines(file: BinaryIO, size: int) -> int:
 
 
 def _backwards(file: BinaryIO, end: int) -> Iterator[bytes]:
-    """The lines before a place, the last one first."""
+    """Yields the lines before a position, the last one first."""
     rest = b""
     while end:
         start = max(0, end - BLOCK)

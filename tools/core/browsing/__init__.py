@@ -1,1 +1,1 @@
-"""What clients browse besides tools: resources and prompts."""
+"""Defines the resources and prompts that clients browse."""

@@ -1,4 +1,4 @@
-"""What is offered besides tools: every resource under its address, every prompt under its name."""
+"""Collects the offered resources by address and prompts by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tools.core.browsing.prompt import PromptSpec
 from tools.core.browsing.resource import ResourceSpec
 
 Spec = ResourceSpec | PromptSpec
-"""What functions offer besides tools."""
+"""A resource or prompt that a function offers."""
 
 
 def _object_to_nothing(_spec: Spec) -> str:
@@ -19,11 +19,11 @@ class Offered:
     """The resources and prompts of functions.
 
     Args:
-        objection: Says why one cannot be offered; nothing where it can.
+        objection: Returns why a spec cannot be offered, or "".
 
     Attributes:
-        resources: By their addresses and templates, in the order in which they came.
-        prompts: By their names, in the same order.
+        resources: By address or template, in the order of addition.
+        prompts: By name, in the same order.
     """
 
     def __init__(self, objection: Callable[[Spec], str] = _object_to_nothing) -> None:
@@ -32,10 +32,10 @@ class Offered:
         self._objection = objection
 
     def add(self, spec: Spec) -> None:
-        """Adds one.
+        """Adds a resource or prompt.
 
         Raises:
-            ValueError: If its address or its name is taken, or cannot be offered.
+            ValueError: If its address or name is taken, or cannot be offered.
         """
         if objection := self._objection(spec):
             raise ValueError(objection)
@@ -47,13 +47,13 @@ class Offered:
             self.prompts[spec.name] = spec
 
     def holds(self, spec: Spec) -> bool:
-        """Whether it is this very one that has its address or its name."""
+        """Returns whether the address or name belongs to exactly this spec."""
         if isinstance(spec, ResourceSpec):
             return self.resources.get(spec.uri) is spec
         return self.prompts.get(spec.name) is spec
 
     def remove_source(self, source: str) -> None:
-        """Removes all that comes from one source."""
+        """Removes everything from one source."""
         for kept in (self.resources, self.prompts):
             for key in [key for key, spec in kept.items() if spec.source == source]:
                 del kept[key]

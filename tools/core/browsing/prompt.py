@@ -1,4 +1,4 @@
-"""What a prompt is: its specification, its messages, and the mark that makes a function one."""
+"""Defines prompts: their specification, their messages, and the `@prompt` decorator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.core.toolset import ToolOffer
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 PROMPT_MARK = "__prompt_options__"
-"""The attribute of a function that holds the options of each prompt that it makes."""
+"""The function attribute that holds the options of each prompt it renders."""
 
 Role = Literal["user", "assistant"]
 
@@ -26,7 +26,7 @@ class Message:
     """One message of a prompt.
 
     Attributes:
-        role: Who says it.
+        role: Its author.
         content: A text, an image or a sound, a resource, or a link to one.
     """
 
@@ -34,10 +34,10 @@ class Message:
     content: Block
 
     def __post_init__(self) -> None:
-        """Refuses what no client knows.
+        """Rejects an invalid role.
 
         Raises:
-            ValueError: If nobody can have that role.
+            ValueError: If the role is neither user nor assistant.
         """
         if self.role not in {"user", "assistant"}:
             raise ValueError(f"The role of a message is {self.role!r}; make it user or assistant.")
@@ -45,12 +45,12 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class PromptArgument:
-    """What a prompt asks its user for.
+    """An argument of a prompt.
 
     Attributes:
-        name: What it is called.
-        description: What to give.
-        required: Whether it has to be given.
+        name: Its name.
+        description: What to enter.
+        required: Whether it must be given.
     """
 
     name: str
@@ -63,13 +63,13 @@ class PromptSpec(ToolOffer):
     """A prompt.
 
     Attributes:
-        title: Name for people.
-        description: What it is for.
-        arguments: What it asks for, as texts.
-        timeout: Seconds that it may take.
+        title: Its display name.
+        description: Its purpose.
+        arguments: The text arguments it takes.
+        timeout: Maximum seconds to render it.
         validate: Checks and converts the arguments; raises InvalidArgumentsError.
-        render: Makes the messages of what `validate` returned and a RequestContext.
-        complete: Values that an argument may have.
+        render: Renders the messages, given what `validate` returned and a RequestContext.
+        complete: Suggests values for an argument.
     """
 
     title: str
@@ -83,14 +83,14 @@ class PromptSpec(ToolOffer):
 
 @with_config(ConfigDict(extra="forbid"))
 class PromptOptions(TypedDict, total=False):
-    """Options of a prompt, as in PromptSpec; each that is left out has the default there.
+    """Options of a prompt, as in PromptSpec; omitted options use the defaults there.
 
     Attributes:
-        name: By default the function's.
+        name: By default the function's name.
         title: By default the name in words.
         description: By default the docstring's.
-        complete: A function for each argument whose values it knows. It may take what has been
-            typed, as `value`, and other arguments of the prompt by their names.
+        complete: A completing function for each argument that has one. It may take the text typed
+            so far as `value`, and other arguments of the prompt by name.
     """
 
     name: str
@@ -109,10 +109,10 @@ def prompt(function: FunctionT, /) -> FunctionT: ...
 @overload
 def prompt(**options: Unpack[PromptOptions]) -> Callable[[FunctionT], FunctionT]: ...
 def prompt(function: Any = None, /, **options: Any) -> Any:
-    """Marks a function as what makes a prompt.
+    """Marks a function as a prompt.
 
     Args:
-        function: The function, where the mark stands without parentheses.
+        function: The function, if the decorator is used without parentheses.
         **options: See PromptOptions.
     """
     checked = checked_options(OPTIONS, options, "@prompt")

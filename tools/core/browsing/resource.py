@@ -1,4 +1,4 @@
-"""What a resource is: its specification, and the mark that makes a function one."""
+"""Defines resources: their specification and the `@resource` decorator."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tools.core.toolset import ToolOffer
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 RESOURCE_MARK = "__resource_options__"
-"""The attribute of a function with the address and the options of each resource that it reads."""
+"""The function attribute that holds the address and options of each resource it reads."""
 
 EXPRESSION = re.compile(r"\{([+#./;?&]?)([^{}]*)\}")
-"""A part of a template that variables fill (RFC 6570)."""
+"""Matches an expression of a template (RFC 6570)."""
 
 Complete = Callable[[str, str, Mapping[str, str], Any], Awaitable[list[str]]]
-"""Values for an argument, given what has been typed of it, the others, and a RequestContext."""
+"""Suggests values, given the argument, the typed text, the other arguments and a RequestContext."""
 
 
 async def complete_nothing(
     _argument: str, _typed: str, _given: Mapping[str, str], _context: object
 ) -> list[str]:
-    """Knows no values."""
+    """Suggests nothing."""
     return []
 
 
@@ -38,8 +38,8 @@ class Variable:
     """A variable of a template.
 
     Attributes:
-        name: What it is called, as the parameter of the function.
-        optional: Whether an address may be without it, as the query is.
+        name: Its name, which is also the function's parameter.
+        optional: Whether an address may omit it, as a query variable.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Variable:
 
 
 def variables_of(uri: str) -> list[Variable]:
-    """The variables of a template; none of a plain address."""
+    """Returns the variables of a template; none for a plain address."""
     return [
         Variable(name.strip().removesuffix("*"), operator in {"?", "&"})
         for operator, names in EXPRESSION.findall(uri)
@@ -57,22 +57,21 @@ def variables_of(uri: str) -> list[Variable]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceSpec(ToolOffer):
-    """A resource, or all those that a template has addresses for.
+    """A resource, or all resources that match a template.
 
     Attributes:
         uri: The address, or the template (RFC 6570).
-        title: Name for people.
-        description: What is there, for the model.
-        mime_type: Its format; empty where that differs or nobody says.
-        size: Its bytes.
+        title: Its display name.
+        description: Its contents, described for the model.
+        mime_type: Its format; empty if unknown or varying.
+        size: Its size in bytes.
         audience: Whom it is for.
-        priority: How much it matters, up to 1.
-        timeout: Seconds that reading may take.
+        priority: Its importance, up to 1.
+        timeout: Maximum seconds for reading.
         validate: Checks and converts the variables of an address; raises InvalidArgumentsError.
-        read: Reads it with what `validate` returned and a RequestContext. Contents whose address is
-            empty are those of the address that is read; none at all are a resource that is not
-            there.
-        complete: Values that a variable may have.
+        read: Reads it, given what `validate` returned and a RequestContext. Contents without an
+            address get the requested one; no contents mean that the resource does not exist.
+        complete: Suggests values for a variable.
     """
 
     uri: str
@@ -89,20 +88,20 @@ class ResourceSpec(ToolOffer):
 
     @property
     def is_template(self) -> bool:
-        """Whether it has variables."""
+        """Returns whether the address has variables."""
         return bool(variables_of(self.uri))
 
 
 @with_config(ConfigDict(extra="forbid"))
 class ResourceOptions(TypedDict, total=False):
-    """Options of a resource, as in ResourceSpec; each that is left out has the default there.
+    """Options of a resource, as in ResourceSpec; omitted options use the defaults there.
 
     Attributes:
-        name: By default the function's.
+        name: By default the function's name.
         title: By default the name in words.
         description: By default the docstring's.
-        complete: A function for each variable whose values it knows. It may take what has been
-            typed, as `value`, and other variables of the template by their names.
+        complete: A completing function for each variable that has one. It may take the text typed
+            so far as `value`, and other variables of the template by name.
     """
 
     name: str
@@ -121,7 +120,7 @@ OPTIONS = TypeAdapter(ResourceOptions)
 
 
 def resource(uri: str, **options: Unpack[ResourceOptions]) -> Callable[[FunctionT], FunctionT]:
-    """Marks a function as what reads a resource, or those of a template.
+    """Marks a function as the reader of a resource, or of a template's resources.
 
     Args:
         uri: Its address, such as `garden://beds`, or a template whose variables are parameters of
@@ -129,9 +128,7 @@ def resource(uri: str, **options: Unpack[ResourceOptions]) -> Callable[[Function
         **options: See ResourceOptions.
     """
     if not isinstance(uri, str):
-        raise ToolDefinitionError(
-            '@resource wants the address at which the function is read: @resource("garden://beds").'
-        )
+        raise ToolDefinitionError('@resource needs an address, as in @resource("garden://beds").')
     checked = checked_options(OPTIONS, options, "@resource")
 
     def mark(function: FunctionT) -> FunctionT:

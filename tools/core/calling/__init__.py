@@ -1,1 +1,1 @@
-"""A call on its way: its turn, its time, and the calls that it makes."""
+"""Runs calls: scheduling, deadlines and nested calls."""

@@ -1,4 +1,4 @@
-"""A call: what is found of it on its way, each thing once, and what came of it."""
+"""Carries the data of one call through the call path, and its outcome."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from tools.policy.places import PlaceRules
 
 CANCELLED = "cancelled"
-"""The outcome of a call that was given up before it was answered."""
+"""The outcome of a call that was cancelled before it was answered."""
 
 
 @dataclass(slots=True)
 class Permission:
-    """What was found of one call; empty until it was judged.
+    """The decisions about one call; empty until the policy judged it.
 
     Attributes:
-        decision: What the policy says.
-        approval: By whom it was approved, where somebody had to be asked.
-        places: What the policy says of the files that the call opens; None where nothing.
-        reach: Whether no rule denies the call another URL, to which it is redirected.
-        passed_on: Whether it made another call, which is judged and written down itself.
-        holds: Whether the policy that judged it is still that which holds.
-        renew: Has it judged again, in the context that it runs in.
-        containment: How far what it runs is held back.
-        unheld: Rules about paths that its programs are not kept to, and why.
-        accepted: Those of them that a person let its programs run without.
+        decision: The policy's decision.
+        approval: Who approved it, if approval was needed.
+        places: The policy's rules for the files it opens, or None.
+        reach: Returns whether the policy allows a URL to which the call is redirected.
+        passed_on: Whether it made another call, which is judged and logged itself.
+        holds: Returns whether the policy that judged it is still in force.
+        renew: Judges it again, in the context in which it runs.
+        containment: How strictly the programs it runs are confined.
+        unheld: Path rules that cannot be enforced on its programs, with the reason.
+        accepted: Those of them that a user agreed to run without.
     """
 
     decision: Decision | None = None
@@ -54,22 +54,22 @@ class Permission:
 
 @dataclass(slots=True)
 class Call:
-    """A call on its way.
+    """A call in progress.
 
     Attributes:
-        name: As it was called.
-        arguments: As the caller gave them, whatever they are; once the tool is found, by the names
-            that its schema has, and completed by the tool.
-        context: Whose call it is.
-        find: Finds a tool among those that its caller has.
-        secret_tools: Finds secrets among arguments.
-        found: The tool; None until it is found, or where there is none.
-        checked: The arguments as validation made them.
-        shown: What a question shows in the place of the arguments; empty for these.
-        permission: What the policy and a person say of it.
+        name: The name used by the caller.
+        arguments: The caller's arguments, unchecked; once the tool is found, under its schema's
+            names and completed by the tool.
+        context: The caller's context.
+        find: Finds a tool among the caller's tools.
+        secret_tools: Finds secret arguments.
+        found: The tool; None until it is found, or if it does not exist.
+        checked: The validated arguments.
+        shown: Text that approval questions show instead of the arguments, if not empty.
+        permission: The decisions of the policy and the user.
         began: Unix seconds when it began.
-        clock: The same on the clock that durations are measured by.
-        id: Its number in the audit log.
+        clock: The same moment on the clock that measures durations.
+        id: Its id in the audit log.
     """
 
     name: str
@@ -95,19 +95,19 @@ class Call:
 
     @property
     def spec(self) -> ToolSpec:
-        """The tool, once it was found."""
+        """The tool, after it was found."""
         return cast("ToolSpec", self.found)
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedCall:
-    """A call, and what came of it, as it may be written down.
+    """A call and its outcome, in the form that may be logged.
 
     Attributes:
-        call: How it was made.
-        name: As it was called, without secrets.
-        arguments: What it was given, without secrets; nothing where that is no object.
-        result: Its answer; None if it was cancelled.
+        call: The call.
+        name: The name used by the caller, without secrets.
+        arguments: Its arguments, without secrets; empty if they were not an object.
+        result: Its result; None if it was cancelled.
         seconds: How long it took.
     """
 
@@ -119,19 +119,19 @@ class FinishedCall:
 
     @property
     def spec(self) -> ToolSpec | None:
-        """The tool; None if there is none of that name."""
+        """The tool; None if it does not exist."""
         return self.call.found
 
     @property
     def outcome(self) -> str:
-        """As the audit log has it."""
+        """The outcome for the audit log."""
         if self.result is None:
             return CANCELLED
         return str(self.result.structured["error_type"]) if self.result.is_error else "ok"
 
     @property
     def remembered_outcome(self) -> str:
-        """The outcome for memory, where a program that failed is a failure too."""
+        """The outcome for memory, in which a failed program counts as a failure."""
         effects = frozenset() if self.spec is None else self.spec.effects
         runs = not effects.isdisjoint({Effect.EXECUTE, Effect.EXTERNAL})  # others only report it
         failed = runs and self.outcome == "ok" and self.result and self.result.tells_failure

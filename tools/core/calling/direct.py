@@ -1,4 +1,4 @@
-"""The call path of tools that are their server's own: nothing is judged, granted or recorded."""
+"""Runs calls of a server's own tools without policy, grants or recording."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.core.spec import ToolSpec
 
 
 class DirectCalls:
-    """Executes calls: each is checked, run until its deadline, and always answered.
+    """Executes calls: validates each, runs it until its deadline, and always returns a result.
 
     Args:
         registry: The tools.
@@ -29,7 +29,7 @@ class DirectCalls:
     async def execute(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
     ) -> ToolResult:
-        """Runs one call; every failure of it is a result, and only cancellation passes through."""
+        """Runs one call; every failure becomes a result, and only cancellation propagates."""
         try:
             check_depth(name, context)
             spec = self._registry.find(name)
@@ -38,10 +38,12 @@ class DirectCalls:
             if context.carrier is None or not spec.once:
                 return await run(context)
             return await context.carrier.carry(context, spec.name, given, run)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever a tool raises is its caller's answer
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # the caller gets any failure of a tool as a result
             find = self._registry.get
             secrets = self._secrets.of(find(name), arguments, find)
-            return secrets.told(ToolResult.failure(as_tool_error(error, name, secrets.text)))
+            return secrets.mask_failure(
+                ToolResult.failure(as_tool_error(error, name, secrets.text))
+            )
 
     async def _run(
         self, spec: ToolSpec, arguments: dict[str, Any], context: RequestContext

@@ -1,7 +1,7 @@
-"""Loops: the calls of one program, about which a person is asked once instead of each time.
+"""Tracks the calls of one program, so that a user is asked once instead of for each call.
 
-What they allow lives here, in the memory of the run: it is counted down, it ends with the program,
-and nothing but the calls of this very run is judged with it.
+Grants live in the memory of the run: they are counted down, end with the program, and apply only to
+calls of that run.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from tools.core.client import Approval, Approvals, Approver, Consent, Question, 
 from tools.core.errors import ApprovalRequiredError, PermissionDeniedError
 
 MOST_RULES = 3
-"""Of one tool that are told: the user sees from them what others would look like."""
+"""Maximum rules listed for one tool: they show the user what others would look like."""
 
 MOST_OPEN = 20
-"""Questions about one tool that wait on the command line: nobody answers more, one by one."""
+"""Maximum open questions about one tool on the command line; more are not answered singly."""
 
 PRESENCE_SECONDS = 1.0
-"""A question that takes longer was shown to somebody."""
+"""A question that took longer was shown to a user."""
 
 
 @dataclass(slots=True)
 class _Grant:
-    """What a person allowed to the rest of a program.
+    """A user's grant for the rest of a program.
 
     Attributes:
-        rule: Which calls.
-        asking: What asked about the call that it was given for; it answers to nothing else.
-        most: How many of them, with that call.
-        by: Who allowed it: "client", "command line".
-        used: How many of them were made.
+        rule: The calls it covers.
+        asking: The rule that required approval; the grant covers no others.
+        most: Maximum number of calls, including the approved one.
+        by: The channel of the approval: "client", "command line".
+        used: How many calls were made.
     """
 
     rule: str
@@ -52,14 +52,14 @@ class _Grant:
 
 @dataclass(slots=True)
 class Needed:
-    """Calls of a tool that needed an approval which nobody gave.
+    """Calls of a tool that needed an approval and did not get it.
 
     Attributes:
         tool: The tool.
-        reason: Why somebody had to be asked.
-        rules: What would allow them, as it is written into the settings, the first of them; empty
-            where each is approved on its own.
-        more: Whether there are more.
+        reason: Why approval was needed.
+        rules: The first of the rules that would allow them in the settings; empty if each call is
+            approved on its own.
+        more: Whether there are more such rules.
     """
 
     tool: str
@@ -68,7 +68,7 @@ class Needed:
     more: bool = False
 
     def add(self, rule: str) -> None:
-        """Takes in what would allow another call."""
+        """Adds the rule that would allow another call."""
         if rule and rule not in self.rules:
             self.more = len(self.rules) >= MOST_RULES
             self.rules += [] if self.more else [rule]
@@ -82,15 +82,15 @@ class Needed:
 
 @dataclass(slots=True)
 class _Run:
-    """What all loops of one run of a program share.
+    """The state that all loops of one run of a program share.
 
     Attributes:
-        remaining: How many calls it may still make.
-        denied: The rules of the calls of each tool that were denied; empty for all.
-        refused: The digests of the calls that were.
-        unanswered: Questions about each tool that nobody answered; enough for all if it was shown.
-        turns: Held while somebody is asked about a tool.
-        is_over: Whether it has ended.
+        remaining: Returns how many calls the program may still make.
+        denied: The rules of each tool's denied calls; the empty rule denies all.
+        refused: The digests of denied calls.
+        unanswered: How many questions about each tool were not answered; a shown one counts as all.
+        turns: Locks held while a question about a tool is open.
+        is_over: Whether the run has ended.
     """
 
     remaining: Callable[[], int]
@@ -102,20 +102,20 @@ class _Run:
 
 
 class Loop:
-    """The calls that one run of a program makes, and what a person said about them.
+    """The calls of one run of a program, and the user's answers about them.
 
-    What a tool calls that the program calls is a loop within it: no grant of the one counts in the
-    other, and what was denied is denied to both.
+    If the program calls a tool that makes calls itself, these form an inner loop. Grants are not
+    shared between the two; denials are.
 
     Args:
-        name: What the person reads: `run_code`, a created tool, `call_tools`.
-        run: What it shares with those that it is within.
-        outer: The one that it is within; None for the outermost.
+        name: Its name for the user: `run_code`, a created tool, `call_tools`.
+        run: The state shared by all loops of the run.
+        outer: The enclosing loop; None for the outermost.
 
     Attributes:
-        name: What the person reads.
-        id: Tells it from any other, also of another run of the same program.
-        approved: The arguments of the last call of each tool that was approved.
+        name: Its name for the user.
+        id: Its unique id, different for each run of the same program.
+        approved: The arguments of the last approved call of each tool.
     """
 
     def __init__(self, name: str, run: _Run, outer: Loop | None = None) -> None:
@@ -131,11 +131,11 @@ class Loop:
     @classmethod
     @contextmanager
     def of(cls, name: str, remaining: Callable[[], int]) -> Iterator[Loop]:
-        """The outermost loop of a program; what is allowed to it ends with the block.
+        """Yields the outermost loop of a program; its grants end with the block.
 
         Args:
-            name: What the person reads.
-            remaining: How many calls it may still make, besides those that began.
+            name: Its name for the user.
+            remaining: Returns how many calls it may still make, not counting those that began.
         """
         run = _Run(remaining)
         try:
@@ -144,14 +144,14 @@ class Loop:
             run.is_over = True
 
     def within(self, what: object, name: str = "") -> Loop:
-        """The loop of what a call of this one calls itself.
+        """Returns the inner loop for the calls that a call of this one makes.
 
         Args:
-            what: Tells it from any other: the tool as it is now, or the digest of a program.
-            name: What the person reads of it; empty where that is said already.
+            what: Identifies the caller: the current tool, or the digest of a program.
+            name: Its name for the user; empty if the loop's own name suffices.
         """
         key = what if isinstance(what, str) else id(what)
-        if key not in self._inner:  # `what` is kept, so that its id is nobody else's
+        if key not in self._inner:  # keeping `what` alive keeps its id unique
             shown = " > ".join(filter(None, (self.name, name)))
             self._inner[key] = what, Loop(shown, self._run, self)
         return self._inner[key][1]
@@ -162,16 +162,16 @@ class Loop:
         return max(self._run.remaining(), 0)
 
     def turn(self, tool: str) -> anyio.Lock:
-        """Is held while somebody is asked about a tool: calls like it wait for the answer."""
+        """Returns the lock held during a question about a tool, so that similar calls wait."""
         return self._run.turns[tool]
 
     def granted(self, tool: str, asking: str, covers: Callable[[str], bool]) -> Approval | None:
-        """Takes what is still allowed to a call of this loop; None where nothing is, or it is over.
+        """Uses up one call of a grant; returns None if no grant covers it or the run is over.
 
         Args:
             tool: The tool.
-            asking: What asks about the call.
-            covers: Whether a rule covers it.
+            asking: The rule that requires approval.
+            covers: Returns whether a rule covers the call.
         """
         if any(not rule or covers(rule) for rule in self._run.denied[tool]):
             raise _refused(tool)
@@ -192,14 +192,14 @@ class Loop:
         asking: str,
         rule: str,
     ) -> Approval:
-        """Has a call of this loop approved, unless one like it was denied, or nobody answered.
+        """Gets approval for a call, unless one like it was denied or too many are unanswered.
 
         Args:
-            approvals: Has calls approved.
-            question: What the person is asked, with what is offered to the program.
-            approver: The way to the person at the client.
-            asking: What asks about the call.
-            rule: What would allow it in the settings; empty for nothing.
+            approvals: Obtains approvals.
+            question: The question for the user, with the offer for the program.
+            approver: Access to the client's user.
+            asking: The rule that requires approval.
+            rule: The rule that would allow the call in the settings, or "".
 
         Raises:
             AnswersAwaitedError: If the client must answer first.
@@ -238,25 +238,25 @@ class Loop:
         if found is None:
             raise ApprovalRequiredError(
                 f"{question.tool} was not run: the user has to approve it first, and has not"
-                f" answered what this program asked before. {question.reason}",
-                next_actions=["Tell the user what needed approval, and ask them how to go on."],
+                f" answered this program's earlier questions. {question.reason}",
+                next_actions=["Tell the user what needed approval, and ask how to continue."],
             )
         return found
 
     def need(self, tool: str, reason: str, rule: str) -> None:
-        """Takes note of a call that nobody approved, here and in all that this is within."""
+        """Records a call without approval in this loop and all outer ones."""
         self._needed.setdefault(tool, Needed(tool, reason)).add(rule)
         if self._outer is not None:
             self._outer.need(tool, reason, rule)
 
     @property
     def needed(self) -> tuple[Needed, ...]:
-        """What needed an approval which nobody gave, a tool once, in the order of the calls."""
+        """The calls that lacked approval, once per tool, in the order of the calls."""
         return tuple(self._needed.values())
 
 
 def _refused(tool: str) -> PermissionDeniedError:
     return PermissionDeniedError(
-        f"{tool} was not run: the user said no to such calls of this program.",
+        f"{tool} was not run: the user denied such calls of this program.",
         next_actions=["Ask the user what to do instead; do not try the same another way."],
     )

@@ -1,7 +1,7 @@
-"""Nested calls: those that a call makes, several at once or again.
+"""Makes nested calls, in parallel or repeatedly.
 
-A call that waits for answers of its client is made again as a whole (`tools.core.client`). The
-calls that it made and that were answered before are not: their results are kept meanwhile.
+A call that waits for its client's answers is repeated as a whole (`tools.core.client`). Nested
+calls that already have a result are not repeated: their results are kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tools.core.result import ToolResult
 MadeT = TypeVar("MadeT")
 
 Made = tuple[ToolResult, bool]
-"""The result of a call, and whether it is the last word: else the call comes again."""
+"""The result of a call, and whether it is final; otherwise the call will be repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class ToolCall:
 
     Attributes:
         name: Name or alias of the tool.
-        arguments: Raw arguments, as the caller gave them.
+        arguments: The caller's raw arguments.
     """
 
     name: str
@@ -39,10 +39,10 @@ class ToolCall:
 
 
 class Repetition:
-    """What the calls that a call makes came to when it was made before.
+    """The results of nested calls from earlier runs of the same call.
 
     Args:
-        finished: Their results, by their names; what is finished now comes in as well.
+        finished: The results by call name; new results are added to it.
     """
 
     def __init__(self, finished: MutableMapping[str, ToolResult]) -> None:
@@ -50,17 +50,17 @@ class Repetition:
         self._made: Counter[str] = Counter()
 
     def begin(self, tool: str, arguments: Mapping[str, Any], identity: Identity) -> str:
-        """Names a call within the call: the same each time that the same calls are made."""
+        """Returns a name for a nested call; the same calls get the same names in each run."""
         digest = digest_of(tool, arguments, identity)
         self._made[digest] += 1
         return f"{digest}.{self._made[digest]}"
 
     def result_of(self, name: str) -> ToolResult | None:
-        """What it came to before; None if it was not made, or has to be made again."""
+        """Returns the earlier result, or None if the call must be made."""
         return self._finished.get(name)
 
     def finish(self, name: str, result: ToolResult) -> None:
-        """Keeps what it came to."""
+        """Stores the result of a nested call."""
         self._finished[name] = result
 
 
@@ -69,12 +69,11 @@ async def run_batch(
     writes: Callable[[ToolCall], bool],
     make: Callable[[ToolCall], Awaitable[Made]],
 ) -> list[ToolResult]:
-    """Makes several calls and returns one result a call, in the order of the calls.
+    """Makes several calls and returns their results in the same order.
 
-    Neighbouring reads run side by side; what writes, or may write by running something, waits for
-    all before it and holds up all after it, so that a later call sees what an earlier one wrote.
-    Where a call waits for an answer of the client, which then makes the whole batch again, nothing
-    after it is made.
+    Adjacent reads run in parallel. A call that writes, or may write by running something, runs
+    alone, so that later calls see its effects. If a call waits for the client's answer, the client
+    repeats the whole batch, and the calls after it are not made.
     """
     results: list[ToolResult] = []
     for batch in _batches(calls, writes):
@@ -85,13 +84,12 @@ async def run_batch(
     return results
 
 
-_NOT_YET = ToolResult.failure(UnavailableError("A call before this one waits for an answer."))
+_NOT_YET = ToolResult.failure(UnavailableError("An earlier call is waiting for an answer."))
 
 
 def _batches(
     calls: Sequence[ToolCall], writes: Callable[[ToolCall], bool]
 ) -> Iterator[list[ToolCall]]:
-    """What is made at once: each write alone, and neighbouring reads together."""
     for alone, neighbours in groupby(calls, writes):
         together = list(neighbours)
         yield from ([call] for call in together) if alone else [together]
@@ -100,7 +98,7 @@ def _batches(
 async def side_by_side(
     calls: Sequence[ToolCall], make: Callable[[ToolCall], Awaitable[MadeT]]
 ) -> list[MadeT]:
-    """Makes several calls at once, and returns what each came to, in their order."""
+    """Makes several calls in parallel and returns their outcomes in order."""
     results: dict[int, MadeT] = {}
 
     async def run(position: int, call: ToolCall) -> None:

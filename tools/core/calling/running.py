@@ -1,6 +1,6 @@
-"""The run of one call: in its turn, and until its deadline, which stands still meanwhile.
+"""Runs a call in its turn and until its deadline, which pauses during questions.
 
-Reads run side by side, writes one after another.
+Reads run in parallel, writes one after another.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tools.core.errors import DeadlineError, InvalidArgumentsError
 from tools.core.spec import Effect, ToolScope, ToolSpec
 
 MOST_DEPTH = 8
-"""Calls within calls within calls: a function may call itself."""
+"""Maximum nesting depth of calls: a function may call itself."""
 
 PARALLEL_READS = 16
-"""Reads of one scope and source that run at the same time."""
+"""Maximum parallel reads of one scope and source."""
 
 PARALLEL_UPSTREAM = 64
-"""Calls of one other server: it takes its own turns, and may ask a person in the middle of one."""
+"""Maximum parallel calls of one other server, which schedules them itself and may ask the user."""
 
 MadeT = TypeVar("MadeT")
 Lending = Callable[[], AbstractAsyncContextManager[None]]
@@ -39,14 +39,14 @@ async def in_time(
     *,
     meanwhile: Lending = nullcontext,
 ) -> MadeT:
-    """Does what a tool does.
+    """Runs a tool's work until its deadline.
 
     Args:
-        name: The tool's.
-        seconds: How long it may take; while somebody thinks about a question does not count.
-        context: The call's.
-        work: What the tool does, with the context of its run.
-        meanwhile: What the call is in while somebody thinks.
+        name: The tool's name.
+        seconds: Its time limit, not counting the time for questions to the user.
+        context: The call's context.
+        work: The tool's work, given the context of its run.
+        meanwhile: A context entered while a question is open.
     """
     deadline = PausableDeadline(seconds, context.deadline)
     running = context.running(name, deadline, partial(_waiting, deadline, meanwhile))
@@ -59,18 +59,18 @@ async def in_time(
 
 
 def check_depth(name: str, context: RequestContext) -> None:
-    """Refuses a call that is within too many others."""
+    """Rejects a call nested in too many others."""
     if context.depth > MOST_DEPTH:
         raise InvalidArgumentsError(
-            f"{name} was not called: it is within {MOST_DEPTH} calls already, each made by the one"
-            " around it. A tool that calls itself has to end.",
+            f"{name} was not called: it is nested in {MOST_DEPTH} calls already. A tool that calls"
+            " itself must stop at some point.",
         )
 
 
 def may_last(
     spec: ToolSpec, arguments: Mapping[str, Any], find: Callable[[str], ToolSpec | None]
 ) -> bool:
-    """Whether a call may go on as a job: of such a tool, or of one that passes a call on to one."""
+    """Returns whether a call may become a job: a call of such a tool, or of a proxy for one."""
     if not spec.passes_on:
         return spec.becomes_job
     several: Iterable[Any] = arguments.get("calls", ())
@@ -86,11 +86,10 @@ async def _waiting(deadline: PausableDeadline, meanwhile: Lending) -> AsyncItera
 
 
 class Turns:
-    """Hands out turns in the order of asking, so that nobody starves.
+    """Hands out turns in the order of requests, so that no call starves.
 
-    The reads of one scope and source of tools share a number of places, writes get one. A read
-    never waits for a write: the storage gives each read a consistent state, and files are replaced
-    in one step.
+    The reads of one scope and source share a number of slots; writes share one. A read never waits
+    for a write: storage gives each read a consistent state, and files are replaced atomically.
     """
 
     def __init__(self) -> None:
@@ -105,7 +104,7 @@ class Turns:
         )
 
     def of(self, spec: ToolSpec) -> Turn:
-        """The turn of one call of this tool; the call runs within `async with`."""
+        """Returns the turn of one call of this tool; the call runs within `async with`."""
         if spec.scope is ToolScope.MCP:
             return Turn(self._upstream[spec.source])
         if Effect.WRITE in spec.effects:
@@ -114,12 +113,12 @@ class Turns:
 
 
 class Turn:
-    """One call's hold on its place, which it gives back while it waits for calls of its own.
+    """A call's slot, which it releases while it waits for calls of its own.
 
-    So no call holds a place while it waits for another, and no circle of calls waits for itself.
+    No call holds a slot while it waits for another, so calls cannot deadlock.
 
     Args:
-        place: What is held.
+        place: The semaphore of the slots.
     """
 
     def __init__(self, place: anyio.Semaphore) -> None:
@@ -138,16 +137,16 @@ class Turn:
 
     @asynccontextmanager
     async def lent(self) -> AsyncIterator[None]:
-        """Gives the place back for the time of a call or a question of this call's.
+        """Releases the slot while the call waits for a nested call or a question.
 
-        A call that is cancelled meanwhile is at its end, and does not take it again.
+        A call cancelled meanwhile does not take the slot again.
         """
         self._waiting += 1
         self._give_back()
         failure: Exception | None = None
         try:
             yield
-        except Exception as error:  # noqa: BLE001  # the call goes on with it, and may catch it
+        except Exception as error:  # noqa: BLE001  # raised again below; the call may catch it
             failure = error
         finally:
             self._waiting -= 1
@@ -161,7 +160,7 @@ class Turn:
                 return
             await self._place.acquire()
             self._held = True
-            if self._waiting:  # another call of this call's began meanwhile
+            if self._waiting:  # another nested call began meanwhile
                 self._give_back()
 
     def _give_back(self) -> None:

@@ -1,4 +1,4 @@
-"""What is said to do next, in the words of its reader: a model that calls tools, or a person."""
+"""Words suggested actions for their reader: a model that calls tools, or a person."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _ASK = "Ask the user to "
 
 
 class Action(str):
-    """What to do next, which speaks of parameters or tools; as a text it calls them by their names.
+    """A suggested action that mentions parameters or tools; as a string it uses their names.
 
     Args:
-        sentence: A sentence with `{}` for each of them.
-        mentions: What they are: the name of a tool or a parameter, or `name=value`.
+        sentence: A sentence with `{}` for each mention.
+        mentions: The mentions: the name of a tool or a parameter, or `name=value`.
 
     Attributes:
         sentence: The sentence.
-        mentions: What they are.
+        mentions: The mentions.
     """
 
     __slots__ = ("mentions", "sentence")
@@ -26,7 +26,7 @@ class Action(str):
     mentions: tuple[str, ...]
 
     def __new__(cls, sentence: str, *mentions: str) -> Self:
-        """Makes it."""
+        """Formats the sentence with its mentions."""
         action = super().__new__(cls, sentence.format(*mentions))
         action.sentence, action.mentions = sentence, mentions
         return action
@@ -34,29 +34,29 @@ class Action(str):
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """How a reader names what he can do.
+    """A reader's words for commands, parameters and tools.
 
     Attributes:
-        command: What is typed for `toolcrib`.
-        typed: What a person types for what actions mention, of which he is told nothing else; None
-            for a model, which calls it all by its names.
+        command: The command to type for `toolcrib`.
+        typed: The command-line form of mentions; a person sees only actions whose mentions have
+            one. None for a model, which uses the names.
     """
 
     command: str = "toolcrib"
     typed: Mapping[str, str] | None = None
 
     def text(self, text: str) -> str:
-        """Returns a text with each command `toolcrib …` as it is typed on the user's machine."""
+        """Returns a text with each command `toolcrib …` as the user types it."""
         return text.replace("`toolcrib ", f"`{self.command} ")
 
     def actions(self, actions: Iterable[str]) -> list[str]:
-        """Returns what to do next, without what a person has no words for."""
-        told = actions if self.typed is None else (_told(each, self.typed) for each in actions)
+        """Returns the actions in the reader's words, without those that a person cannot take."""
+        told = actions if self.typed is None else (_reword(each, self.typed) for each in actions)
         return [self.text(each) for each in told if each]
 
 
-def _told(action: str, typed: Mapping[str, str]) -> str:
-    """What a person is told; nothing where it is not for him."""
+def _reword(action: str, typed: Mapping[str, str]) -> str:
+    """Rewords an action for a person; returns "" if it does not apply."""
     if isinstance(action, Action):
         if not typed.keys() >= set(action.mentions):
             return ""

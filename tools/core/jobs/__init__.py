@@ -1,1 +1,1 @@
-"""Jobs: calls that take long are answered before they end, and looked at again."""
+"""Turns long calls into jobs, which the caller checks later."""

@@ -1,4 +1,4 @@
-"""A job: a call that goes on after its caller was told to look again."""
+"""Defines a job: a call that continues after its caller got a job id."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tools.core.client import ProgressReporter
 from tools.core.result import ToolResult, decode_result, encode_result
 
 MESSAGE_CHARACTERS = 500
-"""Of what a job says about how far it is, that are kept."""
+"""Maximum characters of a job's progress message that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a call.
+    """The outcome of a call.
 
     Attributes:
-        result: The tool's own.
-        answer: What its client is answered.
-        encode: Makes plain JSON of the answer.
+        result: The tool's own result.
+        answer: The client's answer.
+        encode: Converts the answer to plain JSON.
     """
 
     result: ToolResult
@@ -36,50 +36,50 @@ class Outcome:
 
 
 class Asking(Protocol):
-    """What a call asks its client."""
+    """The questions of a call to its client."""
 
     @property
     def awaits(self) -> str:
-        """What has to be answered first, in words; empty if nothing."""
+        """A description of the open question; empty if there is none."""
 
     @property
     def is_with_client(self) -> bool:
-        """Whether the client has a question that it answers while it waits."""
+        """Returns whether the client is answering a question while it waits."""
 
     def leave(self) -> None:
-        """Has what is asked from now on wait for whoever looks at the job."""
+        """Keeps further questions for the client that next polls the job."""
 
     async def put(self, relay: object) -> bool:
-        """Asks the client of another call; whether it answered anything.
+        """Asks the client of another call; returns whether it answered any question.
 
         Args:
-            relay: The way to that client.
+            relay: Access to that client.
 
         Raises:
-            AnswersAwaitedError: If it must answer first, and then makes the call again.
+            AnswersAwaitedError: If the client must answer first, and then repeats the call.
         """
 
 
 class Job:
-    """A call that goes on for as long as its caller has patience, and then by itself.
+    """A call that its client waits for, and that may then continue in the background.
 
     Args:
-        identity: Whose it is.
-        session_id: In which conversation it was called.
-        asking: What it asks its client.
-        tell: Tells its caller how far it is, as long as that waits.
+        identity: The owner.
+        session_id: The session of the call.
+        asking: The call's questions to its client.
+        tell: Reports progress to the caller while it waits.
 
     Attributes:
-        id: Names it; nobody guesses it.
-        identity: Whose it is.
-        session_id: In which conversation it was called.
-        asking: What it asks its client.
-        lasting: Set once a tool runs in it that may go on alone.
+        id: Its unguessable id.
+        identity: The owner.
+        session_id: The session of the call.
+        asking: The call's questions to its client.
+        lasting: Set once a tool runs in it that may become a job.
         ended: Set once it has ended.
-        changed: Set when there is something new, and then another.
-        outcome: What came of it; None while it works, and where it was cancelled.
-        error: What it failed with beyond a result.
-        is_kept: Whether it goes on alone.
+        changed: Set on each change, and then replaced by a new event.
+        outcome: Its outcome; None while it works, and if it was cancelled.
+        error: The exception that it failed with, instead of a result.
+        is_kept: Whether it continues in the background.
     """
 
     def __init__(
@@ -104,13 +104,13 @@ class Job:
         self._result = ""
 
     def may_last(self, tool: str) -> None:
-        """Takes note of the tool that runs, which may go on alone."""
+        """Records the running tool, which may continue in the background."""
         self._tool = tool
         self.lasting.set()
         self.wake()
 
     async def report(self, done: float, total: float | None, message: str | None) -> None:
-        """Takes note of how far it is, and tells its caller."""
+        """Records the progress, and reports it to the waiting caller."""
         said = (message or "")[:MESSAGE_CHARACTERS]
         self._progress = Progress(done, total, said, time.time())
         self.wake()
@@ -118,7 +118,7 @@ class Job:
             await self._tell(done, total, message)
 
     async def run(self, work: Callable[[], Awaitable[Outcome]]) -> None:
-        """Does the work; what comes of it is kept for whoever looks."""
+        """Runs the work and stores its outcome."""
         try:
             with self._scope:
                 outcome = await work()
@@ -132,19 +132,19 @@ class Job:
             self.wake()
 
     def cancel(self) -> None:
-        """Ends it, with all that it began."""
+        """Cancels the work and everything it started."""
         self._scope.cancel()
 
     def wake(self) -> None:
-        """Has everybody look who waits."""
+        """Wakes everyone who waits for a change."""
         self.changed.set()
         self.changed = anyio.Event()
 
     def record(self, process: str) -> JobRecord:
-        """What is kept of it by now.
+        """Returns the job's current record.
 
         Args:
-            process: The name of this one.
+            process: The name of this process.
         """
         return JobRecord(
             id=self.id,
@@ -173,10 +173,10 @@ def _written(outcome: Outcome) -> str:
 
 
 def result_in(record: JobRecord) -> ToolResult | None:
-    """The result of a job that has ended; None where there is none."""
+    """Returns the result of an ended job, or None."""
     return decode_result(json.loads(record.result)["result"]) if record.result else None
 
 
 def answer_in(record: JobRecord) -> Any:  # noqa: ANN401  # plain JSON
-    """What the client of a job would have been answered, as JSON; None where there is nothing."""
+    """Returns the JSON answer for the client of a job, or None."""
     return json.loads(record.result)["answer"] if record.result else None

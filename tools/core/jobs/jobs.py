@@ -1,4 +1,4 @@
-"""Jobs: those of this process, and what is known of those of every other."""
+"""Manages the jobs of this process, and reads those of other processes."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ if TYPE_CHECKING:
     from storage.library import Library
 
 PATIENCE = 45.0
-"""Seconds after which a call is answered: most clients give up after 60, some after 50."""
+"""Seconds after which a call is answered with a job: most clients time out after 60, some after 50.
+"""
 
 MOST = 16
-"""Jobs of one user at once; what comes on top is waited for."""
+"""Maximum jobs of one user at once; the caller waits for further calls."""
 
 BEAT = 0.5
-"""Seconds after which it is written how far the jobs are, and looked which are unwanted."""
+"""Seconds between writes of progress, and checks for cancelled jobs."""
 
 LOOK = 0.25
-"""Seconds after which a job of another process is looked at again."""
+"""Seconds between checks of another process's job."""
 
 ENDING_SECONDS = 5.0
-"""How long a job that is cancelled may take to end until the one who cancelled it is answered."""
+"""Time limit for a job to end after its cancellation, before the caller is answered."""
 
 SUGGESTED = 5
 
@@ -43,12 +44,12 @@ _logger = logging.getLogger("toolcrib")
 
 
 class Jobs:
-    """Every user's jobs.
+    """The jobs of all users.
 
     Args:
-        library: Where they are kept, for every process of the data directory.
-        patience: Seconds after which a call is answered.
-        on_lost: Called in a thread when a process was found to have died, with what it worked on.
+        library: Stores them for every process of the data directory.
+        patience: Seconds after which a call is answered with a job.
+        on_lost: Called in a thread when a process with jobs was found dead.
 
     Attributes:
         patience: The same.
@@ -70,7 +71,7 @@ class Jobs:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Has calls go on; at the end they are cancelled, which is written down."""
+        """Lets calls continue in the background until the block ends, which cancels them."""
         try:
             async with anyio.create_task_group() as group:
                 self._group = group
@@ -84,27 +85,27 @@ class Jobs:
 
     @property
     def is_running(self) -> bool:
-        """Whether calls can go on."""
+        """Returns whether calls can continue in the background."""
         return self._group is not None
 
     async def patiently(
         self, job: Job, work: Callable[[], Awaitable[Outcome]], patience: float
     ) -> JobRecord | None:
-        """Does the work of a call, and waits for it.
+        """Runs the work of a call, and waits for it.
 
         Args:
             job: The call.
             work: Its work.
-            patience: Seconds after which it may go on alone.
+            patience: Seconds after which it may continue in the background.
 
         Returns:
-            None once it has ended; what is kept of it where it goes on alone.
+            None once it has ended; its record if it continues in the background.
 
         Raises:
             RuntimeError: Outside of `running`.
         """
         if self._group is None:
-            raise RuntimeError("Calls go on only while jobs are running.")
+            raise RuntimeError("Calls can become jobs only within Jobs.running().")
         self._group.start_soon(self._run, job, work)
         try:
             with anyio.move_on_after(patience):
@@ -125,10 +126,10 @@ class Jobs:
         return None
 
     async def find(self, identity: Identity, job_id: str) -> JobRecord:
-        """How far a job is.
+        """Returns the current record of a job.
 
         Raises:
-            NotFoundError: If this very identity has none of that name.
+            NotFoundError: If this identity has no such job.
         """
         job = self.here(identity, job_id)
         if job is not None:
@@ -136,7 +137,7 @@ class Jobs:
         return await anyio.to_thread.run_sync(self._stored, identity, job_id)
 
     def here(self, identity: Identity, job_id: str) -> Job | None:
-        """A job of this process; None if it is another's, or has ended."""
+        """Returns a job of this process; None if it belongs to another process or has ended."""
         job = self._kept.get(job_id)
         return job if job is not None and job.identity == identity else None
 
@@ -149,18 +150,18 @@ class Jobs:
         report: ProgressReporter,
         relay: object,
     ) -> JobRecord:
-        """Waits until there is something to tell of a job: its end, or what nobody has answered.
+        """Waits until a job ends or has a question without an answer, or for `seconds`.
 
         Args:
-            identity: Whose it is.
-            job_id: Which job.
-            seconds: How long to wait at most.
-            report: Hears how far it is meanwhile.
-            relay: The way to the client, who is asked what the job asks.
+            identity: The owner.
+            job_id: The job.
+            seconds: Maximum time to wait.
+            report: Receives the progress meanwhile.
+            relay: Access to the client, which gets the job's questions.
 
         Raises:
-            NotFoundError: If this very identity has none of that name.
-            AnswersAwaitedError: If the client must answer first, and then makes the call again.
+            NotFoundError: If this identity has no such job.
+            AnswersAwaitedError: If the client must answer first, and then repeats the call.
         """
         until = anyio.current_time() + seconds
         told = None
@@ -169,7 +170,7 @@ class Jobs:
             if record.state is not JobState.WORKING:
                 return record
             job = self.here(identity, job_id)
-            if record.awaits and not (job is not None and await _answered(job, relay)):
+            if record.awaits and not (job is not None and await _put_questions(job, relay)):
                 return record
             if anyio.current_time() >= until:
                 return record
@@ -180,10 +181,10 @@ class Jobs:
                 await (anyio.sleep_forever() if job is None else job.changed.wait())
 
     async def cancel(self, identity: Identity, job_id: str) -> JobRecord:
-        """Cancels a job, whichever process works on it; returns how far it is then.
+        """Cancels a job in whichever process it runs; returns its record.
 
         Raises:
-            NotFoundError: If this very identity has none of that name.
+            NotFoundError: If this identity has no such job.
         """
         job = self.here(identity, job_id)
         if job is not None:
@@ -197,7 +198,7 @@ class Jobs:
         return await self.find(identity, job_id)
 
     async def end_session(self, session_id: str) -> None:
-        """Cancels what a conversation left that goes on here, and waits for its end."""
+        """Cancels a session's jobs in this process, and waits for their end."""
         left = [job for job in self._kept.values() if job.session_id == session_id]
         for job in left:
             job.cancel()
@@ -206,7 +207,7 @@ class Jobs:
                 await job.ended.wait()
 
     async def _keep(self, job: Job) -> JobRecord | None:
-        """Has a call go on alone; None where it has ended meanwhile, or cannot."""
+        """Moves a call to the background; returns None if it has ended or cannot."""
         user_id = job.identity.user_id
         if sum(each.identity.user_id == user_id for each in self._kept.values()) >= MOST:
             return None
@@ -215,7 +216,7 @@ class Jobs:
         try:
             await anyio.to_thread.run_sync(self._add, record)
         except (StorageError, OSError) as error:
-            _logger.warning("A call that takes long is waited for: %s", error)
+            _logger.warning("A long call cannot become a job, so its client waits: %s", error)
             del self._kept[job.id]
             return None
         if job.ended.is_set():
@@ -240,19 +241,21 @@ class Jobs:
                     await self._end(job)
 
     async def _end(self, job: Job) -> None:
-        """Writes what came of a job; where that fails it is kept by this process alone."""
+        """Stores the outcome of a job; if that fails, only this process has it."""
         if job.error is not None:
             _logger.error("A job failed: %s", job.error, exc_info=job.error)
         try:
             record = job.record(self._presence.name)
             await anyio.to_thread.run_sync(self._library.jobs.end, record)
         except StorageError as error:
-            _logger.warning("What came of a job is kept until Toolcrib ends only: %s", error)
+            _logger.warning(
+                "The outcome of a job could not be stored and is lost when Toolcrib ends: %s", error
+            )
         else:
             del self._kept[job.id]
 
     async def _watch(self) -> None:
-        """Writes how far the jobs are, and cancels those that another process was asked to."""
+        """Stores the progress of jobs, and cancels those that another process wants cancelled."""
         written: dict[str, JobRecord] = {}
         while True:
             await self._any.wait()
@@ -264,7 +267,7 @@ class Jobs:
                 try:
                     unwanted = await anyio.to_thread.run_sync(self._beat, news)
                 except StorageError as error:
-                    _logger.warning("How far the jobs are is not written: %s", error)
+                    _logger.warning("The progress of jobs could not be stored: %s", error)
                     continue
                 for each in unwanted:
                     if (job := self._kept.get(each)) is not None:
@@ -277,7 +280,7 @@ class Jobs:
         return self._library.jobs.unwanted(self._presence.name)
 
     def _stored(self, identity: Identity, job_id: str) -> JobRecord:
-        """A job as it is kept; one whose process died is lost."""
+        """Returns a stored job, and marks it as lost if its process died."""
         jobs = self._library.jobs
         found = jobs.find(identity, job_id)
         if found is not None and found.state is JobState.WORKING and self._has_died(found.process):
@@ -297,12 +300,11 @@ class Jobs:
 
 
 def _may_be_left(job: Job) -> bool:
-    """Whether its caller can be answered before it has ended."""
     return job.lasting.is_set() and not job.asking.is_with_client
 
 
-async def _answered(job: Job, relay: object) -> bool:
-    """Asks a client what a job asks, until it is answered here or elsewhere; whether it was."""
+async def _put_questions(job: Job, relay: object) -> bool:
+    """Asks a client a job's questions until they are answered; returns whether they were."""
     answered = False
 
     async def ask() -> None:

@@ -1,1 +1,1 @@
-"""Programs over tools, and tools that agents write: confined workers and what runs in them."""
+"""Runs programs over tools, and tools that agents write, in confined workers."""

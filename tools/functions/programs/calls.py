@@ -1,4 +1,4 @@
-"""The calls of one program, as the server makes them: each on the one path, counted and bounded."""
+"""Makes the calls of one program on the normal call path, counted and limited."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tools.core.spec import ToolSpec
 from tools.functions.programs.namespace import POSITIONAL
 
 LONGEST_NAME = 64
-"""Characters of a name that is told; no tool has a longer one."""
+"""Maximum characters of a tool's name that are shown; no tool has a longer one."""
 
 MOST_NAMED = 20
-"""Tools that are told by name."""
+"""Maximum tools that are listed by name."""
 
 
 @dataclass(slots=True)
@@ -48,10 +48,10 @@ class MadeCalls:
 
 
 class ProgramCalls:
-    """Makes the calls of a program, for its caller and as if the caller did.
+    """Makes the calls of a program on behalf of its caller.
 
     Args:
-        most: How many calls it may make.
+        most: Maximum number of calls.
     """
 
     def __init__(self, most: int) -> None:
@@ -61,23 +61,23 @@ class ProgramCalls:
 
     @property
     def made(self) -> list[MadeCalls]:
-        """The calls that were made, by tool."""
+        """The calls made so far, by tool."""
         return list(self._made.values())
 
     @property
     def notes(self) -> list[str]:
-        """Which numbers in structured results JSON does not have, by tool."""
+        """Notes, by tool, on numbers in structured results that JSON does not have."""
         return list(self._notes)
 
     def remaining(self) -> int:
-        """How many more it may make."""
+        """Returns how many more calls the program may make."""
         return self._most - sum(each.made for each in self._made.values())
 
     def within(self, context: RequestContext) -> RequestContext:
-        """What the program's process is given: its calls, and nobody to ask or to tell.
+        """Returns the context for the program's process: its calls, but no peer or sampler.
 
         Args:
-            context: What the calls are made through.
+            context: The context that the calls use.
         """
         alone = replace(context, peer=_NoPeer(), sampler=None)
         return alone.granted(call=partial(self._answer, context))
@@ -94,7 +94,7 @@ class ProgramCalls:
         name: str,
         arguments: Mapping[str, Any],
     ) -> ToolResult:
-        """What the program reads of a call: the structured result, else the whole text."""
+        """Returns what the program gets from a call: the structured result, or the whole text."""
         try:
             result = await self._call(context, name, arguments)
         except ToolError as error:
@@ -112,7 +112,7 @@ class ProgramCalls:
         registry = context.registry
         spec = registry.get(name)
         if spec is not None and _may_know(spec, context):
-            arguments = _named(spec, dict(arguments))
+            arguments = _name_arguments(spec, dict(arguments))
             _check_direct(spec, context)
         if self.remaining() <= 0:
             raise RateLimitedError(
@@ -125,25 +125,25 @@ class ProgramCalls:
         made.open += 1
         await context.report_progress(self._most - self.remaining(), None, f"calls: {self}")
         result = await context.result_of(name, arguments)
-        made.open -= 1  # what is cancelled stays open
+        made.open -= 1  # cancelled calls stay open
         made.failed += result.is_error
         return advised(result, registry, ToolCall(name, arguments))
 
 
 class _NoPeer(Peer):
-    """The peer of a program: an agent wrote it, and the server's log is not for agents."""
+    """The peer of a program: an agent wrote it, and must not write to the server's log."""
 
     async def log(self, tool: str, level: LogLevel, text: str) -> None:
-        """Drops what a process says by itself: programs have no function that logs."""
+        """Drops log messages, since programs have no function that logs."""
 
 
 def _may_know(spec: ToolSpec, context: RequestContext) -> bool:
-    """Whether the caller may read of a tool: of any other it is told on the path of the call."""
+    """Returns whether the caller may learn about a tool; otherwise the call path reports it."""
     return not spec.barred and (context.tool_set is None or context.tool_set.admits(spec))
 
 
 def _check_direct(spec: ToolSpec, context: RequestContext) -> None:
-    """Refuses what would make calls that nobody counts."""
+    """Rejects calls that would make further, uncounted calls."""
     if spec.passes_on or spec.name == context.tool:
         raise InvalidArgumentsError(
             f"A program cannot call {spec.name}.",
@@ -151,10 +151,11 @@ def _check_direct(spec: ToolSpec, context: RequestContext) -> None:
         )
 
 
-def _named(spec: ToolSpec, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by their names, the positional ones in the order of the schema.
+def _name_arguments(spec: ToolSpec, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Names the positional arguments in the order of the schema.
 
-    The order of another server's schema may mean nothing: there it is the only one that is needed.
+    The order in another server's schema may be arbitrary, so there only a sole required argument
+    can be positional.
     """
     values = arguments.pop(POSITIONAL, [])
     if values == []:

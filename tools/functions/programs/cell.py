@@ -1,4 +1,4 @@
-"""A cell's process: it waits, empty and light, for what it is to run."""
+"""Runs a cell's process, which waits with little loaded until it gets its task."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from tools.functions.workers.memory import limit_memory
 
 
 def main(channel: Channel) -> None:
-    """Runs what the server sends first, and ends with it."""
+    """Runs what the server sends first, and then exits."""
     load = channel.first()
     limit_memory(load.memory_bytes)
     if load.kind == "program":
         serve_program(channel, load)
     else:
-        from tools.functions.programs import functions  # half a second, and kept afterwards
+        from tools.functions.programs import functions  # takes half a second, once per process
 
         functions.serve(channel, load)

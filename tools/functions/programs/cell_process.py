@@ -1,4 +1,4 @@
-"""A confined process, as the process of a worker."""
+"""Connects a worker to a confined process."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from tools.sandbox.processes.models import Command
 from tools.sandbox.processes.processes import Processes
 
 MOST_A_SECOND = 16_000_000
-"""Bytes that are taken of one cell within a second."""
+"""Maximum bytes read from one cell within a second."""
 LEAST = 3_200
-"""Bytes for which the shortest message counts among those."""
+"""The minimum size that each message counts for in this limit."""
 
 SIGNALLED = 128
-"""Exit codes above are signals, as a shell has it."""
+"""Exit codes above this are signals, as in a shell."""
 
 
 class CellProcess:
-    """A confined process, which may say anything.
+    """A confined, untrusted process.
 
     Args:
         program: The process.
@@ -50,11 +50,11 @@ class CellProcess:
 
     @classmethod
     async def start(cls, processes: Processes, command: Command) -> Self:
-        """Starts it.
+        """Starts the process.
 
         Args:
-            processes: What starts it.
-            command: What it runs, without the channel.
+            processes: Starts it.
+            command: The command, without the channel.
         """
         ours, its = socket.socketpair()
         stream = await SocketStream.from_socket(ours)
@@ -68,12 +68,12 @@ class CellProcess:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing of it is left."""
+        """Returns whether all its processes have ended."""
         return self._program.has_ended
 
     @property
-    async def said(self) -> AsyncIterator[bytes]:
-        """What it says to the server, which listens more slowly to one that says very much."""
+    async def incoming(self) -> AsyncIterator[bytes]:
+        """Its messages to the server, read more slowly if it sends too much."""
         left = MOST_A_SECOND
         began = anyio.current_time()
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # it was killed
@@ -85,46 +85,46 @@ class CellProcess:
                     left, began = MOST_A_SECOND, anyio.current_time()
 
     def checked(self, message: Message) -> Message:
-        """Returns a message of it.
+        """Returns the message if a cell may send it.
 
         Raises:
-            ValueError: If a cell may send none that looks like this.
+            ValueError: If it has no valid form.
         """
         return checked(message)
 
     async def send(self, line: bytes) -> None:
-        """Sends it a line; nobody takes it where it has ended, or is told that nothing comes."""
+        """Sends the process a line; does nothing if it has ended or was hung up on."""
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             async with self._turn:
                 if not self._has_hung_up:
                     await self._stream.send(line)
 
     async def hang_up(self) -> None:
-        """Lets it know that nothing more is sent."""
+        """Signals that nothing more will be sent."""
         self._has_hung_up = True
         with suppress(OSError):
             await self._stream.send_eof()
 
     async def read_output(self, sink: Sink) -> None:
-        """Hands on what it prints."""
+        """Passes on everything it prints."""
         await read_output(self._program, sink, sink)
 
     def read_printed(self, sink: Sink) -> None:
-        """Hands on what it has printed so far."""
+        """Passes on what it has printed so far."""
         if not self._is_closed:
             read_rest(self._program, sink, sink)
 
     async def wait(self) -> object:
-        """Waits until nothing of it is left."""
+        """Waits until all its processes have ended."""
         self._exit_code = await self._program.wait()
         return self._exit_code
 
     async def kill(self) -> None:
-        """Ends it with all that it has started."""
+        """Kills it and everything it started."""
         await self._program.kill()
 
     def ending(self) -> str:
-        """How it ended."""
+        """Describes how it ended."""
         code = self._exit_code
         is_killed = code > SIGNALLED
         how = signal.Signals(code - SIGNALLED).name if is_killed else f"exit code {code}"
@@ -132,7 +132,7 @@ class CellProcess:
         return f"{'was killed by' if is_killed else 'ended with'} {how}{said.rstrip()}"
 
     async def aclose(self) -> None:
-        """Ends it, and closes what leads to it."""
+        """Kills it and closes the connection."""
         self._is_closed = True
         await anyio.aclose_forcefully(self._stream)
         await self._program.aclose()

@@ -1,7 +1,7 @@
-"""Cells: confined processes, each of which runs one program or the functions of one text.
+"""Manages cells: confined processes that each run one program or one set of functions.
 
-A cell sees the interpreter and our packages, and nothing of the user's: no root, no home, no
-network, no session. So a spare one belongs to nobody, and waits for whoever comes next.
+A cell sees the interpreter and our packages, but no root, home, network or session. A spare cell
+can therefore serve any caller.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from tools.sandbox.processes.temporary import PrivateDirectory
 _logger = logging.getLogger("toolcrib")
 
 IDLE_SECONDS = 300.0
-"""How long a spare process waits for a program."""
+"""Seconds that a spare process waits for a program."""
 
 MOST_AT_ONCE = 64
-"""Those that run: created tools that call each other would else be as many as they like."""
+"""Maximum running cells; created tools that call each other could otherwise start any number."""
 
 MOST_LOGGED = 100
-"""Lines that one process may print into the log, which its rotation would else empty."""
+"""Maximum lines that one process may log; more would push the rest out of the rotated log."""
 
 _COMMAND = (sys.executable, "-I", "-X", "utf8", bootstrap.__file__, "confined")
 
 
 class Cells:
-    """Gives each program and each text of functions a confined process; close with `aclose`.
+    """Provides confined processes for programs and functions; close with `aclose`.
 
     Args:
-        make: Makes what starts programs that see nothing of the user's, with an empty root.
-        memory_bytes: Memory that one may have; 0 sets no limit.
+        make: Creates the starter of programs that see nothing of the user's, with an empty root.
+        memory_bytes: Memory limit of one process; 0 sets none.
     """
 
     def __init__(self, make: Callable[[Path], Processes], memory_bytes: int) -> None:
@@ -61,30 +61,30 @@ class Cells:
         self._running_now = 0
 
     async def is_confined(self) -> bool:
-        """Returns whether every one that runs is confined."""
+        """Returns whether every cell is confined."""
         return await self._processes.is_confined()
 
     async def is_offline(self) -> bool:
-        """Returns whether every one that runs is confined, and reaches no host."""
+        """Returns whether every cell is confined and has no network."""
         return await self._processes.is_offline()
 
     async def denied(self) -> DeniedPaths:
-        """Returns which rules about paths are not enforced for them."""
+        """Returns which path rules are not enforced for cells."""
         return await self._processes.denied()
 
     async def take(self, load: Load, output: Sink | None = None) -> Worker:
         """Returns a worker that has loaded a program or functions; close it with `aclose`.
 
-        What it is made of cannot be trusted: an agent wrote it, and it may say anything. Where
-        `loaded.offers` is None, it could not be loaded, for the reasons in `loaded.problems`.
+        The worker is untrusted: an agent wrote its code, and it may send anything. If
+        `loaded.offers` is None, the code could not be loaded; `loaded.problems` says why.
 
         Args:
-            load: What it is to run.
-            output: Takes what it prints; by default the log does.
+            load: The code to run.
+            output: Receives what it prints; by default the log does.
 
         Raises:
-            RateLimitedError: As many run as may.
-            WorkerEndedError: It ended before it had loaded that.
+            RateLimitedError: If too many are running.
+            WorkerEndedError: If it ended while loading.
         """
         group = await self._background.group()
         sink = output or OutputLog(Path(load.path).name, MOST_LOGGED).feed
@@ -93,7 +93,7 @@ class Cells:
         return worker
 
     async def aclose(self) -> None:
-        """Ends all of them."""
+        """Ends all cells."""
         with anyio.CancelScope(shield=True):
             try:
                 await self._background.aclose()
@@ -102,28 +102,28 @@ class Cells:
                 await anyio.to_thread.run_sync(self._root.close)
 
     async def _run(self, load: Load, sink: Sink, *, task_status: TaskStatus[Worker]) -> None:
-        """Runs a worker; what goes wrong with it once it has loaded ends no other."""
+        """Runs a worker; after loading, its failures do not affect others."""
         if self._running_now >= MOST_AT_ONCE:
             raise RateLimitedError(
-                f"{MOST_AT_ONCE} programs and created tools run already.",
+                f"{MOST_AT_ONCE} programs and created tools are already running.",
                 next_actions=["Call it again when others have ended, and fewer within each other."],
             )
         self._running_now += 1
         try:
             await Worker.run(self._next, load, sink, task_status=task_status)
-        except (WorkerEndedError, ToolError):  # it was never there: its caller is told
+        except (WorkerEndedError, ToolError):  # its caller gets the error
             raise
         except Exception:
-            _logger.exception("A process of %s could not be cared for and is ended", load.path)
+            _logger.exception("The process of %s failed and was ended", load.path)
         finally:
             self._running_now -= 1
 
     async def _next(self) -> CellProcess:
-        """The process that waits, or a new one; another is started to wait then."""
+        """Returns the spare process or a new one, and starts the next spare."""
         spare, self._spare = self._spare, None
         try:
-            cell = None if spare is None else await spare.taken()
-        except BaseException:  # it waits for somebody else
+            cell = None if spare is None else await spare.take_over()
+        except BaseException:  # stays spare for another caller
             self._spare = self._spare or spare
             raise
         group = await self._background.group()
@@ -131,7 +131,7 @@ class Cells:
             cell = await self._start()
         if self._spare is None:
             self._spare = _Spare(self._start)
-            group.start_soon(self._spare.wait)  # before another takes it
+            group.start_soon(self._spare.wait)  # before another caller takes it
         return cell
 
     async def _start(self) -> CellProcess:
@@ -144,7 +144,7 @@ async def cells_of(machine: Machine) -> Cells:
 
 
 class _Spare:
-    """A process that is started before it is needed, and given up where it is not.
+    """A process that is started in advance, and ended if it is not used in time.
 
     Args:
         start: Starts it.
@@ -157,11 +157,11 @@ class _Spare:
         self._cell: CellProcess | None = None
 
     async def wait(self) -> None:
-        """Starts it, and ends it if it is not taken in time."""
+        """Starts the process, and ends it if it is not taken in time."""
         try:
             self._cell = await self._start()
-        except Exception:  # the next program starts one itself, and is told if that fails too
-            _logger.warning("No process waits for the next program", exc_info=True)
+        except Exception:  # the next program starts its own, and reports a failure
+            _logger.warning("No spare process could be started for the next program", exc_info=True)
         finally:
             self._started.set()
         try:
@@ -172,8 +172,8 @@ class _Spare:
             if cell is not None:
                 await cell.aclose()
 
-    async def taken(self) -> CellProcess | None:
-        """Returns it, once, as soon as it is started; None where it could not be, or has ended."""
+    async def take_over(self) -> CellProcess | None:
+        """Waits for the process and returns it, once; None if it failed to start or has ended."""
         await self._started.wait()
         cell, self._cell = self._cell, None
         self._taken.set()

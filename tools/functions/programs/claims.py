@@ -1,4 +1,4 @@
-"""What a cell may say: an agent wrote what runs there, and it may send anything."""
+"""Validates the messages of a cell, which runs an agent's code and may send anything."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ _SHAPES: dict[str, Any] = {
     "withdraw": _Withdraw,
     "result": _Success | _Failed,
 }
-"""By the first name of a message, which says what it is."""
+"""The form of each message, by its first key."""
 
 
 @cache
@@ -117,13 +117,13 @@ def _adapter(kind: str) -> TypeAdapter[Any]:
 
 
 def checked(message: Message) -> Message:
-    """Returns a message that is in the form of those that a cell may send.
+    """Returns the message if a cell may send it.
 
     Raises:
-        ValueError: If it is not.
+        ValueError: If its form is invalid.
     """
     kind = next(iter(message), "")
     if kind not in _SHAPES:
-        raise ValueError(f"It sent {kind[:40]!r}, which is no message of a program.")
+        raise ValueError(f"It sent {kind[:40]!r}, which is not a valid message.")
     taken: Message = _adapter(kind).validate_python(message)
     return taken

@@ -1,4 +1,4 @@
-"""Created tools: those that agents have written, kept in the registry as the record has them."""
+"""Keeps created tools, which agents have written, in the registry as recorded."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:  # loaded where a tool was created
     from tools.functions.programs.warm import WarmTools
 
 MOST_CLIENT = 60
-"""Characters of what a client calls itself."""
+"""Maximum characters of a client's own name that are kept."""
 
 WATCH_SECONDS = 0.5
-"""How often the record is looked at, to which other servers write too."""
+"""Interval between checks of the record, which other servers may change."""
 
 _logger = logging.getLogger("toolcrib")
 
@@ -40,12 +40,12 @@ Invoke = Callable[[dict[str, Any], Any], Awaitable["ToolResult"]]
 
 
 class CreatedTools:
-    """Keeps each user's tools in the registry of that user, and has them run.
+    """Keeps each user's created tools in that user's registry, and runs them.
 
     Args:
-        store: Gives what keeps them.
-        registry: Where they are called.
-        make_warm: Makes what runs them, when the first one is run.
+        store: Returns their store.
+        registry: The registry from which they are called.
+        make_warm: Creates their runner on first use.
     """
 
     def __init__(
@@ -67,12 +67,12 @@ class CreatedTools:
         return self._make_warm()
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Has somebody told when there are other tools than before."""
+        """Registers a listener for changes of the tools."""
         self._listeners.append(listener)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Has the tools that there are, and follows what other servers create and remove."""
+        """Loads the tools, and follows what other servers create and remove."""
         await self._follow()
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch)
@@ -80,11 +80,11 @@ class CreatedTools:
             group.cancel_scope.cancel()
 
     def load(self) -> None:
-        """Takes in what has changed; blocks."""
+        """Applies changes of the record; blocks."""
         self._take(self._read())
 
     async def refresh(self) -> None:
-        """Takes in what has changed."""
+        """Applies changes of the record."""
         self._take(await anyio.to_thread.run_sync(self._read))
 
     async def create(
@@ -96,14 +96,14 @@ class CreatedTools:
         told: str = "",
         parameters: Mapping[str, Any] | None = None,
     ) -> tuple[CreatedTool, ToolSpec]:
-        """Converts a draft in a process of its own, and keeps what comes of it.
+        """Converts a draft in a separate process, and stores the resulting tool.
 
         Args:
-            name: What the tool is to be called.
+            name: The tool's name.
             draft: Its source.
-            context: Whose it is, and where it was written.
-            told: The description that was given; empty for that of the docstring.
-            parameters: The JSON Schema of the arguments that was given, if any.
+            context: The owner and origin.
+            told: The given description; empty for the docstring's.
+            parameters: The given JSON Schema of the arguments, if any.
         """
         from tools.functions.programs.definitions import definition_of
 
@@ -124,7 +124,7 @@ class CreatedTools:
         return tool, self._specified(tool)
 
     def check_name(self, name: str) -> None:
-        """Refuses a name that another tool than a created one has, or that looks like its name."""
+        """Rejects a name that equals, or looks like, the name of a tool that was not created."""
         from tools.conversion.confusables import skeleton
 
         looks = skeleton(folded_name(name))
@@ -138,19 +138,19 @@ class CreatedTools:
                     )
 
     async def current(self, identity: Identity, name: str) -> CreatedTool | None:
-        """A user's tool as it is now; None where there is none."""
+        """Returns a user's current tool, or None."""
         await self.refresh()
         found = self._current.get((identity.user_id, name))
         return None if found is None else found[0]
 
     async def remove(self, identity: Identity, name: str) -> CreatedTool | None:
-        """Takes a user's tool out of use; returns its last version, None where there is none."""
+        """Removes a user's tool and returns its last version, or None."""
         removed = await anyio.to_thread.run_sync(self._store().remove, identity.user_id, name)
         await self.refresh()
         return removed
 
     async def _follow(self) -> None:
-        """Takes in what has changed, as far as it can be read."""
+        """Applies changes of the record if it can be read, and logs a warning otherwise."""
         try:
             await self.refresh()
         except StorageError as error:
@@ -165,7 +165,7 @@ class CreatedTools:
             await anyio.sleep(WATCH_SECONDS)
 
     def _read(self) -> tuple[int, list[CreatedTool]] | None:
-        """How often the record was changed, and what is in it; None where nothing is new."""
+        """Returns the record's change count and contents, or None if nothing changed."""
         store = self._store()
         changes = store.changes()
         return None if changes == self._changes else (changes, store.everybodys())
@@ -180,7 +180,10 @@ class CreatedTools:
             by_user[user_id] = []
         for tool in tools:
             if not tool.is_whole:
-                _logger.error("The created tool %s is not what was approved: left out", tool.name)
+                _logger.error(
+                    "The created tool %s differs from the approved version and is skipped",
+                    tool.name,
+                )
                 continue
             key = tool.owner, tool.name
             known, spec = before.get(key, (None, None))
@@ -197,11 +200,10 @@ class CreatedTools:
         return _spec_of(tool, partial(self._run, tool))
 
     def _tell_hidden(self) -> None:
-        """Warns of tools whose names others have got since."""
         names = {name for _, name in self._current}
         taken = {name for name in names if self._registry.get(name) is not None}
         for name in taken - self._hidden:
-            _logger.warning("The created tool %s is hidden: another is called so too", name)
+            _logger.warning("The created tool %s is hidden by another tool of that name", name)
         self._hidden = taken
 
     async def _run(
@@ -213,7 +215,7 @@ class CreatedTools:
             raise UnknownToolError(f"{tool.name} was removed.")
         if now != tool:
             raise ConflictError(
-                f"{tool.name} has become another: it is of version {now.version} now.",
+                f"{tool.name} was changed: its version is now {now.version}.",
                 next_actions=["See describe_tool for what it takes now, and call it again."],
             )
         return await self._warm.call(tool, arguments, context)
@@ -225,7 +227,6 @@ def created_of(machine: Machine) -> CreatedTools:
 
 
 def _spec_of(tool: CreatedTool, invoke: Invoke) -> ToolSpec:
-    """The tool as it is listed and called."""
     from tools.conversion.callables.callables import title_of
 
     said = tool.definition
@@ -239,12 +240,12 @@ def _spec_of(tool: CreatedTool, invoke: Invoke) -> ToolSpec:
         code=f"# version {tool.version}\n{tool.source}",
         scope=ToolScope.SANDBOXED,
         effects=frozenset({Effect.EXECUTE}),
-        destructive=True,  # whatever it calls may be
+        destructive=True,  # tools it calls may be
         tags=("created",),
         source="created",
         owner=tool.owner,
         once=True,
         in_cell=True,
-        validate=dict,  # its process does
+        validate=dict,  # its process validates
         invoke=invoke,
     )

@@ -1,7 +1,7 @@
-"""Definitions of created tools: what callers are told of them, checked before they are kept.
+"""Builds the definitions of created tools and checks them before they are stored.
 
-The schemas come from the process that loaded the source, and so from whoever wrote that: nothing
-else is taken from there, and of the schemas only what shows what it holds.
+The schemas come from the process that loaded the agent's source. Nothing else is taken from there,
+and of the schemas only what can be shown as it is.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tools.core.errors import InvalidArgumentsError
 from tools.functions.programs.drafts import Draft, check_text
 
 OWN = "#/$defs/"
-"""What references within a schema begin with."""
+"""The prefix of references within a schema."""
 
 LONGEST = 20_000
-"""Characters of a definition."""
+"""Maximum characters of a definition."""
 
 TEXTS = frozenset({"title", "description", "examples"})
-"""What a schema says to its reader alone."""
+"""Keywords that only inform the reader of a schema."""
 
 
 class _Object(BaseModel, extra="allow"):
@@ -37,13 +37,13 @@ class _Object(BaseModel, extra="allow"):
 class _Arguments(_Object):
     """The JSON Schema of a tool's arguments."""
 
-    type: Literal["object"] = "object"  # as nobody who gives one has to say
+    type: Literal["object"] = "object"  # optional for callers
     properties: dict[str, dict[str, Any]] = {}
     required: list[str] | None = None
 
 
 class _Sent(BaseModel):
-    """What a process says of a tool."""
+    """The tool as described by its process."""
 
     input_schema: _Arguments
     output_schema: _Object | None
@@ -56,20 +56,20 @@ def definition_of(
 
     Args:
         draft: Its source.
-        sent: What its process says of it.
-        told: The description that was given; empty for that of the docstring.
-        parameters: The JSON Schema of the arguments that was given, if any.
+        sent: The description sent by its process.
+        told: The given description; empty for the docstring's.
+        parameters: The given JSON Schema of the arguments, if any.
     """
     try:
         found = _Sent.model_validate(sent)
         for each in (sent["input_schema"], sent["output_schema"]):
             _check_schema(each)
     except (ValidationError, SchemaError, RecursionError):
-        raise _unfit("what it loaded as is no tool") from None
+        raise _unfit("it did not load as a tool") from None
     schema = found.input_schema
     if sorted(schema.properties) != sorted(draft.parameters):
-        takes, loaded = _named(draft.parameters), _named(schema.properties)
-        raise _unfit(f"it takes {takes}, and loaded as {loaded}")
+        takes, loaded = _name_list(draft.parameters), _name_list(schema.properties)
+        raise _unfit(f"its parameters are {takes}, but it loaded with {loaded}")
     texts = {**draft.said.parameters, **_texts(parameters, schema)}
     for name, text in texts.items():
         if text and name in schema.properties:
@@ -83,18 +83,20 @@ def definition_of(
     try:
         said = json.dumps(definition, ensure_ascii=False, allow_nan=False)
     except ValueError:
-        raise _unfit("its schemas have numbers that JSON cannot say") from None
+        raise _unfit("its schemas have numbers that JSON cannot express") from None
     check_text("implementation", said)
     if len(said) > LONGEST:
-        raise _unfit(f"its definition has {len(said):,} characters, {LONGEST:,} are allowed")
+        raise _unfit(
+            f"its definition has {len(said):,} characters; at most {LONGEST:,} are allowed"
+        )
     return definition
 
 
 def _check_schema(schema: Mapping[str, Any] | None) -> None:
-    """Refuses what clients may refuse, and with it every tool that is listed.
+    """Rejects schemas that clients may reject, together with the whole tool list.
 
     Raises:
-        SchemaError: Because it is no JSON Schema, or refers to what is no part of it.
+        SchemaError: If it is not a JSON Schema, or has references outside itself.
     """
     if schema is None:
         return
@@ -107,41 +109,44 @@ def _check_schema(schema: Mapping[str, Any] | None) -> None:
 
 
 def _texts(given: Mapping[str, Any] | None, schema: _Arguments) -> dict[str, str]:
-    """What a schema that was given says of each parameter."""
     if given is None:
         return {}
     try:
         wanted = _Arguments.model_validate(given)
         problems = [*_misfits(wanted, schema)]
     except ValidationError:
-        problems = ["it is no JSON Schema of an object"]
+        problems = ["it is not the JSON Schema of an object"]
     if problems:
         raise InvalidArgumentsError(
             f"parameters: {'; '.join(problems)}.",
-            next_actions=["Make it say what the signature says, or leave it out."],
+            next_actions=["Make it match the signature, or leave it out."],
         )
     return {name: str(each.get("description", "")) for name, each in wanted.properties.items()}
 
 
 def _misfits(wanted: _Arguments, schema: _Arguments) -> Iterator[str]:
     if wanted.properties.keys() != schema.properties.keys():
-        yield f"it has {_named(wanted.properties)}, and the function {_named(schema.properties)}"
+        own = _name_list(schema.properties)
+        yield f"it has {_name_list(wanted.properties)}, but the function has {own}"
         return
     required = schema.required or []
     if wanted.required is not None and sorted(wanted.required) != sorted(required):
-        yield f"it requires {_named(wanted.required)}, and the function {_named(required)}"
+        yield (
+            f"it requires {_name_list(wanted.required)}, "
+            f"but the function requires {_name_list(required)}"
+        )
     for name, each in wanted.properties.items():
         for key in sorted(each.keys() - TEXTS):
             if schema.properties[name].get(key) != each[key]:
-                yield f"{name} has {key} {json.dumps(each[key])}, and in the signature not"
+                yield f"{name} has {key} {json.dumps(each[key])}, but not in the signature"
 
 
 def _unfit(problem: str) -> InvalidArgumentsError:
     return InvalidArgumentsError(
         f"implementation: {problem}.",
-        next_actions=["Change the function so that its signature says what it takes."],
+        next_actions=["Change the function so that its signature describes its arguments."],
     )
 
 
-def _named(names: Iterable[str]) -> str:
+def _name_list(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"

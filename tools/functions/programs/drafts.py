@@ -1,4 +1,4 @@
-"""Drafts: the source of a tool as an agent sends it, looked at and never run."""
+"""Checks the source of a tool as an agent sends it, without running it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tools.core.errors import InvalidArgumentsError
 from tools.core.invisible import codes, hidden
 
 LONGEST = 50_000
-"""Characters of source: a person reads all of it."""
+"""Maximum characters of source, since the user reads all of it."""
 
 MOST_PROBLEMS = 8
 
 NAMESPACE = "tools"
-"""What the tools stand under; it is there without an import."""
+"""The module of the tools, available without an import."""
 
 REMEDY = (
-    "Send all of it anew: imports of the standard library, helpers whose names begin with an"
+    "Send all of it again: imports of the standard library, helpers whose names begin with an"
     " underscore, and one public function with types and a docstring."
 )
 
@@ -34,10 +34,10 @@ class Draft:
     """Source that can become a tool.
 
     Attributes:
-        source: With line feeds at the ends of lines.
-        function: The one public function in it.
+        source: The source with line feeds at the ends of lines.
+        function: Its one public function.
         parameters: The names of its parameters.
-        said: What its docstring says.
+        said: Its parsed docstring.
     """
 
     source: str
@@ -47,10 +47,10 @@ class Draft:
 
 
 def read_draft(source: str) -> Draft:
-    """Returns what a source is.
+    """Parses a source and checks its form.
 
-    It says what a person who reads the source has to be able to rely on; it does not keep the code
-    from doing harm, which the process does that it runs in.
+    The checks let a user rely on what they read; they do not prevent harm, which is the job of the
+    confined process.
     """
     source = source.replace("\r\n", "\n").strip("\n") + "\n"
     check_text("implementation", source)
@@ -70,12 +70,11 @@ def read_draft(source: str) -> Draft:
 
 
 def check_text(parameter: str, text: str) -> None:
-    """Refuses a text that shows a person something else than it holds."""
+    """Rejects text with invisible or reordering characters."""
     if odd := hidden(text):
         line = text[: text.index(odd[0])].count("\n") + 1
         raise InvalidArgumentsError(
-            f"{parameter}: line {line} has characters that nobody sees"
-            f" ({codes(odd[:MOST_PROBLEMS])}).",
+            f"{parameter}: line {line} has invisible characters ({codes(odd[:MOST_PROBLEMS])}).",
             next_actions=["Leave them out, or write an escape such as \\u200d in a string."],
         )
 
@@ -92,7 +91,7 @@ def _problems(tree: ast.Module) -> Iterator[str]:
     public = _public(tree)
     if len(public) != 1:
         names = ", ".join(each.name for each in public) or "none"
-        yield f"it has to have exactly one public function, and has {names}"
+        yield f"it must have exactly one public function, but has {names}"
     for function in public:
         yield from _untyped(function)
     for node in ast.walk(tree):
@@ -114,7 +113,7 @@ def _untyped(function: Function) -> Iterator[str]:
     if bare:
         yield f"line {function.lineno}: {function.name} has no types for {', '.join(bare)}"
     if function.args.vararg or function.args.kwarg:
-        yield f"line {function.lineno}: {function.name} has to name each of its parameters"
+        yield f"line {function.lineno}: {function.name} must name each of its parameters"
 
 
 def _parameters(function: Function) -> list[ast.arg]:
@@ -125,13 +124,13 @@ def _parameters(function: Function) -> list[ast.arg]:
 def _import(module: str, line: int) -> Iterator[str]:
     package = module.partition(".")[0]
     if package == NAMESPACE:
-        yield f"line {line}: {NAMESPACE} is there without an import"
+        yield f"line {line}: {NAMESPACE} needs no import"
     elif package not in sys.stdlib_module_names:
-        yield f"line {line}: {module} is not of the standard library"
+        yield f"line {line}: {module} is not in the standard library"
 
 
 def _unreadable(source: str) -> Iterator[str]:
-    """Names with other letters than those of ASCII: one may look like another that it is not."""
+    """Yields names with non-ASCII letters, which may look like other names."""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.NAME and not token.string.isascii():
             yield f"line {token.start[0]}: the name {token.string!r} is not all ASCII"

@@ -1,4 +1,4 @@
-"""Functions made of programs: what ran once, to be called again, maybe about something else."""
+"""Turns programs that ran into functions that can be called again with other values."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ TYPES = {
     "array": "list",
     "object": "dict",
 }
-"""What Python calls each type of JSON."""
+"""The Python type of each JSON type."""
 
 
 def function_of(program: str, name: str, parameters: Mapping[str, Any] | None) -> str:
     """Returns the source of an async function that does what a program did.
 
-    What the program sets a parameter to is its default.
+    The value that the program assigns to a parameter becomes its default.
 
     Args:
-        program: Its source, which ran.
-        name: What the function is called.
+        program: The source of the program.
+        name: The function's name.
         parameters: JSON Schema of its parameters; None for none.
     """
     tree = _parsed(program)
@@ -62,7 +62,7 @@ def function_of(program: str, name: str, parameters: Mapping[str, Any] | None) -
 
 
 def _parsed(program: str) -> ast.Module:
-    """Parses a program that its own process could parse; here the stack is partly used."""
+    """Parses a program; its own process could, but here part of the stack is already used."""
     try:
         return ast.parse(program)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -73,7 +73,7 @@ def _parsed(program: str) -> ast.Module:
 
 
 def _return_last(tree: ast.Module, lines: list[str | None], program: str) -> None:
-    """Has a program return its last expression, or what that prints."""
+    """Makes a program return its last expression, or what that prints."""
     last = tree.body[-1] if tree.body else None
     if isinstance(last, ast.Return):
         return
@@ -99,7 +99,7 @@ def _return_last(tree: ast.Module, lines: list[str | None], program: str) -> Non
 
 
 def _drop_imports(tree: ast.Module, lines: list[str | None]) -> None:
-    """Names the tools that a program imports: as a function it has their namespace without that."""
+    """Replaces imports from `tools` by assignments, since a function already has the namespace."""
     for node in tree.body:
         match node:
             case ast.Import(names=[ast.alias(name="tools", asname=None)]):
@@ -111,13 +111,12 @@ def _drop_imports(tree: ast.Module, lines: list[str | None]) -> None:
 
 
 def _replace(lines: list[str | None], node: ast.stmt, text: str | None = None) -> None:
-    """Puts a text in the place of the lines of a statement, of which the number stays."""
     end = node.end_lineno or node.lineno
     lines[node.lineno - 1 : end] = [text, *[None] * (end - node.lineno)]
 
 
 def _assignments(tree: ast.Module) -> dict[str, ast.Assign]:
-    """Where a program first sets each name to a value that stands there, on a line of its own."""
+    """Returns, by name, the first assignment of a plain value on a line of its own."""
     begun = Counter(each.lineno for each in tree.body)
     found: dict[str, ast.Assign] = {}
     for node in tree.body:
@@ -147,7 +146,7 @@ def _type(name: str, schema: object) -> str:
 
 
 def _begun_in_strings(tree: ast.Module) -> Iterator[int]:
-    """The lines that begin within a string: what is put before them would be a part of it."""
+    """Yields the lines that begin inside a string, which must not be indented."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant | ast.JoinedStr):
             yield from range(node.lineno + 1, (node.end_lineno or node.lineno) + 1)

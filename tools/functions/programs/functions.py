@@ -1,4 +1,4 @@
-"""A created tool in its cell: a function that knows the tools, and is called again and again."""
+"""Runs a created tool in its cell: a function that can call tools, called repeatedly."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from tools.functions.workers.peer import current_peer
 
 
 def serve(channel: Channel, load: Load) -> None:
-    """Loads functions that know the tools as programs do, and runs what is called."""
+    """Loads functions that can call tools as programs do, and serves their calls."""
     namespace = Namespace(_ask, set())
     given = {NAME: namespace, "ToolError": ToolError, "asyncio": asyncio, "json": json}
     serve_file(channel, load, given)
 
 
 async def _ask(tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Has the server call a tool for the call that runs here."""
     return await current_peer().answer(tool, arguments, in_turn=True)

@@ -1,4 +1,4 @@
-"""The namespace `tools` of a program: every tool that its caller may call, as an async function."""
+"""Implements the namespace `tools` of a program: every callable tool as an async function."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tools.core.errors import ToolError as Failure
 from tools.functions.workers.messages import encode_error
 
 SHOWN_KEYS = 20
-"""Keys that are named where another was asked for."""
+"""Maximum keys that are listed when a missing one is used."""
 
 
 class Data(dict[str, Any]):
-    """A JSON object, whose keys are attributes too where no method is called so."""
+    """A JSON object whose keys are also attributes, unless a method has that name."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # any JSON
         if name in self:
@@ -36,7 +36,7 @@ class Data(dict[str, Any]):
 
 
 def data_of(value: Any) -> Any:  # noqa: ANN401  # decoded JSON
-    """The same value with every object as Data."""
+    """Returns the value with every object converted to Data."""
     if isinstance(value, dict):
         return Data({key: data_of(each) for key, each in value.items()})
     if isinstance(value, list):
@@ -47,18 +47,17 @@ def data_of(value: Any) -> Any:  # noqa: ANN401  # decoded JSON
 NAME = "tools"
 
 POSITIONAL = "*"
-"""The argument under which the positional ones are sent: the server knows their names."""
+"""The argument that holds the positional values; the server knows their names."""
 
 ALONE = "result"
-"""The only key of a result that is no object by itself."""
+"""The only key of a result that is not an object itself."""
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
-"""Calls a tool by its name, with arguments, the positional ones among them; gives its encoded
-result."""
+"""Calls a tool by name with arguments, including positional ones; returns its encoded result."""
 
 
 class ToolError(Exception):
-    """A call that failed, as a program may catch it.
+    """A failed call, as a program may catch it.
 
     Attributes:
         error_type: One of the closed list.
@@ -67,7 +66,7 @@ class ToolError(Exception):
         next_actions: What to do now.
     """
 
-    __module__ = NAME  # what tracebacks name it by, and where a program imports it from
+    __module__ = NAME  # its module in tracebacks and for imports
 
     def __init__(self, text: str, failure: Mapping[str, Any]) -> None:
         super().__init__(text)
@@ -78,13 +77,13 @@ class ToolError(Exception):
 
 
 class PendingCall(Coroutine[Any, Any, Any]):
-    """A call that begins when it is awaited, and says so where its result is used before.
+    """A call that begins when it is awaited, and raises if its result is used before.
 
     Args:
         name: The tool.
-        line: Where the program calls it.
+        line: The program's line that calls it.
         make: Makes the call.
-        waiting: The calls that have not begun, of which this is one until it does.
+        waiting: The calls that have not begun, including this one until it does.
     """
 
     def __init__(
@@ -101,18 +100,18 @@ class PendingCall(Coroutine[Any, Any, Any]):
         self._waiting = waiting
         waiting.add(self)
 
-    def _begun(self) -> Coroutine[Any, Any, Any]:
+    def _begin(self) -> Coroutine[Any, Any, Any]:
         if self._made is None:
             self._waiting.discard(self)
             self._made = self._make()
         return self._made
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        return self._begun().__await__()
+        return self._begin().__await__()
 
     def send(self, value: Any) -> Any:  # noqa: ANN401  # as the event loop calls it
-        """Goes on."""
-        return self._begun().send(value)
+        """Resumes the call."""
+        return self._begin().send(value)
 
     def throw(
         self,
@@ -120,11 +119,11 @@ class PendingCall(Coroutine[Any, Any, Any]):
         val: BaseException | object = None,
         tb: TracebackType | None = None,
     ) -> Any:  # noqa: ANN401  # the same
-        """Goes on with an exception."""
-        return self._begun().throw(*filter(None, (typ, val, tb)))
+        """Resumes the call with an exception."""
+        return self._begin().throw(*filter(None, (typ, val, tb)))
 
     def close(self) -> None:
-        """Ends it."""
+        """Ends the call."""
         if self._made is not None:
             self._made.close()
 
@@ -135,7 +134,7 @@ class PendingCall(Coroutine[Any, Any, Any]):
         return f"<{self}>"
 
     def _used(self, *_given: object) -> NoReturn:
-        raise TypeError(f"{self}: write await {NAME}.{self._name}(…) to have its result")
+        raise TypeError(f"{self}: write await {NAME}.{self._name}(…) to get its result")
 
     __bool__ = __contains__ = __getitem__ = __iter__ = __len__ = _used
 
@@ -144,11 +143,11 @@ class PendingCall(Coroutine[Any, Any, Any]):
 
 
 class Namespace(ModuleType):
-    """What a program knows as `tools`, and may import from.
+    """The module `tools` of a program, which can also be imported.
 
     Args:
         ask: Calls a tool.
-        waiting: Receives the calls that the program has written and not awaited.
+        waiting: Receives the calls that the program made without awaiting them.
     """
 
     ToolError = ToolError
@@ -177,7 +176,7 @@ class Namespace(ModuleType):
     async def _call(self, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401  # decoded JSON
         try:
             result = await self._ask(name, arguments)
-        except Failure as error:  # not the tool's: nobody is there to call it
+        except Failure as error:  # not the tool's: the server did not make the call
             failure = encode_error(error)
             result = {"is_error": True, "structured": failure, "text": str(error)}
         if result["is_error"]:
@@ -189,6 +188,6 @@ class Namespace(ModuleType):
 
 
 def _meant(argument: str) -> str:
-    """The name of an argument that Python keeps for itself: the program writes `as_` for `as`."""
+    """Returns the name of an argument that is a Python keyword, written `as_` for `as`."""
     plain = argument.removesuffix("_")
     return plain if iskeyword(plain) else argument

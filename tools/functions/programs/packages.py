@@ -1,4 +1,4 @@
-"""Which packages a cell sees: ours and what they need, wherever those are installed."""
+"""Finds the packages that a cell sees: ours and their dependencies."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from tools.functions.workers.bootstrap import OUR_PACKAGES, OURS
 
 
 def find_packages() -> tuple[Path, ...]:
-    """Returns the directories of ours, without what lies beside them in a checkout."""
+    """Returns our package directories, without the rest of a checkout."""
     return tuple(OURS / name for name in OUR_PACKAGES)

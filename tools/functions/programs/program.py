@@ -1,4 +1,4 @@
-"""A program in its cell: it runs once, as `__main__`, and what it comes to is told."""
+"""Runs a program in its cell, once, as `__main__`, and reports its outcome."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ OURS = sys.modules[NAME]
 """Our own package, whose name the namespace takes while the program runs."""
 
 MOST_TRACE = 4_000
-"""Characters of a traceback that are told: its beginning and its end."""
+"""Maximum characters of a traceback that are reported: its beginning and its end."""
 
 BY_TOOLS = "A program reaches files and the network by tools alone: await tools.read_file(…)."
-"""What to do where a file could not be opened, or a host not be reached."""
+"""Advice for a program that could not open a file or reach a host."""
 
 MOST_FORGOTTEN = 3
-"""Calls without `await` that are named."""
+"""Maximum calls without `await` that are named."""
 
 
 def serve(channel: Channel, load: Load) -> None:
@@ -52,7 +52,7 @@ async def _serve(channel: Channel, source: str) -> None:
 
 async def _answer(channel: Channel, questions: Questions, source: str, call: int) -> None:
     outcome = await run_program(source, partial(_ask, questions, call))
-    questions.end(call)  # what its threads still ask
+    questions.end(call)  # questions still open in its threads
     with suppress(OSError, ValueError):  # the program may have closed it
         sys.stdout.flush()
     try:
@@ -72,14 +72,14 @@ async def _ask(
     tool: str,
     arguments: Mapping[str, Any],
 ) -> Mapping[str, Any]:
-    """Has the server call a tool; what there is no place for waits."""
+    """Asks the server to call a tool, waiting while too many questions are open."""
     asked = {"tool": tool, "arguments": arguments}
     result: Mapping[str, Any] = await questions.ask_in_turn(call, asked)
     return result
 
 
 async def run_program(source: str, ask: Ask) -> Message:
-    """Returns what a program comes to: `value`, as JSON, or `error`, as text; and `notes`.
+    """Runs a program and returns `value`, as JSON, or `error`, as text; and `notes`.
 
     Args:
         source: Its source.
@@ -92,22 +92,22 @@ async def run_program(source: str, ask: Ask) -> Message:
         return {"error": "".join(traceback.format_exception_only(error)).rstrip(), "notes": []}
     try:
         value = await _run(code, Namespace(ask, waiting))
-    except BaseException as error:  # noqa: BLE001  # whatever it is, the agent reads it
+    except BaseException as error:  # noqa: BLE001  # the agent gets any exception
         notes = [*_forgotten(waiting), *[BY_TOOLS] * isinstance(error, OSError)]
-        return {"error": _told(error), "notes": notes}
+        return {"error": _format_trace(error), "notes": notes}
     finally:
         sys.modules[NAME] = OURS
     notes = _forgotten(waiting)
     try:
-        plain, unsaid = _plain(value)
+        plain, unsaid = _to_json(value)
         return {"value": plain, "notes": [*notes, *filter(None, [unsaid.strip("[]")])]}
     except (UnsendableError, RecursionError) as error:
-        unsaid = f"What it returned is shown as text, for JSON cannot say it: {error}."
+        unsaid = f"What it returned is shown as text, because JSON cannot express it: {error}."
         return {"value": repr(value), "notes": [*notes, unsaid]}
 
 
-def _plain(value: object) -> tuple[object, str]:
-    """A value as JSON, and what is null in it because JSON cannot say it."""
+def _to_json(value: object) -> tuple[object, str]:
+    """Returns a value as JSON, and a note on what became null."""
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
@@ -118,7 +118,6 @@ def _plain(value: object) -> tuple[object, str]:
 
 
 async def _run(code: CodeType, namespace: Namespace) -> object:
-    """What a program returns, awaited where it did not."""
     main = ModuleType("__main__")
     sys.modules.update({"__main__": main, NAME: namespace})
     scope = vars(main)
@@ -136,8 +135,7 @@ async def _run(code: CodeType, namespace: Namespace) -> object:
     return await value if isawaitable(value) else value
 
 
-def _told(error: BaseException) -> str:
-    """An ordinary traceback, of the program's own lines."""
+def _format_trace(error: BaseException) -> str:
     trace = traceback.TracebackException.from_exception(error)
     _clean(trace, set())
     text = "".join(trace.format()).rstrip()

@@ -1,4 +1,4 @@
-"""The run of one program in a cell of its own, of which nothing is left when it ends."""
+"""Runs one program in a cell of its own, which ends with it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tools.functions.workers.worker import Sink, Worker, WorkerEndedError
 
 
 class Outcome(BaseModel):
-    """What a program says that it came to; an agent wrote it, and it may say anything.
+    """The outcome reported by a program; untrusted, since an agent wrote it.
 
     Attributes:
-        value: What it returned.
-        error: Why it returned nothing, as a traceback; None where it ended well.
-        notes: What else it should be told.
+        value: The returned value.
+        error: The traceback of a failure; None after success.
+        notes: Further messages for the agent.
     """
 
     value: Any = None
@@ -33,12 +33,12 @@ class Outcome(BaseModel):
 
 @asynccontextmanager
 async def started(code: str, machine: Machine, output: Sink) -> AsyncIterator[Worker]:
-    """A process that has a program and waits to be told to run it; it ends with the block.
+    """Yields a worker that has loaded a program and is ready to run it; it ends with the block.
 
     Args:
-        code: Its source.
-        machine: Has the cells.
-        output: Takes what it prints; has all of it when the block has ended.
+        code: The program's source.
+        machine: Provides the cells.
+        output: Receives what it prints, completely by the end of the block.
     """
     cells = await cells_of(machine)
     try:
@@ -50,15 +50,15 @@ async def started(code: str, machine: Machine, output: Sink) -> AsyncIterator[Wo
     except BaseException:
         await worker.aclose()
         raise
-    worker.retire()  # it has answered, and nobody waits for its end
+    worker.retire()  # it has answered, so no need to wait for its end
 
 
 async def outcome_of(worker: Worker, context: RequestContext) -> Outcome:
-    """What a program comes to.
+    """Runs the program and returns its outcome.
 
     Args:
         worker: Its process.
-        context: What it is given.
+        context: The context for its calls.
     """
     try:
         message = await worker.call({}, context)
@@ -66,4 +66,4 @@ async def outcome_of(worker: Worker, context: RequestContext) -> Outcome:
     except WorkerEndedError as error:
         return Outcome(error=f"Its process {error}.")
     except (KeyError, ValidationError):
-        return Outcome(error="Its process answered with something else than a result.")
+        return Outcome(error="Its process sent something other than a result.")

@@ -1,4 +1,4 @@
-"""The source of a program: Python as agents write it, made into code that can be awaited."""
+"""Compiles a program's source, as agents write it, to awaitable code."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import linecache
 from types import CodeType
 
 FILE = "<program>"
-"""What tracebacks call it."""
+"""The file name in tracebacks."""
 
 RETURN = "__returned__"
 """The name under which a program finds ReturnedError."""
 
 
 class ReturnedError(BaseException):
-    """Ends a program with a value: a `return` outside of any function.
+    """Ends a program with a value, for a `return` outside of any function.
 
     Attributes:
-        value: What is returned.
+        value: The returned value.
     """
 
     def __init__(self, value: object = None) -> None:
@@ -26,10 +26,10 @@ class ReturnedError(BaseException):
 
 
 def compiled(source: str) -> CodeType:
-    """Compiles a program, and has tracebacks show its lines.
+    """Compiles a program, and registers its lines for tracebacks.
 
-    Outside of functions it may `await` and `return`; a last expression is returned. `asyncio.run`
-    is awaited there: the program runs in an event loop already.
+    Outside of functions it may `await` and `return`, and a last expression is returned.
+    `asyncio.run` is awaited there, since the program already runs in an event loop.
 
     Raises:
         SyntaxError: If it is not Python.
@@ -48,10 +48,10 @@ def compiled(source: str) -> CodeType:
 
 
 class _Outside(ast.NodeTransformer):
-    """Rewrites what stands outside of functions and classes."""
+    """Rewrites code outside of functions and classes."""
 
     def visit(self, node: ast.AST) -> ast.AST:
-        """Leaves what is inside of functions and classes as it is."""
+        """Leaves functions and classes unchanged."""
         inside = (ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef, ast.Lambda)
         return node if isinstance(node, inside) else super().visit(node)
 

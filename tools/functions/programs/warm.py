@@ -1,4 +1,4 @@
-"""Warm tools: the processes of created tools, each kept for a while after a call."""
+"""Keeps the processes of created tools warm for a while after a call."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from tools.functions.workers.messages import Load, Loaded, Message
 from tools.functions.workers.worker import Worker, WorkerEndedError
 
 IDLE_SECONDS = 180.0
-"""How long a process waits for its next call."""
+"""Seconds that a process waits for its next call."""
 
 BUSY_SECONDS = 300.0
-"""How long one may work in all: what it may use of a processor is counted from its start."""
+"""Total working time of a process, whose CPU limit counts from its start."""
 
 MOST_WARM = 8
-"""Processes that wait at once; the one that has waited longest gives way."""
+"""Maximum waiting processes; the one that has waited longest is ended."""
 
 MOST_CALLS = 100
-"""Calls of other tools that one call may make."""
+"""Maximum calls of other tools by one call."""
 
 LOAD_SECONDS = 20.0
-"""How long the source may take to be loaded."""
+"""Time limit for loading the source."""
 
 _logger = logging.getLogger("toolcrib")
 
@@ -44,13 +44,13 @@ Key = tuple[Hashable, ...]
 
 @dataclass(eq=False, slots=True)
 class _Warm:
-    """One process.
+    """A warm process.
 
     Attributes:
-        key: Which tool it has loaded, and for whom.
+        key: The tool it has loaded, and the caller's rights.
         worker: The process.
-        busy: Seconds that calls have taken.
-        used: When the last of them ended.
+        busy: Total seconds of its calls.
+        used: When the last call ended.
     """
 
     key: Key
@@ -60,11 +60,11 @@ class _Warm:
 
 
 class Converted:
-    """A draft that is loaded.
+    """A loaded draft.
 
     Attributes:
-        sent: What its process says of the tool that it is.
-        is_kept: Whether its process waits for calls of that tool.
+        sent: The tool as described by its process.
+        is_kept: Whether its process stays for calls of that tool.
     """
 
     def __init__(self, warm: WarmTools, worker: Worker, sent: Mapping[str, Any]) -> None:
@@ -74,25 +74,25 @@ class Converted:
         self._worker = worker
 
     async def keep(self, tool: CreatedTool, context: RequestContext) -> None:
-        """Has the process wait for calls of the tool that was made of the draft."""
+        """Keeps the process for calls of the tool that was created from the draft."""
         self.is_kept = True
         await self._warm.keep(_Warm(_key(tool, context), self._worker))
 
 
 class WarmTools:
-    """Runs created tools: each call of a version in a confined process that has no other call.
+    """Runs created tools, each call in a confined process without other calls.
 
-    What a call leaves behind in its process meets only calls with the same rights, in the same
-    session: no code can ask for anything in the name of a call that may do more.
+    Traces of a call in its process only meet calls with the same rights in the same session, so
+    code cannot act with the rights of another call.
 
     Args:
-        cells: Gives the processes.
+        cells: Returns the provider of processes.
     """
 
     def __init__(self, cells: Callable[[], Awaitable[Cells]]) -> None:
         self._cells = cells
         self._idle: list[_Warm] = []
-        """Those that wait, the one that has waited longest first."""
+        """The waiting processes, longest waiting first."""
 
     @asynccontextmanager
     async def converted(self, name: str, draft: Draft) -> AsyncIterator[Converted]:
@@ -110,30 +110,32 @@ class WarmTools:
     async def call(
         self, tool: CreatedTool, arguments: Mapping[str, Any], context: RequestContext
     ) -> ToolResult:
-        """Runs a tool."""
+        """Runs a created tool."""
         asked = {"key": ("tool", tool.definition["function"]), "arguments": arguments}
         calls = ProgramCalls(MOST_CALLS)
         async with self._worker(tool, context) as worker:
             try:
                 with context.looping(tool.digest, calls.remaining) as (looping, loop):
                     result = decode_result(await worker.call(asked, calls.within(looping)))
-                needed = loop.needed if context.loop is None else ()  # else the outer one tells
-                return _told(result, [f"[Needs approval: {each}]" for each in needed])
+                needed = (
+                    loop.needed if context.loop is None else ()
+                )  # else the outer loop reports it
+                return _with_notes(result, [f"[Needs approval: {each}]" for each in needed])
             except WorkerEndedError as error:
                 raise ToolFailedError(
                     f"{tool.name} did not finish: its process {error}.",
-                    next_actions=["Ask for less in one call, or create it anew without that."],
-                ) from None  # it is in the log
+                    next_actions=["Ask for less in one call, or create it again without that."],
+                ) from None  # already logged
             except (KeyError, TypeError, ValueError, ValidationError) as error:
-                raise ToolFailedError(f"{tool.name} answered what no tool does.") from error
+                raise ToolFailedError(f"{tool.name} did not return a valid result.") from error
 
     async def keep(self, warm: _Warm) -> None:
-        """Has a process wait for its next call; where too many do, the first of them ends."""
+        """Keeps a process for its next call; ends the oldest if there are too many."""
         self._idle.append(warm)
         await self._end(self._idle[:-MOST_WARM])
 
     async def sweep(self) -> None:
-        """Ends the processes that nobody has used for a while."""
+        """Ends the processes that were not used for a while."""
         limit = time.monotonic() - IDLE_SECONDS
         await self._end([each for each in self._idle if each.used < limit])
 
@@ -144,7 +146,7 @@ class WarmTools:
         began = time.monotonic()
         try:
             yield warm.worker
-        except BaseException:  # what a call has left behind that was given up is not for the next
+        except BaseException:  # the next call must not meet the traces of an aborted one
             await warm.worker.aclose()
             raise
         warm.used = time.monotonic()
@@ -175,14 +177,14 @@ class WarmTools:
         except TimeoutError:
             raise ToolFailedError(
                 f"{name} was not loaded within {LOAD_SECONDS:g} seconds.",
-                next_actions=["Do the work in the function, and nothing where it is defined."],
+                next_actions=["Do the work inside the function, not at module level."],
             ) from None
         except WorkerEndedError as error:
             raise ToolFailedError(f"{name} was not loaded: its process {error}.") from None
 
 
 def _key(tool: CreatedTool, context: RequestContext) -> Key:
-    """The tool as it is, and all that the rights of a call depend on."""
+    """Returns the tool's version and everything that the rights of a call depend on."""
     rights = context.identity, context.bound, context.session_id, context.tool_set
     return tool.owner, tool.digest, *rights
 
@@ -192,7 +194,7 @@ def _offer_of(draft: Draft, loaded: Loaded | None) -> Message:
     problems = [] if loaded is None else [_at(each.line, each.text) for each in loaded.problems]
     found = [(each.get("kind"), each.get("name")) for each in offers]
     if not problems and found != [("tool", draft.function)]:
-        problems = [f"it loaded as {len(offers)} tools, and not as {draft.function} alone"]
+        problems = [f"it loaded as {len(offers)} tools instead of only {draft.function}"]
     if problems:
         raise InvalidArgumentsError(
             f"implementation: {'; '.join(problems)}",
@@ -201,11 +203,11 @@ def _offer_of(draft: Draft, loaded: Loaded | None) -> Message:
     return offers[0]
 
 
-def _told(result: ToolResult, notes: list[str]) -> ToolResult:
-    """A result with what its caller should know besides, before a text that may be cut.
+def _with_notes(result: ToolResult, notes: list[str]) -> ToolResult:
+    """Adds notes for the caller to a result, before text that may be cut.
 
     Raises:
-        ValidationError: If it is a failure and does not look like one.
+        ValidationError: If it is a failure of invalid form.
     """
     if result.is_error:
         failure = ToolFailure.model_validate(result.structured)

@@ -1,1 +1,1 @@
-"""The processes that functions and programs run in, and what they and the server say."""
+"""Runs functions and programs in processes, and defines their messages to the server."""

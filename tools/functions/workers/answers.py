@@ -1,4 +1,4 @@
-"""The server's side of what a function asks: each question is answered in a task of its own."""
+"""Answers a function's questions on the server's side, each in its own task."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tools.functions.workers.messages import MOST_OPEN, Message, encode_error
 
 
 class Answers:
-    """Answers one running call, and tells its client what it has to tell.
+    """Answers the questions of one running call, and passes on its messages to the client.
 
     Args:
-        context: The call, with what its scope grants.
-        group: Where questions are answered.
+        context: The call's context, with its scope's grants.
+        group: The task group for answers.
         send: Sends a message to the worker.
-        answered: Is told the number of each question that is at its end.
+        answered: Called with the number of each closed question.
     """
 
     def __init__(
@@ -40,9 +40,9 @@ class Answers:
         self._places = anyio.Semaphore(MOST_OPEN)
 
     async def take(self, message: Message) -> None:
-        """Takes what the worker says before the end of its call."""
+        """Handles a message that the worker sends during its call."""
         if "ask" in message:
-            await self._places.acquire()  # only what got round the worker's own limit waits
+            await self._places.acquire()  # waits only if the worker's own limit was bypassed
             self._group.start_soon(self._answer, message)
         elif "withdraw" in message:
             if (scope := self._open.get(message["id"])) is not None:
@@ -60,7 +60,7 @@ class Answers:
         with anyio.CancelScope() as self._open[number]:
             try:
                 await self._send({"answer": number, "value": await self._value(message)})
-            except Exception as error:  # noqa: BLE001  # whatever it is, the function is told
+            except Exception as error:  # noqa: BLE001  # the function gets any failure
                 failure = encode_error(as_tool_error(error, self._context.tool))
                 await self._send({"answer": number, "failure": failure})
         del self._open[number]

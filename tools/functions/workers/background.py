@@ -1,4 +1,4 @@
-"""Tasks that outlive the call that needs them first."""
+"""Runs tasks that outlive the call that needs them first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 
 
 class Background:
-    """A task group that is there from its first use until it is closed."""
+    """A task group that exists from its first use until it is closed."""
 
     def __init__(self) -> None:
         self._group: TaskGroup | None = None
@@ -19,14 +19,14 @@ class Background:
         self._serving: asyncio.Task[None] | None = None
 
     async def group(self) -> TaskGroup:
-        """Returns the group."""
+        """Returns the group, starting it on first use."""
         if self._serving is None:
             self._serving = asyncio.create_task(self._serve())
         await self._ready.wait()
         return cast("TaskGroup", self._group)
 
     async def aclose(self) -> None:
-        """Cancels what is in it, and waits for its end."""
+        """Cancels its tasks, and waits for their end."""
         if self._serving is not None:
             self._serving.cancel()
             with suppress(asyncio.CancelledError):

@@ -1,7 +1,7 @@
-"""The first lines of a worker process: finds our packages, wherever its interpreter is from.
+"""Starts a worker process: makes our packages importable in any interpreter.
 
-Run as a script with the interpreter of the function file's environment, which need not have
-Toolcrib installed; with the argument `confined` it is a cell's, whose stdin is a socket.
+Runs as a script in the function file's environment, which need not have Toolcrib installed. With
+the argument `confined` it runs in a cell, whose stdin is a socket.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from importlib.util import spec_from_file_location
 from pathlib import Path
 
 OURS = Path(__file__).resolve().parents[3]
-"""The directory that holds our packages; the rest of it is not for the worker."""
+"""The parent directory of our packages; the worker must not import anything else from it."""
 
 OUR_PACKAGES = ("tools", "storage")
-"""Those that it runs on."""
+"""The packages that the worker runs on."""
 
 
 class OurFinder:
-    """Finds the packages that a worker runs on, and nothing else of what lies beside them."""
+    """Finds the packages that a worker runs on, and nothing else in their directory."""
 
     @staticmethod
     def find_spec(name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
-        """As `importlib.abc.MetaPathFinder`; submodules are found by their package's path."""
+        """Implements `importlib.abc.MetaPathFinder`; submodules are found through their package."""
         if name not in OUR_PACKAGES:
             return None
-        package = OURS / name  # by its path: a cell may not list what is above it
+        package = OURS / name  # by path, since a cell may not list the parent
         return spec_from_file_location(
             name, package / "__init__.py", submodule_search_locations=[str(package)]
         )
@@ -34,7 +34,7 @@ class OurFinder:
 
 if __name__ == "__main__":
     sys.meta_path.insert(0, OurFinder)
-    import storage  # noqa: F401  # as tools it is found from here on
+    import storage  # noqa: F401  # found by the path, as tools is, from here on
     from tools.functions.workers.channel import Channel
 
     if sys.argv[1:] == ["confined"]:

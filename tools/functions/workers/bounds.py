@@ -1,4 +1,4 @@
-"""What one message between server and worker may be."""
+"""Defines the limits of messages between server and worker."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from tools.core.errors import ToolFailedError
 
 MARK_BYTES = 64
-"""Memory that the value behind each mark of JSON takes at most, beside its text."""
+"""Maximum memory of the value at each JSON mark, in addition to its text."""
 
 
 class TooLongError(ToolFailedError):
-    """A message is more than its bounds allow.
+    """A message exceeds its limits.
 
     Args:
-        what: What it is more than.
+        what: The exceeded limit.
     """
 
     def __init__(self, what: str) -> None:
@@ -28,12 +28,12 @@ class TooLongError(ToolFailedError):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one message may be; 0 sets no bound.
+    """The limits of a message; 0 sets none.
 
     Attributes:
         longest: Bytes.
-        heaviest: Bytes of memory that it takes when it is read.
-        deepest: Lists and objects in each other.
+        heaviest: Bytes of memory after decoding.
+        deepest: Nested lists and objects.
     """
 
     longest: int
@@ -41,10 +41,10 @@ class Bounds:
     deepest: int = 0
 
     def encode(self, message: dict[str, Any]) -> bytes:
-        """Returns a message as its line; ASCII, so that half of a surrogate pair passes too.
+        """Encodes a message as a line; ASCII, so that unpaired surrogates pass too.
 
         Raises:
-            TooLongError: If it is more than the bounds allow.
+            TooLongError: If it exceeds the limits.
             ValueError: If an integer in it has more digits than Python writes.
             RecursionError: If it is nested too deeply.
         """
@@ -54,17 +54,17 @@ class Bounds:
         return line
 
     def decode(self, line: bytes) -> dict[str, Any]:
-        """Returns the message of a line.
+        """Decodes the message of a line.
 
         Raises:
-            TooLongError: If it is more than the bounds allow.
-            ValueError: If it is no JSON, or no object.
+            TooLongError: If it exceeds the limits.
+            ValueError: If it is not a JSON object.
             RecursionError: If it is nested too deeply.
         """
         self._check(line)
         message = json.loads(line)
         if not isinstance(message, dict):
-            raise ValueError("It is no object.")  # noqa: TRY004  # as other JSON that is no message
+            raise ValueError("It is not an object.")  # noqa: TRY004  # like other invalid messages
         self._check_depth(line, message)
         return message
 
@@ -82,7 +82,7 @@ class Bounds:
             level = [child for each in level for child in _children(each)]
             if not level:
                 return
-        raise TooLongError(f"{self.deepest} lists and objects in each other")
+        raise TooLongError(f"{self.deepest} nested lists and objects")
 
 
 def _children(value: object) -> list[Any]:
@@ -92,12 +92,12 @@ def _children(value: object) -> list[Any]:
 
 
 def weight(line: bytes) -> int:
-    """Returns how much memory a message takes at most, marks in its texts counted too."""
+    """Returns the maximum memory of a decoded message, counting marks inside texts too."""
     return len(line) + MARK_BYTES * sum(line.count(mark) for mark in (b",", b":", b"[", b"{"))
 
 
 OF_FILES = Bounds(longest=64_000_000)
-"""Between the server and functions of the user's own."""
+"""Limits between the server and the user's own functions."""
 
 OF_CELLS = Bounds(longest=8_000_000, heaviest=64_000_000, deepest=100)
-"""From a cell, where an agent wrote what is sent."""
+"""Limits for messages from a cell, which runs an agent's code."""

@@ -1,6 +1,6 @@
-"""The worker's end of the way to the server.
+"""Implements the worker's end of the connection to the server.
 
-A spare process waits here, so it imports little: no anyio, which doubles what asyncio takes.
+A spare process waits here, so it imports little: anyio would double what asyncio needs.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ T = TypeVar("T")
 
 
 class Channel:
-    """Keeps what this process was started with for the server, and its output for the rest.
+    """Reserves the process's original pipes for messages, and redirects its output.
 
     Args:
-        incoming: Where the server's messages come in.
-        outgoing: Where those to it go; the same for a socket.
-        output: Where everything goes that is printed.
-        bounds: What a message to the server may be.
+        incoming: The descriptor of the server's messages.
+        outgoing: The descriptor of messages to the server; the same for a socket.
+        output: The descriptor for everything printed.
+        bounds: The limits of messages to the server.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Channel:
         )
 
     def first(self) -> Load:
-        """Returns what is to be loaded: the first message, behind which nothing comes yet."""
+        """Returns the first message, which says what to load; no other follows it yet."""
         with open(self._incoming, "rb", closefd=False) as first:
             return Load(**json.loads(first.readline())["load"])
 
@@ -68,8 +68,8 @@ class Channel:
         """Sends a message, from any thread.
 
         Raises:
-            TooLongError: If it is more than one may be.
-            ValueError: If JSON cannot say it.
+            TooLongError: If it exceeds the limits.
+            ValueError: If JSON cannot express it.
             RecursionError: If it is nested too deeply.
         """
         line = memoryview(encode(message, self._bounds))
@@ -78,11 +78,11 @@ class Channel:
                 line = line[os.write(self._outgoing, line) :]
 
     async def messages(self, questions: Questions) -> AsyncIterator[Message]:
-        """Yields what comes in, but for the answers to questions, until the server hangs up.
+        """Yields incoming messages, except answers to questions, until the server hangs up.
 
         Raises:
-            TooLongError: If a message is more than the bounds allow.
-            ValueError: If what comes in is none.
+            TooLongError: If a message exceeds the limits.
+            ValueError: If the input is not a message.
         """
         loop, came = asyncio.get_running_loop(), asyncio.Event()
         self._serving, self._questions = (loop, came), questions
@@ -102,13 +102,13 @@ class Channel:
     async def during(self, answered: Awaitable[T]) -> T:
         """Waits for an answer.
 
-        In a thread with an event loop of its own that loop takes in what comes: the one that serves
-        the server may be waiting for the thread.
+        In a thread with its own event loop, that loop also reads messages: the main loop may be
+        blocked waiting for the thread.
         """
         loop = asyncio.get_running_loop()
         if self._serving is None or self._serving[0] is loop:
             return await answered
-        incoming = os.dup(self._incoming)  # one for each answer that this loop waits for
+        incoming = os.dup(self._incoming)  # a duplicate for each answer awaited here
         loop.add_reader(incoming, self._take_in)
         try:
             return await answered
@@ -117,21 +117,21 @@ class Channel:
             os.close(incoming)
 
     def _take_in(self) -> None:
-        """Takes in what has come, in whichever event loop notices it first."""
+        """Reads available input, in whichever event loop notices it first."""
         with self._reading:
             if self._end is None and select.select([self._incoming], [], [], 0)[0]:
                 try:
                     self._sort(os.read(self._incoming, CHUNK))
-                except Exception as error:  # noqa: BLE001  # the loop that serves raises it
+                except Exception as error:  # noqa: BLE001  # raised in the main loop
                     self._end = Future()
                     self._end.set_exception(error)
         if self._serving is not None:
             loop, came = self._serving
-            with suppress(RuntimeError):  # it has ended
+            with suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(came.set)
 
     def _sort(self, chunk: bytes) -> None:
-        """Hands answers to their questions, and keeps the rest for the loop that serves."""
+        """Passes answers to their questions, and queues other messages for the main loop."""
         questions = cast("Questions", self._questions)
         if not chunk:
             self._end = Future()

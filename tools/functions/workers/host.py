@@ -1,4 +1,4 @@
-"""The worker process: loads one function file, runs what the server calls, and dies alone."""
+"""Runs a worker process: loads one function file and serves its calls."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:  # opened on first use
 Send = Callable[[Message], None]
 
 GRACE = 2.0
-"""Seconds that functions have to end after the server has hung up."""
+"""Seconds that functions have to finish after the server has hung up."""
 PR_SET_PDEATHSIG = 1
 """Linux, prctl(2): the signal that the process gets when its parent dies."""
 
@@ -68,20 +68,20 @@ def main(channel: Channel) -> None:
     limit_memory(order.memory_bytes)
     logger = logging.getLogger("toolcrib")
     logger.addHandler(_ServerLogHandler(channel.send))
-    logger.propagate = False  # to what the author logs with
+    logger.propagate = False  # not to the author's log handlers
     serve(channel, order)
 
 
 def serve(channel: Channel, order: Load, given: Mapping[str, object] | None = None) -> None:
-    """Loads a file of functions and serves what is called, until the server hangs up.
+    """Loads a file of functions and serves calls until the server hangs up.
 
     Args:
-        channel: The way to the server.
+        channel: The connection to the server.
         order: The file.
         given: Names that the file has without an import.
     """
-    anyio.run(anyio.lowlevel.checkpoint)  # imports what the author may have modules named like
-    # Outside the event loop: the file may run its own.
+    anyio.run(anyio.lowlevel.checkpoint)  # imports modules whose names the author may reuse
+    # Outside the event loop, since the file may run its own.
     found = load(Path(order.path), order.source, order.no_store, given)
     offers = None if found.offers is None else list(map(encode_offer, found.offers))
     channel.send({"loaded": asdict(Loaded(offers, found.problems, found.files))})
@@ -100,7 +100,7 @@ async def _serve(channel: Channel, calls_in: Callable[[TaskGroup], _Calls]) -> N
 
 
 class _ServerLogHandler(logging.Handler):
-    """Sends what our own modules log to the server's log."""
+    """Sends our own modules' log records to the server's log."""
 
     def __init__(self, send: Send) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class _ServerLogHandler(logging.Handler):
 
 
 class _Calls:
-    """The calls in progress, each in a task of its own."""
+    """The calls in progress, each in its own task."""
 
     def __init__(self, offers: list[Offer], load: Load, channel: Channel, group: TaskGroup) -> None:
         self._offers = {key_of(offer): offer for offer in offers}
@@ -126,7 +126,7 @@ class _Calls:
 
     @made_once
     def library(self) -> Library:
-        """The stored context; only a file that may have it has tools that are given it."""
+        """The stored context; only permitted files have tools that get it."""
         from tools.functions.workers.store import StoreOptions
 
         return StoreOptions.decode(cast("Message", self._store)).open()
@@ -145,7 +145,7 @@ class _Calls:
 
     async def _run(self, message: Message) -> None:
         number, name = message["call"], message["key"][1]
-        # Nobody reads this of a call that the server cancelled, but functions cancel tasks too.
+        # Nobody reads this for a call that the server cancelled, but functions cancel tasks too.
         answer = _failure(ToolFailedError(f"{name} was cancelled from within its file."), name)
         try:
             with suppress(asyncio.CancelledError), self._scopes[number]:
@@ -160,7 +160,7 @@ class _Calls:
         except TooLongError as error:
             self._send({"result": number, **_failure(error, name)})
         except (ValueError, RecursionError) as error:
-            failure = ToolFailedError(f"{name} returned what JSON cannot say: {error}.")
+            failure = ToolFailedError(f"{name} returned a value that JSON cannot express: {error}.")
             self._send({"result": number, **_failure(failure, name)})
 
     async def _answer(self, message: Message) -> Message:
@@ -189,13 +189,13 @@ class _Calls:
             if "completed" in message and not isinstance(offer, ToolSpec):
                 argument, typed, given = message["completed"]
                 return {"values": await offer.complete(argument, typed, given, context)}
-            return await _made(offer, message["arguments"], context)
+            return await _run_offer(offer, message["arguments"], context)
         except MemoryError:
             error: BaseException = ToolFailedError(
                 f"{name} needs more memory than its process may have.",
                 next_actions=["Ask for less in one call, or raise functions.memory_mb."],
             )
-        except (Exception, SystemExit, KeyboardInterrupt) as raised:  # noqa: BLE001  # its caller's answer
+        except (Exception, SystemExit, KeyboardInterrupt) as raised:  # noqa: BLE001  # the caller gets it as a failure
             error = raised
         finally:
             peer.end()
@@ -214,8 +214,7 @@ def _sandbox(load: Load) -> Sandbox:
     )
 
 
-async def _made(offer: Offer, given: Mapping[str, Any], context: RequestContext) -> Message:
-    """What an offer makes of what it is given."""
+async def _run_offer(offer: Offer, given: Mapping[str, Any], context: RequestContext) -> Message:
     arguments = offer.validate(given)
     match offer:
         case ResourceSpec():
@@ -230,7 +229,6 @@ def _failure(error: BaseException, name: str, hide: Callable[[str], str] = str) 
 
 
 def _end_at_last() -> None:
-    """Ends the process even if a function in a thread of it does not."""
     timer = threading.Timer(GRACE, os._exit, (1,))
     timer.daemon = True
     timer.start()

@@ -1,4 +1,4 @@
-"""The import of a function file: what it offers, and what keeps the rest from that."""
+"""Imports a function file, and returns its offers or the reasons against them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tools.functions.workers.messages import Problem
 from tools.functions.workers.offers import Key, Offer, key_of
 
 OURS = Path(__file__).parents[3]
-"""The directory that holds our packages."""
+"""The parent directory of our packages."""
 
 OUR_PACKAGES = ("tools", "storage")
 
@@ -37,7 +37,7 @@ OUR_PACKAGES = ("tools", "storage")
 class FileImport:
     """The import of one file.
 
-    The author's packages come before ours of the same name. A file of a package is imported as part
+    The author's packages come before ours of the same name. A file in a package is imported as part
     of it, so that its relative imports work.
 
     Args:
@@ -51,7 +51,7 @@ class FileImport:
 
     @property
     def files(self) -> list[str]:
-        """Returns what the file imports from beside it, found or not."""
+        """Returns the files in its directory that it imports, existing or not."""
         return sorted(self._finder.sought)
 
     def run(self, source: str, given: Mapping[str, object]) -> ModuleType:
@@ -83,7 +83,7 @@ class FileImport:
 
 
 def _place(path: Path) -> tuple[str, Path]:
-    """The module's name, and the directory in which its imports are looked for first."""
+    """Returns the module's name, and the directory searched first for its imports."""
     parts, directory = [path.stem.replace(".", "_")], path.parent
     while (directory / "__init__.py").exists() and directory.name.isidentifier():
         parts.insert(0, directory.name)
@@ -94,8 +94,8 @@ def _place(path: Path) -> tuple[str, Path]:
 def _give_way(beside: Path, path: Path) -> None:
     """Lets the author have a package called `tools` or `storage`; ours stay where they are in use.
 
-    Without one of that name ours is there to be imported from, and is the one that runs here. The
-    file itself is none: it does not import itself.
+    Without such a package, imports get ours, the version running here. The file itself does not
+    count as one, since it does not import itself.
     """
     for package in OUR_PACKAGES:
         own = PathFinder.find_spec(package, [str(beside)])
@@ -106,12 +106,14 @@ def _give_way(beside: Path, path: Path) -> None:
             continue
         for name in [each for each in sys.modules if each.split(".")[0] == package]:
             del sys.modules[name]
-        if own and own.origin is None:  # a plain directory loses to a package further down the path
+        if (
+            own and own.origin is None
+        ):  # a plain directory would lose to a package later in the path
             sys.modules[package] = importlib.util.module_from_spec(own)
 
 
 class _FreshLoader(SourceFileLoader):
-    """Compiles each time: bytecode is kept by second and size, and people save twice a second."""
+    """Compiles on each import: bytecode is cached by second and size, but files change faster."""
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
@@ -120,10 +122,10 @@ class _FreshLoader(SourceFileLoader):
 
 
 class _FreshFinder:
-    """Finds the author's own modules, whose last version counts.
+    """Finds the author's own modules, always in their latest version.
 
     Attributes:
-        sought: Their files, also where there is none and what is broken.
+        sought: Their files, including missing and broken ones.
     """
 
     def __init__(self, beside: Path) -> None:
@@ -146,7 +148,7 @@ class _FreshFinder:
         return found
 
     def _seek(self, name: str, path: Sequence[str] | None) -> None:
-        """Remembers the file that would be found if its author made it."""
+        """Records the file that would be found if its author created it."""
         for directory in [str(self._beside)] if path is None else path:
             file = str(Path(directory, f"{name.rpartition('.')[2]}.py"))
             if name not in sys.builtin_module_names and _is_authored(file, self._beside):
@@ -154,24 +156,24 @@ class _FreshFinder:
 
 
 def _is_authored(file: str, beside: Path) -> bool:
-    """Whether it is the author's, and not installed in an environment that lies there too."""
+    """Returns whether the author wrote the file, rather than installed it there."""
     path = Path(file)
     installed = "site-packages" in path.parts or path.is_relative_to(sys.prefix)
     return path.is_relative_to(beside) and not installed
 
 
 SCOPES = {ToolScope.SANDBOXED, ToolScope.SYSTEM, ToolScope.CONTEXT}
-"""What a worker can be given: other servers are the server's."""
+"""The scopes that a worker can serve; other servers belong to the server process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a file holds.
+    """The result of loading a file.
 
     Attributes:
-        offers: What it offers, in the order of the file; None if it could not be imported.
-        problems: Why not, or which of its functions cannot be offered.
-        files: What it imported from beside it, or would have.
+        offers: Its offers, in the order of the file; None if it could not be imported.
+        problems: Why it failed, or why some functions cannot be offered.
+        files: Files in its directory that it imported, or tried to.
     """
 
     offers: list[Offer] | None
@@ -187,22 +189,22 @@ def load(
     Args:
         path: The file.
         source: The text.
-        no_store: Why its functions may not have the stored context; else empty.
+        no_store: Why its functions may not have the stored context, or "".
         given: Names that it has without an import.
     """
     importing = FileImport(path)
     try:
         module = importing.run(source, given or {})
-        # A created tool is the one public function of its source, and is checked before.
+        # A created tool is the only public function of its source, and already checked.
         to_tool = partial(_tool, module, path, is_chosen=given is not None)
         offers, problems = _offers(module, path, no_store or _why_out_of_reach(), to_tool)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever the author's code raises
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # the author's code may raise anything
         return Found(None, [_failure(error, path)], importing.files)
     return Found(offers, problems, importing.files)
 
 
 def _why_out_of_reach() -> str:
-    """Why our parts that are loaded on first use cannot be; empty where they can."""
+    """Returns why our lazily loaded modules cannot be imported, or ""."""
     for package in OUR_PACKAGES:
         if str(OURS / package) not in getattr(sys.modules.get(package), "__path__", ()):
             return f"{_remedy(package)}."
@@ -244,14 +246,13 @@ def _tool(
             f"{name} has the scope {options['scope']}, which a function file cannot have; use "
             f"{' or '.join(sorted(SCOPES))}."
         )
-    # A read would be abandoned when it is cancelled, and its thread run on unseen by the server.
+    # A cancelled read would be abandoned, and its thread would run on unseen by the server.
     converting = {**options, "effects": frozenset({Effect.EXECUTE})}
     spec = FunctionToMCP.convert(called, source=f"function:{path}", **converting)
     return replace(spec, effects=options["effects"])
 
 
 def _failure(error: BaseException, path: Path) -> Problem:
-    """Where and why an import failed, as an author wants to read it."""
     if isinstance(error, ToolDefinitionError):
         return Problem(str(error))
     if isinstance(error, SyntaxError):

@@ -1,4 +1,4 @@
-"""The memory that a worker's process may have."""
+"""Limits the memory of a worker's process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import resource
 
 
 def limit_memory(most: int) -> None:
-    """Lets an allocation fail here before the machine runs out of memory; 0 sets no limit."""
+    """Makes allocations fail here before the system runs out of memory; 0 sets no limit."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if most and (hard == resource.RLIM_INFINITY or most < hard):

@@ -1,20 +1,20 @@
-"""What server and worker send each other: one JSON object a line.
+"""Defines the messages between server and worker: one JSON object per line.
 
 | from | message | meaning |
 |---|---|---|
-| server | `{"load": {…}}` | the first: what to run, and where (Load) |
-| worker | `{"loaded": {…}}` | the answer to it: what it offers, or why that is nothing (Loaded) |
+| server | `{"load": {…}}` | the first message: what to run, and where (Load) |
+| worker | `{"loaded": {…}}` | its answer: the offers, or why there are none (Loaded) |
 | server | `{"call": n, "key", "arguments", "identity", "bound"}` | use an offer |
 | server | `{"call": n, "key", "completed", "identity", "bound"}` | complete an argument of it |
-| server | `{"cancel": n}` | stop that call |
-| worker | `{"progress": n, "done", "total", "message"}` | how far a call is |
-| worker | `{"tell": n, "level", "text"}` | what its client should hear |
-| worker | `{"changed": n, "uri"}` | that a resource changed |
-| worker | `{"ask": n, "id": k, …}` | what a call asks for: `form`, `prompt`, `roots`, `tool` |
-| worker | `{"withdraw": n, "id": k}` | that nobody waits for that any more |
-| server | `{"answer": k, …}` | the answer to it: a `value`, or a `failure` |
-| worker | `{"log": level, "text"}` | what the server's log should have |
-| worker | `{"result": n, …}` | the end of a call, a cancelled one too |
+| server | `{"cancel": n}` | cancel that call |
+| worker | `{"progress": n, "done", "total", "message"}` | progress of a call |
+| worker | `{"tell": n, "level", "text"}` | a log message for the client |
+| worker | `{"changed": n, "uri"}` | a resource changed |
+| worker | `{"ask": n, "id": k, …}` | a question: `form`, `prompt`, `roots`, `tool` |
+| worker | `{"withdraw": n, "id": k}` | the question is withdrawn |
+| server | `{"answer": k, …}` | its answer: a `value`, or a `failure` |
+| worker | `{"log": level, "text"}` | an entry for the server's log |
+| worker | `{"result": n, …}` | the end of a call, even a cancelled one |
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from tools.functions.workers.bounds import OF_FILES, Bounds, TooLongError
 Message = dict[str, Any]
 
 MOST_OPEN = 64
-"""What one call may ask for at once."""
+"""Maximum open questions of one call."""
 
 LONGEST_TOLD = 10_000
-"""Characters of what a call tells while it runs; more is cut."""
+"""Maximum characters of a message during a call that are passed on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a file or one of its functions is not what its author means it to be.
+    """A problem of a file or of one of its functions.
 
     Attributes:
         text: What is wrong and what to change.
-        line: Where in the file, from 1; None where it is no place in it.
-        column: Where in the line, from 1.
+        line: The line in the file, from 1, or None.
+        column: The column in the line, from 1.
     """
 
     text: str
@@ -51,26 +51,26 @@ class Problem:
     column: int | None = None
 
     def at(self, path: Path) -> str:
-        """Returns the problem behind its place, as compilers write it."""
+        """Formats the problem after its location, as compilers do."""
         place = [str(path), *(str(each) for each in (self.line, self.column) if each is not None)]
         return f"{':'.join(place)}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a worker runs.
+    """A task for a worker.
 
     Attributes:
-        path: The file, for tracebacks and imports beside it.
+        path: The file, for tracebacks and imports from its directory.
         source: Its text, which may be older than the file.
         kind: Whether its functions are called, or it runs as a whole, once.
         root: The directory that the functions work in; empty for none.
-        root_identity: Its device and inode, which it has to have still.
-        protected: Paths closed to the sandbox that functions are given.
+        root_identity: The device and inode that it must still have.
+        protected: Paths closed to the functions' sandbox.
         read_only: Paths closed to its writes.
-        memory_bytes: Memory that the process may have.
-        store: How the stored context is opened (StoreOptions); None where the file may not have it.
-        no_store: Why it may not, and what to change; else empty.
+        memory_bytes: Memory limit of the process.
+        store: How to open the stored context (StoreOptions); None if the file may not have it.
+        no_store: Why it may not, and what to change, or "".
     """
 
     path: str
@@ -87,12 +87,12 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What came of loading a file.
+    """The result of loading a file.
 
     Attributes:
-        offers: What it offers, as `encode_offer` writes it; None where the file as a whole failed.
-        problems: Why it failed, or what of it cannot be offered.
-        files: What it imported from beside it: what a change of means a new version.
+        offers: Its offers, encoded by `encode_offer`; None if the file as a whole failed.
+        problems: Why it failed, or why parts of it cannot be offered.
+        files: Files in its directory that it imported: a change of one means a new version.
     """
 
     offers: list[Message] | None
@@ -101,10 +101,10 @@ class Loaded:
 
 
 def encode(message: Message, bounds: Bounds = OF_FILES) -> bytes:
-    """Returns a message as its line.
+    """Encodes a message as a line.
 
     Raises:
-        TooLongError: If it is more than the bounds allow.
+        TooLongError: If it exceeds the limits.
         ValueError: If an integer in it has more digits than Python writes.
         RecursionError: If it is nested too deeply.
     """
@@ -112,10 +112,10 @@ def encode(message: Message, bounds: Bounds = OF_FILES) -> bytes:
 
 
 async def lines(chunks: AsyncIterable[bytes], bounds: Bounds) -> AsyncIterator[bytes]:
-    """Yields the lines of a stream, which comes in pieces of any size, until its end.
+    """Yields the lines of a stream that arrives in chunks of any size.
 
     Raises:
-        TooLongError: If one is longer than the bounds allow.
+        TooLongError: If a line exceeds the limits.
     """
     begun = bytearray()
     async for chunk in chunks:
@@ -129,13 +129,13 @@ async def lines(chunks: AsyncIterable[bytes], bounds: Bounds) -> AsyncIterator[b
 
 
 def decode_loaded(message: Message) -> Loaded:
-    """Returns what came of loading."""
+    """Decodes the result of loading."""
     loaded = message["loaded"]
     return Loaded(**{**loaded, "problems": [Problem(**each) for each in loaded["problems"]]})
 
 
 def encode_error(error: ToolError) -> Message:
-    """Returns what a function is told of a failure."""
+    """Encodes a failure for a function."""
     return {
         "error_type": error.error_type,
         "message": error.message,
@@ -146,7 +146,7 @@ def encode_error(error: ToolError) -> Message:
 
 
 def decode_error(sent: Message) -> ToolError:
-    """Returns the failure as a function gets it."""
+    """Decodes a failure for a function."""
     message, next_actions = sent["message"], sent["next_actions"]
     if sent["dismissed"] is not None:
         return DeclinedError(message, dismissed=sent["dismissed"], next_actions=next_actions)

@@ -1,4 +1,4 @@
-"""What a file offers, and what is got from it, as server and worker write them to each other."""
+"""Encodes offers and their results for exchange between server and worker."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tools.core.spec import ToolSpec
 from tools.functions.workers.messages import decode_error
 
 Offer = ToolSpec | ResourceSpec | PromptSpec
-"""What a file offers."""
+"""Anything that a file can offer."""
 
 Key = tuple[str, str]
-"""The kind of an offer, and its name among those."""
+"""The kind of an offer, and its name within that kind."""
 
 Sent = dict[str, Any]
 
@@ -33,17 +33,17 @@ IN_PROCESS = {
     *("validate", "canonical", "prepare", "invoke", "describe", "customize"),
     *("read", "render", "complete"),
 }
-"""What of a specification cannot leave its process."""
+"""Fields of a specification that cannot leave its process."""
 
 
 def key_of(offer: Offer) -> Key:
-    """What tells an offer from the others of its file."""
+    """Returns what identifies an offer within its file."""
     kind = next(kind for kind, each in KINDS.items() if isinstance(offer, each))
     return kind, offer.uri if isinstance(offer, ResourceSpec) else offer.name
 
 
 def encode_offer(offer: Offer) -> Sent:
-    """Returns what the server needs to know of an offer."""
+    """Encodes what the server needs to know about an offer."""
     values = {each.name: getattr(offer, each.name) for each in fields(offer)}
     return {
         name: sorted(value) if isinstance(value, frozenset) else value
@@ -53,7 +53,7 @@ def encode_offer(offer: Offer) -> Sent:
 
 
 def decode_offer(sent: Sent, **functions: Callable[..., Any]) -> Offer:
-    """Returns the offer as the server has it, with the functions that reach its worker."""
+    """Decodes an offer for the server, with the functions that call its worker."""
     known = {name: value for name, value in sent.items() if name != "kind"}
     offer: Offer = _adapter(sent["kind"]).validate_python({**known, "validate": dict, **functions})
     return offer
@@ -65,30 +65,30 @@ def _adapter(kind: str) -> TypeAdapter[Any]:
 
 
 def encode_contents(contents: tuple[EmbeddedResource, ...]) -> Sent:
-    """Returns what was read."""
+    """Encodes resource contents."""
     return {"contents": [encode_block(each) for each in contents]}
 
 
 def decode_contents(sent: Sent) -> tuple[EmbeddedResource, ...]:
-    """Returns what was read."""
+    """Decodes resource contents."""
     _check(sent)
     blocks = map(decode_block, sent["contents"])
     return tuple(each for each in blocks if isinstance(each, EmbeddedResource))
 
 
 def encode_messages(messages: tuple[PromptMessage, ...]) -> Sent:
-    """Returns the messages of a prompt."""
+    """Encodes the messages of a prompt."""
     return {"messages": [[each.role, encode_block(each.content)] for each in messages]}
 
 
 def decode_messages(sent: Sent) -> tuple[PromptMessage, ...]:
-    """Returns the messages of a prompt."""
+    """Decodes the messages of a prompt."""
     _check(sent)
     return tuple(PromptMessage(role, decode_block(block)) for role, block in sent["messages"])
 
 
 def decode_values(sent: Sent) -> list[str]:
-    """Returns what completes an argument."""
+    """Decodes the completions of an argument."""
     _check(sent)
     return [str(each) for each in sent["values"]]
 

@@ -1,4 +1,4 @@
-"""What the functions of a file print, in the server's log."""
+"""Logs what the functions of a file print."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tools.core.invisible import LONGEST_LINE, log_line
 logger = logging.getLogger("toolcrib.functions")
 
 LONGEST_BYTES = 4 * LONGEST_LINE + 1
-"""Bytes of a line that are kept, of which at least one more character comes than is logged."""
+"""Bytes of a line that are kept: enough for one character more than is logged."""
 LINES_A_SECOND = 200
-"""Lines of one worker that are logged within a second; the rest is counted."""
+"""Lines of one worker that are logged per second; further ones are counted."""
 
 
 class OutputLog:
     """Logs an output line by line.
 
     Args:
-        name: Whose it is.
-        most: Lines that are logged at most; the rest is counted.
+        name: The file's name.
+        most: Maximum number of logged lines; further ones are counted.
     """
 
     def __init__(self, name: str, most: float = math.inf) -> None:
@@ -33,7 +33,7 @@ class OutputLog:
         self._dropped = 0
 
     def feed(self, data: bytes) -> None:
-        """Takes what was printed next; an empty piece is the end."""
+        """Takes the next chunk of output; an empty chunk is the end."""
         if not data:
             self._close()
         *ended, rest = data.split(b"\n")

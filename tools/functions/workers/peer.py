@@ -1,4 +1,4 @@
-"""The client of a call, as a function has it in its worker."""
+"""Implements a call's client in a worker."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tools.core.client import NoReply, Prompt, Refusal, Reply
 from tools.core.errors import UnavailableError
 from tools.core.result import ToolResult, decode_result
 from tools.functions.workers.messages import LONGEST_TOLD, Message
-from tools.functions.workers.questions import Questions, ended
+from tools.functions.workers.questions import Questions, ended_error
 
 CURRENT: ContextVar[ServerPeer] = ContextVar("CURRENT")
-"""That of the call which runs here."""
+"""The peer of the call that runs here."""
 
 
 class ServerPeer(Peer):
-    """The client of a call, and its model and the other tools, all reached through the server.
+    """A call's client, its model and the other tools, all reached through the server.
 
     Args:
-        questions: The way to the server.
-        call: The call.
+        questions: The connection to the server.
+        call: The call's number.
     """
 
     kind = "server"
@@ -39,32 +39,32 @@ class ServerPeer(Peer):
         RUNNING.add(self)
 
     def end(self) -> None:
-        """Answers nothing any more to what the call has left behind."""
+        """Ends the call: its remaining and later questions fail."""
         RUNNING.discard(self)
         self._questions.end(self._call)
 
     async def _ask(self, what: Message, *, in_turn: bool = False) -> Any:  # noqa: ANN401  # decoded JSON
         if self not in RUNNING:
-            raise ended()
+            raise ended_error()
         ask = self._questions.ask_in_turn if in_turn else self._questions.ask
         return await ask(self._call, what)
 
-    async def fill(self, tool: str, form: Form) -> Filled:  # noqa: ARG002  # the server knows it
-        """What the person at the client makes of a form."""
+    async def fill(self, tool: str, form: Form) -> Filled:  # noqa: ARG002  # known to the server
+        """Shows a form to the client's user and returns the response."""
         return Filled(**await self._ask({"form": asdict(form)}))
 
     async def roots(self, tool: str) -> list[Root]:  # noqa: ARG002  # the same
-        """The directories that the client works in."""
+        """Returns the directories that the client works in."""
         return [Root(**each) for each in await self._ask({"roots": True})]
 
     async def log(self, tool: str, level: LogLevel, text: str) -> None:  # noqa: ARG002  # the same
-        """Has the server tell what happens."""
+        """Asks the server to log a message for the client."""
         told = {"tell": self._call, "level": level, "text": text[:LONGEST_TOLD]}
         self._questions.send(told)
         await anyio.lowlevel.checkpoint()
 
     async def changed(self, uri: str) -> None:
-        """Has the server tell that a resource changed."""
+        """Asks the server to announce that a resource changed."""
         self._questions.send({"changed": self._call, "uri": uri})
         await anyio.lowlevel.checkpoint()
 
@@ -72,35 +72,35 @@ class ServerPeer(Peer):
         self,
         prompts: Sequence[Prompt],
         *,
-        state: str,  # noqa: ARG002  # the call goes on
+        state: str,  # noqa: ARG002  # the call is not repeated
     ) -> list[Reply | Refusal | NoReply]:
-        """A reply to each prompt."""
+        """Returns a reply to each prompt."""
         return [Reply(**await self._ask({"prompt": asdict(each)})) for each in prompts]
 
     async def call(self, _context: object, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        """Calls another tool; the server knows in which context."""
+        """Calls another tool; the server knows the context."""
         return decode_result(await self.answer(name, arguments))
 
     async def answer(
         self, name: str, arguments: Mapping[str, Any], *, in_turn: bool = False
     ) -> Message:
-        """What another tool answers, as the server sends it; in turn, if too much is asked."""
+        """Returns another tool's encoded result; `in_turn` waits for its turn to ask."""
         asked = {"tool": name, "arguments": arguments}
         answer: Message = await self._ask(asked, in_turn=in_turn)
         return answer
 
 
 RUNNING: WeakSet[ServerPeer] = WeakSet()
-"""Those of the calls that have not ended."""
+"""The peers of all running calls."""
 
 
 def current_peer() -> ServerPeer:
-    """That of the call which runs here; in a thread that knows of none, that of the only call."""
+    """Returns the peer of the call that runs here, or of the only one in an unrelated thread."""
     peer = CURRENT.get(None)
     running = [peer] if peer else list(RUNNING)
     if len(running) == 1:
         return running[0]
     raise UnavailableError(
-        "This thread was started without a call that runs, and could belong to none or several.",
+        "This thread does not belong to a running call, or could belong to several.",
         next_actions=["Start it with contextvars.copy_context().run, or use asyncio.to_thread."],
     )

@@ -1,4 +1,4 @@
-"""The process of a worker, as the server holds it: what it is sent, says and prints."""
+"""Manages the process of a worker on the server's side."""
 
 from __future__ import annotations
 
@@ -19,69 +19,70 @@ from tools.functions.workers.messages import Message
 
 
 class WorkerProcess(Protocol):
-    """A process, and the two ways between it and the server.
+    """A process, and its connection to the server.
 
     Attributes:
-        bounds: What a message of it may be.
-        is_confined: Whether it is given no time to end: nothing that it does matters any more.
+        bounds: The limits of its messages.
+        is_confined: Whether it can be killed without time to finish, since it has no lasting
+            effects.
     """
 
     bounds: Bounds
     is_confined: bool
 
     @property
-    def said(self) -> AsyncIterable[bytes]:
-        """What it says to the server, in pieces of any size."""
+    def incoming(self) -> AsyncIterable[bytes]:
+        """Its messages to the server, in chunks of any size."""
 
     def checked(self, message: Message) -> Message:
-        """Returns a message of it.
+        """Returns the message if the process may send it.
 
         Raises:
-            ValueError: If it may send none that looks like this.
+            ValueError: If its form is invalid.
         """
 
     async def send(self, line: bytes) -> None:
-        """Sends it a line; nobody takes it where it has ended."""
+        """Sends the process a line; does nothing if it has ended."""
 
     async def hang_up(self) -> None:
-        """Lets it know that nothing more is sent."""
+        """Signals that nothing more will be sent."""
 
     async def read_output(self, sink: Callable[[bytes], None]) -> None:
-        """Hands on what it prints, until it prints nothing any more."""
+        """Passes on everything it prints, until it closes its output."""
 
     def read_printed(self, sink: Callable[[bytes], None]) -> None:
-        """Hands on what it has printed so far, where its answer may not come before that."""
+        """Passes on what it has printed so far, if the result must not overtake its output."""
 
     async def wait(self) -> object:
         """Waits until it has ended."""
 
     async def kill(self) -> None:
-        """Ends it with its children."""
+        """Kills it and its children."""
 
     def ending(self) -> str:
-        """How it ended, behind its name."""
+        """Describes how it ended, to follow its name."""
 
     async def aclose(self) -> None:
-        """Ends it, and closes what leads to it."""
+        """Kills it and closes the connection."""
 
 
 class OwnProcess:
-    """One that the server starts itself, as free as the server: for the user's own functions."""
+    """An unconfined process that the server starts itself, for the user's own functions."""
 
     bounds = OF_FILES
     is_confined = False
 
     def __init__(self, process: Process) -> None:
         self._process = process
-        self.said = cast("ByteReceiveStream", process.stdout)
+        self.incoming = cast("ByteReceiveStream", process.stdout)
 
     @classmethod
     async def start(cls, python: Path, root: str, variables: Mapping[str, str]) -> OwnProcess:
-        """Starts it.
+        """Starts the process.
 
         Args:
             python: The interpreter.
-            root: Where it starts.
+            root: Its working directory.
             variables: Its environment.
         """
         process = await anyio.open_process(
@@ -96,11 +97,11 @@ class OwnProcess:
         return cls(process)
 
     def checked(self, message: Message) -> Message:
-        """Returns a message of it: its author is the user."""
+        """Returns the message unchecked, since the user wrote the code."""
         return message
 
     async def send(self, line: bytes) -> None:
-        """Sends it a line; nobody takes it where it has ended."""
+        """Sends the process a line; does nothing if it has ended."""
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await cast("ByteSendStream", self._process.stdin).send(line)
 
@@ -109,12 +110,12 @@ class OwnProcess:
         await cast("ByteSendStream", self._process.stdin).aclose()
 
     async def read_output(self, sink: Callable[[bytes], None]) -> None:
-        """Hands on what it writes to stderr, to which its stdout goes too."""
+        """Passes on its stderr, which also receives its stdout."""
         async for chunk in cast("ByteReceiveStream", self._process.stderr):
             sink(chunk)
 
     def read_printed(self, sink: Callable[[bytes], None]) -> None:
-        """Leaves that to the log."""
+        """Does nothing, since the log need not be in step with results."""
 
     async def wait(self) -> object:
         """Waits until it has ended."""
@@ -122,16 +123,16 @@ class OwnProcess:
 
     async def kill(self) -> None:
         """Kills it and its children."""
-        with suppress(ProcessLookupError, PermissionError):  # PermissionError: macOS, of a zombie
+        with suppress(ProcessLookupError, PermissionError):  # PermissionError: a zombie on macOS
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def ending(self) -> str:
-        """How it ended."""
+        """Describes how it ended."""
         code = self._process.returncode
         if code is not None and code < 0:
             return f"was killed by {signal.Signals(-code).name}"
         return f"ended with exit code {code}"
 
     async def aclose(self) -> None:
-        """Kills it where it runs, and closes its pipes."""
+        """Kills it if it still runs, and closes its pipes."""
         await self._process.aclose()

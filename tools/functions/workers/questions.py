@@ -1,4 +1,4 @@
-"""What a function asks the server from its worker, and the answers."""
+"""Sends a worker's questions to the server, and passes the answers back."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tools.core.errors import RateLimitedError, UnavailableError
 from tools.functions.workers.messages import MOST_OPEN, Message, decode_error, encode_error
 
 PAUSE = 0.01
-"""Seconds between two looks whether another thread may ask."""
+"""Seconds between checks of whether another thread may ask."""
 
 Send = Callable[[Message], None]
 During = Callable[[Awaitable[Message]], Awaitable[Message]]
 
 
 class Questions:
-    """The questions of all running calls, each open until it is answered, in whatever thread.
+    """The open questions of all running calls, from any thread.
 
     Args:
         send: Sends a message to the server.
-        during: Waits for an answer, and takes in what comes meanwhile.
+        during: Waits for an answer while reading other messages.
     """
 
     def __init__(self, send: Send, during: During) -> None:
@@ -37,30 +37,30 @@ class Questions:
         self._places = WeakKeyDictionary()
 
     async def ask_in_turn(self, call: int, what: Message) -> Any:  # noqa: ANN401  # decoded JSON
-        """The same as `ask`, but waits while too much is asked at once."""
+        """Does the same as `ask`, but waits while too many questions are open."""
         loop = asyncio.get_running_loop()
         async with self._places.setdefault(loop, asyncio.Semaphore(MOST_OPEN)):
-            while self._count(call) >= MOST_OPEN:  # noqa: ASYNC110  # no event of this loop: other threads ask
+            while self._count(call) >= MOST_OPEN:  # noqa: ASYNC110  # other threads ask, so this loop has no event
                 await asyncio.sleep(PAUSE)
             return await self.ask(call, what)
 
     async def ask(self, call: int, what: Message) -> Any:  # noqa: ANN401  # decoded JSON
-        """What the server answers to a question of a call."""
+        """Asks the server a question on behalf of a call and returns the answer."""
         if self._count(call) >= MOST_OPEN:
             raise RateLimitedError(
-                f"More than {MOST_OPEN} things are asked at once.",
-                next_actions=["Ask fewer things at once."],
+                f"More than {MOST_OPEN} questions are open at once.",
+                next_actions=["Ask fewer questions at once."],
             )
         number, answered = next(self._ids), Future[Message]()
         self._open[number] = call, answered
         answer: Message = {}
         try:
-            await asyncio.sleep(0)  # what is asked at once is sent at once
+            await asyncio.sleep(0)  # lets questions asked together be sent together
             self.send({"ask": call, "id": number, **what})
             answer = await self._during(asyncio.wrap_future(answered))
         finally:
             del self._open[number]
-            if not answer:  # cancelled: nobody waits any more
+            if not answer:  # cancelled
                 self.send({"withdraw": call, "id": number})
         if "failure" in answer:
             raise decode_error(answer["failure"])
@@ -70,23 +70,23 @@ class Questions:
         return sum(each == call for each, _ in list(self._open.values()))
 
     def take(self, message: Message) -> None:
-        """Hands an answer to whoever asked."""
+        """Passes an answer to its question."""
         _, answered = self._open.get(message["answer"], (0, None))
         if answered is not None:  # else it was withdrawn meanwhile
             _close(answered, message)
 
     def end(self, call: int | None = None) -> None:
-        """Fails what a call still asks at its end, or every call: nobody answers it."""
+        """Fails the open questions of a call that ended, or of all calls."""
         for of, answered in list(self._open.values()):
             if call in {None, of}:
-                _close(answered, {"failure": encode_error(ended())})
+                _close(answered, {"failure": encode_error(ended_error())})
 
 
-def ended() -> UnavailableError:
-    """Why what a call has left behind is answered no more."""
-    return UnavailableError("The call has ended, and asks nothing any more.")
+def ended_error() -> UnavailableError:
+    """Returns the error for questions after the end of their call."""
+    return UnavailableError("The call has ended and cannot ask any more questions.")
 
 
 def _close(answered: Future[Message], answer: Message) -> None:
-    with suppress(InvalidStateError):  # it was given up, or answered before
+    with suppress(InvalidStateError):  # cancelled, or already answered
         answered.set_result(answer)

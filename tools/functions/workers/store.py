@@ -1,4 +1,4 @@
-"""The stored context, as the functions of a file get it that the settings allow to have it."""
+"""Opens the stored context for function files that the settings allow to have it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:  # a worker that opens none starts without it
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """How a worker opens it, as the server does.
+    """The server's options for opening the stored context, for a worker.
 
     Attributes:
         directory: The data directory.
-        embedder: Makes the vectors of queries; those of what is stored are the server's to make.
+        embedder: Embeds queries; the server embeds stored content.
         chroma_url: Address of a Chroma server; empty means embedded Chroma.
-        private: Each `host:port` that is asked directly where there is a proxy.
-        proxy: URL of a proxy for what is asked over HTTP.
-        alpha: Weight of meaning against words in a search.
-        max_document_bytes: Largest document that is taken.
+        private: Each `host:port` that is contacted directly, without the proxy.
+        proxy: URL of a proxy for HTTP requests.
+        alpha: Weight of semantic against keyword search.
+        max_document_bytes: Largest accepted document.
     """
 
     directory: Path
@@ -43,16 +43,16 @@ class StoreOptions:
 
     @staticmethod
     def decode(sent: Mapping[str, Any]) -> StoreOptions:
-        """What `encode` made plain data of."""
+        """Decodes the output of `encode`."""
         return TypeAdapter(StoreOptions).validate_python(sent)
 
     def encode(self) -> dict[str, Any]:
-        """The same as plain data, the embedder's key too."""
+        """Encodes the options as plain data, including the embedder's key."""
         encoded: dict[str, Any] = to_jsonable_python(asdict(self))
         return encoded
 
     def open(self) -> Library:
-        """Opens it beside the server's own, whose indexer embeds what is added here."""
+        """Opens it in parallel to the server, whose indexer embeds what is added here."""
         from storage.library import Library
         from tools.sandbox.web.blocking import endpoint_client
 
@@ -71,7 +71,7 @@ class StoreOptions:
 def store_of(
     path: Path, stores: Mapping[Path, StoreOptions], python: Path
 ) -> tuple[StoreOptions | None, str]:
-    """What a file opens that runs with an interpreter; if nothing, why, and what to change."""
+    """Returns a file's options for the stored context, or why it has none and what to change."""
     store = stores.get(path.resolve())
     if store is None:
         line = f"context = {json.dumps([str(path)], ensure_ascii=False)}"
@@ -81,7 +81,7 @@ def store_of(
         )
     if python != Path(sys.executable):
         return None, (
-            "That needs the server's own interpreter: leave out the dependencies and the version "
-            "of Python in the `# /// script` block, or move the function into another file."
+            "Stored context needs the server's own interpreter: leave out the dependencies and the "
+            "version of Python in the `# /// script` block, or move the function into another file."
         )
     return store, ""

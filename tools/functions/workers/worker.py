@@ -1,4 +1,4 @@
-"""One worker process, as the server sees it: started, called, retired, and never waited for."""
+"""Runs one worker process on the server's side: starts, calls and retires it."""
 
 from __future__ import annotations
 
@@ -33,39 +33,40 @@ from tools.functions.workers.process import WorkerProcess
 logger = logging.getLogger("toolcrib")
 
 GRACE = 2.0
-"""Seconds in which a cancelled call has to end, and a worker that is told to."""
+"""Seconds that a cancelled call, or a worker asked to end, has to finish."""
 DRAIN = 0.5
-"""Seconds for what a dead worker left in its pipes; a child of it may keep them open."""
+"""Seconds to read what a dead worker left in its pipes, which a child may keep open."""
 WAITING = 100
-"""What a call tells and a slow client has not taken; more is dropped."""
+"""Maximum messages of a call that wait for a slow client; further ones are dropped."""
 MOST_ASKED = 1_000
-"""What a call asks for that waits to be taken up; a worker from which more comes is ended."""
+"""Maximum waiting questions of a call; a worker that exceeds this is ended."""
 MOST_MESSAGES = 2
-"""How many of the heaviest messages a cell may have asked at once, in weight; with more it ends."""
+"""Limit for a cell's open questions, in multiples of the heaviest message; a cell that exceeds it
+is ended."""
 LONGEST_FAULT = 200
-"""Characters of what is wrong with a message that are told."""
+"""Maximum characters of the problem with a message that are reported."""
 
 DURING_A_CALL = ("progress", "tell", "changed", "ask", "withdraw")
-"""What messages say before the end of a call: which call it is."""
+"""The keys of messages during a call; their value is the call's number."""
 
 Replies = MemoryObjectReceiveStream[Message]
 Sink = Callable[[bytes], None]
-"""Takes what a worker prints; an empty piece is its end."""
+"""Receives what a worker prints; an empty chunk is the end."""
 
 
 class WorkerEndedError(Exception):
-    """The process ended before it had answered; the text says how."""
+    """The process ended before it answered; the text describes how."""
 
 
 class Worker:
     """One process that runs one version of one function file; see `run`.
 
-    A call that does not end when it is cancelled retires its worker: it is given nothing more, and
-    is killed as soon as only such calls are left.
+    A call that ignores its cancellation retires its worker, which gets no new calls and is killed
+    when only such calls are left.
 
     Attributes:
-        loaded: What it made of the file.
-        retired: Whether it is not to be called any more.
+        loaded: The result of loading the file.
+        retired: Whether it gets no new calls.
     """
 
     def __init__(
@@ -86,12 +87,12 @@ class Worker:
         self._calls: dict[int, MemoryObjectSendStream[Message]] = {}
         self._answering: dict[int, anyio.CancelScope] = {}
         self._stuck: set[int] = set()
-        self._output_scope = anyio.CancelScope(shield=True)  # the last words count too
+        self._output_scope = anyio.CancelScope(shield=True)  # the last output counts too
         self._ended = ended
         self._is_over = False
         self._fault = ""
         self._asked: dict[tuple[int, int], int] = {}
-        """What each open question weighs, by its call and its number."""
+        """The weight of each open question, by its call and its number."""
 
     @staticmethod
     async def run(
@@ -101,16 +102,16 @@ class Worker:
         *,
         task_status: TaskStatus[Worker],
     ) -> None:
-        """Runs a worker until it ends; started with it when it has loaded what it is to run.
+        """Runs a worker until it ends; reports `started` when it has loaded its task.
 
         Args:
             start: Starts its process.
-            load: What it is to run.
-            sink: Takes what it prints.
-            task_status: As of a task group.
+            load: Its task.
+            sink: Receives what it prints.
+            task_status: The task group's.
 
         Raises:
-            WorkerEndedError: If it ended before it had loaded that.
+            WorkerEndedError: If it ended while loading.
         """
         process = await start()
         ended = anyio.Event()
@@ -126,17 +127,17 @@ class Worker:
             raise WorkerEndedError(worker._ending())
 
     async def call(self, asked: Mapping[str, Any], context: RequestContext) -> Message:
-        """Has the worker do what is asked, and returns its answer; a failure is one too.
+        """Sends the worker a call and returns its answer, which may be a failure.
 
         Raises:
-            WorkerEndedError: If the process ended before it had answered.
+            WorkerEndedError: If the process ended before it answered.
         """
         number = next(self._numbers)
         whose = {"identity": asdict(context.identity), "bound": context.bound}
         try:
             line = encode({"call": number, **asked, **whose})
         except (ValueError, RecursionError) as error:
-            raise InvalidArgumentsError(f"JSON cannot say these arguments: {error}.") from error
+            raise InvalidArgumentsError(f"JSON cannot express these arguments: {error}.") from error
         self._calls[number], replies = anyio.create_memory_object_stream[Message](math.inf)
         try:
             await self._process.send(line)
@@ -147,7 +148,7 @@ class Worker:
                 async for reply in replies:
                     if "result" in reply:
                         self._process.read_printed(self._sink)
-                        group.cancel_scope.cancel()  # what it asked and did not wait for
+                        group.cancel_scope.cancel()  # cancels questions it did not wait for
                         return reply
                     await answers.take(reply)
                 group.cancel_scope.cancel()
@@ -156,20 +157,20 @@ class Worker:
         finally:
             self._answering.pop(number, None)
             self._asked = {key: each for key, each in self._asked.items() if key[0] != number}
-            if number in self._calls:  # cancelled, or its caller is gone
+            if number in self._calls:  # cancelled by its caller
                 self._group.start_soon(self._cancel, number, replies)
             else:
                 replies.close()
 
     def retire(self) -> None:
-        """Gives it no more calls, and lets it end after those that it has."""
+        """Stops new calls, and lets the process end after the running ones."""
         self.retired = True
         if self._calls.keys() <= self._stuck and not self._is_over:
             is_urgent = bool(self._stuck) or self._process.is_confined
             self._group.start_soon(_end, self._process, 0 if is_urgent else GRACE)
 
     async def aclose(self) -> None:
-        """Ends it at once; all that it has printed is handed on when this returns."""
+        """Ends the process at once; returns when all its output is passed on."""
         with anyio.CancelScope(shield=True):
             await self._process.kill()
             await self._ended.wait()
@@ -195,10 +196,10 @@ class Worker:
             self._sink(b"")
 
     async def _read(self, task_status: TaskStatus[Worker]) -> None:
-        """Takes what the worker says until it hangs up."""
+        """Handles the worker's messages until it hangs up."""
         bounds = self._process.bounds
         try:
-            async for line in lines(self._process.said, bounds):
+            async for line in lines(self._process.incoming, bounds):
                 message = self._process.checked(bounds.decode(line))
                 if "loaded" in message and self.loaded is None:
                     self.loaded = decode_loaded(message)
@@ -209,7 +210,7 @@ class Worker:
                     if "ask" in message and message["ask"] in self._answering:
                         self._note(message, weight(line))
                     self._take(message)
-        except Exception as error:  # whatever it says, it is the worker's fault and ends no more
+        except Exception as error:  # an invalid message must only end the worker
             logger.exception("The worker of %s sent an invalid message and is ended", self._name)
             self._fault = f"{error}".partition("\n")[0][:LONGEST_FAULT].rstrip(".")
             await self._process.kill()
@@ -217,20 +218,20 @@ class Worker:
             self.retired = True
             for number, call in self._calls.items():
                 call.close()
-                if number in self._answering:  # nobody is there for the answers
+                if number in self._answering:  # nobody needs the answers
                     self._answering[number].cancel()
             self._calls.clear()
-        await _end(self._process, DRAIN)  # one that hangs up without ending serves nobody
+        await _end(self._process, DRAIN)  # ends a process that only hung up
 
     def _note(self, message: Message, heavy: int) -> None:
-        """Counts what a question weighs until it is answered."""
+        """Counts a question's weight until it is answered."""
         key = message["ask"], message["id"]
         if key in self._asked:
-            raise ValueError("It asks for two things under one number.")
+            raise ValueError("It asked two questions under one number.")
         self._asked[key] = heavy
         most = MOST_MESSAGES * self._process.bounds.heaviest
         if most and sum(self._asked.values()) > most:
-            raise ValueError("It asks for more at once than it may.")
+            raise ValueError("It has too many open questions.")
 
     def _forget(self, call: int, number: int) -> None:
         self._asked.pop((call, number), None)
@@ -244,12 +245,12 @@ class Worker:
         if "result" not in message:
             kind = next((key for key in DURING_A_CALL if key in message), "")
             if not kind:
-                raise ValueError("It says nothing about a call.")
-            call = self._calls.get(message[kind])  # a function may go on after its end
+                raise ValueError("It does not concern a call.")
+            call = self._calls.get(message[kind])  # a function may continue after its call's end
             waiting = call.statistics().current_buffer_used if call else 0
             is_asked = kind in {"ask", "withdraw"}
             if waiting >= MOST_ASKED and is_asked:
-                raise ValueError("It asks for more than it may.")
+                raise ValueError("It asked too many questions.")
             if call and (is_asked or waiting < WAITING):
                 _deliver(message, call)
             return
@@ -261,7 +262,7 @@ class Worker:
             self.retire()
 
     async def _cancel(self, number: int, replies: Replies) -> None:
-        """Stops a call in the worker; one that goes on retires the worker."""
+        """Cancels a call in the worker; one that continues anyway retires the worker."""
         with replies:
             with anyio.move_on_after(GRACE):
                 await self._process.send(encode({"cancel": number}))
@@ -276,12 +277,12 @@ class Worker:
 
 
 def _deliver(message: Message, call: MemoryObjectSendStream[Message]) -> None:
-    with suppress(anyio.BrokenResourceError):  # nobody waits for a call that was stuck
+    with suppress(anyio.BrokenResourceError):  # the caller of a stuck call is gone
         call.send_nowait(message)
 
 
 async def _end(process: WorkerProcess, grace: float) -> None:
-    """Ends a process and its children: at its own pace for some seconds, then at once."""
+    """Ends a process and its children: gracefully for some seconds, then by force."""
     with anyio.move_on_after(grace):
         await process.hang_up()
         await process.wait()

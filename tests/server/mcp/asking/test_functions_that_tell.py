@@ -163,7 +163,7 @@ async def test_what_a_function_logs_is_in_our_log_on_one_line(
 
 async def test_a_level_that_there_is_not_is_the_authors_mistake(garden_of: GardenOf) -> None:
     async with garden_of(SOURCE) as garden, garden.client(ERAS[1]) as client:
-        assert "'warn' is none of debug, info" in said(await client.call_tool("shout"))
+        assert "'warn' is not one of debug, info" in said(await client.call_tool("shout"))
 
 
 @pytest.mark.parametrize("era", ERAS)

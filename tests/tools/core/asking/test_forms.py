@@ -190,12 +190,12 @@ class Hidden(BaseModel):
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
-        (Nested, "Nested.order: it has parts of its own"),
+        (Nested, "Nested.order: it is not a plain value"),
         (Hidden, "Hidden.word: a form must not ask for a secret"),
         (list[str], "list: a list can only be some of several choices"),
-        (dict[str, int], "dict: it has parts of its own"),
+        (dict[str, int], "dict: it is not a plain value"),
         (int | str, "it may be of several types"),
-        (object, "object: its type says nothing"),
+        (object, "object: it has no type"),
         (BaseModel, "BaseModel: it has no fields"),
         (type("Odd", (), {}), "Odd: "),
     ],

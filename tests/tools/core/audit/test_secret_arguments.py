@@ -324,7 +324,7 @@ def test_a_failure_repeats_no_secret_and_a_result_is_the_tools_own() -> None:
     failure = ToolResult.failure(
         InvalidArgumentsError("not_found is weak", suggestions=["not_found"], next_actions=["Go."])
     )
-    told = call.told(failure)
+    told = call.mask_failure(failure)
     assert told.structured == {
         "error_type": "invalid_arguments",
         "message": f"{REDACTED} is weak",
@@ -333,7 +333,7 @@ def test_a_failure_repeats_no_secret_and_a_result_is_the_tools_own() -> None:
     }
     assert "not_found" not in told.text
     result = ToolResult({"result": "not_found"}, "not_found")
-    assert call.told(result) is result
+    assert call.mask_failure(result) is result
     assert call.recorded(result) == replace(result, text=REDACTED)
 
 
@@ -389,7 +389,7 @@ def test_a_secret_is_listed_as_one_without_its_default() -> None:
 
 def test_what_validation_made_of_a_secret_is_not_shown_and_a_default_neither() -> None:
     given = {"user": "ann", "account": ANN}
-    shown = secrets_of("login", given).shown(LOGIN.validate(given))
+    shown = secrets_of("login", given).mask_validated(LOGIN.validate(given))
     assert {name: value for name, value in shown.items() if value is not None} == {
         "user": "ann",
         "account": HIDDEN,

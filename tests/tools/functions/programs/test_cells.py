@@ -124,7 +124,9 @@ async def test_no_more_run_at_once_than_the_machine_can_bear(
     monkeypatch.setattr(module, "MOST_AT_ONCE", 2)
     async with open_cells() as cells:
         first, second = [await cells.take(program("1")) for _ in range(2)]
-        with pytest.raises(RateLimitedError, match=r"^2 programs and created tools run already"):
+        with pytest.raises(
+            RateLimitedError, match=r"^2 programs and created tools are already running"
+        ):
             await cells.take(program("1"))
         await first.aclose()
         assert (await run(cells, "3"))[0]["value"] == 3

@@ -61,15 +61,15 @@ def test_a_description_and_parameters_that_are_given_count(sent: dict[str, Any])
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"properties": {"name": {}}}, "it has name, and the function name, times"),
+        ({"properties": {"name": {}}}, "it has name, but the function has name, times"),
         ({"properties": {"name": {}, "times": {}, "more": {}}}, "it has name, times, more"),
         ({"properties": {"name": {"type": "integer"}, "times": {}}}, 'name has type "integer"'),
         ({"properties": {"name": {"minLength": 3}, "times": {}}}, "name has minLength 3"),
-        ({"properties": {"name": "string", "times": {}}}, "it is no JSON Schema of an object"),
-        ({"properties": ["name", "times"]}, "it is no JSON Schema of an object"),
+        ({"properties": {"name": "string", "times": {}}}, "it is not the JSON Schema of an object"),
+        ({"properties": ["name", "times"]}, "it is not the JSON Schema of an object"),
         (
             {"properties": {"name": {}, "times": {}}, "required": 5},
-            "it is no JSON Schema of an object",
+            "it is not the JSON Schema of an object",
         ),
         ({"properties": {"name": {}, "times": {}}, "required": []}, "it requires none"),
         ({}, "it has none"),

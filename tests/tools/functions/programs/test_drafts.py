@@ -51,18 +51,18 @@ def test_line_ends_of_windows_are_those_of_everywhere() -> None:
     ("source", "said"),
     [
         ("def f(:\n  pass", "line 1: SyntaxError"),
-        ("x = 1", "exactly one public function, and has none"),
-        ("def _f() -> int:\n    return 1", "and has none"),
-        ("def f() -> int: ...\ndef g() -> int: ...", "and has f, g"),
-        ("class A:\n    def f(self) -> int: ...", "and has none"),
+        ("x = 1", "exactly one public function, but has none"),
+        ("def _f() -> int:\n    return 1", "but has none"),
+        ("def f() -> int: ...\ndef g() -> int: ...", "but has f, g"),
+        ("class A:\n    def f(self) -> int: ...", "but has none"),
         ("def f(x, y: int) -> int:\n    return y", "line 1: f has no types for x"),
-        ("def f(*xs: int) -> int:\n    return 1", "f has to name each of its parameters"),
-        ("def f(**xs: int) -> int:\n    return 1", "f has to name each of its parameters"),
-        ("import numpy\ndef f() -> int: ...", "line 1: numpy is not of the standard library"),
-        ("def f() -> int:\n    import mcp.client", "line 2: mcp.client is not of the standard"),
-        ("from . import x\ndef f() -> int: ...", "line 1: . is not of the standard library"),
-        ("from tools.core import spec\ndef f() -> int: ...", "tools is there without an import"),
-        ("import tools\ndef f() -> int: ...", "tools is there without an import"),
+        ("def f(*xs: int) -> int:\n    return 1", "f must name each of its parameters"),
+        ("def f(**xs: int) -> int:\n    return 1", "f must name each of its parameters"),
+        ("import numpy\ndef f() -> int: ...", "line 1: numpy is not in the standard library"),
+        ("def f() -> int:\n    import mcp.client", "line 2: mcp.client is not in the standard"),
+        ("from . import x\ndef f() -> int: ...", "line 1: . is not in the standard library"),
+        ("from tools.core import spec\ndef f() -> int: ...", "tools needs no import"),
+        ("import tools\ndef f() -> int: ...", "tools needs no import"),
         (
             "def f() -> int:\n    \u0430 = 1\n    return \u0430",
             "the name '\u0430' is not all ASCII",
@@ -95,7 +95,7 @@ def test_what_no_tool_can_be_made_of_is_refused_with_the_place(source: str, said
 @pytest.mark.parametrize("place", ["# {}", 'x = "{}"', '"""Says {}."""'])
 def test_characters_that_nobody_sees_are_refused(hidden: str, place: str) -> None:
     source = f"{place.format(f'a{hidden}b')}\ndef f() -> int:\n    return 1"
-    assert "line 1 has characters that nobody sees" in problem(source)
+    assert "line 1 has invisible characters" in problem(source)
 
 
 def test_letters_of_other_alphabets_may_stand_in_texts() -> None:

@@ -165,7 +165,7 @@ class Said:
         self._asked, self._ended = anyio.Event(), anyio.Event()
 
     @property
-    async def said(self) -> AsyncIterator[bytes]:
+    async def incoming(self) -> AsyncIterator[bytes]:
         yield b'{"loaded": {"offers": [], "problems": [], "files": []}}\n'
         await self._asked.wait()
         for chunk in self._chunks:
