@@ -17,6 +17,18 @@ pytestmark = pytest.mark.anyio
 WIDE, TINY = "pictures/wide.png", "pictures/tiny.png"
 LONG, SHORT = "sounds/long.wav", "sounds/short.wav"
 
+OWN = """\
+from os.path import getsize
+
+from data_juicer.ops.base_op import OPERATORS, Mapper
+
+@OPERATORS.register_module("measure_mapper")
+class Measure(Mapper):
+    def process_single(self, sample):
+        sample["text"] = f"{getsize(sample['images'][0])} bytes"
+        return sample
+"""
+
 
 def furnish(root: Path) -> None:
     """A data set in a folder, pictures beside it, and sounds beneath the root."""
@@ -144,6 +156,20 @@ async def test_what_an_operator_lacks_is_told_and_nothing_is_written(
     assert kind == "unavailable"
     assert says in told
     assert not (workshop.root / "lacking.jsonl").exists()
+
+
+@pytest.mark.data
+async def test_an_operator_of_ones_own_may_read_files_too(workshop: Any) -> None:
+    furnish(workshop.root)
+    (workshop.root / "own.py").write_text(OWN)
+    operators: dict[str, dict[str, Any]] = {"image_shape_filter": {}, "measure_mapper": {}}
+    plan = save(workshop.root, operators, "set/own.jsonl", custom_operator_paths=["own.py"])
+    report = await workshop.call("apply_recipe", plan_path=plan, confirm=True)
+    assert report["engine"] == "direct"
+    found = rows(workshop.root / "set/own.jsonl")
+    assert [row["images"] for row in found] == [[WIDE], [TINY]]
+    sizes = [(workshop.root / "set" / name).stat().st_size for name in (WIDE, TINY)]
+    assert [row["text"] for row in found] == [f"{size} bytes" for size in sizes]
 
 
 @pytest.mark.data

@@ -94,12 +94,11 @@ def run(message: dict[str, Any], report: Report) -> dict[str, Any]:
 def name_files(message: dict[str, Any]) -> dict[str, Any]:
     """Returns the files that rows name which a recipe reads."""
     config = message["config"]
-    # This worker serves other requests too: it loads no code of the user's.
-    if "custom_operator_paths" in config or _direct_operators(config) is None:
+    if _direct_operators(config) is None:
         raise RecipeError(
             "Files that rows name are read only where each operator is called directly, and this"
             " recipe needs dj-process: it has several sources, a key besides the usual, or an"
-            " operator that groups, aggregates, needs a GPU or is your own.",
+            " operator that groups, aggregates or needs a GPU.",
             "Leave that out.",
         )
     source = read(config, Path(message["directory"]), message["limit"])
