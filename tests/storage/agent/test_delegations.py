@@ -81,7 +81,7 @@ def test_the_delegations_of_one_root_are_counted_together(ledger: Delegations) -
     root, _ = ledger.begin(NEW, MOST)
     ledger.begin(of(root), MOST)
     ledger.begin(of(root), MOST)
-    with pytest.raises(CeilingReachedError, match="3 delegations led to one another"):
+    with pytest.raises(CeilingReachedError, match="already has 3 delegations"):
         ledger.begin(of(root), MOST)
     ledger.begin(NEW, MOST)  # a root of its own
 
