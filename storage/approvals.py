@@ -140,7 +140,7 @@ class ApprovalStore:
         self._database = database
 
     def open(self, asked: Asked, state: ApprovalState, seconds: float) -> str:
-        """Returns a question's ticket; PENDING moves an open one to the command line, same ticket.
+        """Stores a question; PENDING moves an open one to the command line. Returns its ticket.
 
         Args:
             asked: The subject.

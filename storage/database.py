@@ -160,7 +160,6 @@ class Database:
                 return
 
     def _set_up(self, migrations: list[Traversable], *, is_record: bool) -> None:
-        """Creates the file if it is missing, and migrates its schema."""
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with locked(self.path.with_name("setup.lock"), wait=True):
             if is_record:

@@ -272,7 +272,7 @@ class Shelf:
         Args:
             query: What to look for.
             criteria: The filter; entities may be spelled in any way.
-            top_k: The most hits to return.
+            top_k: Maximum number of hits.
             alpha: Weight of the semantic score against keywords, 0 to 1; by default the engine's.
         """
         criteria, unknown = self._resolve_names(criteria)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 
 MAX_TERM_CHARS = 64
-"""The most characters of a term; a longer run is cut into several terms."""
+"""Maximum characters of a term; a longer run is cut into several terms."""
 
 STOP_WORDS = frozenset(
     # Without "us" and "may", which are also a country and a month.
@@ -132,7 +132,6 @@ def _terms(surface: str) -> tuple[str, ...]:
 
 
 def _analyse(surface: str) -> Iterator[tuple[str, str]]:
-    """Yields the terms of one surface form, the whole first, each with its text."""
     sign = surface[1:]
     if sign in _NAMED_SIGNS:
         yield surface[0].lower() + _NAMED_SIGNS[sign], surface

@@ -62,7 +62,7 @@ class NewDelegation:
         identity: The caller's identity, which the agent's own calls have too.
         session_id: The session that asks for it.
         tools: Tool sets that limit the agent's calls; a call must be within each.
-        seconds: The most seconds it may take.
+        seconds: Maximum seconds it may take.
         cost: The most US dollars it may cost; 0 if unknown.
     """
 

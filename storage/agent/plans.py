@@ -154,7 +154,7 @@ class Plans:
                 )
         return replace(plan, steps=steps, update_time=now)
 
-    def close(  # noqa: PLR0913   # all that closes it
+    def close(  # noqa: PLR0913  # all that closes it
         self,
         session_id: str,
         plan_id: str,
@@ -212,7 +212,7 @@ class Plans:
         """Returns the plans of all sessions, the last changed first.
 
         Args:
-            limit: The most plans to return.
+            limit: Maximum number of plans.
             offset: The number of plans to skip.
             closed: Whether to include closed plans.
         """

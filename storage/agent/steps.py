@@ -18,10 +18,10 @@ StepState = Literal["completed", "skipped", "in_progress", "failed", "ready", "w
 """The status, where a pending step is ready, waiting, or stopped by a failed one."""
 
 MOST_STEPS = 1_000
-"""The most steps of one plan."""
+"""Maximum steps of one plan."""
 
 NAMED = 10
-"""The most steps, or other plans, that an error lists."""
+"""Maximum steps, or other plans, that an error lists."""
 
 MOVES: Mapping[StepStatus, tuple[StepStatus, ...]] = {
     "pending": ("in_progress", "completed", "failed", "skipped"),

@@ -90,7 +90,6 @@ def _read(connection: sqlite3.Connection, owner: Where) -> list[Todo]:
 
 
 def _assign_ids(todos: Sequence[Todo], earlier: Sequence[Todo]) -> Iterator[Todo]:
-    """Yields the items, each with a unique id."""
     given = {todo.id for todo in todos if todo.id}
     known = given | {todo.id for todo in earlier}
     fresh = (str(number) for number in count(1) if str(number) not in known)

@@ -102,7 +102,7 @@ class CreatedToolStore:
             ).fetchall()
         return [*map(_tool, rows)]
 
-    def add(  # noqa: PLR0913   # the columns of a tool
+    def add(  # noqa: PLR0913  # the columns of a tool
         self,
         identity: Identity,
         name: str,

@@ -9,7 +9,7 @@ from storage.database import Database, exactly, identity_clause
 from storage.models import Identity
 
 MOST_KEPT = 500
-"""The most uses stored per identity; the oldest are deleted first."""
+"""Maximum uses stored per identity; the oldest are deleted first."""
 
 
 @dataclass(frozen=True, slots=True)

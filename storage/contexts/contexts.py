@@ -124,7 +124,7 @@ class ContextRepository:
     def delete(self, identity: Identity, context_ids: Sequence[str]) -> int:
         """Deletes contexts from the record and every index; unknown ids are ignored.
 
-        Cards stay: they are deleted with their person.
+        Cards stay: they are deleted with their profile or entity.
 
         Returns:
             The number of deleted contexts.
@@ -148,7 +148,7 @@ class ContextRepository:
             identity: The owner.
             criteria: The filter.
             up_to: The last seq that may be deleted.
-            limit: The most contexts to delete.
+            limit: Maximum number of contexts to delete.
 
         Returns:
             The type of each deleted context.

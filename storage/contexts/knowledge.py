@@ -37,7 +37,7 @@ from storage.retrieval.sameness import can_say_the_same
 from storage.retrieval.search import SearchEngine
 
 MERGE_SIMILARITY = 0.85
-"""The least cosine similarity, in the bundled model, of near-duplicates."""
+"""Minimum cosine similarity, in the bundled model, of near-duplicates."""
 
 MAX_MERGED_CHARS = 8_000
 """Longer texts are not merged further: they are no longer a single piece of knowledge."""
@@ -198,7 +198,6 @@ def _find_near(
     new: NewContext,
     vector: Embedding,
 ) -> tuple[int, float] | None:
-    """Finds the near-duplicate context and its similarity."""
     for chunk_seq, alike in near.items():
         if alike < scaled_cosine(MERGE_SIMILARITY, vector.floor):
             break

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 LONGEST_LABEL = 256
-"""The most characters of a value that can be filtered by; longer ones are texts."""
+"""Maximum characters of a value that can be filtered by; longer ones are texts."""
 
 _EXACT = 9e15
 """Below this, whole numbers are exact as floats."""

@@ -24,10 +24,10 @@ from storage.retrieval.query_text import numbers_and_negations
 from storage.tokenize import is_spaceless, tokenize
 
 LONGEST = 200
-"""The most characters of a text that may be a statement."""
+"""Maximum characters of a text that may be a statement."""
 
 MOST_WORDS = 6
-"""The most words of a value; twice as many characters in scripts without spaces."""
+"""Maximum words of a value; twice as many characters in scripts without spaces."""
 
 _IS = r"(?:is|are|(?:has |have |was |were )?changed to)(?: now| currently)?"
 _IST = (
@@ -183,7 +183,7 @@ def _form(value: str) -> str:
 
 
 MOST_COMPARED = 200
-"""The most passages with the words of subject and attribute that are read, newest first."""
+"""Maximum passages with the words of subject and attribute that are read, newest first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,6 @@ def _citation_of(values: Mapping[str, str]) -> str:
 
 
 def _year(value: Mapping[str, object], text: str) -> int | None:
-    """Returns the year that an object states, or else the one in its text."""
     lower = {str(name).strip().casefold(): each for name, each in value.items()}
     for name in _DATES:
         each = lower.get(name)

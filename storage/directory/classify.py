@@ -18,7 +18,7 @@ from storage.people.questions import kernel_of, name_in
 
 _SURE = ("exact", "alias", "folded")
 _LONGEST_NAME = 6
-"""The most words of a name, without the words around it."""
+"""Maximum words of a name, without the words around it."""
 
 _TOPIC = re.compile(
     r"""\b(?:stud(?:y|ies|ying)|work(?:s|ing)?\ (?:on|in|with)|research(?:es|ing)
@@ -99,7 +99,6 @@ def classify(query: str, names: NameIndex, is_said: Callable[[str], bool]) -> Ve
 
 
 def _known_name(asked: str, names: NameIndex, *, may_be_part: bool = True) -> Verdict | None:
-    """Returns the verdict for a known name, or for some words of one."""
     best = next(iter(names.find(asked, 1)), None)
     if best is not None and best.how in _SURE:
         return Verdict("name", "it is a known name", asked)
@@ -111,7 +110,6 @@ def _known_name(asked: str, names: NameIndex, *, may_be_part: bool = True) -> Ve
 def _likely_name(
     query: str, asked: str, names: NameIndex, is_said: Callable[[str], bool]
 ) -> Verdict | None:
-    """Returns the verdict for a query that looks like a name or resembles a known one."""
     if _TITLED.search(asked):
         return Verdict("name", "it has a person's title", asked)
     if len(fold(asked).split()) > _LONGEST_NAME:

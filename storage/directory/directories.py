@@ -154,7 +154,7 @@ class Directories:
             directory: The directory.
             items: The field of the list, such as "publications".
             topic: The topic; empty lists the newest.
-            top_k: The most items to return.
+            top_k: Maximum number of items.
             since: The first year; None sets no bound.
             until: The last year; None sets no bound. With either bound, items without a year do not
                 match.

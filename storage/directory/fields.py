@@ -12,7 +12,7 @@ from storage.directory.values import MAX_NAME, RecordValues
 from storage.people.names import fold
 
 MAX_KEY = 200
-"""The most characters of a key; a label, by which a record's items are found, has up to 256."""
+"""Maximum characters of a key; a label, by which a record's items are found, has up to 256."""
 
 _T = TypeVar("_T")
 
@@ -69,7 +69,6 @@ class Fields:
         )
 
     def _values(self, read: RecordValues, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the values under the directory's own field names."""
         values: dict[str, Any] = {}
         for written, value in row.items():
             field = self._known.get(field_name(written), written.strip())

@@ -18,10 +18,10 @@ _GENERIC = (
 """Words for kinds of groups, which do not identify a group."""
 
 _SIMILAR = 0.8
-_NEAR = 45.0  # of 100, the least score of a suggestion
+_NEAR = 45.0  # of 100, minimum score of a suggestion
 _NEAREST = 5
 _PREFIX = 3
-"""The least letters that match as the beginning of a word, such as "neuro"."""
+"""Minimum letters that match as the beginning of a word, such as "neuro"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,6 @@ def _overlap(asked: frozenset[str], terms: frozenset[str]) -> float:
 
 
 def _like(word: str, other: str) -> float:
-    """Returns the similarity of two words; 0 if they differ too much."""
     from rapidfuzz.distance import OSA
 
     if len(word) >= _PREFIX and other.startswith(word):

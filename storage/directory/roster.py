@@ -26,7 +26,7 @@ NEAREST = 3
 """Names to suggest if no record has the name asked for."""
 
 MOST_KEPT = 8
-"""The most rosters in memory; one of 8,000 people takes some 15 MB."""
+"""Maximum rosters in memory; one of 8,000 people takes some 15 MB."""
 
 _State = tuple[int, int, int]
 

@@ -27,7 +27,7 @@ CHUNKS = 100
 """Chunks to group by record."""
 
 SNIPPETS = 3
-"""The most snippets of a record."""
+"""Maximum snippets of a record."""
 
 IS_SAID_BY = 10
 """Chunks to check for all words of a query."""

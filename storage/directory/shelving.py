@@ -31,7 +31,7 @@ _LAYOUT = 1
 """Increase it when this module's output changes, so that a new import replaces old contexts."""
 
 _SHOWN_TITLE = 120
-_RUNNING_TEXT = 200  # the least characters of a detail with its own chunk
+_RUNNING_TEXT = 200  # minimum characters of a detail with its own chunk
 _WORDS = re.compile(r"[^\W_]+")
 
 
@@ -106,7 +106,6 @@ def values_of(metadata: Mapping[str, Any], field: str) -> tuple[str, ...]:
 
 
 def _in_short(record: Record) -> str:
-    """Describes a record by its names, facts and groups, one per line."""
     described: Mapping[str, str] = {
         **record.facts,
         **{field: "; ".join(values) for field, values in record.groups.items()},

@@ -13,10 +13,10 @@ from storage.errors import InvalidSourceError
 from storage.people.names import fold
 
 MAX_NAME = 300
-"""The most characters of a name, or of a group's name."""
+"""Maximum characters of a name, or of a group's name."""
 
 MAX_FACT = 4000
-"""The most characters of a fact; anything longer belongs in a text field."""
+"""Maximum characters of a fact; anything longer belongs in a text field."""
 
 _SHOWN = 80
 _LIST = re.compile(r";")

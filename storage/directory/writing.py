@@ -182,7 +182,6 @@ def remove_records(
 
 
 def _set_owners(connection: sqlite3.Connection, row: _Row, owners: set[str]) -> None:
-    """Sets an item's owners; an item without owners is deleted."""
     if not owners:
         _delete(connection, [row.seq])
     elif owners != _owners(row):
@@ -200,7 +199,6 @@ def _owners(row: _Row) -> set[str]:
 def _documents(
     connection: sqlite3.Connection, identity: Identity, raw_type: str, raw_ids: Collection[str]
 ) -> dict[str, _Row]:
-    """Returns the documents of one raw_type under some raw_ids."""
     owner = exactly(identity, "x")
     rows = connection.execute(
         "SELECT x.raw_id, x.seq, x.sha256, x.create_time, x.metadata FROM json_each(?) j"

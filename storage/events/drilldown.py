@@ -1,12 +1,12 @@
 """Searches events through their summaries and directly.
 
 Two ways lead to an event (level 0). The first goes down: the summaries nearest to the query are
-opened, breadth first, through their children. Everything reached gets the blended score `0.5 * own
-+ 0.5 * parent`. `own` is its own similarity to the query (at least 0.3 if it has no vector yet),
-and `parent` is the score of the summary above it. The second way is direct: the event itself is
-similar, with or without a summary. An event reached both ways keeps the higher score. The algorithm
-follows OpenContext's HierarchicalEventTool, which scored neither the summaries nor their children
-against the query.
+opened, breadth first, through their children. Everything reached gets the blended score
+`0.5 * own + 0.5 * parent`. `own` is its own similarity to the query (at least 0.3 if it has no
+vector yet), and `parent` is the score of the summary above it. The second way is direct: the event
+itself is similar, with or without a summary. An event reached both ways keeps the higher score. The
+algorithm follows OpenContext's HierarchicalEventTool, which scored neither the summaries nor their
+children against the query.
 
 All scores are on one scale, so that summaries, children and direct hits can be compared: that of
 `storage.retrieval.ranking.fuse`, over all of them at once. Every hop sees only what the identity
@@ -47,7 +47,7 @@ NO_VECTOR = 0.3
 """The similarity assumed for an item that is not embedded yet."""
 
 MOST_REACHED = 1_000
-"""The most events to consider on the way down; reading their vectors takes 5 ms."""
+"""Maximum events to consider on the way down; reading their vectors takes 5 ms."""
 
 MOST_SUMMARIES = 3
 
@@ -124,7 +124,7 @@ def search_events(  # noqa: PLR0913, PLR0917  # the dependencies and the query
         identity: The owner.
         query: What to look for; blank lists the latest events.
         time_range: Only events in this range; for event times, only summaries that overlap it.
-        top_k: The most events to return.
+        top_k: Maximum number of events.
     """
     question = engine.question(identity, query)
     if time_range is not None:
@@ -270,7 +270,6 @@ class _Drilldown:
         return [int(row[0]) for row in rows]
 
     def _meet(self, contexts: Iterable[tuple[int, int]]) -> None:
-        """Adds contexts with their levels and chunks to the search."""
         fresh = {seq: level for seq, level in contexts if seq not in self.levels}
         self.levels |= fresh
         rows = self.connection.execute(
@@ -282,7 +281,6 @@ class _Drilldown:
             self.chunks.setdefault(context, []).append(chunk)
 
     def _measure(self) -> None:
-        """Computes the similarity of every chunk that has none yet."""
         known = [chunk for chunks in self.chunks.values() for chunk in chunks]
         if self.question.vector is not None:
             fresh = [chunk for chunk in known if chunk not in self.dense]

@@ -33,7 +33,7 @@ SUMMARY_TYPE = "summary"
 """The raw_type of summaries."""
 
 MOST_NAMES = 50
-"""The most keywords and names a summary takes over from its children, by frequency."""
+"""Maximum keywords and names a summary takes over from its children, by frequency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Events:
         Args:
             query: What to look for.
             time_range: Only events in this range; None means all.
-            top_k: The most events to return.
+            top_k: Maximum number of events.
         """
         return search_events(self._database, self._engine, self._identity, query, time_range, top_k)
 
@@ -109,7 +109,7 @@ class Events:
         Args:
             level: 1 days, 2 ISO weeks, 3 months.
             until: Unix seconds; days that began by then count, and weeks and months that ended.
-            limit: The most summaries to prepare.
+            limit: Maximum number of summaries to prepare.
         """
         due: list[Due] = []
         left = unchanged = 0

@@ -29,7 +29,7 @@ MOST_SENTENCES = 200
 """The sentences to compare, about two seconds of embedding; of more, every nth is used."""
 
 SAME = 0.85
-"""The least cosine similarity, in the bundled model, of near-duplicates."""
+"""Minimum cosine similarity, in the bundled model, of near-duplicates."""
 
 
 def extract(texts: Sequence[str], embedder: Embedder, max_characters: int) -> list[str]:
@@ -38,7 +38,7 @@ def extract(texts: Sequence[str], embedder: Embedder, max_characters: int) -> li
     Args:
         texts: The texts to summarize, in order.
         embedder: Embeds the sentences.
-        max_characters: The most characters of all sentences and the blanks between them; only a
+        max_characters: Maximum characters of all sentences and the blanks between them; only a
             first sentence that is longer by itself is cut.
 
     Returns:

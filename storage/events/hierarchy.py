@@ -18,7 +18,7 @@ from storage.events.buckets import DAY, SECOND, WEEK, Bucket
 from storage.models import ContextType, Identity
 
 MOST_CHUNKS = 3
-"""The most chunks of a long event that a summary reads: some 4,000 characters."""
+"""Maximum chunks of a long event that a summary reads: some 4,000 characters."""
 
 FROM_SUMMARIES = "FROM contexts x INDEXED BY contexts_of_bucket WHERE x.hierarchy_level > 0 AND"
 """Without the hint SQLite would choose an index of all contexts, which is far larger."""

@@ -37,8 +37,8 @@ MakeEmbedder = Callable[[str], Embedder | None]
 class Model:
     """A model of the record.
 
-    seq: Its number, never reused.
-        seq: Its number, never given again.
+    Attributes:
+        seq: Its number, never reused.
         scheme: The model_id of its embedder.
         state: "current", "next", or "old" until its vectors are removed.
         dimensions: The length of its vectors; None until it has one.

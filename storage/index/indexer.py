@@ -194,7 +194,6 @@ class Indexer:
 
     @contextmanager
     def _locked(self, *, wait: bool) -> Iterator[bool]:
-        """Holds the lock of the working process."""
         with ExitStack() as held:
             try:
                 is_ours = held.enter_context(locked(self._lock_path, wait=wait))

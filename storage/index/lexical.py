@@ -1,10 +1,9 @@
 """The lexical index: BM25 over the terms of `tokenize`, updated at once, separate per user.
 
-The score is Robertson's BM25 with k1 = 1.2 and b = 0.75, summed over the query's terms: `idf(t) * f
-* (k1 + 1) / (f + k1 * (1 - b + b * length / average length))`, where f counts a term in a title
-twice, and `idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5))` as in Lucene (N chunks of the user, n with
-the term). Without any term the score is 0. See `storage.index.postings` for how postings are
-stored.
+The score is Robertson's BM25 with k1 = 1.2 and b = 0.75, summed over the query's terms:
+`idf(t) * f * (k1 + 1) / (f + k1 * (1 - b + b * length / average length))`, where f counts a term in
+a title twice, and `idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5))` as in Lucene (N chunks of the user,
+n with the term). Without any term the score is 0. `storage.index.postings` stores the postings.
 """
 
 from __future__ import annotations
@@ -112,7 +111,7 @@ class UserIndex:
         Args:
             terms: The query's terms.
             selection: The condition on the best chunks.
-            limit: The most chunks to return.
+            limit: Maximum number of chunks.
             also: Chunks of the user whose scores are wanted in any case.
             enough: The number of best chunks that suffices, if a filter makes `limit` costly.
 

@@ -135,7 +135,6 @@ def remove_stale(root: Path) -> list[Path]:
 
 
 def _sync(path: Path) -> None:
-    """Syncs a file or a folder to the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -14,10 +14,10 @@ import time
 from storage.database import Database
 
 ERASE_SECONDS = 3600
-"""The least seconds between two rewrites of the file."""
+"""Minimum seconds between two rewrites of the file."""
 
 LARGEST_BYTES = 300_000_000
-"""The largest file that is rewritten automatically; it blocks writers half their timeout."""
+"""The largest file that is rewritten automatically, in about half of a writer's timeout."""
 
 _DELETIONS = "deletions"
 _ERASED = "erased_deletions"

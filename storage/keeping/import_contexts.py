@@ -84,7 +84,7 @@ class ContextImporter:
         Args:
             connection: The record.
             entries: The seqs of the entries, by their ids in the export.
-            limit: The most links of each kind.
+            limit: Maximum number of links of each kind.
 
         Returns:
             Whether any are left.
@@ -118,7 +118,6 @@ class ContextImporter:
     def _find_stored(
         self, connection: sqlite3.Connection, identity: Identity, record: ContextRecord
     ) -> sqlite3.Row | None:
-        """Finds the stored context that a record corresponds to."""
         owner = exactly(identity, "x")
         found = f"SELECT x.seq, x.id, x.update_time FROM contexts x WHERE {owner.sql}"
         if record.hierarchy_level:
@@ -176,7 +175,6 @@ def _other_id(identity: Identity, record: ContextRecord) -> str:
 
 
 def _row(record: ContextRecord) -> dict[str, object]:
-    """Returns the columns of a context that may change."""
     is_summary = record.hierarchy_level > 0
     is_event = record.context_type is ContextType.EVENT
     bucket = (

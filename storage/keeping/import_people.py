@@ -85,7 +85,6 @@ class PeopleImporter:
         seq: int | None,
         outcome: Outcome,
     ) -> Outcome:
-        """Stores the former facts too."""
         facts = [FormerFact(each.name, each.value, each.until) for each in record.former]
         is_new = restore_former(connection, self._identity or record.identity, seq, facts)
         return "replaced" if is_new and outcome == "unchanged" else outcome

@@ -113,7 +113,6 @@ class EntryImporter:
 def _moments(
     connection: sqlite3.Connection, identity: Identity, session_id: str
 ) -> dict[Moment, list[int]]:
-    """Returns the seqs of a session's entries by time, kind and action."""
     owner = exactly(identity, "e")
     rows = connection.execute(
         f"SELECT e.time, e.kind, e.action, e.seq FROM entries e WHERE {owner.sql}"

@@ -18,7 +18,7 @@ from storage.keeping.readonly import connect_readonly
 NOTES = "backups.jsonl"
 
 MOST_NAMED = 5
-"""The most backups that an error lists, newest first."""
+"""Maximum backups that an error lists, newest first."""
 
 _LEFT_BY_A_RECORD = ("chroma", "indexer.lock", "changes.db", NOTES)
 """Files that appear in a data directory only after its record."""

@@ -56,7 +56,7 @@ def of_layer(  # noqa: PLR0913  # each is a filter
         connection: The record.
         owner: A condition on `contexts AS x`.
         layer: The layer.
-        limit: The most memories to return.
+        limit: Maximum number of memories.
         offset: The number of memories to skip.
         session_id: Only memories of this session; None means any.
     """

@@ -13,10 +13,10 @@ from storage.memory.models import Entry, NewEntry, Session
 from storage.models import Identity
 
 LINKS = 100
-"""The most contexts that one entry is linked to."""
+"""Maximum contexts that one entry is linked to."""
 
 MOST_REPEATS = 3
-"""The most earlier successes with the same target that raise an entry's importance by 1 each."""
+"""Maximum earlier successes with the same target that raise an entry's importance by 1 each."""
 
 LED_TO_SECONDS = 600
 """Seconds after a message in which contexts stored in its session are attributed to it.
@@ -67,7 +67,7 @@ class Entries:
         Args:
             identity: The owner.
             session_id: Only this session; None means all.
-            limit: The most entries to return.
+            limit: Maximum number of entries.
             before: Only entries with a lower seq.
             after: Only entries with a higher seq.
             recalls: Whether to include entries that only searched the stored data.
@@ -112,7 +112,7 @@ class Entries:
             until: Only up to this time, Unix seconds.
             outcome: Only this outcome: "ok", an error_type, or "failed" for any error.
             session_id: Only this session.
-            limit: The most entries to return.
+            limit: Maximum number of entries.
             offset: The number of entries to skip.
         """
         parts = [identity_clause(identity, "e")]
@@ -347,7 +347,6 @@ def _messages(connection: sqlite3.Connection, identity: Identity, new: NewEntry)
 def _existing_contexts(
     connection: sqlite3.Connection, identity: Identity, context_ids: Sequence[str]
 ) -> list[int]:
-    """Returns the seqs of those contexts that exist and that the identity sees."""
     if not context_ids:
         return []
     owner = identity_clause(identity, "x")

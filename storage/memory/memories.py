@@ -23,7 +23,7 @@ from storage.memory.summaries import DueSession, SessionSummaries
 from storage.models import Context, ContextType, Identity, NewContext, Stored
 
 MOST_PROMOTED = 200
-"""The most entries promoted in one call."""
+"""Maximum entries promoted in one call."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def promotable(connection: sqlite3.Connection, owner: Where, limit: int) -> list
     Args:
         connection: The record.
         owner: A condition on `entries AS e`.
-        limit: The most entries to return.
+        limit: Maximum number of entries.
 
     Returns:
         The user and the seq of each.
@@ -94,7 +94,6 @@ def _promote(database: Database, user_id: str, entry: Entry, *, named: bool) -> 
 
 
 def _is_due(connection: sqlite3.Connection, seq: int) -> bool:
-    """Returns whether an entry still has content, and no memory of it exists."""
     row = connection.execute(
         f"SELECT 1 FROM entries e WHERE e.seq = ? AND {TELLING.sql} AND {_OF_NO_MEMORY}"
         " AND NOT EXISTS (SELECT 1 FROM memory_parts p WHERE p.entry_seq = e.seq AND p.is_copy)",

@@ -13,10 +13,10 @@ from storage.models import Identity
 from storage.tokenize import tokenize
 
 REMEMBERED = 200
-"""The most entries of a session that are searched; older ones stay in the record."""
+"""Maximum entries of a session that are searched; older ones stay in the record."""
 
 SESSIONS = 64
-"""The most sessions cached, those used last."""
+"""Maximum sessions cached, those used last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Recent:
             identity: The owner.
             session_id: The session.
             query: What to look for.
-            limit: The most entries to return.
+            limit: Maximum number of entries.
 
         Returns:
             Each with its score: the share, 0 to 1, of the query's words that it contains,

@@ -14,10 +14,10 @@ from storage.memory.models import NewEntry
 from storage.models import Identity
 
 MOST_WAITING = 1_000
-"""The most entries that wait while the record is locked; further ones are lost."""
+"""Maximum entries that wait while the record is locked; further ones are lost."""
 
 COMPLAINT_SECONDS = 60.0
-"""The least seconds between two warnings in the log."""
+"""Minimum seconds between two warnings in the log."""
 
 _logger = logging.getLogger("toolcrib")
 

@@ -25,7 +25,7 @@ SUMMED_UP = "session"
 """The raw_type of a summary; its raw_id is the session's id."""
 
 MOST_PARTS = 400
-"""The most entries in a summary; of more, the most important are chosen."""
+"""Maximum entries in a summary; of more, the most important are chosen."""
 
 _TOLD = Where(f"NOT e.is_recall AND {TELLING.sql}", ())
 
@@ -34,9 +34,9 @@ _TOLD = Where(f"NOT e.is_recall AND {TELLING.sql}", ())
 class DueSession:
     """A session to be summarized.
 
-    identity: The owner of the session and its summary.
+    Attributes:
+        identity: The owner of the session and its summary.
         session_id: The session.
-        session_id: Which.
         client: Name of its client.
         start_time: Unix seconds.
         last_time: Unix seconds of its last activity.
@@ -95,7 +95,7 @@ class SessionSummaries:
 
         Args:
             owner: A condition on `sessions AS s`.
-            limit: The most sessions to prepare.
+            limit: Maximum number of sessions to prepare.
             named: Only these, ended or not.
             but: A session to exclude because it is still active.
         """
@@ -207,7 +207,7 @@ def unsettled(
 def _unchecked_sessions(
     connection: sqlite3.Connection, owner: Where, named: Sequence[str] = (), but: str = ""
 ) -> list[sqlite3.Row]:
-    """Returns the named sessions, or those that ended since the last check."""
+    """Returns the named sessions, or those ended since the last check or without a summary."""
     which = Where(
         "s.last_time <= ? AND s.id <> ? AND (s.told_until IS NULL OR s.told_until < s.last_time)",
         (time.time() - IDLE_SECONDS, but),

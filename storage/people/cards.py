@@ -38,10 +38,10 @@ AT_ONCE = 20
 """Stale cards regenerated in one transaction: less than 50 ms."""
 
 MOST_RELATIONSHIPS = 100
-"""The most relationships on one card, newest first; the other entities' cards have the rest."""
+"""Maximum relationships on one card, newest first; the other entities' cards have the rest."""
 
 MOST_PAST = 50
-"""The most former facts on one card, latest first."""
+"""Maximum former facts on one card, latest first."""
 
 THE_USER = "The user"
 _USER_WORDS = ("me", "person", "Nutzer", "Benutzer", "用户", "用戶")
@@ -231,7 +231,6 @@ def _value_text(value: object) -> str:
 
 
 def _words(name: str) -> str:
-    """Formats the name of a fact or a relation as words."""
     return " ".join(name.replace("_", " ").split()) or name
 
 

@@ -18,7 +18,7 @@ from storage.people.names import fold
 from storage.tokenize import tokenize
 
 MAX_ALIASES = 100
-"""The most aliases of an entity."""
+"""Maximum aliases of an entity."""
 
 _NAME_WEIGHT = 2
 _MIDDLE_IMPORTANCE = 5.0

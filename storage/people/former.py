@@ -18,7 +18,7 @@ FORMERLY = "Formerly"
 """The heading in cards and knowledge for facts that no longer hold."""
 
 MOST_FORMER = 20
-"""The most former values stored per fact; a counter would otherwise grow forever."""
+"""Maximum former values stored per fact; a counter would otherwise grow forever."""
 
 # Kept as strings, which `re` compiles and caches on first use.
 _SPACED = (

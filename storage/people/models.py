@@ -12,7 +12,7 @@ from storage.errors import InvalidSourceError
 from storage.models import Identity
 
 MAX_VALUES = 65_536
-"""The most characters of JSON for facts or metadata."""
+"""Maximum characters of JSON for facts or metadata."""
 
 
 How = Literal["exact", "alias", "folded", "partial", "fuzzy"]

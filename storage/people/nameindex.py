@@ -29,7 +29,7 @@ _PARTICLES = frozenset(
 
 _HYPHENS = re.compile("[\u2010-\u2015-]")
 _SHORTLIST = 400
-"""The most names that are compared word by word."""
+"""Maximum names that are compared word by word."""
 
 _WHOLE_FLOOR = 0.8
 """Below this similarity two whole names differ: one typo in five letters, blanks included."""
@@ -299,7 +299,6 @@ def _abbreviated(word: str, left: Sequence[str]) -> list[str]:
 
 
 def _best(found: Collection[IndexedName], limit: int) -> list[IndexedName]:
-    """Returns each owner once with its best match, most certain first."""
     best: dict[int, IndexedName] = {}
     for each in sorted(found, key=_rank):
         best.setdefault(each.owner, each)

@@ -53,7 +53,7 @@ def resolve(
     Args:
         name: The name as asked for.
         known: The stored names; an alias is a pair (alias, name).
-        limit: The most matches to return.
+        limit: Maximum number of matches.
     """
     spellings: dict[str, set[str]] = {}
     for each in known:

@@ -28,7 +28,7 @@ from storage.people.models import (
 from storage.people.names import fold
 
 MAX_SPELLINGS = 100
-"""The most names that one name may match in a filter."""
+"""Maximum names that one name may match in a filter."""
 
 _SUGGESTED = 3
 _NO_VALUES: Mapping[str, Any] = {}

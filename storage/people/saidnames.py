@@ -152,7 +152,6 @@ def _word(word: str) -> str:
 
 
 def _continues_word(letter: str, beside: str) -> bool:
-    """Returns whether a letter and its neighbour belong to one word."""
     if re.match(_KATAKANA, letter):
         return re.match(_KATAKANA, beside) is not None
     apart = is_spaceless(letter) or is_spaceless(beside)
@@ -160,7 +159,7 @@ def _continues_word(letter: str, beside: str) -> bool:
 
 
 REMEMBERED = 1_000
-"""The most names cached, those used last."""
+"""Maximum names cached, those used last."""
 
 
 @dataclass(frozen=True, slots=True)

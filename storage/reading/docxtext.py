@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from docx.text.paragraph import Paragraph
 
 MAX_UNPACKED_BYTES = 300_000_000
-"""The most bytes that an archive's files may have in total.
+"""Maximum bytes that an archive's files may have in total.
 
 A file never unpacks to more than it declares, because zipfile stops there.
 """

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from storage.errors import UnreadableDocumentError
 
 MAX_BYTES = 50_000_000
-"""The most bytes of a file."""
+"""Maximum bytes of a file."""
 
 Reader: TypeAlias = Callable[[bytes], tuple[str, str, str | None]]
 """Converts bytes to title (or nothing), text and encoding (None if the bytes are not text)."""

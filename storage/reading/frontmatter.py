@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any
 
 MOST_NAMES = 100
-"""The most entities and keywords taken from one note; a table of contents links to everything."""
+"""Maximum entities and keywords taken from one note; a table of contents links to everything."""
 
 _MAX_YAML = 65_536
 _MAX_JSON = 65_536  # the limit for a caller's metadata
@@ -177,7 +177,6 @@ def _declared_names(fields: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _links(prose: str) -> Iterator[str]:
-    """Yields the linked notes, without pictures and other attachments."""
     for link in _WIKILINK.finditer(prose):
         name = link["target"].rpartition("/")[2].strip()
         if not _ATTACHMENT.search(name):
@@ -192,7 +191,6 @@ def _tags(prose: str) -> Iterator[str]:
 
 
 def _first(names: Iterable[str]) -> tuple[str, ...]:
-    """Returns the first distinct names in their first spelling."""
     spellings: dict[str, str] = {}
     for name in names:
         bare = " ".join(name.split())

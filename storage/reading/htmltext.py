@@ -71,7 +71,6 @@ def _article(html: str) -> str:
 
 
 def _holds(article: str, whole: str) -> bool:
-    """Returns whether the article has nearly all words and headings of the page."""
     words = len(_WORD.findall(article)) >= _ARTICLE_SHARE * len(_WORD.findall(whole))
     return words and len(_HEADING.findall(article)) >= _ARTICLE_SHARE * len(_HEADING.findall(whole))
 

@@ -40,7 +40,7 @@ async def run_isolated(
     Args:
         parse: The parser with the file's bytes; a module's function, or a partial of one.
         name: The file's name, for errors.
-        timeout: The most seconds of processor time.
+        timeout: Maximum seconds of processor time.
 
     Raises:
         UnreadableDocumentError: If it takes too long or too much memory, or the process dies.

@@ -12,7 +12,7 @@ from enum import Enum, auto
 from itertools import takewhile
 
 MAX_HEADING_CHARS = 200
-"""The most characters of one heading in a path; the text keeps the whole heading."""
+"""Maximum characters of one heading in a path; the text keeps the whole heading."""
 
 _TITLE_CHARS = 20_000  # a later heading is not a title
 
@@ -114,7 +114,6 @@ def first_heading(text: str) -> str:
 
 
 def _append_headings(sections: list[Section], path: tuple[str, ...], headings: Block) -> None:
-    """Appends trailing headings without text to the last section."""
     if sections:
         last = sections.pop()
         sections.append(replace(last, end=headings.end, blocks=(*last.blocks, headings)))

@@ -133,7 +133,7 @@ async def parse_isolated(
     Args:
         data: The file's bytes.
         name: The file's name.
-        timeout: The most seconds of processor time.
+        timeout: Maximum seconds of processor time.
 
     Raises:
         UnreadableDocumentError: As in `parse`, or if it takes too long or kills the worker.

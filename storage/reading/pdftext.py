@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 MOST_CELL_LINES = 4
-"""The most lines of a cell above the end of the previous one; more means another column."""
+"""Maximum lines of a cell above the end of the previous one; more means another column."""
 
 LINE_HEIGHTS = 1.4
-"""The most letter heights between two lines of a cell; a new row is lower."""
+"""Maximum letter heights between two lines of a cell; a new row is lower."""
 
 
 @dataclass(frozen=True, slots=True)

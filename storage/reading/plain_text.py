@@ -201,7 +201,6 @@ def _is_abbreviation(before: str, following: str) -> bool:
 
 
 def _is_pronoun(letter: str, before: str) -> bool:
-    """Returns whether a letter is the word "I" at the end of a sentence, as in "Bob and I"."""
     return letter == "I" and before[:-1].rstrip().endswith(("and", "or", "than", "as"))
 
 

@@ -49,10 +49,10 @@ SURE = 0.5
 """The weight of the probability in the order, relative to the engine's score."""
 
 ALIKE = 0.8
-"""The least similarity of a word to a name in another spelling or with another ending."""
+"""Minimum similarity of a word to a name in another spelling or with another ending."""
 
 LONG = 4
-"""The least letters of a name to match in another spelling."""
+"""Minimum letters of a name to match in another spelling."""
 
 READ = 10
 """The hits that the cross-encoder reads, best first; each takes 12 ms of a processor."""
@@ -167,7 +167,7 @@ class Confidence:
     ) -> list[float]:
         """Returns the probability of each hit, at least the floor for hits with all words.
 
-        Hits beyond those that were read are no likelier than the least of those.
+        Hits beyond those that were read are no likelier than the least likely of those.
 
         Args:
             question: The query.
@@ -254,7 +254,6 @@ def _missing(names: Collection[str], hit: SearchHit) -> float:
 
 
 def _lacking(text: str, names: Collection[str]) -> float:
-    """Returns the share of names that a text does not contain, in any spelling."""
     words = _words(text)
     return sum(not _is_among(words, name) for name in names) / (len(names) or 1)
 
@@ -279,7 +278,7 @@ def _is_spelled_out(words: set[str], hit: SearchHit) -> bool:
 
 
 def least_shown(likely: Iterable[float]) -> float:
-    """Returns the least probability to show; infinite if no hit reaches the floor."""
+    """Returns the minimum probability to show; infinite if no hit reaches the floor."""
     return BESIDE if max(likely, default=0.0) >= FLOOR else math.inf
 
 

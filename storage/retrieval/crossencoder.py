@@ -19,7 +19,7 @@ MAX_TOKENS = 160
 """The tokens of question and passage together; later ones are cut, because an answer waits."""
 
 PIECES_A_WORD = 1.45
-"""The most tokens per word of an English text: 1.0 to 1.4, compared with 1.5 to 2.6 in German."""
+"""Maximum tokens per word of an English text: 1.0 to 1.4, compared with 1.5 to 2.6 in German."""
 
 
 class Reading(NamedTuple):

@@ -381,7 +381,6 @@ def _month(year: int, month: int) -> tuple[date, date]:
 
 
 def _unit(words: str) -> str | int:
-    """Returns the unit, or the number of a weekday."""
     words = words.lower()
     if words == "sonnabend":
         return 5

@@ -22,7 +22,7 @@ The rest may be an ending, or another part of a compound.
 """
 
 LEAST = 4
-"""The least letters that count as a match."""
+"""Minimum letters that count as a match."""
 
 STRADDLING = 0.3
 """The weight of a pair with one function character, since it is not a word."""

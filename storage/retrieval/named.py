@@ -39,17 +39,17 @@ USER = 0.5
 """The nearness of the user, if a query says "I" or "the user"."""
 
 MOST_NAMED = 10
-"""The most entities a query can name; a word shared by more names identifies none."""
+"""Maximum entities a query can name; a word shared by more names identifies none."""
 
 MOST_NEAR = 100
-"""The most neighbours per step; further ones are found only by their words."""
+"""Maximum neighbours per step; further ones are found only by their words."""
 
 MOST_WORDS = 64
 LEAST_SHARE = 0.4
 """The share of a name's letters that a query must contain to name it."""
 
 _SHORTEST = 4
-"""The least letters of a word in which a typo is recognized."""
+"""Minimum letters of a word in which a typo is recognized."""
 
 _NO_ADVICE = "".join(
     rf"(?<!\b{before} )"
@@ -161,7 +161,6 @@ def _named_entities(
 
 
 def _names(connection: sqlite3.Connection, identity: Identity) -> _Names:
-    """Reads the names of the entities that an identity sees."""
     owner = identity_clause(identity, "e")
     also = ""
     if owner.narrows:

@@ -99,7 +99,7 @@ def fuse(
             without one is not embedded yet, and its lexical score counts for both.
         lexical: BM25 scores, scaled from 0 and their maximum to 0..1.
         alpha: Weight of the dense score, 0 to 1.
-        floor: The least cosine similarity of a hit without any of the query's words.
+        floor: Minimum cosine similarity of a hit without any of the query's words.
 
     Returns:
         A score of 0 to 1 for each candidate that has one of the query's words or reaches the floor.
@@ -284,7 +284,7 @@ def distinct(
 
     Args:
         hits: Best first.
-        limit: The most hits to return.
+        limit: Maximum number of hits.
         mentioned: The ids of the contexts that each hit mentions; empty for a passage.
     """
     found = {hit.passage.context.id for hit in hits if hit.passage is not None}

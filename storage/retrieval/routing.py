@@ -141,7 +141,7 @@ class UnifiedQuery:
 
     Attributes:
         text: What to look for.
-        top_k: The most hits to return.
+        top_k: Maximum number of hits.
         scope: The part to search.
         intent: The purpose, such as "recall"; it helps to choose the scope.
         source: The only source to search; None means all.

@@ -201,6 +201,5 @@ def asks_what_was_last(text: str) -> bool:
 
 
 def _cue(pattern: str, text: str) -> str:
-    """Returns the matching words; empty if there are none."""
     found = re.search(pattern, " ".join(text.split()))
     return found[0] if found else ""

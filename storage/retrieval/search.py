@@ -62,7 +62,7 @@ class Question:
         cues: Its cues about where the answer is.
         vector: Its embedding; None if only words are searched.
         weight: The weight of the dense score.
-        floor: The least cosine similarity of a hit without any of the query's words.
+        floor: Minimum cosine similarity of a hit without any of the query's words.
         status: The coverage of semantic search.
     """
 
@@ -125,7 +125,7 @@ class SearchEngine:
             identity: The owner.
             query: What to look for.
             criteria: The filter, with folded entities.
-            top_k: The most hits to return.
+            top_k: Maximum number of hits.
             alpha: Weight of the dense score, 0 (keywords only) to 1 (semantic only); by default the
                 engine's, lower if the embedder does not understand the query's language.
             surroundings: Whether the surroundings of chunks count; see

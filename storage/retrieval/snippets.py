@@ -44,7 +44,7 @@ AFTER, BEFORE = 0.3, 0.2
 """The bonus of a sentence next to a chosen one, as a share of the best score."""
 
 LEAST = 0.2
-"""The least score of further sentences, as a share of the best one."""
+"""Minimum score of further sentences, as a share of the best one."""
 
 USUAL = 120
 """Characters of a usual sentence; longer ones match words by chance."""
@@ -109,7 +109,7 @@ def snippets(question: str, passages: Sequence[Passage], characters: int) -> lis
     Args:
         question: The query; for an empty one the beginnings are shown.
         passages: The found passages.
-        characters: The most characters per passage; half as many in scripts without spaces, whose
+        characters: Maximum characters per passage; half as many in scripts without spaces, whose
             characters carry more.
     """
     wanted = _Wanted(question)
@@ -211,7 +211,6 @@ class _Choice:
         return self._join_pieces(chosen)
 
     def _scores(self) -> dict[int, float]:
-        """Returns the score of each piece, in the order of the text."""
         text, near = self._text, self._text.nearness()
         scores = {}
         for index, (own, around) in enumerate(zip(text.terms, text.around, strict=True)):
@@ -226,7 +225,6 @@ class _Choice:
         return math.sqrt(max(len(self._pieces[index].text) / USUAL, 1.0))
 
     def _join_pieces(self, indices: Sequence[int]) -> str:
-        """Joins the pieces to one text."""
         text, last, heading, lead = "", -1, "", ""
         for index in indices:
             piece = self._pieces[index]

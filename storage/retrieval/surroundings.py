@@ -50,10 +50,10 @@ TIME = 0.3
 QUOTE = 0.5
 
 READ = 25
-"""The most turns that are checked for times."""
+"""Maximum turns that are checked for times."""
 
 MOST_EVENTS = 5000
-"""The most chunks of events read for their sessions, however many share a source and a day."""
+"""Maximum chunks of events read for their sessions, however many share a source and a day."""
 
 _DAY = 86_400
 
@@ -331,7 +331,6 @@ def _places(
 def _read_chains(
     connection: sqlite3.Connection, user_id: str, chains: Iterable[_Chain]
 ) -> list[_Session]:
-    """Reads the sessions of chains of events."""
     listed = list(chains)
     if not listed:
         return []

@@ -164,7 +164,6 @@ class UnifiedSearch:
         self._workers.shutdown()
 
     def _earlier(self, identity: Identity, query: UnifiedQuery) -> list[str]:
-        """Returns the session's earlier queries that this one may depend on, latest last."""
         if not query.session_id or not may_lean(query.text):
             return []
         since = time.time() - FOLLOW_UP_SECONDS
@@ -251,7 +250,6 @@ class UnifiedSearch:
         passages: Sequence[SearchHit],
         entries: Sequence[tuple[Entry, float]],
     ) -> list[UnifiedHit]:
-        """Merges passages and entries into one order without duplicates."""
         hits = [
             *(_of_passage(passage, query) for passage in passages),
             *(_of_entry(entry, share) for entry, share in entries),
@@ -282,7 +280,6 @@ class UnifiedSearch:
         return [hit for hit in rated if hit.passage is None or hit.score >= least], nearest
 
     def _rate_entries(self, question: str, hits: Sequence[UnifiedHit]) -> list[UnifiedHit]:
-        """Returns the entries that answer, scored by probability."""
         texts = {hit.entry.text: hit.lexical for hit in hits if hit.entry is not None}
         likely = dict(zip(texts, self._confidence.rate_texts(question, texts), strict=True))
         rated = [replace(hit, score=likely[hit.entry.text]) for hit in hits if hit.entry]
@@ -290,7 +287,6 @@ class UnifiedSearch:
         return [hit for hit in rated if hit.score >= least]
 
     def _mentioned_ids(self, hits: Sequence[UnifiedHit]) -> list[frozenset[str]]:
-        """Returns for each hit the ids of the contexts that its entry mentions."""
         seqs = [hit.entry.seq for hit in hits if hit.entry is not None]
         mentioned: dict[int, set[str]] = {}
         with self._database.read() as connection:

@@ -93,7 +93,6 @@ class MiniLMEmbedder:
 
 
 def _states(session: Any, token_ids: list[int]) -> Any:
-    """Returns the model's state for each token of a text."""
     import numpy as np
 
     return session.run(None, {"input_ids": np.array([token_ids], dtype=np.int64)})[0][0]

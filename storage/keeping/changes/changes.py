@@ -120,7 +120,7 @@ class Changes:
 
     Args:
         database: The database.
-        keep_bytes: The most bytes of stored contents, compressed.
+        keep_bytes: Maximum bytes of stored contents, compressed.
         keep_seconds: The maximum age of a change.
     """
 
@@ -285,7 +285,6 @@ def _next_number(connection: sqlite3.Connection) -> int:
 def _forget_roots(
     connection: sqlite3.Connection, condition: str, values: tuple[object, ...]
 ) -> None:
-    """Deletes the states of some roots, and all contents that are no longer needed."""
     connection.execute(
         f"DELETE FROM files WHERE root IN (SELECT root FROM roots WHERE {condition})", values
     )

@@ -62,7 +62,6 @@ def read_chatgpt(value: Mapping[str, Any]) -> Conversation | None:
 def _current_branch(
     nodes: Mapping[str, Any], current: str, left_out: Counter[str]
 ) -> list[dict[str, Any]]:
-    """Returns the messages of the current branch."""
     parents = {name: get(node, "parent", str) for name, node in nodes.items()}
     if current not in nodes:
         current = _newest_leaf(nodes, parents)

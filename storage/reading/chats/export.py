@@ -20,10 +20,10 @@ from storage.reading.chats.claude import read_claude
 from storage.reading.chats.conversation import Conversation, read_plain
 
 MAX_CONVERSATION_CHARS = 64_000_000
-"""The most characters of JSON of one conversation."""
+"""Maximum characters of JSON of one conversation."""
 
 MAX_UNPACKED_BYTES = 8_000_000_000
-"""The most bytes of JSON that an archive may unpack to."""
+"""Maximum bytes of JSON that an archive may unpack to."""
 
 SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".zip"})
 """The suffixes of files that may be exports."""
@@ -42,7 +42,7 @@ def read_export(
     Args:
         file: The file, which is read lazily and then closed.
         name: Its name; the suffix distinguishes an archive from JSON.
-        max_bytes: The most bytes that an archive may unpack to.
+        max_bytes: Maximum bytes that an archive may unpack to.
 
     Yields:
         Each conversation, or None for a value that is not one.
@@ -84,7 +84,6 @@ def _members(archive: zipfile.ZipFile, name: str, max_bytes: int) -> list[zipfil
 
 
 def _conversations(stream: IO[bytes], name: str) -> Iterator[Conversation | None]:
-    """Yields the conversations of one JSON file, and closes it."""
     begun = False
     with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace") as text:
         try:

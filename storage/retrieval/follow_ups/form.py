@@ -5,8 +5,9 @@ complete question stays as it is: words of an earlier question would only mislea
 
 A logistic regression decides by the form of a question in English, German or Chinese. Its features
 are the function words and their neighbours (every other word is reduced to a shape), how many of
-those bring a topic, and what precedes its pronouns. The weights were fitted by `python -m
-benchmarks.follow_up_weights`. If the form leaves room for doubt, `completion` compares the results.
+those bring a topic, and what precedes its pronouns. The weights were fitted by
+`python -m benchmarks.follow_up_weights`. If the form leaves room for doubt, `completion` compares
+the results.
 """
 
 from __future__ import annotations
@@ -37,22 +38,22 @@ SURE = 0.5
 """The score above which a query is completed, since completing a complete one does more harm."""
 
 LONGEST = 300
-"""The most characters to take from the earlier query."""
+"""Maximum characters to take from the earlier query."""
 
 MOST_READ = 200
-"""The most characters of a query to examine; a longer one is complete."""
+"""Maximum characters of a query to examine; a longer one is complete."""
 
 LONGEST_RUN = 3
-"""The most neighbouring words that form one feature."""
+"""Maximum neighbouring words that form one feature."""
 
 LONGEST_ENDING = 3
-"""The most letters of an ending of a general word."""
+"""Maximum letters of an ending of a general word."""
 
 SHORTEST_STEM = 3
-"""The least letters of its stem."""
+"""Minimum letters of its stem."""
 
 LONGEST_WORD = 3
-"""The most characters of a general word in Chinese."""
+"""Maximum characters of a general word in Chinese."""
 
 _PRONOUNS = frozenset(
     """
