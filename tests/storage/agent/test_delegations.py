@@ -73,7 +73,7 @@ def test_no_agent_delegates_deeper_than_is_allowed(ledger: Delegations) -> None:
     second, _ = ledger.begin(of(first), MOST)
     assert (second.depth, second.root, second.parent) == (2, first.id, first.id)
     assert second.ends <= first.ends
-    with pytest.raises(CeilingReachedError, match="3 deep, 2 are allowed"):
+    with pytest.raises(CeilingReachedError, match="3 deep; 2 are allowed"):
         ledger.begin(of(second), MOST)
 
 
