@@ -264,7 +264,7 @@ def index_entity(connection: sqlite3.Connection, entity: Entity) -> None:
     )
 
 
-def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401  # JSON
+def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401  # any JSON value
     """Yields the texts in a JSON value, and the keys of its objects."""
     match value:
         case dict():

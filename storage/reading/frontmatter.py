@@ -105,7 +105,7 @@ def _fields(block: str) -> dict[str, Any] | None:
         return None
 
 
-def _to_json(value: object, budget: Iterator[int], level: int = 0) -> Any:  # noqa: ANN401  # JSON
+def _to_json(value: object, budget: Iterator[int], level: int = 0) -> Any:  # noqa: ANN401  # any JSON value
     """Converts a value to JSON types.
 
     Raises:

@@ -308,7 +308,11 @@ def test_docx_with_a_title_is_called_by_it() -> None:
         (PDF[:300], "a.pdf", "'a.pdf' cannot be read. It is damaged"),
         (WORD[:3000], "a.docx", "'a.docx' cannot be read. It is damaged"),
         (archive({"a.txt": b"x"}), "a.zip", "It is an archive or an Office file other than"),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "a.doc", "It is an Office file in the old"),
+        (
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600,
+            "a.doc",
+            "an Office file in the old format",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_name(data: bytes, name: str, message: str) -> None:
