@@ -1,1 +1,1 @@
-"""The shelves: what is kept, and how it is found again."""
+"""Stores data and finds it again."""

@@ -1,4 +1,4 @@
-"""Approvals: what a person was asked about a call, and what they allowed for a while."""
+"""Approvals: questions to a user about calls, and grants that last for a while."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from storage.database import Database
 from storage.models import Identity
 
 WATCHED = 3.0
-"""Seconds after which a watcher that was not seen again is gone."""
+"""Seconds after which a watcher that stopped reporting counts as gone."""
 
 KEPT = 86_400.0
-"""Seconds that an expired row is kept, to be looked at."""
+"""Seconds for which an expired row stays available for inspection."""
 
 
 class ApprovalState(StrEnum):
-    """Where a question stands."""
+    """The state of a question."""
 
     ASKED = "asked"
     PENDING = "pending"
@@ -34,19 +34,19 @@ class ApprovalState(StrEnum):
 
 
 OPEN = (ApprovalState.ASKED, ApprovalState.PENDING)
-"""States in which a person can still answer."""
+"""States in which a user can still answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramOffer:
-    """What can be allowed to the rest of a program, which makes the call that is asked about.
+    """What a user can allow for the rest of the program that makes the call.
 
     Attributes:
-        run: Tells this run of it from any other.
-        name: The program, and through what it makes the call.
-        more: How many calls it may still make.
-        same: The rule of calls like this one; empty where none is safe.
-        whole: The rule of all calls of the tool; empty where that would be too much.
+        run: Identifies this run of the program.
+        name: The program, and the route by which it makes the call.
+        more: The number of calls it may still make.
+        same: The rule for calls like this one; empty if no rule is safe.
+        whole: The rule for all calls of the tool; empty if that allows too much.
     """
 
     run: str
@@ -58,19 +58,19 @@ class ProgramOffer:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a question is about.
+    """The subject of a question.
 
     Attributes:
-        identity: Whose call it is.
-        root: The root of the server that was called.
-        digest: Tells the call from any other.
+        identity: The caller.
+        root: The root of the called server.
+        digest: Identifies the call.
         tool: The tool's name.
-        client: Name of the client.
-        shown: What the call would do.
-        reason: Why somebody is asked.
-        rule: What would allow its like for a while; empty where nothing would.
-        offers: Rules that would allow its like from now on, the narrowest first.
-        program: What would allow its like to the program that makes it; None where none does.
+        client: The client's name.
+        shown: A description of what the call would do.
+        reason: Why approval is required.
+        rule: The rule that would allow similar calls for a while; empty if there is none.
+        offers: Rules that would allow similar calls permanently, narrowest first.
+        program: The offer to the program that makes the call; None if there is none.
     """
 
     identity: Identity
@@ -87,16 +87,16 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A question, and where it stands.
+    """A question and its state.
 
     Attributes:
-        ticket: Names it, 32 hexadecimal characters.
-        asked: What it is about.
-        state: Where it stands.
-        decided_by: Who answered; empty while nobody has.
+        ticket: Identifies it, 32 hexadecimal characters.
+        asked: Its subject.
+        state: Its state.
+        decided_by: Who answered; empty while it is open.
         created: Unix seconds.
-        expires: Unix seconds after which it counts for nothing.
-        said: What was answered, where that is more than yes or no.
+        expires: Unix seconds after which it is invalid.
+        said: The answer, if it is more than yes or no.
     """
 
     ticket: str
@@ -110,14 +110,14 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A rule that a person allowed for a while.
+    """A rule that a user allowed for a while.
 
     Attributes:
-        grant_id: Names it, 16 hexadecimal characters.
-        identity: Whose calls it allows.
-        root: The root beneath which it does.
-        rule: What it allows.
-        granted_by: Who allowed it.
+        grant_id: Identifies it, 16 hexadecimal characters.
+        identity: The callers it applies to.
+        root: The root it applies to.
+        rule: The rule.
+        granted_by: Who granted it.
         expires: Unix seconds.
     """
 
@@ -130,7 +130,7 @@ class Grant:
 
 
 class ApprovalStore:
-    """Keeps questions, answers and grants; each change is one transaction.
+    """Stores questions, answers and grants; each change is one transaction.
 
     Args:
         database: The record.
@@ -140,12 +140,12 @@ class ApprovalStore:
         self._database = database
 
     def open(self, asked: Asked, state: ApprovalState, seconds: float) -> str:
-        """The ticket of a new question; one that is open turns to the command line with its ticket.
+        """Stores a question; PENDING moves an open one to the command line. Returns its ticket.
 
         Args:
-            asked: What it is about.
+            asked: The subject.
             state: ASKED or PENDING.
-            seconds: For how long an answer counts.
+            seconds: How long an answer stays valid.
         """
         now = time.time()
         with self._database.write() as connection:
@@ -156,7 +156,7 @@ class ApprovalStore:
                     "UPDATE approvals SET state = ?, program = ?, expires = ? "
                     f"WHERE ticket = (SELECT max(ticket) FROM approvals WHERE {_SAME} "
                     "AND state IN (?, ?) AND expires > ?) RETURNING ticket",
-                    (state, _packed(asked.program), now + seconds, *_same(asked), *OPEN, now),
+                    (state, _pack_program(asked.program), now + seconds, *_same(asked), *OPEN, now),
                 ).fetchone()
                 if row is not None:
                     return str(row["ticket"])
@@ -173,7 +173,7 @@ class ApprovalStore:
                     asked.reason,
                     asked.rule,
                     json.dumps(asked.offers),
-                    _packed(asked.program),
+                    _pack_program(asked.program),
                     state,
                     "",
                     now,
@@ -183,17 +183,17 @@ class ApprovalStore:
             return ticket
 
     def find(self, prefix: str) -> list[Approval]:
-        """The questions whose tickets begin so."""
+        """Returns the questions whose tickets have this prefix."""
         return self._select("substr(ticket, 1, ?) = ?", (len(prefix), prefix.lower()))
 
     def waiting(self) -> list[Approval]:
-        """The questions that a person can answer, oldest first."""
+        """Returns the questions that a user can answer, oldest first."""
         return self._select(
             f"state IN ({', '.join('?' * len(OPEN))}) AND expires > ?", (*OPEN, time.time())
         )
 
     def among(self, asked: Asked, tickets: Sequence[str]) -> str | None:
-        """Which of some tickets is that of this very call, still open and of a client's."""
+        """Returns the ticket among these that is for this call, still open and with a client."""
         found = self._select(
             f"{_SAME} AND state = ? AND expires > ?",
             (*_same(asked), ApprovalState.ASKED, time.time()),
@@ -201,7 +201,7 @@ class ApprovalStore:
         return next((each.ticket for each in found if each.ticket in tickets), None)
 
     def state(self, ticket: str) -> ApprovalState | None:
-        """Where a question stands; None if there is none, or it has expired."""
+        """Returns the state of a question; None if it does not exist or has expired."""
         found = self._select("ticket = ? AND expires > ?", (ticket, time.time()))
         return found[0].state if found else None
 
@@ -214,14 +214,14 @@ class ApprovalStore:
         said: str = "",
         program: ProgramOffer | None = None,
     ) -> bool:
-        """Answers an open question; whether it was still open.
+        """Answers a question and returns whether it was still open.
 
         Args:
-            ticket: Names it.
+            ticket: Identifies the question.
             approved: Whether the call may run.
             by: Who answers.
-            said: What they say, where that is more than yes or no.
-            program: What was offered to them then: by now it may be to another run.
+            said: The answer, if it is more than yes or no.
+            program: The offer they saw, which may be for an earlier run of the program by now.
         """
         state = ApprovalState.APPROVED if approved else ApprovalState.DENIED
         with self._database.write() as connection:
@@ -229,16 +229,16 @@ class ApprovalStore:
                 "UPDATE approvals SET state = ?, decided_by = ?, said = ? WHERE ticket = ? "
                 f"AND state IN ({', '.join('?' * len(OPEN))}) AND expires > ? "
                 "AND (? = '' OR program = ?)",
-                (state, by, said, ticket, *OPEN, time.time(), said, _packed(program)),
+                (state, by, said, ticket, *OPEN, time.time(), said, _pack_program(program)),
             )
             return changed.rowcount == 1
 
     def claim(self, asked: Asked, tickets: Sequence[str] = ()) -> Approval | None:
-        """Takes an approval of this very call, which nobody else can take then; None if none is.
+        """Takes an approval of exactly this call, so that no other call can use it.
 
         Args:
             asked: The call.
-            tickets: What came with it; an approval that was kept is for the call that names it.
+            tickets: Tickets sent with the call; a KEPT approval needs its ticket.
         """
         for ticket in tickets:
             found = self._move(asked, ApprovalState.KEPT, ApprovalState.RUNNING, ticket)
@@ -247,16 +247,16 @@ class ApprovalStore:
         return self._move(asked, ApprovalState.APPROVED, ApprovalState.RUNNING)
 
     def denial(self, asked: Asked) -> Approval | None:
-        """Takes a denial of this very call, so that it is told once; None if there is none."""
+        """Takes a denial of exactly this call, so that it is reported once."""
         return self._move(asked, ApprovalState.DENIED, ApprovalState.TOLD)
 
     def close(self, ticket: str, state: ApprovalState) -> None:
-        """Ends what was claimed.
+        """Ends a claimed approval.
 
         Args:
-            ticket: Names it.
-            state: USED; KEPT for the call that names the ticket when it comes again; or APPROVED
-                for the same call, which cannot name it.
+            ticket: Identifies it.
+            state: USED; KEPT for a repeated call that sends the ticket; or APPROVED for the
+                same call if it cannot send one.
         """
         forgotten = ", shown = ''" if state is ApprovalState.USED else ""
         with self._database.write() as connection:
@@ -266,7 +266,7 @@ class ApprovalStore:
             )
 
     def grant(self, asked: Asked, *, by: str, seconds: float) -> None:
-        """Allows the rule of a question for a while."""
+        """Grants the rule of a question for a while."""
         now = time.time()
         own = asked.identity
         whose = (own.user_id, own.device_id, own.agent_id, asked.root)
@@ -277,7 +277,7 @@ class ApprovalStore:
             )
 
     def grants(self, identity: Identity | None = None, root: str = "") -> list[Grant]:
-        """What is allowed now: all of it, or to one identity beneath one root."""
+        """Returns the valid grants: all of them, or those of one identity within one root."""
         condition = "expires > ?"
         values: list[object] = [time.time()]
         if identity is not None:
@@ -300,7 +300,7 @@ class ApprovalStore:
         ]
 
     def revoke(self, prefix: str) -> int:
-        """Ends the grants whose names begin so; how many."""
+        """Revokes the grants whose ids have this prefix and returns how many."""
         with self._database.write() as connection:
             return connection.execute(
                 "DELETE FROM grants WHERE substr(grant_id, 1, ?) = ?",
@@ -308,7 +308,7 @@ class ApprovalStore:
             ).rowcount
 
     def forget(self, tool: str) -> None:
-        """Ends what was asked and allowed of one tool, which is another now under its name."""
+        """Deletes the questions and grants of a tool whose name now belongs to another tool."""
         with self._database.write() as connection:
             connection.execute("DELETE FROM grants WHERE rule = ?", (tool,))
             connection.execute(
@@ -316,7 +316,7 @@ class ApprovalStore:
             )
 
     def watch(self, watcher: str) -> None:
-        """Says that somebody has the list of questions open; again every second or so."""
+        """Reports that a user has the list of questions open; repeated every second or so."""
         now = time.time()
         with self._database.write() as connection:
             connection.execute("DELETE FROM approval_watchers WHERE seen < ?", (now - WATCHED,))
@@ -325,12 +325,12 @@ class ApprovalStore:
             )
 
     def leave(self, watcher: str) -> None:
-        """Says that the list is closed."""
+        """Reports that the list was closed."""
         with self._database.write() as connection:
             connection.execute("DELETE FROM approval_watchers WHERE watcher = ?", (watcher,))
 
     def is_watched(self) -> bool:
-        """Whether somebody has the list of questions open."""
+        """Returns whether a user has the list of questions open."""
         with self._database.read() as connection:
             row = connection.execute(
                 "SELECT 1 FROM approval_watchers WHERE seen >= ?", (time.time() - WATCHED,)
@@ -379,7 +379,7 @@ def _identity(row: sqlite3.Row) -> Identity:
     return Identity(row["user_id"], row["device_id"], row["agent_id"])
 
 
-def _packed(program: ProgramOffer | None) -> str:
+def _pack_program(program: ProgramOffer | None) -> str:
     return "" if program is None else json.dumps(asdict(program))
 
 

@@ -1,4 +1,4 @@
-"""The record: one SQLite file in WAL mode, its schema and connections, and whose its rows are."""
+"""The record: one SQLite file in WAL mode, its schema, connections and identity conditions."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ RECORD = "toolcrib.db"
 """The name of the record in a data directory."""
 
 BUSY_TIMEOUT_MS = 10_000
-"""How long a write waits for another process's write before it gives up."""
+"""How long a write waits for another process's write."""
 
 CACHE_KIB = 16_000
-"""Pages that a connection keeps at most; with SQLite's own 2,000 each search reads them anew."""
+"""Each connection's page cache; with SQLite's default of 2,000 each search reads the pages again.
+"""
 
 LEAST_BYTES = 65_536
-"""Free bytes below which a disk is full: the index of the write-ahead log takes half of them."""
+"""Below this many free bytes a disk counts as full: the index of the WAL takes half of them."""
 
 DAMAGED = "The file is damaged: move it away or restore a backup."
 
@@ -43,20 +44,20 @@ _KEYS = ("user_id", "device_id", "agent_id")
 class Database:
     """The SQLite record of one data directory.
 
-    Reads run side by side, each on a connection of its own; writes of this process wait for each
-    other in turn, those of other processes for `BUSY_TIMEOUT_MS`. A write that has returned has
-    been synchronised to the disk.
+    Reads run in parallel, each on its own connection. Writes of this process take turns; writes of
+    other processes are waited for up to `BUSY_TIMEOUT_MS`. Once a write returns, the disk has
+    confirmed it.
 
     Args:
         path: The database file; its directory is created, readable by its owner only.
         schema: The folder of its migrations; that of the record by default.
 
-    Where nothing can be written, on a read-only or a full disk or without the right to, a file of
-    the newest schema is read all the same; every write says what refuses it.
+    If writing is impossible (a read-only or full disk, missing permission), a file of the newest
+    schema can still be read; every write then fails with the reason.
 
     Attributes:
         path: The database file.
-        unwritable: Why nothing could be written when it was opened; empty where it could.
+        unwritable: Why writing was impossible when it was opened; empty if it was possible.
 
     Raises:
         SchemaTooNewError: If a newer version of Toolcrib wrote the file.
@@ -69,7 +70,7 @@ class Database:
         self.unwritable = ""
         self._idle: LifoQueue[sqlite3.Connection] = LifoQueue()
         self._write_turn = threading.Lock()
-        with self._translated():
+        with self._translate_errors():
             try:
                 self._set_up(_migrations(schema), is_record=schema is None)
             except (OSError, sqlite3.OperationalError) as error:
@@ -83,8 +84,8 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """A connection that sees one consistent snapshot until the block ends."""
-        with self._translated(), self._reading() as connection:
+        """Opens a connection that sees one consistent snapshot until the block ends."""
+        with self._translate_errors(), self._reading() as connection:
             try:
                 yield connection
             finally:
@@ -92,14 +93,14 @@ class Database:
 
     @contextmanager
     def write(self, *, synced: bool = True) -> Iterator[sqlite3.Connection]:
-        """A connection whose changes are committed when the block ends, all or none.
+        """Opens a connection whose changes are committed together when the block ends.
 
         Args:
-            synced: Whether the disk has confirmed them by then. Else they outlive the process, but
-                maybe not a power failure, until the next write that is (SQLite, PRAGMA
+            synced: Whether the disk has confirmed the changes by then. Otherwise they survive the
+                process, but maybe not a power failure, until the next synced write (SQLite, PRAGMA
                 synchronous, NORMAL in WAL mode).
         """
-        with self._translated(), self._write_turn, self._connection() as connection:
+        with self._translate_errors(), self._write_turn, self._connection() as connection:
             if not synced:
                 connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("BEGIN IMMEDIATE")
@@ -112,14 +113,14 @@ class Database:
             self.unwritable = ""
 
     def get_meta(self, key: str) -> str | None:
-        """A fact about the data directory, or None."""
+        """Returns a value of the data directory's metadata, or None."""
         with self.read() as connection:
             row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return None if row is None else str(row[0])
 
     @property
     def name(self) -> str:
-        """A name that no other library has: several may share a Chroma server."""
+        """A unique name of this library, because several may share a Chroma server."""
         if self.get_meta(_NAME) is None:
             with self.write() as connection:
                 connection.execute(
@@ -129,21 +130,21 @@ class Database:
         return str(self.get_meta(_NAME))  # another process may have been first
 
     def compact(self) -> None:
-        """Writes the whole file anew, without what was deleted; writers wait meanwhile."""
-        with self._translated(), self._write_turn, self._connection() as connection:
+        """Rewrites the whole file without deleted data; writers wait meanwhile."""
+        with self._translate_errors(), self._write_turn, self._connection() as connection:
             connection.execute("VACUUM")
 
     def fold_log(self) -> bool:
-        """Folds the write-ahead log into the file and empties it: what was deleted is in neither.
+        """Folds the write-ahead log into the file and empties it, which erases deleted data.
 
         Returns:
-            Whether nobody stood in the way: while another reads or writes, the log stays.
+            Whether it succeeded: while another connection reads or writes, the log stays.
         """
-        with self._translated(), self._connection() as connection:
+        with self._translate_errors(), self._connection() as connection:
             log = self.path.with_name(f"{self.path.name}-wal")
             if not log.exists() or not log.stat().st_size:
                 return True
-            connection.execute("PRAGMA busy_timeout = 0")  # waiting, it would hold up every writer
+            connection.execute("PRAGMA busy_timeout = 0")  # waiting would block every writer
             try:
                 busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             finally:
@@ -159,7 +160,6 @@ class Database:
                 return
 
     def _set_up(self, migrations: list[Traversable], *, is_record: bool) -> None:
-        """Makes the file where it is missing, and brings its schema up to date."""
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with locked(self.path.with_name("setup.lock"), wait=True):
             if is_record:
@@ -167,12 +167,13 @@ class Database:
             _create(self.path)
             self._file = self.path.stat()
             with self._connection() as connection:
-                # Kept by the file. Of two that change it at once SQLite lets one fail unheard.
+                # The file keeps this setting. If two processes change it at once, SQLite fails one
+                # without calling the busy handler.
                 connection.execute("PRAGMA journal_mode = WAL")
                 _migrate(connection, self.path, migrations)
 
     def _is_readable(self, schema: int) -> bool:
-        """Whether a file that cannot be written is there, and needs no change to be read."""
+        """Returns whether an unwritable file exists and has the schema that we read."""
         try:
             self._file = self.path.stat()
             with closing(connect_readonly(self.path)) as connection:
@@ -183,7 +184,7 @@ class Database:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection in a transaction that reads; one of its own where nothing can be written."""
+        """Opens a connection in a read transaction; a read-only one if writing is impossible."""
         with ExitStack() as held:
             try:
                 connection = held.enter_context(self._connection())
@@ -191,7 +192,7 @@ class Database:
             except sqlite3.OperationalError:
                 if not self.unwritable:
                     raise
-                # Each time anew: what it reads must not be older than this reading.
+                # A new connection each time, so that the snapshot is not older than this read.
                 connection = held.enter_context(closing(connect_readonly(self.path)))
                 connection.row_factory = sqlite3.Row
                 _begin_reading(connection)
@@ -213,7 +214,7 @@ class Database:
             self._idle.put(connection)
 
     def _check_file(self) -> None:
-        """Refuses to go on in a file without a name, which is gone when the process ends."""
+        """Raises if the file was removed or replaced, since its data would be lost on exit."""
         with suppress(FileNotFoundError, NotADirectoryError):
             if os.path.samestat(self.path.stat(), self._file):
                 return
@@ -230,9 +231,9 @@ class Database:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute(f"PRAGMA cache_size = {-CACHE_KIB}")
             connection.execute("PRAGMA foreign_keys = ON")
-            # FAST would leave what stood on pages that fell free as a whole. In a library of 64 MB
+            # FAST would leave old data on pages that became free as a whole. In a library of 64 MB
             # a deletion takes 1 ms either way, 600 at once 0.19 s instead of 0.13 s. See
-            # storage/erasure.
+            # storage/keeping/erasure.py.
             connection.execute("PRAGMA secure_delete = ON")
         except BaseException:
             connection.close()
@@ -240,15 +241,15 @@ class Database:
         return connection
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Turns what the disk and SQLite refuse into an error with advice."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Translates errors of the disk and of SQLite to StorageUnavailableError with advice."""
         try:
             yield
         except StorageError:
             raise
         except (OSError, sqlite3.Error) as error:
             if isinstance(error, sqlite3.ProgrammingError | sqlite3.IntegrityError):
-                raise  # a defect of ours, not of the disk
+                raise  # our bug, not the disk's
             problem = self.unwritable or _problem(error, self.path)
             advice = [_advice(problem)]
             if advice == [DAMAGED]:
@@ -257,14 +258,14 @@ class Database:
 
 
 def _problem(error: OSError | sqlite3.Error, path: Path) -> str:
-    """What is wrong; a full disk is an "I/O error" to SQLite where the log's index has no room."""
+    """Describes an error; SQLite calls a full disk an "I/O error" if the WAL index has no room."""
     if "I/O error" in str(error) and shutil.disk_usage(path.parent).free < LEAST_BYTES:
         return os.strerror(errno.ENOSPC)
     return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def _begin_reading(connection: sqlite3.Connection) -> None:
-    """Begins a transaction and has it see the file as it is now, or be refused."""
+    """Begins a transaction and reads once, so that the snapshot is taken now or refused."""
     connection.execute("BEGIN")
     try:
         connection.execute("PRAGMA user_version").fetchone()
@@ -274,10 +275,10 @@ def _begin_reading(connection: sqlite3.Connection) -> None:
 
 
 def _create(path: Path) -> None:
-    """Makes the file private before SQLite would make it for all to read.
+    """Creates the file with private permissions before SQLite would make it world-readable.
 
-    A file that exists is not opened: closing it would drop the locks that this process may hold on
-    it (https://sqlite.org/howtocorrupt.html, 2.2).
+    An existing file is not opened: closing it would drop the locks that this process may hold on it
+    (https://sqlite.org/howtocorrupt.html, 2.2).
     """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -286,7 +287,7 @@ def _create(path: Path) -> None:
 
 
 def newest_schema() -> int:
-    """The version of the schema that this program writes."""
+    """Returns the schema version that this program writes."""
     return len(_migrations(None))
 
 
@@ -316,7 +317,7 @@ def _migrate(connection: sqlite3.Connection, path: Path, migrations: list[Traver
 
 
 def _statements(script: str) -> Iterator[str]:
-    """The statements of a script, one by one: `executescript` would commit our transaction."""
+    """Yields the statements of a script; `executescript` would commit our transaction."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line
@@ -339,7 +340,7 @@ def _advice(problem: str) -> str:
     if "locked" in problem or "busy" in problem:
         return "Another process is writing; try again in a moment."
     if "is a directory" in problem or "not a directory" in problem or "file exists" in problem:
-        return "Move away what stands in its place, or choose another data directory."
+        return "Move away the file or directory at that path, or choose another data directory."
     if "malformed" in problem or "not a database" in problem:
         return DAMAGED
     return "Check the disk and the data directory's permissions."
@@ -347,14 +348,14 @@ def _advice(problem: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A condition and its values.
+    """A SQL condition and its values.
 
     Attributes:
         sql: The condition; placeholders are `?`.
-        values: What the placeholders stand for, in order.
-        narrows: Whether it asks for more than whose contexts they are.
-        few: The condition as it is best asked about few rows, where `sql` begins with a list of all
-            that have some name; the values are the same.
+        values: The values of the placeholders, in order.
+        narrows: Whether it restricts more than the owner.
+        few: A form that is faster for few rows, if `sql` starts from a list of all matching names;
+            it takes the same values.
     """
 
     sql: str
@@ -364,7 +365,7 @@ class Where:
 
 
 def identity_clause(identity: Identity, alias: str) -> Where:
-    """Returns which rows of `alias` an identity may see; an empty device or agent means any."""
+    """Returns the condition for rows an identity sees; an empty device or agent matches any."""
     clauses, values = [f"{alias}.user_id = ?"], [identity.user_id]
     for column in _KEYS[1:]:
         wanted = getattr(identity, column)
@@ -375,6 +376,6 @@ def identity_clause(identity: Identity, alias: str) -> Where:
 
 
 def exactly(identity: Identity, alias: str) -> Where:
-    """Returns which rows of `alias` were stored under exactly this identity."""
+    """Returns the condition for rows of `alias` stored under exactly this identity."""
     sql = " AND ".join(f"{alias}.{column} = ?" for column in _KEYS)
     return Where(sql, tuple(getattr(identity, column) for column in _KEYS))

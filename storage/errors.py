@@ -1,20 +1,20 @@
-"""What can go wrong on the shelves.
+"""Exceptions of the storage package.
 
 StorageError
-├── ContextNotFoundError         nothing is stored under that id
-├── DocumentNotFoundError        nothing is stored under that source
-├── EntityNotFoundError          no entity has a name like that
-├── RelationshipNotFoundError    two entities are not related like that
-├── PlanNotFoundError            no plan has that id, or the session has none
-├── PlanConflictError            a change that what is stored of a plan does not allow
-├── AmbiguousNameError           a name that several entities have
-├── InvalidSourceError           a value that storage cannot keep or search by
-├── UnreadableDocumentError      a file that cannot be turned into text
-├── CeilingReachedError          delegations came to all that they may
-├── BackupError                  a file that is no backup, or a place that cannot take one
+├── ContextNotFoundError         no context has this id
+├── DocumentNotFoundError        no document has this source
+├── EntityNotFoundError          no entity matches the name
+├── RelationshipNotFoundError    two entities do not have this relationship
+├── PlanNotFoundError            no plan has this id, or the session has none
+├── PlanConflictError            the plan's current state does not allow the change
+├── AmbiguousNameError           several entities share the name
+├── InvalidSourceError           a value that cannot be stored or searched for
+├── UnreadableDocumentError      a file that cannot be converted to text
+├── CeilingReachedError          a limit on delegations is reached
+├── BackupError                  not a valid backup, or a target that cannot take one
 ├── SchemaTooNewError            the data was written by a newer Toolcrib
-└── StorageUnavailableError      the disk or the database refuses: full, read-only, locked, damaged
-    └── VectorIndexError         the vector index refuses; the record can rebuild it
+└── StorageUnavailableError      the disk or the database fails: full, read-only, locked, damaged
+    └── VectorIndexError         the vector index fails; it can be rebuilt from the record
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from collections.abc import Sequence
 
 
 class StorageError(Exception):
-    """A failure of storage whose message a person can act on.
+    """A storage failure with a message that the user can act on.
 
     Attributes:
-        message: What was wrong, with the value.
+        message: What is wrong, with the value.
         suggestions: What to do next, one sentence each.
-        candidates: Values that would have worked.
+        candidates: Values that would be valid.
     """
 
     def __init__(
@@ -45,47 +45,47 @@ class StorageError(Exception):
 
 
 class ContextNotFoundError(StorageError):
-    """Nothing is stored under that id."""
+    """No context is stored under this id."""
 
 
 class DocumentNotFoundError(StorageError):
-    """Nothing is stored under that source."""
+    """No document is stored under this source."""
 
 
 class EntityNotFoundError(StorageError):
-    """No entity has a name like that."""
+    """No entity matches the name."""
 
 
 class RelationshipNotFoundError(StorageError):
-    """Two entities are not related like that."""
+    """Two entities do not have this relationship."""
 
 
 class PlanNotFoundError(StorageError):
-    """No plan has that id, or the session has none that is open."""
+    """No plan has this id, or the session has no open one."""
 
 
 class PlanConflictError(StorageError):
-    """A change that what is stored of a plan does not allow."""
+    """The current state of a plan does not allow the change."""
 
 
 class AmbiguousNameError(StorageError):
-    """A name that several entities have."""
+    """Several entities share the name."""
 
 
 class InvalidSourceError(StorageError):
-    """A value that storage cannot keep or search by."""
+    """A value cannot be stored or searched for."""
 
 
 class UnreadableDocumentError(StorageError):
-    """A file that cannot be turned into text: empty, binary, encrypted, damaged or too large."""
+    """A file cannot be converted to text: empty, binary, encrypted, damaged or too large."""
 
 
 class CeilingReachedError(StorageError):
-    """The delegations that led to one another have come to all that they may."""
+    """A limit on a chain of delegations is reached."""
 
 
 class BackupError(StorageError):
-    """A file that is no sound backup, or a place that cannot take a backup, an export or data."""
+    """A file is not a valid backup, or a target cannot take a backup, an export or data."""
 
 
 class SchemaTooNewError(StorageError):
@@ -93,8 +93,8 @@ class SchemaTooNewError(StorageError):
 
 
 class StorageUnavailableError(StorageError):
-    """The disk or the database refuses: full, read-only, locked or damaged."""
+    """The disk or the database fails: full, read-only, locked or damaged."""
 
 
 class VectorIndexError(StorageUnavailableError):
-    """The vector index refuses; searches continue without it and the record can rebuild it."""
+    """The vector index fails; searches continue without it, and the record can rebuild it."""

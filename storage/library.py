@@ -1,4 +1,4 @@
-"""The library, and the shelf: what one identity sees of it."""
+"""The library, and the part of it that one identity sees."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.retrieval.unified import UnifiedResult
 
 FORGET_BATCH = 200
-"""Contexts deleted in one transaction: less than a second, for which other writers wait."""
+"""Contexts deleted per transaction: less than a second, during which other writers wait."""
 
 
 class Library(Stores):
-    """Everything that one data directory keeps, by whose it is."""
+    """Everything that one data directory stores, by identity."""
 
     def shelf(self, identity: Identity, closes: Callable[[str], bool] | None = None) -> Shelf:
-        """Returns what one identity sees and changes, without files that rules deny to it."""
+        """Returns one identity's view, without files whose reading rules deny."""
         return Shelf(identity, self, closes)
 
 
 class Shelf:
-    """What one identity sees of the library, and changes in it; its calls block.
+    """One identity's view of the library; its methods block.
 
-    Its repositories are made when they are asked for: most calls need none of them.
+    Repositories are created on first use, because most calls need none.
 
     Args:
-        identity: Whose contexts every call is bound to.
-        library: Where they are kept.
-        closes: Tells of a file's path whether a rule denies to read it; None denies nothing.
+        identity: The identity that every call is bound to.
+        library: The stores.
+        closes: Returns whether a rule denies reading a file's path; None denies nothing.
     """
 
     def __init__(
@@ -137,11 +137,11 @@ class Shelf:
         return Todos(self.identity, self._library.database)
 
     def add(self, new: NewContext, on_progress: OnProgress | None = None) -> Stored:
-        """Stores a context in the way of its kind, and has it embedded.
+        """Stores a context by the rules of its type, and queues it for embedding.
 
-        A document takes its earlier version's place, an event is appended, knowledge is merged
-        into what says nearly the same. It can be found by its words as soon as this returns; by
-        its meaning once it is embedded.
+        A document replaces its earlier version, an event is appended, and knowledge is merged into
+        near-duplicates. Keyword search finds it as soon as this returns, semantic search once it is
+        embedded.
         """
         from storage.contexts.ingestion import is_same, normalized, prepare
 
@@ -155,34 +155,36 @@ class Shelf:
         return stored
 
     def get(self, context_id: str) -> tuple[Context, list[Chunk]]:
-        """A context and its chunks in order.
+        """Returns a context and its chunks in order.
 
         Raises:
-            ContextNotFoundError: If there is no such context.
+            ContextNotFoundError: If it does not exist.
             DocumentNotFoundError: If a rule denies its file.
         """
-        return self._opened(*self._library.contexts.get(self.identity, context_id))
+        return self._check_readable(*self._library.contexts.get(self.identity, context_id))
 
     def get_document(self, raw_type: str, raw_id: str) -> tuple[Context, list[Chunk]]:
-        """A document and its chunks in order.
+        """Returns a document and its chunks in order.
 
         Raises:
-            DocumentNotFoundError: If there is no such document, or a rule denies its file.
+            DocumentNotFoundError: If it does not exist, or a rule denies its file.
         """
-        return self._opened(*self._library.contexts.get_document(self.identity, raw_type, raw_id))
+        return self._check_readable(
+            *self._library.contexts.get_document(self.identity, raw_type, raw_id)
+        )
 
     def delete_document(self, raw_type: str, raw_id: str) -> int:
-        """Deletes a document from every store and says how many chunks went.
+        """Deletes a document from every store and returns its number of chunks.
 
         Raises:
-            DocumentNotFoundError: If there is no such document.
+            DocumentNotFoundError: If it does not exist.
         """
         removed = self._library.contexts.delete_document(self.identity, raw_type, raw_id)
         self._library.indexer.notify()
         return removed
 
     def forget(self, context_ids: Sequence[str]) -> int:
-        """Deletes contexts from every store and says how many went."""
+        """Deletes contexts from every store and returns how many."""
         removed = self._library.contexts.delete(self.identity, context_ids)
         self._library.indexer.notify()
         return removed
@@ -190,25 +192,25 @@ class Shelf:
     def forgettable(
         self, criteria: SearchFilter, limit: int
     ) -> tuple[dict[ContextType, int], list[tuple[Context, str]]]:
-        """How many contexts of each kind `forget_all` would delete.
+        """Counts the contexts of each type that `forget_all` would delete.
 
         Returns:
-            The counts, and the newest contexts, each with how its text begins.
+            The counts, and the newest contexts, each with its opening text.
         """
-        criteria = _spelled_out(criteria)
+        criteria = _fold_names(criteria)
         newest = self._library.contexts.newest(self.identity, criteria, limit)
         openings = self._library.contexts.openings(newest)
         shown = [(context, openings.get(context.id, "")) for context in newest]
         return self._library.contexts.count_kinds(self.identity, criteria), shown
 
     def forget_all(self, criteria: SearchFilter) -> dict[ContextType, int]:
-        """Deletes what fits a filter from every store, and says how many of each kind went.
+        """Deletes all contexts that match a filter, and returns how many of each type.
 
-        Entities are names as they stand there, in any case and accents: a name that is merely like
-        them is not enough. It goes in transactions of some hundred, so that no other writer waits
-        long; what is added meanwhile stays.
+        Entities must match exactly, except for case and accents: similar names are not enough. It
+        deletes in transactions of some hundred, so that no other writer waits long. Contexts added
+        meanwhile stay.
         """
-        criteria = _spelled_out(criteria)
+        criteria = _fold_names(criteria)
         last = self._library.contexts.last_seq(self.identity, criteria)
         gone: Counter[ContextType] = Counter()
         try:
@@ -218,7 +220,7 @@ class Shelf:
                 gone.update(kinds)
         except StorageUnavailableError as error:
             raise StorageUnavailableError(
-                f"{error.message} {gone.total()} contexts had been deleted before.",
+                f"{error.message} {gone.total()} contexts were already deleted.",
                 suggestions=error.suggestions,
             ) from error
         finally:
@@ -228,13 +230,13 @@ class Shelf:
     def left_naming(
         self, criteria: SearchFilter, limit: int
     ) -> tuple[int, list[tuple[Context, str]]]:
-        """What `forget_all` leaves though it names the same: in its text, or by another name.
+        """Finds what `forget_all` leaves although a text or another name mentions the same.
 
         Returns:
-            How many contexts, and the newest, each with how its text begins.
+            The number of contexts, and the newest, each with its opening text.
         """
-        contexts, going = self._library.contexts, _spelled_out(criteria)
-        wide = self._naming(criteria)
+        contexts, going = self._library.contexts, _fold_names(criteria)
+        wide = self._with_all_names(criteria)
         count = contexts.count(self.identity, wide) - contexts.count(self.identity, going)
         left: list[Context] = []
         for offset in itertools.count(0, FORGET_BATCH):
@@ -248,14 +250,14 @@ class Shelf:
         return count, [(each, openings.get(each.id, "")) for each in left[:limit]]
 
     def contexts(self, criteria: SearchFilter, limit: int, offset: int = 0) -> list[Context]:
-        """Contexts that fit a filter, newest first; entities are names in any spelling."""
+        """Returns contexts that match a filter, newest first; names in any spelling."""
         return self._library.contexts.newest(
-            self.identity, self._resolved(criteria)[0], limit, offset
+            self.identity, self._resolve_names(criteria)[0], limit, offset
         )
 
     def count(self, criteria: SearchFilter) -> int:
-        """How many contexts fit a filter; entities are names in any spelling."""
-        return self._library.contexts.count(self.identity, self._resolved(criteria)[0])
+        """Returns the number of contexts that match a filter; names in any spelling."""
+        return self._library.contexts.count(self.identity, self._resolve_names(criteria)[0])
 
     def search(
         self,
@@ -265,15 +267,15 @@ class Shelf:
         *,
         alpha: float | None = None,
     ) -> SearchResult:
-        """The best chunks that answer a query, or those of the newest contexts without one.
+        """Returns the best chunks for a query, or those of the newest contexts without one.
 
         Args:
             query: What to look for.
-            criteria: What narrows the search; entities are names in any spelling.
-            top_k: How many hits at most.
-            alpha: Weight of meaning against words, 0 to 1; by default the engine's.
+            criteria: The filter; entities may be spelled in any way.
+            top_k: Maximum number of hits.
+            alpha: Weight of the semantic score against keywords, 0 to 1; by default the engine's.
         """
-        criteria, unknown = self._resolved(criteria)
+        criteria, unknown = self._resolve_names(criteria)
         if query is None:
             found = self._library.engine.newest(self.identity, criteria, top_k)
         else:
@@ -286,8 +288,8 @@ class Shelf:
         return replace(found, hits=hits, nearest=nearest, unknown_names=unknown)
 
     def ask(self, query: UnifiedQuery) -> UnifiedResult:
-        """Returns what is found for a query over memory and knowledge, best first."""
-        found = self._library.unified.search(self.identity, query, self._resolved)
+        """Returns the best hits for a query over memory and knowledge."""
+        found = self._library.unified.search(self.identity, query, self._resolve_names)
         hits = tuple(hit for hit in found.hits if self._shows_hit(hit))
         nearest = found.nearest
         if nearest is not None and not self._shows_hit(nearest):
@@ -298,21 +300,21 @@ class Shelf:
         return hit.passage is None or self.shows(hit.passage.context)
 
     def shows(self, context: Context) -> bool:
-        """Returns whether rules allow reading the file that a context copies."""
+        """Returns whether rules allow reading the file that a context was stored from."""
         return (
             self._closes is None or context.raw_type != "file" or not self._closes(context.raw_id)
         )
 
-    def _opened(self, context: Context, chunks: list[Chunk]) -> tuple[Context, list[Chunk]]:
+    def _check_readable(self, context: Context, chunks: list[Chunk]) -> tuple[Context, list[Chunk]]:
         if not self.shows(context):
             raise DocumentNotFoundError(
-                f"A rule of the settings denies to read {context.raw_id!r}, also its stored copy.",
+                f"A rule in the settings denies reading {context.raw_id!r}, also its stored copy.",
                 suggestions=("Work with other documents, or ask the user to change the rule.",),
             )
         return context, chunks
 
     def index_status(self) -> IndexStatus:
-        """How much of what is stored can be found by meaning."""
+        """Returns how much of the stored data semantic search covers."""
         return self._library.indexer.status(self.identity)
 
     def _store(self, new: NewContext, chunks: Sequence[PreparedChunk]) -> Stored:
@@ -327,13 +329,13 @@ class Shelf:
             case ContextType.EVENT:
                 return Stored(self._library.contexts.append(self.identity, new, chunks), "added")
             case ContextType.PROFILE | ContextType.ENTITY:
-                raise ValueError("Cards are made of profiles and entities.")
+                raise ValueError("Cards are generated from profiles and entities.")
 
-    def _resolved(self, criteria: SearchFilter) -> tuple[SearchFilter, tuple[str, ...]]:
-        """The filter with the folded names that are stored for names in any spelling.
+    def _resolve_names(self, criteria: SearchFilter) -> tuple[SearchFilter, tuple[str, ...]]:
+        """Replaces names in any spelling by the folded names that are stored.
 
         Returns:
-            The filter, and the names that nothing stored is like.
+            The filter, and the names that resemble no stored name.
         """
         from storage.people.names import fold
 
@@ -345,21 +347,23 @@ class Shelf:
             spellings = self.people.spellings(name, self._is_said)
             if not spellings:
                 unknown[name] = None
-            # A name that is like none is kept: it fits nothing.
+            # An unknown name is kept, so that the filter matches nothing.
             folded.update(dict.fromkeys(spellings or (fold(name),)))
         said_in = self._library.said_names.chunks(self.identity, tuple(folded))
         resolved = replace(criteria, entities=tuple(folded), said_in=said_in)
         return resolved, tuple(unknown)
 
-    def _naming(self, criteria: SearchFilter) -> SearchFilter:
-        """The filter with all names that surely mean the same, also where a text says them."""
-        said, names = self._library.said_names, dict.fromkeys(_spelled_out(criteria).entities)
+    def _with_all_names(self, criteria: SearchFilter) -> SearchFilter:
+        """Returns the filter with all certain synonyms of its names, and with mentions in texts."""
+        mentions, names = self._library.said_names, dict.fromkeys(_fold_names(criteria).entities)
         chunks: set[int] = set()
         for name in criteria.entities:
             known = self.people.names_of(name)
             names |= dict.fromkeys(known)
             chunks.update(
-                said.chunks(self.identity, known) if known else said.saying(self.identity, name)
+                mentions.chunks(self.identity, known)
+                if known
+                else mentions.saying(self.identity, name)
             )
         return replace(criteria, entities=tuple(names), said_in=tuple(sorted(chunks)))
 
@@ -367,8 +371,8 @@ class Shelf:
         return bool(self._library.said_names.chunks(self.identity, folded))
 
 
-def _spelled_out(criteria: SearchFilter) -> SearchFilter:
-    """The filter with its names folded, and with no name that is merely like them."""
+def _fold_names(criteria: SearchFilter) -> SearchFilter:
+    """Returns the filter with folded names, and without similar names."""
     from storage.people.names import fold
 
     return replace(criteria, entities=tuple(fold(name) for name in criteria.entities))

@@ -1,4 +1,4 @@
-"""What one process, or one thread, does at a time."""
+"""Locks between processes and threads."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ T = TypeVar("T")
 
 @contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[bool]:
-    """Holds the lock on a file, made where it is missing, for the length of the block.
+    """Holds the lock on a file, which is created if missing, during the block.
 
-    The system frees it when the process that holds it dies.
+    The system releases it when the process dies.
 
     Args:
         path: The file.
-        wait: Whether to wait for whoever holds it, or to do without.
+        wait: Whether to wait for another holder, or to continue without the lock.
 
     Yields:
         Whether it is held.
@@ -44,14 +44,14 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
 
 
 class Presence:
-    """Tells the processes of a data directory which are alive, each by a lock that it holds.
+    """Detects which processes of a data directory are alive, by a lock that each holds.
 
     Args:
-        directory: Where the locks lie; made where it is missing.
-        name: What this process, or one thing that it does, is called; by default a new name.
+        directory: The folder of the locks; created if missing.
+        name: The name of this process or of one of its tasks; by default a new name.
 
     Attributes:
-        name: The same.
+        name: The name.
     """
 
     def __init__(self, directory: Path, name: str = "") -> None:
@@ -62,7 +62,7 @@ class Presence:
         self._turn = Lock()
 
     def begin(self) -> None:
-        """Holds this process's lock until `end`, or until it dies; once, however often it is asked.
+        """Holds this process's lock until `end` or its death; calling it again does nothing.
 
         Raises:
             OSError: If it cannot be held.
@@ -74,16 +74,16 @@ class Presence:
                 self._begun = True
 
     def end(self) -> None:
-        """Lets go of it."""
+        """Releases the lock."""
         with suppress(FileNotFoundError):
             self._path(self.name).unlink()
         self._held.close()
 
     def is_alive(self, name: str) -> bool:
-        """Whether a process is; of one that is not, its lock is removed.
+        """Returns whether a process is alive; removes the lock of a dead one.
 
         Raises:
-            OSError: If that cannot be found out.
+            OSError: If that cannot be determined.
         """
         path = self._path(name)
         if not path.exists():
@@ -98,17 +98,17 @@ class Presence:
 
 
 class made_once(Generic[T]):  # noqa: N801  # a decorator, as `property` is
-    """A `cached_property` that makes one value however many threads ask at once.
+    """A `cached_property` that computes its value once, even if several threads ask.
 
-    The standard library's does so no longer, from Python 3.12 on.
+    The standard library's does not since Python 3.12.
 
     Args:
-        make: Makes the value from the instance.
+        make: Computes the value from the instance.
     """
 
     def __init__(self, make: Callable[[Any], T]) -> None:
         self._make = make
-        self._lock = RLock()  # what is made may ask for another such attribute
+        self._lock = RLock()  # computing a value may need another such attribute
         self.__doc__ = make.__doc__
 
     def __get__(self, instance: object, _owner: type) -> T:

@@ -1,4 +1,4 @@
-"""What is kept on the shelves, as plain values."""
+"""Data classes of stored contexts."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class ContextType(StrEnum):
 
     @property
     def is_card(self) -> bool:
-        """Whether it is what a profile or an entity is found by, and is stored there."""
+        """Whether it is a profile's or an entity's card."""
         return self in {ContextType.PROFILE, ContextType.ENTITY}
 
 
 class TimeType(StrEnum):
-    """Which of a context's times a range is about."""
+    """The time of a context that a range applies to."""
 
     EVENT = "event_time_ts"
     CREATE = "create_time_ts"
@@ -33,10 +33,10 @@ class TimeType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose context it is.
+    """The owner of stored data.
 
     Attributes:
-        user_id: The person. Every read and every write is bound to exactly one.
+        user_id: The user. Every read and every write is bound to exactly one.
         device_id: The device; empty means any of the user's when reading.
         agent_id: The agent; empty means any of the user's when reading.
     """
@@ -63,25 +63,24 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True)
 class SearchFilter:
-    """What narrows a search, beside the identity.
+    """The filters of a search, in addition to the identity.
 
     Attributes:
         ids: Only these contexts; empty means any.
-        context_types: Only contexts of these kinds; empty means of any.
-        levels: Only events of these levels of the hierarchy (0 is an event itself) and contexts of
-            other kinds; empty means of any.
-        time_range: Only contexts in this range; a summary fits if its bucket overlaps it.
+        context_types: Only contexts of these types; empty means any.
+        levels: Only events of these levels of the hierarchy (0 is an event itself), and contexts of
+            other types; empty means any.
+        time_range: Only contexts in this range; a summary matches if its bucket overlaps it.
         entities: Only contexts that name at least one of these.
-        said_in: Chunks whose text says one of `entities`; their contexts name it too.
-        raw_types: Only contexts of these kinds of source.
+        said_in: Chunks whose text mentions one of `entities`; their contexts match too.
+        raw_types: Only contexts of these types of source.
         raw_id: Only contexts of the source with this name.
-        under: Only contexts of sources whose name begins with this, such as a folder.
-        labels: Only contexts with, for each pair, one of the values under the key in their
-            metadata; case does not count.
-        memory: Only memories, or only what is none; None means both.
-        memory_layers: Only memories of these layers; empty means of any.
-        cards: Whether those of profiles and entities fit where no kinds are asked for; they do
-            beside memories too.
+        under: Only contexts of sources whose name has this prefix, such as a folder.
+        labels: For each pair, only contexts with one of the values under the key in their metadata;
+            case is ignored.
+        memory: Only memories, or only other contexts; None means both.
+        memory_layers: Only memories of these layers; empty means any.
+        cards: Whether cards match too, if `context_types` is empty; also in addition to memories.
     """
 
     ids: tuple[str, ...] = ()
@@ -101,13 +100,13 @@ class SearchFilter:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One stored piece of a context's text.
+    """A stored piece of a context's text.
 
     Attributes:
-        position: Place in the context, from 0.
-        start: Where the content begins in the context's text; it may overlap the chunk before.
-        heading: The headings it stands under below the title, outermost first, joined by " > "; of
-            a turn of a conversation, who said it and when.
+        position: Its position in the context, from 0.
+        start: Offset in the context's text; it may overlap the previous chunk.
+        heading: The headings above it, outermost first, joined by " > "; for a turn of a
+            conversation, the speaker and the time.
         content: The text itself.
     """
 
@@ -119,11 +118,11 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn of a conversation, or another piece of an order that is not cut further.
+    """A turn of a conversation, or another ordered piece that is not split further.
 
     Attributes:
-        heading: Who said it, and when.
-        content: What was said.
+        heading: The speaker and the time.
+        content: The text.
     """
 
     heading: str
@@ -132,33 +131,32 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewContext:
-    """Something to be stored, already turned into text.
+    """A context to store, already converted to text.
 
     Attributes:
-        context_type: Its kind, which decides what happens to what is stored already: a document
-            replaces its earlier version, knowledge merges into what says nearly the same, an event
-            is appended.
+        context_type: Its type, which decides how it is stored: a document replaces its earlier
+            version, knowledge merges into near-duplicates, an event is appended.
         title: Title.
-        text: The whole text; of a conversation empty.
+        text: The whole text; empty for a conversation.
         turns: The turns of a conversation, instead of a text.
         markdown: Whether the text is Markdown, and so has headings.
-        summary: What it says in short.
-        keywords: What it is about.
-        entities: Names it is about.
+        summary: A short summary.
+        keywords: Its topics.
+        entities: Names it mentions.
         confidence: How sure it is, 0 to 10.
         importance: How much it matters, 0 to 10.
-        event_time: Unix seconds of its own date; None means now.
-        metadata: Free data of the caller's.
-        raw_type: Kind of source, for example "file" or "text".
-        raw_id: The source's own name; of a document unique within raw_type and identity. Events
-            with the same source are turns of one order.
+        event_time: Unix seconds of the content's date; None means now.
+        metadata: The caller's data.
+        raw_type: Type of source, for example "file" or "text".
+        raw_id: The source's name; for a document unique within raw_type and identity. Events with
+            the same source are turns in order.
         media_type: MIME type it was read as.
-        file_path: Path beneath the root, empty for text given directly.
-        sha256: Of the source's bytes; empty means of the text.
-        memory_layer: 2 (important), 3 (summary) or 4 (semantic) of a memory; else 0.
+        file_path: Path inside the root, empty for text given directly.
+        sha256: Hash of the source's bytes; empty means of the text.
+        memory_layer: 2 (important), 3 (summary) or 4 (semantic) for a memory; else 0.
         session_id: The session that a memory comes from.
-        one_of_many: Whether it comes with many others, as in an import: what was added by itself
-            is embedded before it.
+        one_of_many: Whether it is part of an import; contexts added on their own are embedded
+            before it.
     """
 
     context_type: ContextType = ContextType.DOCUMENT
@@ -185,34 +183,34 @@ class NewContext:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What is known of a stored context; its text is in its chunks.
+    """The columns of a stored context; its text is in its chunks.
 
     Attributes:
-        id: Stable identifier.
-        context_type: Its kind.
-        identity: Whose it is.
-        raw_type: Kind of source, for example "file" or "text".
-        raw_id: The source's own name.
+        id: Permanent identifier.
+        context_type: Its type.
+        identity: The owner.
+        raw_type: Type of source, for example "file" or "text".
+        raw_id: The source's name.
         title: Title, from the document or its name.
-        summary: What it says in short.
-        keywords: What it is about.
-        entities: Names it is about.
+        summary: A short summary.
+        keywords: Its topics.
+        entities: Names it mentions.
         confidence: How sure it is, 0 to 10.
         importance: How much it matters, 0 to 10.
         create_time: Unix seconds when it was first added.
         update_time: Unix seconds when this version was added.
-        event_time: Unix seconds of its own date (a file's modification time, a bucket's start).
-        metadata: Free data of the caller's.
+        event_time: Unix seconds of the content's date (a file's modification, a bucket's start).
+        metadata: The caller's data.
         media_type: MIME type it was read as.
-        file_path: Path beneath the root, empty for text given directly.
-        sha256: Of the source's bytes.
-        merge_count: How often knowledge took in what said nearly the same.
+        file_path: Path inside the root, empty for text given directly.
+        sha256: Hash of the source's bytes.
+        merge_count: How often near-duplicates were merged into it.
         hierarchy_level: 1, 2 or 3 for the summary of a day, a week or a month; else 0.
         time_bucket: An event's second, or the day (2026-11-22), ISO week (2026-W47) or month
-            (2026-11) of a summary, UTC; empty for other kinds.
-        parent_id: The summary that it went into; empty where there is none.
+            (2026-11) of a summary, UTC; empty for other types.
+        parent_id: The summary that includes it; empty if there is none.
         chunk_count: Number of stored chunks.
-        memory_layer: 2 (important), 3 (summary) or 4 (semantic) of a memory; else 0.
+        memory_layer: 2 (important), 3 (summary) or 4 (semantic) for a memory; else 0.
     """
 
     id: str
@@ -243,24 +241,24 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """One found chunk and why it was found.
+    """A found chunk, with the scores that explain it.
 
     Attributes:
         chunk: The chunk.
         context: The context it belongs to.
-        score: Its score, 0 to 1: how sure it is to answer, or, of what the engine finds, the fused
-            one that the order goes by.
+        score: Its score, 0 to 1: the confidence that it answers the query or, directly from the
+            engine, the fused score that hits are ordered by.
         dense: Cosine similarity to the query, -1 to 1; None while it is not embedded.
         lexical: BM25 score, 0 and up.
-        told: The same over what a word counts that stands in no other chunk: how many rare words'
-            worth it has, whatever the size of the library.
-        coverage: Share of the query's words that stand in it, 0 to 1, each weighed by its idf.
-        surroundings: How well the turns beside it, its session and its date fit, 0 to 1; None
-            where none of them counts.
-        surroundings_weight: How much they count; the chunk's own score has the weight 1.
-        matched_terms: The query's words that stand in it, as the query wrote them.
-        before: What was said before it, and by whom, where it is a turn of a conversation.
-        missing: Share of the query's names that stand nowhere in its context or session, 0 to 1.
+        told: The lexical score divided by that of a word that appears in no other chunk: its worth
+            in rare words, whatever the size of the library.
+        coverage: Share of the query's words that appear in it, 0 to 1, weighted by idf.
+        surroundings: How well its neighbouring turns, session and date match, 0 to 1; None if none
+            of them counts.
+        surroundings_weight: The weight of that; the chunk's own score has the weight 1.
+        matched_terms: The query's words that appear in it, as written in the query.
+        before: The previous turn and its speaker, if it is a turn of a conversation.
+        missing: Share of the query's names that appear nowhere in its context or session, 0 to 1.
     """
 
     chunk: Chunk
@@ -279,15 +277,15 @@ class SearchHit:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """How much of what is stored can be found by meaning.
+    """How much of the stored data semantic search covers.
 
     Attributes:
         total: Stored chunks.
         embedded: Chunks with a vector.
-        problem: Why embedding stands still, or empty.
-        next_embedded: Chunks with a vector by the embedder that takes over once it has all; None
-            where none does.
-        rough: Chunks without a vector that are found by a rough one meanwhile.
+        problem: Why embedding has stopped, or empty.
+        next_embedded: Chunks with a vector of the next embedder, which takes over once it has all;
+            None if there is none.
+        rough: Chunks with only a rough vector so far.
     """
 
     total: int
@@ -308,11 +306,11 @@ class SearchResult:
 
     Attributes:
         hits: Best first.
-        mode: "hybrid", "lexical" (no vectors to ask yet) or "listing" (no query).
+        mode: "hybrid", "lexical" (no vectors yet) or "listing" (no query).
         status: Coverage of the index for this identity at the moment of the search.
-        unknown_names: Entities asked for that nothing stored is like.
-        nearest: The likeliest of what does not answer, where nothing does; None where there is
-            none, or nobody judged.
+        unknown_names: Requested entities that resemble no stored name.
+        nearest: The best hit that does not answer, if none does; None if there is no such hit, or
+            the hits were not judged.
     """
 
     hits: tuple[SearchHit, ...]
@@ -324,15 +322,15 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What adding did.
+    """The outcome of adding a context.
 
     Attributes:
-        context: As it is stored now.
-        outcome: "added"; "replaced", an earlier version of the document; "unchanged", the same
-            version was stored already and nothing was written; "merged", into knowledge that
-            says nearly the same; or "superseded", knowledge that gave an attribute another value.
-        similarity: How near merged knowledge was, 0 to 1.
-        former: What superseded knowledge said, which is kept as past.
+        context: The stored context.
+        outcome: "added"; "replaced", an earlier version of the document; "unchanged", nothing was
+            written because the same version is stored; "merged", into near-duplicate knowledge;
+            or "superseded", earlier knowledge about the same attribute.
+        similarity: The similarity of merged knowledge, 0 to 1.
+        former: The text that superseded knowledge had, which is kept as former.
     """
 
     context: Context

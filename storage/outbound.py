@@ -1,4 +1,4 @@
-"""What may leave the machine: requests by clients that are handed down, and no telemetry."""
+"""Outbound traffic: HTTP clients that callers may replace, and no telemetry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from storage.database import Database
 
 ClientFactory = Callable[[str], "httpx2.Client"]
-"""Makes a client that asks the host and port of a URL; it follows no redirects."""
+"""Makes a client for the host and port of a URL; it follows no redirects."""
 
 OPT_OUT = {
     "ANONYMIZED_TELEMETRY": "False",  # chromadb
@@ -28,7 +28,7 @@ OPT_OUT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "npm_config_update_notifier": "false",
 }
-"""Variables with which libraries and programs send no reports and ask for no newer versions."""
+"""Variables that stop libraries and programs from sending reports or checking for updates."""
 
 _REMOVED = "telemetry removed"
 _FOLDERS = ("Microsoft", "DeveloperTools", ".onnxruntime")
@@ -40,16 +40,16 @@ _FILES = (
 
 
 def plain_client(_url: str) -> httpx2.Client:
-    """A client that nothing of the environment leads elsewhere."""
+    """Returns a client that ignores proxies and other settings of the environment."""
     import httpx2
 
     return httpx2.Client(trust_env=False)
 
 
 def opt_out() -> None:
-    """Sets the variables of `OPT_OUT` for this process and what it starts.
+    """Sets the variables of `OPT_OUT` for this process and its children.
 
-    Call it before a library that may report is imported.
+    Call it before importing a library that may send reports.
     """
     for name, value in OPT_OUT.items():
         if os.environ.get(name) != value:
@@ -59,13 +59,13 @@ def opt_out() -> None:
 def remove_telemetry_files(database: Database) -> None:
     """Removes the device id and the queue of reports that onnxruntime kept for earlier versions.
 
-    Does so once for each data directory, because other programs may use onnxruntime too. Follows no
-    links, leaves all other files, and never fails.
+    It does so once for each data directory, because other programs may use onnxruntime too. It
+    follows no links, leaves all other files, and never raises.
     """
     with suppress(StorageError):  # a disk that cannot be written to
         if database.get_meta(_REMOVED) is not None:
             return
-        with suppress(OSError):  # mostly there is nothing
+        with suppress(OSError):  # usually there are no such files
             _remove()
         with database.write() as connection:
             connection.execute(

@@ -1,4 +1,4 @@
-"""Every part of storage put together; most are loaded and made when they are first asked for."""
+"""Creates all parts of storage; most are loaded on first use."""
 
 from __future__ import annotations
 
@@ -38,30 +38,30 @@ def _makes_none(_model_id: str) -> Embedder | None:
 
 
 class Stores:
-    """Everything that one data directory keeps.
+    """All stores of one data directory.
 
     Args:
-        directory: The data directory; made, readable by its owner only, if it does not exist.
-        embedder: Makes the vectors. Those that another one made are replaced in the background;
-            until that is done, searches use the other one.
-        make: Makes that other one by its model_id, or None where it cannot.
-        chroma_url: Address of a Chroma server for the vector index; empty means embedded Chroma.
-        client: Makes what asks whether that server is there.
-        alpha: Weight of meaning against words in a search, 0 to 1.
-        max_document_bytes: Largest document that is taken.
-        consolidate: Whether memories move between their layers by themselves.
-        change_mb: Megabytes that the kept changes of files may take.
-        change_days: Days that a change is kept.
+        directory: The data directory; created, readable by its owner only, if it does not exist.
+        embedder: Makes the vectors. Vectors of another embedder are replaced in the background, and
+            searches use that one until then.
+        make: Makes that other embedder by its model_id, or returns None if it cannot.
+        chroma_url: URL of a Chroma server for the vector index; empty means embedded Chroma.
+        client: Makes the HTTP client of that server's heartbeat.
+        alpha: Weight of the semantic score against keywords in a search, 0 to 1.
+        max_document_bytes: Size of the largest accepted document.
+        consolidate: Whether memories move between layers automatically.
+        change_mb: Megabytes for stored file changes.
+        change_days: Days for which a change is stored.
 
     Attributes:
-        importing: Whether whatever this process stores is one of many: see `NewContext`.
+        importing: Whether everything this process stores is part of an import: see `NewContext`.
 
     Raises:
         SchemaTooNewError: If a newer version of Toolcrib wrote the directory.
         StorageUnavailableError: If the directory cannot be used.
     """
 
-    def __init__(  # noqa: PLR0913  # what can be set of a library
+    def __init__(  # noqa: PLR0913  # the options of a library
         self,
         directory: Path,
         embedder: Embedder,
@@ -102,7 +102,7 @@ class Stores:
         self._change_days = change_days
 
     def close(self) -> None:
-        """Ends the background work and lets go of the files."""
+        """Stops the background work and closes the files."""
         self.recorder.close()
         if "unified" in vars(self):
             self.unified.close()
@@ -114,14 +114,14 @@ class Stores:
 
     @made_once
     def catalog(self) -> Catalog:
-        """What is kept about tools: records, listings, uses, analyses."""
+        """Tool data: records, listings, uses, analyses."""
         from storage.catalog.catalog import Catalog
 
         return Catalog(self.database)
 
     @made_once
     def changes(self) -> Changes:
-        """What agents changed in files, and what was there before."""
+        """File changes by agents, with the replaced contents."""
         from storage.keeping.changes.changes import open_changes
 
         return open_changes(
@@ -132,7 +132,7 @@ class Stores:
 
     @made_once
     def confidence(self) -> Confidence:
-        """How sure hits are to answer."""
+        """Rates how likely hits are to answer."""
         from storage.retrieval.confidence import Confidence
         from storage.retrieval.crossencoder import CrossEncoder
 
@@ -140,21 +140,21 @@ class Stores:
 
     @made_once
     def contexts(self) -> ContextRepository:
-        """The contexts of every identity, whatever their kind."""
+        """The contexts of all identities and types."""
         from storage.contexts.contexts import ContextRepository
 
         return ContextRepository(self.database)
 
     @made_once
     def delegations(self) -> Delegations:
-        """Work that was given to other agents."""
+        """Work delegated to other agents."""
         from storage.agent.delegations import Delegations
 
         return Delegations(self.database)
 
     @made_once
     def engine(self) -> SearchEngine:
-        """Searches what is stored, by words and by meaning."""
+        """Searches stored contexts by keywords and semantically."""
         from storage.retrieval.search import SearchEngine
 
         return SearchEngine(
@@ -163,42 +163,42 @@ class Stores:
 
     @made_once
     def jobs(self) -> JobStore:
-        """The calls that go on after their callers were told to look again."""
+        """Calls that continue in the background while their callers poll for the result."""
         from storage.agent.jobs import JobStore
 
         return JobStore(self.database)
 
     @made_once
     def knowledge(self) -> KnowledgeBase:
-        """Knowledge, in which what says nearly the same is one."""
+        """Knowledge, with near-duplicates merged."""
         from storage.contexts.knowledge import KnowledgeBase
 
         return KnowledgeBase(self.database, self.models, self.engine)
 
     @made_once
     def recent(self) -> Recent:
-        """The latest entries of each session, ready to be searched."""
+        """Searches the latest entries of each session."""
         from storage.memory.recent import Recent
 
         return Recent(self.database, self.entries)
 
     @made_once
     def rosters(self) -> Rosters:
-        """The directories of every identity as they were read last."""
+        """The cached directories of all identities."""
         from storage.directory.roster import Rosters
 
         return Rosters(self.database)
 
     @made_once
     def said_names(self) -> SaidNames:
-        """Which texts say the names of entities."""
+        """Finds the texts that mention entities."""
         from storage.people.saidnames import SaidNames
 
         return SaidNames(self.database)
 
     @made_once
     def unified(self) -> UnifiedSearch:
-        """Answers questions over memory and knowledge."""
+        """Answers queries over memory and knowledge."""
         from storage.retrieval.unified import UnifiedSearch
 
         return UnifiedSearch(

@@ -1,8 +1,8 @@
-r"""The one text analysis: what counts as a term, for the index and for queries alike.
+r"""The text analysis that defines terms, shared by the index and queries.
 
-A term holds letters, digits and the combining marks of its script: never whitespace, a quote or an
-operator. What changes here changes the lexical index: it needs the migration that
-`storage.index.maintenance` speaks of.
+A term has letters, digits and the combining marks of its script; never whitespace, a quote or an
+operator. A change here changes the lexical index, and needs the migration described in
+`storage.index.maintenance`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 
 MAX_TERM_CHARS = 64
-"""Characters that a term has at most; a longer run is cut into several terms."""
+"""Maximum characters of a term; a longer run is cut into several terms."""
 
 STOP_WORDS = frozenset(
-    # "us" and "may" are left out: a country and a month are asked for.
+    # Without "us" and "may", which are also a country and a month.
     """
     a about after again all also am an and any are arent as at be because been before being between
     both but by can cannot cant could couldnt did didnt do does doesnt doing dont during each for
@@ -28,7 +28,7 @@ STOP_WORDS = frozenset(
     your yours yourself yourselves
     """.split()  # noqa: SIM905  # a hundred words read best as text
 )
-"""English words that say nothing of a text's subject; contractions stand without apostrophe."""
+"""English words without a topic; contractions have no apostrophe."""
 
 _SPACELESS = (
     "\u0e01-\u0e3a\u0e40-\u0e4e"  # Thai
@@ -69,22 +69,22 @@ _UNDECOMPOSED = str.maketrans("øØłŁđĐðÐħĦ\u0131", "oOlLdDdDhHi") | str
     {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "þ": "th", "Þ": "TH"}
 )
 _NAMED_SIGNS = {"++": "pp", "#": "sharp"}
-_SLICE = 512  # normalising is quadratic in a run of marks, so long runs are normalised in slices
+_SLICE = 512  # normalizing is quadratic in a run of marks, so long runs are sliced
 
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """On first use: these ranges take longer to compile than a start has to spare."""
+    """Compiles a pattern on first use: these ranges take too long to compile at startup."""
     return re.compile(pattern)
 
 
 def tokenize(text: str) -> list[str]:
-    """The terms of a text, in its order, repeated as often as they stand in it.
+    """Returns the terms of a text, in order and with repetitions.
 
-    Words are folded (NFKC, case, accents), English stop words dropped and English endings removed
-    by the Snowball stemmer (https://snowballstem.org). An identifier gives itself without its
-    separators, then its parts; scripts without spaces give overlapping pairs of characters.
-    Linear in the text's length.
+    Words are folded (NFKC, case, accents), English stop words are dropped, and English endings are
+    removed by the Snowball stemmer (https://snowballstem.org). An identifier yields itself without
+    separators, then its parts; scripts without spaces yield overlapping pairs of characters. The
+    time is linear in the text's length.
     """
     terms: list[str] = []
     for surface in _compiled(_SURFACE).findall(text):
@@ -96,7 +96,7 @@ def tokenize(text: str) -> list[str]:
 
 
 def terms_of(text: str) -> dict[str, str]:
-    """Each term of a text with the first word, or part of one, that gave it, as it was written."""
+    """Returns each term of a text with the first word, or part of one, that it came from."""
     found: dict[str, str] = {}
     for surface in _compiled(_SURFACE).findall(text):
         if surface.isascii() or not _begins_spaceless(surface):
@@ -109,7 +109,7 @@ def terms_of(text: str) -> dict[str, str]:
 
 
 def is_spaceless(text: str) -> bool:
-    """Whether most of a text's letters belong to scripts without spaces, such as Chinese."""
+    """Returns whether most of a text's letters are in scripts without spaces, such as Chinese."""
     spaceless = len(_compiled(_SPACELESS_LETTER).findall(text))
     return spaceless * 2 > sum(map(str.isalpha, text))
 
@@ -132,7 +132,6 @@ def _terms(surface: str) -> tuple[str, ...]:
 
 
 def _analyse(surface: str) -> Iterator[tuple[str, str]]:
-    """The terms of one surface form, the whole first, each with the text that it stands for."""
     sign = surface[1:]
     if sign in _NAMED_SIGNS:
         yield surface[0].lower() + _NAMED_SIGNS[sign], surface
@@ -165,7 +164,7 @@ def _part_terms(parts: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def fold_accents(text: str) -> str:
-    """The text without accents and compatibility forms, its case kept."""
+    """Returns the text without accents and compatibility forms; case is kept."""
     if text.isascii():
         return text
     bare = _compiled(_DROPPED).sub("", unicodedata.normalize("NFKD", text))
@@ -173,7 +172,7 @@ def fold_accents(text: str) -> str:
 
 
 def _case_parts(run: str) -> list[str]:
-    """The parts of a camelCase run; the run itself where they would be mere letters (`i18n`)."""
+    """Returns the parts of a camelCase run; the run itself if they were single letters (`i18n`)."""
     if not run.isascii() or run.isdigit() or (run.isalpha() and run.islower()):
         return [run]
     parts = _CASE_PART.findall(run)
@@ -183,7 +182,7 @@ def _case_parts(run: str) -> list[str]:
 
 
 def _term(word: str) -> str:
-    """The term for one folded word; empty for a stop word."""
+    """Returns the term of one folded word; empty for a stop word."""
     word = word.casefold()
     if word in STOP_WORDS:
         return ""

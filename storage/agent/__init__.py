@@ -1,1 +1,1 @@
-"""What agents mean to do."""
+"""Stores what agents plan to do."""

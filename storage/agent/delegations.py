@@ -1,7 +1,7 @@
-"""Delegations: work that was given to other agents, and the ceilings that hold for it together.
+"""Delegations: work handed to other agents, and the limits that one root's delegations share.
 
-Each has a token, of which only the digest is kept. Whoever has the token is what its row says, in
-any process on the same data: there is none that stands for more.
+Each has a token, of which only the digest is stored. Any process on the same data accepts the
+token, and it grants no more than its row says.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from storage.errors import CeilingReachedError
 from storage.models import Identity
 
 KEPT = 30 * 86_400.0
-"""Seconds that a delegation is kept after its root's end."""
+"""Seconds for which a delegation is kept after its root ends."""
 
 SHORTEST = 1.0
-"""Seconds without which none is begun."""
+"""A delegation with fewer seconds left than this is not started."""
 
 _ALONE = "Do the rest yourself, without another agent."
 
 ToolPatterns = tuple[str, tuple[str, ...], tuple[str, ...]]
-"""The name of a tool set, what it allows, and what it denies."""
+"""The name of a tool set, the tools it allows, and those it denies."""
 
 _COLUMNS = (
     "id, root, parent, depth, agent, user_id, device_id, agent_id, parent_session, session_id,"
@@ -38,13 +38,13 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceilings:
-    """What the delegations of one root may come to together.
+    """Limits on all delegations of one root together.
 
     Attributes:
-        depth: Agents that may stand one behind the other.
+        depth: How deep delegations may be nested.
         count: Delegations.
-        seconds: Seconds that all of them take, side by side or not.
-        cost: US dollars, where the agents tell them; 0 sets no limit.
+        seconds: Total seconds of all delegations, parallel ones included.
+        cost: US dollars, where agents report their cost; 0 sets no limit.
     """
 
     depth: int = 2
@@ -55,15 +55,15 @@ class Ceilings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDelegation:
-    """What is asked for.
+    """A request for a delegation.
 
     Attributes:
-        agent: To which agent.
-        identity: Whose call it is; the agent's own are the same's.
-        session_id: In which conversation it was asked for.
-        tools: The tool sets that the agent's calls are within, each of them.
-        seconds: How long it may take.
-        cost: US dollars that it may cost; 0 says nothing.
+        agent: The agent to delegate to.
+        identity: The caller's identity, which the agent's own calls have too.
+        session_id: The session that asks for it.
+        tools: Tool sets that limit the agent's calls; a call must be within each.
+        seconds: Maximum seconds it may take.
+        cost: The most US dollars it may cost; 0 if unknown.
     """
 
     agent: str
@@ -76,23 +76,23 @@ class NewDelegation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delegation:
-    """Work that was given to an agent.
+    """Work handed to an agent.
 
     Attributes:
-        id: Its name.
-        root: The first of those that led to it.
-        parent: The one whose agent asked for it; empty if none did.
-        depth: 1 of the root.
-        agent: To which agent.
-        identity: Whose.
-        parent_session: In which conversation it was asked for.
-        session_id: The conversation of the agent's own calls.
-        tools: The tool sets that those are within, each of them.
+        id: Identifies it.
+        root: The first delegation of the chain.
+        parent: The delegation whose agent asked for it; empty for a root.
+        depth: 1 for a root.
+        agent: The agent that does the work.
+        identity: Its owner.
+        parent_session: The session that asked for it.
+        session_id: The session of the agent's own calls.
+        tools: Tool sets that limit those calls; a call must be within each.
         began: Unix seconds.
-        ends: Unix seconds after which the agent's token counts for nothing.
+        ends: Unix seconds after which the agent's token is invalid.
         seconds: How long it took; None while it runs.
-        reserved_cost: US dollars that are set aside for it; 0 where nobody says what it may cost.
-        cost: US dollars, as the agent told.
+        reserved_cost: US dollars reserved for it; 0 if its cost is unknown.
+        cost: US dollars, as the agent reported.
         outcome: How it ended; empty while it runs.
     """
 
@@ -114,22 +114,22 @@ class Delegation:
 
     @property
     def is_open(self) -> bool:
-        """Whether its agent may still call anything."""
+        """Whether its agent may still make calls."""
         return self.seconds is None and time.time() < self.ends
 
     @property
     def spent(self) -> float:
-        """US dollars that it cost, or that are set aside for it."""
+        """US dollars that it cost, or that are reserved for it."""
         return self.reserved_cost if self.seconds is None else self.cost
 
     @property
     def reserved_seconds(self) -> float:
-        """How long it took, or may take."""
+        """Seconds that it took, or that are reserved for it."""
         return self.ends - self.began if self.seconds is None else self.seconds
 
 
 class Delegations:
-    """Keeps delegations and holds them to their ceilings, whichever process begins one.
+    """Stores delegations and enforces their limits across processes.
 
     Args:
         database: The record.
@@ -139,7 +139,7 @@ class Delegations:
         self._database = database
 
     def begin(self, new: NewDelegation, ceilings: Ceilings) -> tuple[Delegation, str]:
-        """Begins one, with its token; what it may take at most is its root's from now on.
+        """Starts a delegation and returns it with its token; its limits are fixed from now on.
 
         Raises:
             CeilingReachedError: If a ceiling is reached, or its caller's own delegation has ended.
@@ -147,15 +147,15 @@ class Delegations:
         token = secrets.token_urlsafe(32)
         with self._database.write() as connection:
             _remove_old(connection)
-            begun = _begun(connection, new, ceilings)
+            delegation = _new_delegation(connection, new, ceilings)
             connection.execute(
                 f"INSERT INTO delegations (digest, {_COLUMNS}) VALUES ({', '.join('?' * 18)})",
-                (_digest(token), *_values(begun)),
+                (_digest(token), *_values(delegation)),
             )
-        return begun, token
+        return delegation, token
 
     def finish(self, delegation_id: str, *, cost: float, outcome: str) -> Delegation:
-        """Ends one: its token counts for nothing from now on."""
+        """Ends a delegation and invalidates its token."""
         with self._database.write() as connection:
             row = connection.execute(
                 "UPDATE delegations SET seconds = ? - began, cost = ?, outcome = ?"
@@ -165,26 +165,26 @@ class Delegations:
         return _read(row)
 
     def of_token(self, token: str) -> Delegation | None:
-        """What a token stands for; None if for nothing, or for nothing any more."""
+        """Returns the open delegation of a token; None if there is none."""
         found = self._find("digest = ?", _digest(token))
         return found if found is not None and found.is_open else None
 
     def of_session(self, session_id: str) -> Delegation | None:
-        """The one whose agent has this conversation, even if it has ended; None if none does."""
+        """Returns the delegation whose agent has this session, even if it has ended."""
         return self._find("session_id = ?", session_id)
 
     def find(self, delegation_id: str) -> Delegation | None:
-        """The one of that name, even if it has ended; None if there is none."""
+        """Returns a delegation by its id, even if it has ended."""
         return self._find("id = ?", delegation_id)
 
     def unfinished(self) -> list[Delegation]:
-        """Those that run, or whose process died."""
+        """Returns those that still run or whose process died."""
         with self._database.read() as connection:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM delegations WHERE seconds IS NULL")
             return [_read(row) for row in rows]
 
     def of_root(self, root: str) -> list[Delegation]:
-        """All that one led to, in their order."""
+        """Returns all delegations of a root, oldest first."""
         with self._database.read() as connection:
             return _of_root(connection, root)
 
@@ -196,8 +196,10 @@ class Delegations:
         return None if row is None else _read(row)
 
 
-def _begun(connection: sqlite3.Connection, new: NewDelegation, ceilings: Ceilings) -> Delegation:
-    """What a new one would be, held to the ceilings of its root and to its parent's end."""
+def _new_delegation(
+    connection: sqlite3.Connection, new: NewDelegation, ceilings: Ceilings
+) -> Delegation:
+    """Builds a delegation within the limits of its root and before its parent ends."""
     now, own = time.time(), uuid.uuid4().hex
     row = connection.execute(
         f"SELECT {_COLUMNS} FROM delegations WHERE session_id = ?", (new.session_id,)
@@ -209,13 +211,13 @@ def _begun(connection: sqlite3.Connection, new: NewDelegation, ceilings: Ceiling
     depth = 1 if parent is None else parent.depth + 1
     if depth > ceilings.depth:
         raise CeilingReachedError(
-            f"It would be delegation {depth} deep, {ceilings.depth} are allowed"
+            f"This delegation would be nested {depth} deep; {ceilings.depth} are allowed"
             " (delegation.depth).",
             suggestions=(_ALONE,),
         )
     if len(before) >= ceilings.count:
         raise CeilingReachedError(
-            f"{len(before)} delegations led to one another already, {ceilings.count} are allowed"
+            f"This chain already has {len(before)} delegations; {ceilings.count} are allowed"
             " (delegation.count).",
             suggestions=(_ALONE,),
         )
@@ -226,8 +228,8 @@ def _begun(connection: sqlite3.Connection, new: NewDelegation, ceilings: Ceiling
     )
     if seconds < SHORTEST:
         raise CeilingReachedError(
-            f"The {ceilings.seconds:g} seconds that delegations may take together"
-            " (delegation.seconds), or those of the one that asks, are used up.",
+            f"The {ceilings.seconds:g} seconds that delegations may take in total"
+            " (delegation.seconds), or those of the calling delegation, are used up.",
             suggestions=(_ALONE,),
         )
     return Delegation(
@@ -250,19 +252,18 @@ def _begun(connection: sqlite3.Connection, new: NewDelegation, ceilings: Ceiling
 
 
 def _seconds_left(before: Sequence[Delegation], ceilings: Ceilings) -> float:
-    """What a root has left beside what it took and what is set aside for those that run."""
     return ceilings.seconds - sum(each.reserved_seconds for each in before)
 
 
 def _cost(new: NewDelegation, before: Sequence[Delegation], ceilings: Ceilings) -> float:
-    """What is set aside for it of what its root has left; 0 where nobody says what it may cost."""
+    """Returns what to reserve for it from the root's budget; 0 if its cost is unknown."""
     if not ceilings.cost:
         return new.cost
     left = ceilings.cost - sum(each.spent for each in before)
     if left <= 0:
         raise CeilingReachedError(
-            f"The {ceilings.cost:g} dollars that delegations may cost together (delegation.cost)"
-            " are spent, or set aside for those that run.",
+            f"The {ceilings.cost:g} dollars that delegations may cost in total (delegation.cost)"
+            " are spent or reserved for running delegations.",
             suggestions=(_ALONE,),
         )
     return min(new.cost, left)

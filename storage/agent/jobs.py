@@ -1,4 +1,4 @@
-"""Jobs: calls that go on after their callers were told to look again."""
+"""Jobs: calls that continue in the background while their callers poll for the result."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from storage.database import Database, exactly
 from storage.models import Identity
 
 KEPT_SECONDS = 86_400.0
-"""How long a job can be asked about after its end."""
+"""Seconds for which a finished job can be queried."""
 
 
 class JobState(StrEnum):
-    """How far a job is."""
+    """The state of a job."""
 
     WORKING = "working"
     COMPLETED = "completed"
@@ -27,13 +27,13 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a job says that it is.
+    """Progress as a job reports it.
 
     Attributes:
-        done: What is done; None if it did not say.
-        total: Of how much; None if nobody knows.
-        message: In words.
-        heard: Unix seconds when it last said so.
+        done: Units done; None if not reported.
+        total: Units in total; None if unknown.
+        message: A description in words.
+        heard: Unix seconds of the last report.
     """
 
     done: float | None
@@ -44,19 +44,19 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """What is kept of a job.
+    """The stored row of a job.
 
     Attributes:
-        id: Names it; nobody guesses it.
-        identity: Whose it is.
-        tool: The tool that runs.
-        process: Which process works on it.
-        state: How far it is.
-        began: Unix seconds when it was called.
-        progress: How far it says that it is.
-        ended: Unix seconds when it ended; None while it works.
-        awaits: What a person or a model has to answer first; empty if nothing.
-        result: What came of it, as JSON; empty until it has ended by itself.
+        id: Identifies it; cannot be guessed.
+        identity: Its owner.
+        tool: The name of the tool that runs.
+        process: The process that runs it.
+        state: Its state.
+        began: Unix seconds when it started.
+        progress: Its last reported progress.
+        ended: Unix seconds when it ended; None while it runs.
+        awaits: The question that a user or a model must answer first; empty if there is none.
+        result: Its result as JSON; empty until it ends by itself.
     """
 
     id: str
@@ -78,7 +78,7 @@ _COLUMNS = (
 
 
 class JobStore:
-    """Keeps the jobs of every process of a data directory.
+    """Stores the jobs of all processes that share a data directory.
 
     Args:
         database: The record.
@@ -88,7 +88,7 @@ class JobStore:
         self._database = database
 
     def add(self, job: JobRecord) -> None:
-        """Keeps a job from now on; those that ended too long ago go."""
+        """Stores a job and deletes those that ended too long ago."""
         places = ", ".join("?" * len(_COLUMNS))
         with self._database.write() as connection:
             connection.execute("DELETE FROM jobs WHERE ended < ?", (time.time() - KEPT_SECONDS,))
@@ -97,24 +97,24 @@ class JobStore:
             )
 
     def find(self, identity: Identity, job_id: str) -> JobRecord | None:
-        """A job of this very identity; None if it has none of that name any more."""
+        """Returns a job of exactly this identity; None if it has none with this id."""
         return next(iter(self._select(identity, "j.id = ?", job_id)), None)
 
     def latest(self, identity: Identity, count: int) -> list[JobRecord]:
-        """The jobs of this very identity that began last."""
+        """Returns the jobs of exactly this identity that started last."""
         return self._select(identity, "1 ORDER BY j.began DESC LIMIT ?", count)
 
     def beat(self, jobs: Sequence[JobRecord]) -> None:
-        """Writes how far jobs are that still work."""
+        """Stores the progress of running jobs."""
         with self._database.write(synced=False) as connection:
             connection.executemany(
                 "UPDATE jobs SET done = ?, total = ?, message = ?, heard = ?, awaits = ?"
                 " WHERE id = ? AND state = 'working'",
-                ((*_said(each.progress), each.awaits, each.id) for each in jobs),
+                ((*_progress_values(each.progress), each.awaits, each.id) for each in jobs),
             )
 
     def unwanted(self, process: str) -> list[str]:
-        """The jobs of a process that somebody wants cancelled."""
+        """Returns the jobs of a process whose owners asked to cancel them."""
         with self._database.read() as connection:
             rows = connection.execute(
                 "SELECT id FROM jobs WHERE state = 'working' AND process = ? AND unwanted",
@@ -123,21 +123,21 @@ class JobStore:
             return [str(row["id"]) for row in rows]
 
     def end(self, job: JobRecord) -> None:
-        """Writes what came of a job."""
+        """Stores the outcome of a job."""
         with self._database.write() as connection:
             connection.execute(
                 "UPDATE jobs SET state = ?, ended = ?, done = ?, total = ?, message = ?, heard = ?,"
                 " awaits = '', result = ? WHERE id = ?",
-                (job.state, job.ended, *_said(job.progress), job.result or None, job.id),
+                (job.state, job.ended, *_progress_values(job.progress), job.result or None, job.id),
             )
 
     def remove(self, job_id: str) -> None:
-        """Forgets a job that ended before its caller was told of it."""
+        """Deletes a job that ended before its caller learned of it."""
         with self._database.write() as connection:
             connection.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
 
     def want_cancelled(self, identity: Identity, job_id: str) -> None:
-        """Tells whichever process works on a job that its owner wants it cancelled."""
+        """Records that its owner wants a job cancelled, for the process that runs it."""
         owner = exactly(identity, "jobs")
         with self._database.write() as connection:
             connection.execute(
@@ -146,7 +146,7 @@ class JobStore:
             )
 
     def lose(self, process: str) -> None:
-        """Takes note that a process died, with all that it worked on."""
+        """Marks the running jobs of a dead process as lost."""
         with self._database.write() as connection:
             connection.execute(
                 "UPDATE jobs SET state = 'lost', ended = ?, awaits = ''"
@@ -168,10 +168,17 @@ class JobStore:
 def _values(job: JobRecord) -> tuple[object, ...]:
     whose = (job.identity.user_id, job.identity.device_id, job.identity.agent_id)
     head = (job.id, *whose, job.tool, job.process, job.state)
-    return (*head, job.began, job.ended, *_said(job.progress), job.awaits, job.result or None)
+    return (
+        *head,
+        job.began,
+        job.ended,
+        *_progress_values(job.progress),
+        job.awaits,
+        job.result or None,
+    )
 
 
-def _said(progress: Progress) -> tuple[object, ...]:
+def _progress_values(progress: Progress) -> tuple[object, ...]:
     return progress.done, progress.total, progress.message, progress.heard
 
 

@@ -1,4 +1,4 @@
-"""Plans: what agents work towards step by step, several a session."""
+"""Plans: the steps that agents work through, several plans a session."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from storage.models import Identity, NewContext
 PlanStatus = Literal["open", "completed", "abandoned"]
 
 GOAL_CHARACTERS = 80
-"""Of a plan that an error names."""
+"""The characters of a plan's goal that an error quotes."""
 
 Change = Callable[[Sequence[Step]], Sequence[Step]]
-"""What becomes of the steps; it raises if it is not legal, and nothing is changed."""
+"""Returns the changed steps, or raises if the change is illegal; then nothing is changed."""
 
 _PLANNED = itemgetter(slice(4))
 _PROGRESS = itemgetter(slice(4, None))
-"""The two parts in which steps are stored: what is done in one, and how far it is."""
+"""Steps are stored in two parts: the plan itself, and the progress."""
 
 Tell = Callable[["Plan"], NewContext]
-"""What is kept of a plan that is closed."""
+"""Builds the event that is stored when a plan is closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class Plan:
     """A plan with its steps.
 
     Attributes:
-        id: What tells it from the others of its identity.
+        id: Identifies it among the plans of its identity.
         session_id: The session that made it.
         goal: What it is for.
         reasoning: Why it is as it is.
-        status: Whether it is worked on.
-        message: What was said of it when it was closed.
-        output: What came of it.
+        status: Whether it is open, completed or abandoned.
+        message: The message it was closed with.
+        output: The result it was closed with.
         create_time: Unix seconds.
         update_time: Unix seconds.
         steps: In their order.
@@ -64,14 +64,14 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class ListedPlan:
-    """A plan in a list.
+    """A plan as it appears in a list.
 
     Attributes:
-        id: Which one.
+        id: Identifies it.
         goal: What it is for.
         status: Whether it is worked on.
-        over: How many of its steps are completed or skipped.
-        total: How many it has.
+        over: The number of steps that are completed or skipped.
+        total: The number of all steps.
         update_time: Unix seconds.
     """
 
@@ -84,19 +84,19 @@ class ListedPlan:
 
 
 def _nothing() -> None:
-    """Nobody embeds what is added."""
+    """Does nothing: no embedding queue is attached."""
 
 
 class Plans:
-    """The plans of one identity; nobody else's are read or changed.
+    """Reads and changes the plans of one identity only.
 
-    Where a method takes a plan's id, an empty one means the newest open plan that the session made
-    or was the last to change. Whoever changes a plan of another session goes on with it.
+    Where a method takes a plan's id, an empty one means the newest open plan that the session
+    created or changed last. A session that changes another session's plan takes it over.
 
     Args:
-        identity: Whose; a plan is found again under this very identity only.
+        identity: The owner; a plan is visible under exactly this identity.
         database: The record.
-        added: Called when an event was kept.
+        added: Called after an event was stored.
     """
 
     def __init__(
@@ -125,22 +125,22 @@ class Plans:
         return plan
 
     def get(self, session_id: str, plan_id: str = "") -> Plan:
-        """A plan.
+        """Returns a plan.
 
         Raises:
-            PlanNotFoundError: If there is none.
+            PlanNotFoundError: If it does not exist.
         """
         with self._database.read() as connection:
-            return self._found(connection, session_id, plan_id)[1]
+            return self._load(connection, session_id, plan_id)[1]
 
     def change(self, session_id: str, plan_id: str, change: Change) -> Plan:
-        """Changes the steps of an open plan as they are at that moment, all at once.
+        """Changes the current steps of an open plan in one transaction.
 
         Raises:
-            PlanNotFoundError: If there is none.
+            PlanNotFoundError: If it does not exist.
         """
         with self._database.write() as connection:
-            seq, plan = self._found(connection, session_id, plan_id)
+            seq, plan = self._load(connection, session_id, plan_id)
             _check_open(plan)
             steps = tuple(change(plan.steps))
             now = time.time()
@@ -154,7 +154,7 @@ class Plans:
                 )
         return replace(plan, steps=steps, update_time=now)
 
-    def close(  # noqa: PLR0913  # what is said of it
+    def close(  # noqa: PLR0913  # all that closes it
         self,
         session_id: str,
         plan_id: str,
@@ -164,31 +164,31 @@ class Plans:
         tell: Tell,
         abandon: bool = False,
     ) -> tuple[Plan, str]:
-        """Closes an open plan and keeps an event that tells of it, both or none.
+        """Closes an open plan and stores an event about it, in one transaction.
 
         Args:
-            session_id: Which session asks.
-            plan_id: Which plan.
-            message: What is said of it.
-            output: What came of it.
-            tell: Makes the event of the plan as it is then.
-            abandon: Whether steps may be left open.
+            session_id: The session that asks.
+            plan_id: The plan.
+            message: The closing message.
+            output: The result.
+            tell: Builds the event from the closed plan.
+            abandon: Whether open steps are allowed.
 
         Returns:
-            The plan, and the id of the event.
+            The plan, and the event's id.
 
         Raises:
-            PlanNotFoundError: If there is none.
+            PlanNotFoundError: If it does not exist.
         """
         from storage.contexts.contexts import insert_whole, read_context
         from storage.contexts.ingestion import normalized, prepare
 
         with self._database.write() as connection:
-            seq, plan = self._found(connection, session_id, plan_id)
+            seq, plan = self._load(connection, session_id, plan_id)
             _check_open(plan)
             left = [step for step in plan.steps if step.status not in OVER]
             if left and not abandon:
-                raise _still_open(plan, left)
+                raise _open_steps_error(plan, left)
             status: PlanStatus = "abandoned" if left else "completed"
             now = time.time()
             connection.execute(
@@ -204,23 +204,23 @@ class Plans:
         return plan, event_id
 
     def has_open(self, session_id: str) -> bool:
-        """Whether an empty id means a plan of this session."""
+        """Returns whether the session has an open plan, which an empty id would mean."""
         with self._database.read() as connection:
             return self._one(connection, _open_in(session_id), "1") is not None
 
     def listed(self, limit: int, offset: int = 0, *, closed: bool = False) -> list[ListedPlan]:
-        """The plans of every session, those that were changed last first.
+        """Returns the plans of all sessions, the last changed first.
 
         Args:
-            limit: How many.
-            offset: How many are left out before.
-            closed: Whether those that are closed are listed too.
+            limit: Maximum number of plans.
+            offset: The number of plans to skip.
+            closed: Whether to include closed plans.
         """
         with self._database.read() as connection:
-            return self._listed(connection, limit, offset, closed=closed)
+            return self._list(connection, limit, offset, closed=closed)
 
     def count(self) -> int:
-        """How many there are, closed ones too."""
+        """Returns the number of plans, closed ones included."""
         own = exactly(self._identity, "p")
         with self._database.read() as connection:
             row = connection.execute(
@@ -228,7 +228,7 @@ class Plans:
             ).fetchone()
         return int(row[0])
 
-    def _listed(
+    def _list(
         self, connection: sqlite3.Connection, limit: int, offset: int, *, closed: bool
     ) -> list[ListedPlan]:
         own = exactly(self._identity, "p")
@@ -244,15 +244,15 @@ class Plans:
         )
         return [ListedPlan(*row) for row in rows]
 
-    def _found(
+    def _load(
         self, connection: sqlite3.Connection, session_id: str, plan_id: str
     ) -> tuple[int, Plan]:
         wanted = Where("p.id = ?", (plan_id,)) if plan_id else _open_in(session_id)
         row = self._one(connection, wanted, "p.*")
         if row is None:
-            raise self._not_found(connection, plan_id)
-        told = {key: row[key] for key in Plan.__slots__ if key != "steps"}
-        return row["seq"], Plan(**told, steps=_steps(row["steps"], row["progress"]))
+            raise self._not_found_error(connection, plan_id)
+        fields = {key: row[key] for key in Plan.__slots__ if key != "steps"}
+        return row["seq"], Plan(**fields, steps=_steps(row["steps"], row["progress"]))
 
     def _one(
         self, connection: sqlite3.Connection, wanted: Where, columns: str
@@ -265,9 +265,9 @@ class Plans:
         ).fetchone()
         return found
 
-    def _not_found(self, connection: sqlite3.Connection, plan_id: str) -> PlanNotFoundError:
-        others = self._listed(connection, NAMED, 0, closed=False)
-        wrong = f"There is no plan {plan_id!r}" if plan_id else "This session has no open plan"
+    def _not_found_error(self, connection: sqlite3.Connection, plan_id: str) -> PlanNotFoundError:
+        others = self._list(connection, NAMED, 0, closed=False)
+        wrong = f"Plan {plan_id!r} does not exist" if plan_id else "This session has no open plan"
         return PlanNotFoundError(
             f"{wrong}; {len(others) or 'no'} other{'' if len(others) == 1 else 's'} open.",
             suggestions=("Name one by plan_id, or make one with `create_plan`.",),
@@ -276,19 +276,19 @@ class Plans:
 
 
 def _open_in(session_id: str) -> Where:
-    """What an empty id means: the plans that a session works on."""
+    """Returns the condition for the plans a session works on, which an empty id means."""
     return Where(
         "p.status = 'open' AND (p.session_id = ? OR p.continued_in = ?)", (session_id, session_id)
     )
 
 
 def planned_of(steps: Sequence[Step]) -> str:
-    """What the steps are, as the record has it."""
+    """Serializes what the steps are, as the record stores it."""
     return to_json(list(map(_PLANNED, steps))).decode()
 
 
 def progress_of(steps: Sequence[Step]) -> str:
-    """How far each of them is, as the record has it."""
+    """Serializes the progress of the steps, as the record stores it."""
     return to_json(list(map(_PROGRESS, steps))).decode()
 
 
@@ -309,7 +309,7 @@ def _check_open(plan: Plan) -> None:
         )
 
 
-def _still_open(plan: Plan, left: Sequence[Step]) -> PlanConflictError:
+def _open_steps_error(plan: Plan, left: Sequence[Step]) -> PlanConflictError:
     named = ", ".join(f"{step.id!r} ({step.status.replace('_', ' ')})" for step in left[:NAMED])
     more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
     return PlanConflictError(

@@ -1,4 +1,4 @@
-"""Steps of a plan: which change of one is legal, and which may be begun."""
+"""Steps of a plan: which changes are legal, and which steps are ready."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing_extensions import ReadOnly, TypedDict
 from storage.errors import InvalidSourceError, PlanConflictError
 
 StepStatus = Literal["pending", "in_progress", "completed", "failed", "skipped"]
-"""What is stored of a step."""
+"""The stored status of a step."""
 
 StepState = Literal["completed", "skipped", "in_progress", "failed", "ready", "waiting", "stopped"]
-"""The same, with what a pending one may do: begin, wait, or wait for what has failed."""
+"""The status, where a pending step is ready, waiting, or stopped by a failed one."""
 
 MOST_STEPS = 1_000
-"""Of one plan."""
+"""Maximum steps of one plan."""
 
 NAMED = 10
-"""Steps, or other plans, that an error names."""
+"""Maximum steps, or other plans, that an error lists."""
 
 MOVES: Mapping[StepStatus, tuple[StepStatus, ...]] = {
     "pending": ("in_progress", "completed", "failed", "skipped"),
@@ -30,26 +30,26 @@ MOVES: Mapping[StepStatus, tuple[StepStatus, ...]] = {
     "completed": (),
     "skipped": (),
 }
-"""The legal changes of a status."""
+"""The legal transitions of a status."""
 
 OVER = frozenset[StepStatus]({"completed", "skipped"})
-"""The statuses that nothing follows, and nothing waits for."""
+"""The final statuses; a step with one of these blocks no other."""
 
 _WORK = frozenset[StepStatus]({"in_progress", "completed", "failed"})
-"""What only a step that waits for nothing becomes."""
+"""Statuses that a blocked step cannot take."""
 
 
-class Step(NamedTuple):  # a thousand are made for a call: dataclasses would take half of it
-    """One step.
+class Step(NamedTuple):  # dataclasses would take half the time of a call with 1,000 steps
+    """A step of a plan.
 
     Attributes:
-        id: What tells it from the others of its plan.
-        title: What is done in it, in a line.
-        detail: The rest that is to be known for it.
-        blocked_by: The ids of the steps that have to be over before it begins.
-        status: How far it is.
-        note: What was said last of how it goes.
-        session_id: The session that gave it its status; empty of a new one.
+        id: Identifies it within its plan.
+        title: What to do, in one line.
+        detail: Further instructions.
+        blocked_by: The ids of the steps that must be over before it starts.
+        status: Its status.
+        note: The latest note on its progress.
+        session_id: The session that set its status; empty for a new step.
     """
 
     id: str
@@ -62,13 +62,13 @@ class Step(NamedTuple):  # a thousand are made for a call: dataclasses would tak
 
 
 class Draft(TypedDict, total=False):
-    """A step as it is to be; what is left out stays as it is, or is left to the plan.
+    """A new or changed step; an omitted field keeps its value or gets a default.
 
     Attributes:
-        id: Which one; a new one if no step has it.
-        title: What is done in it.
-        detail: The rest.
-        blocked_by: What has to be over before.
+        id: The step to change; an unknown id makes a new step.
+        title: What to do.
+        detail: Further instructions.
+        blocked_by: The ids of the steps that must be over first.
     """
 
     id: ReadOnly[str]
@@ -80,9 +80,9 @@ class Draft(TypedDict, total=False):
 def replanned(
     steps: Sequence[Step], drafts: Sequence[Draft], removed: Sequence[str] = ()
 ) -> list[Step]:
-    """The steps after some were removed, changed in their place, and added at the end.
+    """Returns the steps after removing some, changing some in place and appending new ones.
 
-    A step without an id gets the next number that is free; a failed one that is changed is pending
+    A step without an id gets the next free number. A failed step that is changed becomes pending
     again.
     """
     left = {step.id: step for step in steps}
@@ -93,34 +93,35 @@ def replanned(
     fresh = (str(number) for number in count(1) if str(number) not in taken)
     for draft in drafts:
         step_id = draft.get("id") or next(fresh)
-        left[step_id] = _drafted(left.get(step_id), step_id, draft)
+        left[step_id] = _apply_draft(left.get(step_id), step_id, draft)
     return checked(list(left.values()))
 
 
 def moved(
     steps: Sequence[Step], step_id: str, status: StepStatus | None, note: str | None, session: str
 ) -> list[Step]:
-    """The steps after one has got another status or note.
+    """Returns the steps after one got another status or note.
 
-    A session may say the same twice; another one may not: it did not begin what has begun.
+    A session may repeat a status that it set itself. Another session may not: it did not start the
+    step.
     """
     by_id = {step.id: step for step in steps}
     step = named_step(steps, step_id)
     if note is not None:
         step = step._replace(note=note)
-    is_said = status == step.status and (status == "pending" or session == step.session_id)
-    if status is not None and not is_said:
+    is_repeat = status == step.status and (status == "pending" or session == step.session_id)
+    if status is not None and not is_repeat:
         _check_move(by_id, step, status)
         step = step._replace(status=status, session_id=session)
     return [step if each.id == step_id else each for each in steps]
 
 
 def checked(steps: Sequence[Step]) -> list[Step]:
-    """The steps, which are those of a plan."""
+    """Returns the steps if they make a valid plan."""
     if len(steps) > MOST_STEPS:
         raise InvalidSourceError(
             f"A plan has at most {MOST_STEPS} steps, not {len(steps)}.",
-            suggestions=("Put several into one, or what follows into a plan of its own.",),
+            suggestions=("Combine several steps, or move the later ones to another plan.",),
         )
     by_id = {step.id: step for step in steps}
     before: set[str] = set()
@@ -138,7 +139,7 @@ def checked(steps: Sequence[Step]) -> list[Step]:
 
 
 def named_step(steps: Sequence[Step], step_id: str) -> Step:
-    """The step with an id."""
+    """Returns the step with an id."""
     for step in steps:
         if step.id == step_id:
             return step
@@ -146,13 +147,13 @@ def named_step(steps: Sequence[Step], step_id: str) -> Step:
 
     raise InvalidSourceError(
         f"The plan has no step {step_id!r}.",
-        suggestions=("Take one of those that `get_plan` shows.",),
+        suggestions=("Use an id that `get_plan` lists.",),
         candidates=difflib.get_close_matches(step_id, [step.id for step in steps], n=3),
     )
 
 
 def states_of(steps: Sequence[Step]) -> dict[str, StepState]:
-    """What each step is, pending ones by whether they may begin, in their order."""
+    """Returns the state of each step, in order."""
     over = {step.id for step in steps if step.status in OVER}
     stopped = _behind_failed(steps)
     states: dict[str, StepState] = {}
@@ -167,7 +168,7 @@ def states_of(steps: Sequence[Step]) -> dict[str, StepState]:
 
 
 def waits_for(by_id: Mapping[str, Step], step: Step) -> list[Step]:
-    """The steps that have to be over before one begins, and are not."""
+    """Returns the steps that block a step and are not over."""
     before = dict.fromkeys(step.blocked_by)  # one may be named twice
     return [by_id[each] for each in before if by_id[each].status not in OVER]
 
@@ -176,7 +177,7 @@ def _check_known(by_id: Mapping[str, Step], step: Step) -> None:
     for each in step.blocked_by:
         if each not in by_id:
             raise InvalidSourceError(
-                f"Step {step.id!r} is blocked by {each!r}, which is no step of the plan.",
+                f"Step {step.id!r} is blocked by {each!r}, which is not a step of the plan.",
                 suggestions=(f"Add {each!r}, or change blocked_by of {step.id!r}.",),
             )
 
@@ -194,7 +195,7 @@ def _check_no_circle(steps: Sequence[Step]) -> None:
 
 
 def _behind_failed(steps: Sequence[Step]) -> set[str]:
-    """The steps that wait for one that has failed, by way of others too."""
+    """Returns the steps that depend on a failed one, directly or through others."""
     reached = [step.id for step in steps if step.status == "failed"]
     if not reached:
         return set()
@@ -211,8 +212,7 @@ def _behind_failed(steps: Sequence[Step]) -> set[str]:
     return stopped
 
 
-def _drafted(step: Step | None, step_id: str, draft: Draft) -> Step:
-    """A step as a draft has it."""
+def _apply_draft(step: Step | None, step_id: str, draft: Draft) -> Step:
     title, detail, blockers = draft.get("title"), draft.get("detail"), draft.get("blocked_by")
     if step is None:
         if title is None:
@@ -234,7 +234,7 @@ def _check_not_over(step: Step, what: str) -> None:
     if step.status in OVER:
         raise PlanConflictError(
             f"Step {step.id!r} is {step.status} and cannot be {what}.",
-            suggestions=("Add a step for what is still to be done.",),
+            suggestions=("Add a step for the remaining work.",),
         )
 
 
@@ -244,27 +244,27 @@ def _check_move(by_id: Mapping[str, Step], step: Step, status: StepStatus) -> No
         is_same = status == step.status
         already = " already, in another session" if is_same and step.session_id else ""
         raise PlanConflictError(
-            f"Step {step.id!r} is {_said(step.status)}{already}"
-            + ("." if is_same else f" and cannot become {_said(status)}."),
+            f"Step {step.id!r} is {_status_text(step.status)}{already}"
+            + ("." if is_same else f" and cannot become {_status_text(status)}."),
             suggestions=(
                 f"It can become {' or '.join(legal)}."
                 if legal
-                else "That is final: add a step for what is still to be done.",
+                else "That is final: add a step for the remaining work.",
             ),
         )
     if status in _WORK:
-        _check_free(by_id, step, _said(status))
+        _check_free(by_id, step, _status_text(status))
 
 
 def _check_free(by_id: Mapping[str, Step], step: Step, what: str) -> None:
     waits = waits_for(by_id, step)
     if waits:
-        named = ", ".join(f"{each.id!r} ({_said(each.status)})" for each in waits)
+        named = ", ".join(f"{each.id!r} ({_status_text(each.status)})" for each in waits)
         raise PlanConflictError(
             f"Step {step.id!r} cannot be {what}: it is blocked by {named}.",
             suggestions=("Finish, skip or replan those first, or change its blocked_by.",),
         )
 
 
-def _said(status: StepStatus) -> str:
+def _status_text(status: StepStatus) -> str:
     return status.replace("_", " ")

@@ -1,4 +1,4 @@
-"""To-do lists: what an agent means to do, one list a session."""
+"""To-do lists, one per session."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ TodoStatus = Literal["pending", "in_progress", "completed"]
 
 @dataclass(frozen=True, slots=True)
 class Todo:
-    """One thing to do.
+    """An item of a to-do list.
 
     Attributes:
-        id: What tells it from the others of its list; empty until it is stored.
-        content: What is to be done.
-        status: How far it is.
-        active_form: How it is said while it is done; empty where it is said as ever.
+        id: Identifies it within its list; empty until it is stored.
+        content: What to do.
+        status: Its status.
+        active_form: The wording while it is in progress; empty to use `content`.
     """
 
     id: str
@@ -32,10 +32,10 @@ class Todo:
 
 
 class Todos:
-    """The lists of one identity; nobody else's are read or changed.
+    """Reads and changes the to-do lists of one identity only.
 
     Args:
-        identity: Whose; a list is found again under this very identity only.
+        identity: The owner; a list is visible under exactly this identity.
         database: The record.
     """
 
@@ -44,26 +44,26 @@ class Todos:
         self._database = database
 
     def listed(self, session_id: str) -> list[Todo]:
-        """The list of a session in its order; empty where there is none."""
+        """Returns the list of a session in its order; empty if it has none."""
         with self._database.read() as connection:
             return _read(connection, self._whose(session_id))
 
     def replace(self, session_id: str, todos: Sequence[Todo]) -> list[Todo]:
-        """Puts a list in the place of the session's earlier one, all of it or nothing.
+        """Replaces the list of a session in one transaction.
 
-        A to-do without an id keeps that of the earlier one with the same content, else gets the
-        next number that neither list has: the same list twice is the same list.
+        An item without an id keeps the id of the earlier item with the same content. Otherwise it
+        gets the next number that neither list uses, so the same list twice is the same list.
 
         Args:
-            session_id: Which session.
-            todos: The list; ids that are given must differ.
+            session_id: The session.
+            todos: The new list; ids that are given must differ.
 
         Returns:
             The list with all ids.
         """
         owner = self._whose(session_id)
         with self._database.write() as connection:
-            stored = list(_identified(todos, _read(connection, owner)))
+            stored = list(_assign_ids(todos, _read(connection, owner)))
             connection.execute(f"DELETE FROM todos AS t WHERE {owner.sql}", owner.values)
             connection.executemany(
                 "INSERT INTO todos (user_id, device_id, agent_id, session_id, position, id,"
@@ -89,8 +89,7 @@ def _read(connection: sqlite3.Connection, owner: Where) -> list[Todo]:
     return [Todo(*row) for row in rows]
 
 
-def _identified(todos: Sequence[Todo], earlier: Sequence[Todo]) -> Iterator[Todo]:
-    """The to-dos, each with an id of its own."""
+def _assign_ids(todos: Sequence[Todo], earlier: Sequence[Todo]) -> Iterator[Todo]:
     given = {todo.id for todo in todos if todo.id}
     known = given | {todo.id for todo in earlier}
     fresh = (str(number) for number in count(1) if str(number) not in known)

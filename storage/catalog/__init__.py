@@ -1,1 +1,1 @@
-"""The catalogue's shelves: what tools are found by, who used which, what upstream servers list."""
+"""Stores tool analyses, tool usage and the listings of upstream servers."""

@@ -1,4 +1,4 @@
-"""The catalogue's part of the record, put together."""
+"""Gathers the stores of the tool catalogue."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from storage.database import Database
 from storage.errors import StorageUnavailableError
 
 KEPT_DAYS = 60
-"""Days after which an analysis that nobody needed is dropped."""
+"""Days after which an unused analysis is deleted."""
 
 MARKED_DAYS = 7
-"""Days after which it is noted again that an analysis was needed: a read rarely writes."""
+"""Days after which the last use of an analysis is updated, so that reads rarely write."""
 
 DAY = 86_400
 
 
 class Analyses:
-    """Values by the hash of what they were made from; whatever is missing can be made again.
+    """Cached values, keyed by the hash of their input; a missing one can be computed again.
 
     Args:
         database: The record.
@@ -35,10 +35,10 @@ class Analyses:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._tidied = 0  # the day; changed in this process's turn to write
+        self._tidied = 0  # the day; changed only inside a write transaction
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """What is kept under these keys; 45,000 of them take 0.2 s."""
+        """Returns the values under these keys; 45,000 of them take 0.2 s."""
         found: dict[bytes, bytes] = {}
         stale: list[bytes] = []
         before = _today() - MARKED_DAYS
@@ -53,14 +53,14 @@ class Analyses:
                     found[key] = value
                     if used <= before:
                         stale.append(key)
-        with suppress(StorageUnavailableError):  # what can be read is of use on a full disk too
+        with suppress(StorageUnavailableError):  # a full disk must not prevent reads
             self._mark(stale)
         return found
 
     def put(self, values: Mapping[bytes, bytes]) -> None:
-        """Keeps values, all or none, in the place of those that have their keys.
+        """Stores values in one transaction, replacing those under the same keys.
 
-        Once a day it also drops what nobody needed for `KEPT_DAYS`.
+        Once a day it also deletes what was unused for `KEPT_DAYS`.
         """
         today = _today()
         with self._database.write() as connection:
@@ -88,12 +88,12 @@ def _today() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What one server offered.
+    """The listing of one server.
 
     Attributes:
         server: Its name in the settings.
-        offered: Its tools, resources, templates, prompts and instructions, as JSON has them.
-        listed_at: When it was asked; Unix seconds.
+        offered: Its tools, resources, templates, prompts and instructions, as JSON values.
+        listed_at: Unix seconds when it was listed.
     """
 
     server: str
@@ -102,7 +102,7 @@ class Listing:
 
 
 class Listings:
-    """Keeps the last listing of each server, for the time in which it cannot be asked.
+    """Stores the last listing of each server, for use while the server is unreachable.
 
     Args:
         database: The record.
@@ -112,11 +112,11 @@ class Listings:
         self._database = database
 
     def get(self, server: str, fingerprint: str) -> Listing | None:
-        """What a server offered when it was last asked; None if it never was.
+        """Returns the last listing of a server; None if it was never listed.
 
         Args:
             server: Its name.
-            fingerprint: Of its settings: under others it is another server.
+            fingerprint: A hash of its settings; other settings make it another server.
         """
         with self._database.read() as connection:
             row = connection.execute(
@@ -129,7 +129,7 @@ class Listings:
         return Listing(server, json.loads(row["listing"]), row["listed_at"])
 
     def put(self, server: str, fingerprint: str, offered: Mapping[str, Any]) -> None:
-        """Keeps what a server offers now, in the place of its earlier listing."""
+        """Stores a server's current listing, replacing the earlier one."""
         with self._database.write() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO upstream_listings (server, fingerprint, listing, listed_at)"
@@ -138,7 +138,7 @@ class Listings:
             )
 
     def keep(self, servers: Collection[str]) -> None:
-        """Drops the listings of all other servers, which the settings name no more."""
+        """Deletes the listings of servers that are no longer in the settings."""
         with self._database.write() as connection:
             connection.execute(
                 "DELETE FROM upstream_listings"
@@ -148,18 +148,18 @@ class Listings:
 
 
 class Catalog:
-    """What is kept about tools.
+    """All stores about tools.
 
     Args:
         database: The record.
 
     Attributes:
-        analyses: What was made of the tools' texts.
-        created: The tools that agents have written.
-        records: The tools that files describe.
-        listings: What upstream servers offered.
-        uses: Which tool served which question.
-        pins: The definitions of upstream tools that were accepted.
+        analyses: Cached analyses of the tools' texts.
+        created: Tools written by agents.
+        records: Tools described by files.
+        listings: Listings of upstream servers.
+        uses: Which tool answered which query.
+        pins: Accepted definitions of upstream tools.
     """
 
     def __init__(self, database: Database) -> None:

@@ -1,4 +1,4 @@
-"""Counters: how often something was changed, by any process."""
+"""Counters of changes made by any process."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from storage.database import Database
 
 
 class Counter:
-    """A number that only grows: whoever finds another than before has something old.
+    """A number that only grows; a changed value means that cached data is stale.
 
     Args:
         database: The record.
-        key: Where it is kept.
+        key: Its key in the metadata.
     """
 
     def __init__(self, database: Database, key: str) -> None:
@@ -20,11 +20,11 @@ class Counter:
         self._key = key
 
     def value(self) -> int:
-        """How often it was raised."""
+        """Returns the current count."""
         return int(self._database.get_meta(self._key) or 0)
 
     def count_up(self, connection: sqlite3.Connection) -> None:
-        """Raises it by one, in the transaction that makes the change."""
+        """Increments the count in the transaction that makes the change."""
         connection.execute(
             "INSERT INTO meta (key, value) VALUES (?, '1') ON CONFLICT (key)"
             " DO UPDATE SET value = CAST(value AS INTEGER) + 1",

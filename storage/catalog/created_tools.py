@@ -1,4 +1,4 @@
-"""Created tools: what agents have written, each in all its versions."""
+"""Created tools: tools written by agents, in all their versions."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _CURRENT = (
 
 @dataclass(frozen=True, slots=True)
 class CreatedTool:
-    """One version of a tool.
+    """A version of a created tool.
 
     Attributes:
-        identity: Whose it is; its device and agent are where it was written.
-        name: What it is called.
-        version: Which version it is, from 1.
-        session_id: In which conversation it was written.
-        client: By which client, as that says it.
+        identity: The owner, with the device and agent it was written on.
+        name: Its name.
+        version: Its version, counted from 1.
+        session_id: The session in which it was written.
+        client: The client that wrote it, as the client calls itself.
         source: Python source with one public function.
-        definition: What callers are told of it.
-        digest: `digest_of` what a person approved.
-        created_at: When; Unix seconds.
+        definition: The definition shown to callers.
+        digest: The digest of what a user approved.
+        created_at: Unix seconds.
     """
 
     identity: Identity
@@ -57,17 +57,17 @@ class CreatedTool:
 
     @property
     def owner(self) -> str:
-        """The user whose it is."""
+        """The user who owns it."""
         return self.identity.user_id
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is what was stored."""
+        """Whether it still matches the digest stored with it."""
         return self.digest == _digest(self.name, self.source, _json(self.definition))
 
 
 class CreatedToolStore:
-    """Keeps the tools of every user, each for that user alone.
+    """Stores the tools of every user, each visible to that user only.
 
     Args:
         database: The record.
@@ -78,22 +78,22 @@ class CreatedToolStore:
         self._changes = Counter(database, "created_tools_changes")
 
     def changes(self) -> int:
-        """How often a tool came, went or changed, by any process."""
+        """Returns the number of changes to tools, by any process."""
         return self._changes.value()
 
     def everybodys(self) -> list[CreatedTool]:
-        """The current version of each tool of every user, for a server that serves them all."""
+        """Returns the current version of every user's tools, for a server shared by all users."""
         with self._database.read() as connection:
             rows = connection.execute(f"{_CURRENT} ORDER BY user_id, name").fetchall()
         return [*map(_tool, rows)]
 
     def get(self, user_id: str, name: str) -> CreatedTool | None:
-        """The current version of a user's tool; None where there is none."""
+        """Returns the current version of a user's tool; None if it does not exist."""
         with self._database.read() as connection:
             return _current(connection, user_id, name)
 
     def versions(self, user_id: str, name: str) -> list[CreatedTool]:
-        """Every version that there ever was of a user's tool, the first one first."""
+        """Returns every version of a user's tool, oldest first."""
         with self._database.read() as connection:
             rows = connection.execute(
                 f"SELECT {_COLUMNS} FROM created_tools WHERE user_id = ? AND name = ?"
@@ -102,7 +102,7 @@ class CreatedToolStore:
             ).fetchall()
         return [*map(_tool, rows)]
 
-    def add(  # noqa: PLR0913  # what is known of a tool
+    def add(  # noqa: PLR0913  # the columns of a tool
         self,
         identity: Identity,
         name: str,
@@ -112,8 +112,8 @@ class CreatedToolStore:
         session_id: str,
         client: str,
     ) -> CreatedTool:
-        """Stores a tool, as the next version where its name was used before."""
-        said = _json(definition)
+        """Stores a tool, as the next version if its name was used before."""
+        definition_json = _json(definition)
         with self._database.write() as connection:
             _check_room(connection, identity.user_id, name)
             (last,) = connection.execute(
@@ -123,7 +123,8 @@ class CreatedToolStore:
             ).fetchone()
             row = (
                 *(identity.user_id, name, last + 1, identity.device_id, identity.agent_id),
-                *(session_id, client, source, said, _digest(name, source, said), time.time()),
+                *(session_id, client, source, definition_json),
+                *(_digest(name, source, definition_json), time.time()),
             )
             connection.execute(
                 f"INSERT INTO created_tools ({_COLUMNS}) VALUES ({', '.join('?' * len(row))})", row
@@ -132,7 +133,7 @@ class CreatedToolStore:
         return _tool(row)
 
     def remove(self, user_id: str, name: str) -> CreatedTool | None:
-        """Takes a user's tool out of use; returns its last version, None where there is none."""
+        """Removes a user's tool and returns its last version; None if it does not exist."""
         with self._database.write() as connection:
             found = _current(connection, user_id, name)
             if found is not None:
@@ -158,8 +159,8 @@ def _check_room(connection: sqlite3.Connection, user_id: str, name: str) -> None
     ).fetchone()
     if others >= MOST_TOOLS:
         raise StorageError(
-            f"There are {others} created tools, and more than {MOST_TOOLS} are not kept.",
-            suggestions=("Remove those that are of no use any more with remove_tool.",),
+            f"There are {others} created tools; at most {MOST_TOOLS} are stored.",
+            suggestions=("Remove tools you no longer need with remove_tool.",),
         )
 
 
@@ -168,13 +169,13 @@ def _tool(row: Sequence[Any]) -> CreatedTool:
     identity = Identity(user_id, device_id, agent_id)
     try:
         definition = json.loads(said)
-    except ValueError:  # damaged: then it is not whole, and no other tool suffers
+    except ValueError:  # damaged: is_whole is false then, and other tools still load
         definition = {}
     return CreatedTool(identity, name, version, session_id, client, source, definition, *rest)
 
 
 def _json(definition: Mapping[str, Any]) -> str:
-    return json.dumps(definition)  # the order of parameters means something
+    return json.dumps(definition)  # the order of parameters matters
 
 
 def _digest(name: str, source: str, definition: str) -> str:

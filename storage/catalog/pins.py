@@ -1,4 +1,4 @@
-"""Pins: the definition of each upstream tool that was accepted."""
+"""Pins: the accepted definition of each upstream tool."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from storage.database import Database
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One definition that was accepted.
+    """An accepted tool definition.
 
     Attributes:
-        server: Name of the tool's server in the settings.
-        tool: What the server calls it.
+        server: The server's name in the settings.
+        tool: The tool's name on the server.
         sha256: Hexadecimal hash of the definition.
-        approved: Whether a person looked at it; else it was trusted because it was the first.
-        pinned_at: When it was accepted; Unix seconds.
+        approved: Whether a user reviewed it; otherwise it was trusted on first use.
+        pinned_at: Unix seconds when it was accepted.
     """
 
     server: str
@@ -33,7 +33,7 @@ class Pin:
 
 
 class Pins:
-    """Keeps one pin a tool; they outlive the server's place in the settings.
+    """Stores one pin per tool; pins outlive their server's entry in the settings.
 
     Args:
         database: The record.
@@ -44,7 +44,7 @@ class Pins:
         self._approvals = Counter(database, "tool_pins_approvals")
 
     def of(self, server: str) -> dict[str, Pin]:
-        """The pins of a server's tools, by what it calls them."""
+        """Returns the pins of a server's tools, by tool name."""
         with self._database.read() as connection:
             rows = connection.execute(
                 "SELECT server, tool, sha256, approved, pinned_at FROM tool_pins WHERE server = ?",
@@ -56,7 +56,7 @@ class Pins:
         }
 
     def definition(self, server: str, tool: str) -> Mapping[str, Any] | None:
-        """The definition that was accepted; None if none was."""
+        """Returns the accepted definition; None if there is none."""
         with self._database.read() as connection:
             row = connection.execute(
                 "SELECT definition FROM tool_pins WHERE server = ? AND tool = ?", (server, tool)
@@ -67,14 +67,14 @@ class Pins:
         return definition
 
     def trust(self, server: str, definitions: Mapping[str, tuple[str, str]]) -> dict[str, Pin]:
-        """Pins definitions of tools that have no pin; one that another process made stays.
+        """Pins the definitions of tools without a pin; a pin set by another process stays.
 
         Args:
-            server: Whose tools they are.
-            definitions: The hash and the JSON of each definition, by the tool.
+            server: The tools' server.
+            definitions: The hash and the JSON of each definition, by tool name.
 
         Returns:
-            The pins that these tools have now.
+            The current pins of these tools.
         """
         now = time.time()
         for some in in_portions(list(definitions)):
@@ -88,11 +88,11 @@ class Pins:
         return {tool: pin for tool, pin in self.of(server).items() if tool in definitions}
 
     def approve(self, server: str, tool: str, sha256: str, definition: str) -> None:
-        """Pins the definition that a person accepted, in the place of an earlier one.
+        """Pins the definition that a user accepted, replacing an earlier one.
 
         Args:
-            server: Whose tool it is.
-            tool: What the server calls it.
+            server: The tool's server.
+            tool: The tool's name on the server.
             sha256: Hexadecimal hash of the definition.
             definition: Its JSON.
         """
@@ -106,5 +106,5 @@ class Pins:
             self._approvals.count_up(connection)
 
     def approvals(self) -> int:
-        """How many approvals there were, in any process: what is in quarantine may be free."""
+        """Returns the number of approvals by any process; a new one may end a quarantine."""
         return self._approvals.value()

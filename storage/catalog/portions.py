@@ -1,4 +1,4 @@
-"""Portions: long work on the record in short transactions, so that other writers get their turn."""
+"""Splits long work into short transactions, so that other writers are not blocked."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 AT_ONCE = 2_000
-"""Rows of one transaction, or keys of one statement: other writers wait some 20 to 50 ms."""
+"""Rows per transaction, or keys per statement; other writers wait some 20 to 50 ms."""
 
 Value = TypeVar("Value")
 
 
 def in_portions(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
-    """The values, some at a time."""
+    """Returns the values in slices of `AT_ONCE`."""
     return (values[start : start + AT_ONCE] for start in range(0, len(values), AT_ONCE))

@@ -1,4 +1,4 @@
-"""Records: the tools that files describe."""
+"""Records of tools that files describe."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from storage.database import Database
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a file says of one tool.
+    """A file's description of a tool.
 
     Attributes:
-        tool_id: What tells it from all others.
-        file: Where it says so; an absolute path.
-        fields: What it says, the `tool_id` among it.
+        tool_id: Identifies it.
+        file: The absolute path of the file.
+        fields: Its content, including the `tool_id`.
     """
 
     tool_id: str
@@ -29,7 +29,7 @@ class Record:
 
 
 class Records:
-    """Keeps what the files of some directories say, until they are looked at again.
+    """Stores what the files of some directories describe, until they are read again.
 
     Args:
         database: The record.
@@ -40,17 +40,17 @@ class Records:
         self._changes = Counter(database, "tool_records_changes")
 
     def replace(self, directory: Path, records: Sequence[Record]) -> int:
-        """Puts these records in the place of all that came from beneath a directory.
+        """Replaces all records that came from a directory.
 
-        A tool_id that another directory's file has too is this one's from now on; of two records
-        with the same one, the last counts.
+        A tool_id that another directory's file also has moves to this one. Of two records with the
+        same tool_id, the last wins.
 
         Args:
-            directory: An absolute path, without links.
-            records: What its files say now.
+            directory: An absolute path without symlinks.
+            records: The current content of its files.
 
         Returns:
-            How many records of files that are gone, or say less than before, were dropped.
+            How many records were dropped because their files are gone or shorter.
         """
         beneath = os.path.join(directory, "")  # noqa: PTH118  # a Path drops the last separator
         rows = {
@@ -77,7 +77,7 @@ class Records:
         return len(gone)
 
     def listed(self) -> list[Record]:
-        """All records, by their tool_ids."""
+        """Returns all records, ordered by tool_id."""
         with self._database.read() as connection:
             rows = connection.execute(
                 "SELECT tool_id, file, record FROM tool_records ORDER BY tool_id"
@@ -87,5 +87,5 @@ class Records:
         ]
 
     def changes(self) -> int:
-        """How often the records were changed, by any process: what was made of them may be old."""
+        """Returns the number of changes by any process; after one, derived data is stale."""
         return self._changes.value()

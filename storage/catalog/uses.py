@@ -1,4 +1,4 @@
-"""Uses: which tool was called, with success, after which question."""
+"""Uses: which tool was called successfully after which query."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from storage.database import Database, exactly, identity_clause
 from storage.models import Identity
 
 MOST_KEPT = 500
-"""Uses of one identity that are kept; the oldest go first."""
+"""Maximum uses stored per identity; the oldest are deleted first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A tool that served a question.
+    """A tool that answered a query.
 
     Attributes:
-        query: The question.
+        query: The query.
         tool_id: The tool.
         count: How often it did.
     """
@@ -28,7 +28,7 @@ class Use:
 
 
 class Uses:
-    """Remembers for each identity alone what served it.
+    """Stores the uses of each identity separately.
 
     Args:
         database: The record.
@@ -38,7 +38,7 @@ class Uses:
         self._database = database
 
     def add(self, identity: Identity, query: str, tool_id: str) -> None:
-        """Remembers one use more, and forgets the oldest where there are too many."""
+        """Stores one use and deletes the oldest beyond the limit."""
         own = exactly(identity, "u")
         with self._database.write() as connection:
             connection.execute(
@@ -54,7 +54,7 @@ class Uses:
             )
 
     def listed(self, identity: Identity) -> list[Use]:
-        """What served an identity, the latest last; an empty device or agent means any."""
+        """Returns the uses of an identity, latest last; an empty device or agent matches any."""
         owner = identity_clause(identity, "u")
         with self._database.read() as connection:
             rows = connection.execute(
@@ -66,7 +66,7 @@ class Uses:
         return [Use(*row) for row in rows]
 
     def forget(self, identity: Identity) -> int:
-        """Forgets all that served an identity, and says how much that was."""
+        """Deletes the uses of an identity and returns how many."""
         owner = identity_clause(identity, "u")
         with self._database.write() as connection:
             return connection.execute(

@@ -1,1 +1,1 @@
-"""Contexts (documents, knowledge, events): the repository, intake, filters and queues."""
+"""Contexts (documents, knowledge, events): the repository, ingestion, filters and queues."""

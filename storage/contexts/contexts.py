@@ -1,4 +1,4 @@
-"""The repository of contexts: reads, replaces and deletes them, each call bound to one identity."""
+"""Reads, replaces and deletes contexts; each call is bound to one identity."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _IS_DOCUMENT = f"x.context_type = '{ContextType.DOCUMENT}'"
 
 
 class ContextRepository:
-    """What is kept of each context.
+    """Stores contexts.
 
     Args:
         database: The record.
@@ -45,7 +45,7 @@ class ContextRepository:
         """Stores a document in place of its earlier version, in one transaction.
 
         Returns:
-            The document as stored, and whether it took an earlier version's place.
+            The stored document, and whether it replaced an earlier version.
         """
         now = time.time()
         with self._database.write() as connection:
@@ -61,23 +61,23 @@ class ContextRepository:
     def append(
         self, identity: Identity, new: NewContext, chunks: Sequence[PreparedChunk]
     ) -> Context:
-        """Stores a context beside all others."""
+        """Stores a new context without replacing any."""
         now = time.time()
         with self._database.write() as connection:
             seq, _ = insert_whole(connection, identity, new, chunks, now)
             return read_context(connection, seq)
 
     def find_document(self, identity: Identity, raw_type: str, raw_id: str) -> Context | None:
-        """The document under exactly this identity, or None."""
+        """Returns the document of exactly this identity, or None."""
         with self._database.read() as connection:
             row = _find_document(connection, identity, raw_type, raw_id)
         return None if row is None else _context(row)
 
     def get(self, identity: Identity, context_id: str) -> tuple[Context, list[Chunk]]:
-        """A context and its chunks in order.
+        """Returns a context and its chunks in order.
 
         Raises:
-            ContextNotFoundError: If the identity sees no such context.
+            ContextNotFoundError: If it is not visible to the identity.
         """
         owner = identity_clause(identity, "x")
         with self._database.read() as connection:
@@ -87,7 +87,7 @@ class ContextRepository:
             ).fetchone()
             if row is None:
                 raise ContextNotFoundError(
-                    f"Nothing with the id {context_id!r} is stored for user {identity.user_id!r}.",
+                    f"No context with id {context_id!r} is stored for user {identity.user_id!r}.",
                     suggestions=("Take the id from a search or a listing.",),
                 )
             return _context(row), chunks_of(connection, row["seq"])
@@ -95,7 +95,7 @@ class ContextRepository:
     def get_document(
         self, identity: Identity, raw_type: str, raw_id: str
     ) -> tuple[Context, list[Chunk]]:
-        """A document and its chunks in order.
+        """Returns a document and its chunks in order.
 
         Raises:
             DocumentNotFoundError: If the identity has no such document.
@@ -105,13 +105,13 @@ class ContextRepository:
             return _context(row), chunks_of(connection, row["seq"])
 
     def delete_document(self, identity: Identity, raw_type: str, raw_id: str) -> int:
-        """Deletes a document from the record and, by way of its queue, from every index.
+        """Deletes a document from the record and, through its queue, from every index.
 
-        Where the identity sees several under that source, of several devices or agents, all go:
-        what was deleted is not found again.
+        If the identity sees several under that source, from several devices or agents, all are
+        deleted: a deleted document must not be found again.
 
         Returns:
-            How many chunks went.
+            The number of deleted chunks.
 
         Raises:
             DocumentNotFoundError: If the identity has no such document.
@@ -122,12 +122,12 @@ class ContextRepository:
         return sum(row["chunk_count"] for row in rows)
 
     def delete(self, identity: Identity, context_ids: Sequence[str]) -> int:
-        """Deletes contexts from the record and every index; those that are not there do not count.
+        """Deletes contexts from the record and every index; unknown ids are ignored.
 
-        Cards stay: they go with what they tell of.
+        Cards stay: they are deleted with their profile or entity.
 
         Returns:
-            How many contexts went.
+            The number of deleted contexts.
         """
         if not context_ids:
             return 0
@@ -142,16 +142,16 @@ class ContextRepository:
     def delete_some(
         self, identity: Identity, criteria: SearchFilter, up_to: int, limit: int
     ) -> list[ContextType]:
-        """Deletes the oldest contexts that fit a filter.
+        """Deletes the oldest contexts that match a filter.
 
         Args:
-            identity: Whose.
-            criteria: What they have to match.
-            up_to: The last seq that may go.
-            limit: How many may go at most.
+            identity: The owner.
+            criteria: The filter.
+            up_to: The last seq that may be deleted.
+            limit: Maximum number of contexts to delete.
 
         Returns:
-            The kind of each that went.
+            The type of each deleted context.
         """
         where = compile_filter(identity, criteria)
         with self._database.write() as connection:
@@ -164,7 +164,7 @@ class ContextRepository:
         return [ContextType(row["context_type"]) for row in rows]
 
     def last_seq(self, identity: Identity, criteria: SearchFilter) -> int:
-        """The seq of the context stored last of those that fit a filter; 0 if there is none."""
+        """Returns the seq of the last stored context that matches a filter; 0 if there is none."""
         where = compile_filter(identity, criteria)
         with self._database.read() as connection:
             row = connection.execute(
@@ -175,7 +175,7 @@ class ContextRepository:
     def newest(
         self, identity: Identity, criteria: SearchFilter, limit: int, offset: int = 0
     ) -> list[Context]:
-        """Contexts that fit a filter, newest first."""
+        """Returns contexts that match a filter, newest first."""
         where = compile_filter(identity, criteria)
         with self._database.read() as connection:
             rows = connection.execute(
@@ -186,7 +186,7 @@ class ContextRepository:
         return [_context(row) for row in rows]
 
     def openings(self, contexts: Iterable[Context]) -> dict[str, str]:
-        """How the text of each context begins, by its id; of what is gone meanwhile nothing."""
+        """Returns the first chunk of each context, by its id; deleted contexts are left out."""
         with self._database.read() as connection:
             rows = connection.execute(
                 "SELECT x.id, c.content FROM contexts x JOIN chunks c ON c.context_seq = x.seq"
@@ -196,7 +196,7 @@ class ContextRepository:
             return {row[0]: row[1] for row in rows}
 
     def count(self, identity: Identity, criteria: SearchFilter) -> int:
-        """How many contexts fit a filter."""
+        """Returns the number of contexts that match a filter."""
         where = compile_filter(identity, criteria)
         with self._database.read() as connection:
             row = connection.execute(
@@ -205,7 +205,7 @@ class ContextRepository:
         return int(row[0])
 
     def count_kinds(self, identity: Identity, criteria: SearchFilter) -> dict[ContextType, int]:
-        """How many contexts of each kind fit a filter."""
+        """Returns the number of contexts of each type that match a filter."""
         where = compile_filter(identity, criteria)
         with self._database.read() as connection:
             rows = connection.execute(
@@ -241,7 +241,7 @@ def insert_whole(  # noqa: PLR0913, PLR0917  # a context, its text, and when
 def update_context(
     connection: sqlite3.Connection, seq: int, changed: NewContext, *, merge_count: int
 ) -> None:
-    """Rewrites what is known of a context; its chunks and mentions are the caller's."""
+    """Updates the columns of a context; the caller updates its chunks and mentions."""
     connection.execute(
         "UPDATE contexts SET title = ?, summary = ?, keywords = ?, entities = ?, metadata = ?,"
         " confidence = ?, importance = ?, update_time = ?, event_time = ?, raw_type = ?,"
@@ -266,14 +266,14 @@ def update_context(
 
 
 def read_context(connection: sqlite3.Connection, seq: int) -> Context:
-    """The context with this seq, which exists."""
+    """Returns the context with this seq, which must exist."""
     return _context(
         connection.execute(f"SELECT {_COLUMNS} FROM contexts x WHERE x.seq = ?", (seq,)).fetchone()
     )
 
 
 def newest_chunks(connection: sqlite3.Connection, where: Where, limit: int) -> list[int]:
-    """The chunks of the newest contexts under a condition, those of one context in its order."""
+    """Returns the chunks of the newest contexts under a condition, each context's in order."""
     rows = connection.execute(
         "SELECT c.seq FROM contexts x JOIN chunks c ON c.context_seq = x.seq"
         f" WHERE {where.sql} ORDER BY x.update_time DESC, x.seq DESC, c.position LIMIT ?",
@@ -285,7 +285,7 @@ def newest_chunks(connection: sqlite3.Connection, where: Where, limit: int) -> l
 def load_chunks(
     connection: sqlite3.Connection, seqs: Iterable[int]
 ) -> dict[int, tuple[Chunk, Context]]:
-    """Chunks with their contexts, by the chunk's seq."""
+    """Returns chunks with their contexts, by the chunk's seq."""
     rows = connection.execute(
         f"SELECT {_COLUMNS}, c.seq AS chunk_seq, c.position, c.start, c.heading, c.content"
         " FROM chunks c JOIN contexts x ON x.seq = c.context_seq"
@@ -310,7 +310,7 @@ def _find_document(
 def _visible_documents(
     connection: sqlite3.Connection, identity: Identity, raw_type: str, raw_id: str
 ) -> list[sqlite3.Row]:
-    """What the identity sees under a source, newest first; never empty."""
+    """Returns the documents that the identity sees under a source, newest first; never empty."""
     owner = identity_clause(identity, "x")
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM contexts x WHERE {owner.sql} AND x.raw_type = ? AND x.raw_id = ?"
@@ -331,7 +331,7 @@ def _delete(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
 
 
 def chunks_of(connection: sqlite3.Connection, context_seq: int) -> list[Chunk]:
-    """The chunks of a context, in its order."""
+    """Returns the chunks of a context in order."""
     rows = connection.execute(
         f"SELECT {', '.join(_CHUNK_COLUMNS)} FROM chunks WHERE context_seq = ? ORDER BY position",
         (context_seq,),

@@ -1,8 +1,8 @@
-"""Filters as SQL, compiled once a search, the identity always first; and the chunks they select.
+"""Compiles search filters to SQL, identity first, and selects the matching chunks.
 
-A condition that most candidates fit is asked about the best of them, as many as are needed; one
-that few fit is answered with all chunks that do, so that these are compared one by one. Which it is
-tell the best candidates themselves, whatever the condition is made of.
+If most candidates match a condition, only the best of them are checked, as many as needed. If few
+match, all matching chunks are listed and compared one by one. The best candidates themselves decide
+which applies, whatever the condition.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     Seqs: TypeAlias = NDArray[np.int64]
 
 SAMPLE = 500
-"""Candidates that are asked about first."""
+"""Candidates that are checked first."""
 
 FEW = 32
-"""Where fewer than one candidate in so many fits, all that fit cost less than asking on."""
+"""Below one match in this many candidates, listing all matches is cheaper than checking on."""
 
 _CARDS = ", ".join(f"'{kind}'" for kind in ContextType if kind.is_card)
 
@@ -38,11 +38,11 @@ _TIME_COLUMNS = {
 
 
 def compile_filter(identity: Identity, criteria: SearchFilter) -> Where:
-    """The condition on `contexts AS x`.
+    """Returns the condition on `contexts AS x`.
 
     Args:
-        identity: Whose contexts.
-        criteria: What narrows them; entities are given folded (see `storage.people.names.fold`).
+        identity: The owner of the contexts.
+        criteria: The filter, with folded entities (see `storage.people.names.fold`).
     """
     owner = identity_clause(identity, "x")
     parts = [
@@ -68,7 +68,7 @@ def compile_filter(identity: Identity, criteria: SearchFilter) -> Where:
 
 
 class Selection:
-    """The chunks that fit a condition, during one transaction.
+    """The chunks that match a condition, during one transaction.
 
     Args:
         connection: The record.
@@ -82,12 +82,12 @@ class Selection:
 
     @property
     def narrows(self) -> bool:
-        """Whether some of the user's chunks may not fit."""
+        """Whether some of the user's chunks may not match."""
         return self._where.narrows
 
     @cached_property
     def members(self) -> Seqs:
-        """All chunks that fit, ascending."""
+        """All matching chunks, ascending."""
         import numpy as np
 
         rows = self._connection.execute(
@@ -98,7 +98,7 @@ class Selection:
         return np.sort(np.fromiter((row[0] for row in rows), np.int64))
 
     def keep(self, seqs: Seqs) -> Seqs:
-        """Those of the user's given chunks that fit, in the given order."""
+        """Returns those of the user's given chunks that match, in the given order."""
         import numpy as np
 
         if not self.narrows:
@@ -119,16 +119,16 @@ class Selection:
     def first(
         self, ranked: Callable[[int], Seqs], count: int, enough: int | None = None
     ) -> Seqs | None:
-        """The best candidates that fit, best first; None if few fit: `members` are to be ranked.
+        """Returns the best matching candidates; None if few match and `members` must be ranked.
 
         Args:
-            ranked: Gives so many of the best candidates, best first, or all if there are fewer.
+            ranked: Returns this many of the best candidates, best first, or all if there are fewer.
             count: How many are wanted.
-            enough: With how many it is not asked on; by default all that are wanted.
+            enough: The number at which to stop; `count` by default.
         """
         if not self.narrows or not count:
             return ranked(count)
-        if "members" in vars(self):  # few fitted before
+        if "members" in vars(self):  # few matched before
             return None
         enough = enough or count
         size = max(count, SAMPLE)
@@ -151,27 +151,27 @@ def _kind_clauses(criteria: SearchFilter) -> list[Where]:
 def _entity_clauses(identity: Identity, criteria: SearchFilter) -> list[Where]:
     if not criteria.entities:
         return []
-    declared = _listed("mentions", "folded", identity, criteria.entities)
+    declared = _in_table("mentions", "folded", identity, criteria.entities)
     if not criteria.said_in:
         return [declared]
-    said = "seq IN (SELECT value FROM json_each(?))"
+    mentioned = "seq IN (SELECT value FROM json_each(?))"
     return [
         Where(
-            f"({declared.sql} OR x.seq IN (SELECT context_seq FROM chunks WHERE {said}))",
+            f"({declared.sql} OR x.seq IN (SELECT context_seq FROM chunks WHERE {mentioned}))",
             (*declared.values, json.dumps(criteria.said_in)),
             few=f"({declared.few} OR EXISTS"
-            f" (SELECT 1 FROM chunks n WHERE n.context_seq = x.seq AND n.{said}))",
+            f" (SELECT 1 FROM chunks n WHERE n.context_seq = x.seq AND n.{mentioned}))",
         )
     ]
 
 
 def _label_clause(identity: Identity, key: str, values: Sequence[str]) -> Where:
-    return _listed("labels", "value", identity, values, ("key", key))
+    return _in_table("labels", "value", identity, values, ("key", key))
 
 
 def _memory_clauses(identity: Identity, criteria: SearchFilter) -> list[Where]:
     if criteria.memory_layers:
-        return [_listed("memories", "layer", identity, criteria.memory_layers)]
+        return [_in_table("memories", "layer", identity, criteria.memory_layers)]
     if criteria.memory is None:
         return []
     listed = "EXISTS" if criteria.memory else "NOT EXISTS"
@@ -179,21 +179,21 @@ def _memory_clauses(identity: Identity, criteria: SearchFilter) -> list[Where]:
     return [Where(f"({listed} (SELECT 1 FROM memories WHERE context_seq = x.seq){also})", ())]
 
 
-def _listed(
+def _in_table(
     table: str,
     column: str,
     identity: Identity,
     values: Sequence[object],
     fixed: tuple[str, str] | None = None,
 ) -> Where:
-    """Contexts of the user that a table lists under one of some values.
+    """Returns the condition for contexts that a table lists under one of some values.
 
     Args:
         table: The table; its rows have a `user_id` and a `context_seq`.
-        column: Where the values stand.
-        identity: Whose contexts.
+        column: The column of the values.
+        identity: The owner of the contexts.
         values: The values, at least one.
-        fixed: Another column of the table and its value.
+        fixed: Another column and the value it must have.
     """
     also = f" AND {fixed[0]} = ?" if fixed else ""
     rows = f"FROM {table} WHERE user_id = ?{also} AND {column} IN ({_marks(values)})"
@@ -219,7 +219,7 @@ def _range_clauses(criteria: SearchFilter) -> list[Where]:
     if time_range.start is not None:
         bound = f"{column} >= ?"
         if time_range.time_type is TimeType.EVENT and _has_summaries(criteria):
-            bound = f"({bound} OR x.bucket_end > ?)"  # the bucket goes on after its event_time
+            bound = f"({bound} OR x.bucket_end > ?)"  # the bucket extends beyond its event_time
         clauses.append(Where(bound, (time_range.start,) * bound.count("?")))
     if time_range.end is not None:
         clauses.append(Where(f"{column} <= ?", (time_range.end,)))

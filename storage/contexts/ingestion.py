@@ -1,4 +1,4 @@
-"""Ingestion: what goes into the record for a context, in the caller's transaction."""
+"""Ingestion: writes the rows of a context, in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from storage.reading.chunk import TextChunk, chunk
 from storage.tokenize import tokenize
 
 OnProgress = Callable[[int, int], None]
-"""Told (done, total) chunks; may raise to give up before anything is written."""
+"""Called with (done, total) chunks; may raise to abort before anything is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class PreparedChunk:
     """A chunk ready to be stored.
 
     Attributes:
-        heading: The headings it stands under.
+        heading: The headings above it.
         content: Its text.
-        start: Where the text begins in the context's.
+        start: Its offset in the context's text.
         title_terms: Terms of the context's title and the headings.
         body_terms: Terms of the text.
     """
@@ -42,18 +42,18 @@ class PreparedChunk:
 
 
 def normalized(new: NewContext) -> NewContext:
-    """The context with its names and keywords bare and each once, and its text's SHA-256."""
+    """Returns the context with stripped, unique names and keywords, and its text's SHA-256."""
     text = new.text or "\n\n".join(turn.content for turn in new.turns)
     return replace(
         new,
-        keywords=_bare(new.keywords),
-        entities=_bare(new.entities),
+        keywords=_strip_names(new.keywords),
+        entities=_strip_names(new.entities),
         sha256=new.sha256 or sha256(text.encode()).hexdigest(),
     )
 
 
 def is_same(earlier: Context, new: NewContext) -> bool:
-    """Whether a document says nothing that its earlier version does not."""
+    """Returns whether a document adds nothing to its earlier version."""
     return (
         earlier.sha256 == new.sha256
         and earlier.title == new.title
@@ -70,28 +70,28 @@ def is_same(earlier: Context, new: NewContext) -> bool:
 
 
 def prepare(new: NewContext, on_progress: OnProgress | None = None) -> list[PreparedChunk]:
-    """The chunks of a context, in order."""
+    """Splits a context into its chunks, in order."""
     pieces = _turns(new.turns) if new.turns else chunk(new.text, markdown=new.markdown)
     if not pieces:
         raise InvalidSourceError(
-            f"{new.title!r} has no text.", suggestions=("Give a text with words in it.",)
+            f"{new.title!r} has no text.", suggestions=("Provide a text that contains words.",)
         )
-    return list(_prepared(new, pieces, on_progress))
+    return list(_prepare_chunks(new, pieces, on_progress))
 
 
 def chunk_terms(
     title: str, heading: str, content: str, about: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The terms that a chunk is found by.
+    """Returns the search terms of a chunk.
 
     Args:
-        title: Of its context.
-        heading: Its own.
-        content: Its own.
-        about: The context's summary and keywords, for its first chunk.
+        title: The context's title.
+        heading: The chunk's heading.
+        content: The chunk's text.
+        about: The context's summary and keywords, for its first chunk only.
 
     Returns:
-        Those of title and heading, and those of the text.
+        The terms of title and heading, and those of the text.
     """
     return tuple(tokenize(f"{title}\n{heading}")), tuple(tokenize("\n".join([content, *about])))
 
@@ -104,7 +104,7 @@ def insert_context(
     create_time: float,
     update_time: float,
 ) -> int:
-    """Adds the row of a context and answers with its seq."""
+    """Adds the row of a context and returns its seq."""
     event_time = update_time if new.event_time is None else new.event_time
     is_event = new.context_type is ContextType.EVENT
     row: dict[str, object] = {
@@ -147,7 +147,7 @@ def insert_context(
 
 
 def as_json(value: object) -> str:
-    """A value as the record keeps it."""
+    """Serializes a value as the record stores it."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
@@ -159,12 +159,12 @@ def insert_chunks(
     *,
     one_of_many: bool = False,
 ) -> list[int]:
-    """Adds a context's chunks, found by their words at once, and queues them for embedding.
+    """Adds a context's chunks, searchable by keyword at once, and queues them for embedding.
 
     Args:
         connection: The record, in a transaction.
         context_seq: The context.
-        user_id: Whose it is.
+        user_id: The owner.
         chunks: Its chunks in order.
         one_of_many: As in `NewContext`.
     """
@@ -193,20 +193,20 @@ def insert_chunks(
 def insert_mentions(
     connection: sqlite3.Connection, context_seq: int, user_id: str, names: Iterable[str]
 ) -> None:
-    """Adds the names that a context is found by."""
+    """Adds the names under which a context is found."""
     connection.executemany(
         "INSERT OR IGNORE INTO mentions (user_id, folded, context_seq, name) VALUES (?, ?, ?, ?)",
         ((user_id, fold(name), context_seq, name) for name in names),
     )
 
 
-def _bare(given: Iterable[str]) -> tuple[str, ...]:
-    """The names without blanks around them, none empty, each once."""
+def _strip_names(given: Iterable[str]) -> tuple[str, ...]:
+    """Returns the stripped names without empty ones and duplicates."""
     return tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
 
 
 def _turns(turns: Iterable[Turn]) -> list[TextChunk]:
-    """Each turn as one piece, or as several where it is long."""
+    """Returns each turn as one piece, or as several if it is long."""
     pieces: list[TextChunk] = []
     start = 0
     for turn in turns:
@@ -218,7 +218,7 @@ def _turns(turns: Iterable[Turn]) -> list[TextChunk]:
     return pieces
 
 
-def _prepared(
+def _prepare_chunks(
     new: NewContext, pieces: Sequence[TextChunk], on_progress: OnProgress | None
 ) -> Iterator[PreparedChunk]:
     for done, piece in enumerate(pieces):

@@ -1,7 +1,7 @@
-"""Knowledge: what says nearly the same as something known is merged into it, or takes its place.
+"""Knowledge: merges near-duplicates into what is known, or replaces what they contradict.
 
-Memories are merged into memories, of layer 2 or 4, everything else into what is no memory. What is
-said again and is important now belongs to layer 2.
+Memories are merged only into memories of layer 2 or 4, and other knowledge only into other
+knowledge. Knowledge that is repeated as important moves to layer 2.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from storage.retrieval.sameness import can_say_the_same
 from storage.retrieval.search import SearchEngine
 
 MERGE_SIMILARITY = 0.85
-"""Cosine, by the bundled model, from which two pieces of knowledge say nearly the same."""
+"""Minimum cosine similarity, in the bundled model, of near-duplicates."""
 
 MAX_MERGED_CHARS = 8_000
-"""What has grown longer than this is left as it is: no longer one piece of knowledge."""
+"""Longer texts are not merged further: they are no longer a single piece of knowledge."""
 
 _NO_MEMORY = "NOT EXISTS (SELECT 1 FROM memories m WHERE m.context_seq = x.seq)"
 _A_FACT = (
@@ -48,17 +48,19 @@ _A_FACT = (
     f" AND m.layer IN ({MemoryLayer.IMPORTANT:d}, {MemoryLayer.SEMANTIC:d}))"
     " AND NOT EXISTS (SELECT 1 FROM memory_parts p WHERE p.memory_seq = x.seq)"
 )
-"""A memory of what somebody said: what was made from entries is forgotten with them, and so may
-hold nothing else."""
+"""A memory of a stated fact.
+
+Memories built from entries are deleted with those entries, so nothing else may be merged into them.
+"""
 
 
 class KnowledgeBase:
-    """Adds knowledge, each piece beside or into what is known under the same identity.
+    """Adds knowledge next to, or into, what is known under the same identity.
 
     Args:
         database: The record.
-        models: Makes the vectors that are compared.
-        engine: Finds what is near.
+        models: Embeds the texts that are compared.
+        engine: Finds similar texts.
     """
 
     def __init__(self, database: Database, models: Models, engine: SearchEngine) -> None:
@@ -69,16 +71,15 @@ class KnowledgeBase:
     def add(self, identity: Identity, new: NewContext, chunks: Sequence[PreparedChunk]) -> Stored:
         """Stores a piece of knowledge.
 
-        A text of several chunks is merged into the very same text alone. While the embedder is not
-        available nothing is merged but the same text.
-
-        What gives one attribute of one subject another value takes the earlier one's place.
+        A text of several chunks is merged only into an identical text, and so is any text while the
+        embedder is unavailable. A text that gives an attribute of a subject a new value replaces
+        the earlier value.
         """
         vector = self._vector(new, chunks)
         with self._database.write() as connection:
             known = self._same(connection, identity, new)
             if known is None:
-                selection = Selection(connection, _alike(identity, new))
+                selection = Selection(connection, _merge_targets(identity, new))
                 over = find_superseded(connection, identity.user_id, new, selection)
                 if over is not None:
                     self._supersede(connection, identity, over, new, vector)
@@ -86,7 +87,7 @@ class KnowledgeBase:
                     return Stored(context, "superseded", former="\n".join(over.ended))
                 if vector is not None:
                     near = self._engine.nearest(connection, identity, vector, selection)
-                    known = _mergeable(connection, near, new, vector)
+                    known = _find_near(connection, near, new, vector)
             if known is not None:
                 seq, alike = known
                 self._merge(connection, identity, seq, new, vector)
@@ -103,14 +104,14 @@ class KnowledgeBase:
         try:
             (vector,) = Embedding.of_passages(*self._models.current(), [text])
         except StorageUnavailableError:
-            return None  # the queue has it embedded later
+            return None  # the queue embeds it later
         return vector
 
     def _same(
         self, connection: sqlite3.Connection, identity: Identity, new: NewContext
     ) -> tuple[int, float] | None:
-        """The context with the very same text."""
-        where = _alike(identity, new)
+        """Finds the context with exactly this text."""
+        where = _merge_targets(identity, new)
         row = connection.execute(
             f"SELECT x.seq FROM contexts x WHERE {where.sql} AND x.sha256 = ?",
             (*where.values, new.sha256),
@@ -127,12 +128,12 @@ class KnowledgeBase:
     ) -> None:
         known = read_context(connection, seq)
         text, past = contents_of(connection, seq)
-        is_said = _plain(new.text) in _plain(text)
+        is_contained = _normalize(new.text) in _normalize(text)
         merged = normalized(
             replace(
-                _joined(known, new),
+                _join(known, new),
                 title=known.title or new.title,
-                text=text if is_said else f"{text}\n{new.text}",
+                text=text if is_contained else f"{text}\n{new.text}",
                 summary=new.summary or known.summary,
                 confidence=max(known.confidence, new.confidence),
                 sha256="",
@@ -149,17 +150,17 @@ class KnowledgeBase:
         new: NewContext,
         vector: Embedding | None,
     ) -> None:
-        """Puts what holds now in the place of what held; title and summary are those of the new."""
+        """Replaces outdated lines; title and summary come from the new text."""
         known = read_context(connection, over.seq)
         _, past = contents_of(connection, over.seq)
         text = "\n".join((*over.standing, new.text))
         now = time.time() if new.event_time is None else new.event_time
-        changed = normalized(replace(_joined(known, new), text=text, event_time=now, sha256=""))
+        changed = normalized(replace(_join(known, new), text=text, event_time=now, sha256=""))
         update_context(connection, over.seq, changed, merge_count=known.merge_count)
         past = [*over.former(now), *past]
         self._rewrite(connection, identity, over.seq, changed, past, vector)
 
-    def _rewrite(  # noqa: PLR0913, PLR0917  # a context, its text, and whose
+    def _rewrite(  # noqa: PLR0913, PLR0917  # a context, its text and its owner
         self,
         connection: sqlite3.Connection,
         identity: Identity,
@@ -175,12 +176,13 @@ class KnowledgeBase:
         chunks = [*prepare(changed), *former_chunks(changed, past)]
         chunk_seqs = insert_chunks(connection, seq, identity.user_id, chunks)
         if vector is not None:
-            # Until the new text is embedded, so that it is found and merged into at once.
+            # A stand-in until the new text is embedded, so that it can be found and merged into at
+            # once.
             keep_vector(connection, chunk_seqs[0], vector)
 
 
-def _alike(identity: Identity, new: NewContext) -> Where:
-    """What knowledge may be merged into."""
+def _merge_targets(identity: Identity, new: NewContext) -> Where:
+    """Returns the condition for knowledge that may be merged into."""
     owner = exactly(identity, "x")
     kind = _A_FACT if new.memory_layer else _NO_MEMORY
     return Where(
@@ -190,13 +192,12 @@ def _alike(identity: Identity, new: NewContext) -> Where:
     )
 
 
-def _mergeable(
+def _find_near(
     connection: sqlite3.Connection,
     near: Mapping[int, float],
     new: NewContext,
     vector: Embedding,
 ) -> tuple[int, float] | None:
-    """The context that says nearly the same, and how near it is."""
     for chunk_seq, alike in near.items():
         if alike < scaled_cosine(MERGE_SIMILARITY, vector.floor):
             break
@@ -213,8 +214,8 @@ def _mergeable(
     return None
 
 
-def _joined(known: Context, new: NewContext) -> NewContext:
-    """A piece of knowledge with what is known of one that it joins."""
+def _join(known: Context, new: NewContext) -> NewContext:
+    """Returns the new piece with the attributes of the known one it joins."""
     return replace(
         new,
         keywords=(*known.keywords, *new.keywords),
@@ -227,5 +228,5 @@ def _joined(known: Context, new: NewContext) -> NewContext:
     )
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     return " ".join(text.split()).casefold()

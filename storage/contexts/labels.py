@@ -7,21 +7,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 LONGEST_LABEL = 256
-"""Characters of a value that can be filtered by; longer ones are texts."""
+"""Maximum characters of a value that can be filtered by; longer ones are texts."""
 
 _EXACT = 9e15
-"""Whole numbers below it are the same as floats and as integers."""
+"""Below this, whole numbers are exact as floats."""
 
 
 def label_of(value: object) -> str | None:
-    """The text that a value is compared by, as the view `labels_in_metadata` has it.
+    """Returns the text by which a value is compared, as in the view `labels_in_metadata`.
 
     Args:
-        value: As it is in the metadata, or as a filter asks for it. 2 and 2.0 are the same, and so
-            are true and "true".
+        value: A value from the metadata or a filter. 2 and 2.0 are the same, and so are true and
+            "true".
 
     Returns:
-        None for what is no plain value or too long.
+        None if it is not a plain value or is too long.
     """
     match value:
         case bool():
@@ -36,16 +36,16 @@ def label_of(value: object) -> str | None:
 
 
 def is_labelled(metadata: Mapping[str, Any], key: str, values: Iterable[str]) -> bool:
-    """Whether metadata have one of some values under a key, as a filter by labels would tell."""
+    """Returns whether metadata match a filter by labels under a key."""
     found = metadata.get(key)
     labels = map(label_of, found if isinstance(found, list | tuple) else [found])
-    return not {_folded(label) for label in labels if label is not None}.isdisjoint(
-        map(_folded, values)
+    return not {_fold_case(label) for label in labels if label is not None}.isdisjoint(
+        map(_fold_case, values)
     )
 
 
 def _number(value: float) -> str:
-    """A number that SQLite has as a float."""
+    """Formats a number that SQLite stores as a float."""
     try:
         value = float(value)
     except OverflowError:
@@ -55,6 +55,6 @@ def _number(value: float) -> str:
     return format(value, ".12g")
 
 
-def _folded(label: str) -> bytes:
-    """A label without the case of its ASCII letters, as SQLite's NOCASE compares."""
+def _fold_case(label: str) -> bytes:
+    """Folds ASCII case as SQLite's NOCASE does."""
     return label.encode(errors="surrogatepass").lower()

@@ -1,7 +1,7 @@
-"""Superseding: knowledge that gives an attribute another value takes the earlier one's place.
+"""Superseding: knowledge that gives an attribute a new value replaces the earlier value.
 
-What held is kept in the same context, each sentence a passage of its own under a heading that tells
-it from what holds.
+Former values stay in the same context, each sentence in its own passage under a heading that marks
+it as former.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from storage.retrieval.query_text import numbers_and_negations
 from storage.tokenize import is_spaceless, tokenize
 
 LONGEST = 200
-"""Characters of a text that may be a statement."""
+"""Maximum characters of a text that may be a statement."""
 
 MOST_WORDS = 6
-"""Words of a value, characters for scripts without spaces twice as many."""
+"""Maximum words of a value; twice as many characters in scripts without spaces."""
 
 _IS = r"(?:is|are|(?:has |have |was |were )?changed to)(?: now| currently)?"
 _IST = (
@@ -46,7 +46,7 @@ _SPACED = (
     rf"{_GENITIVE} (?P<attribute>[\w-]+) {_IST} {_VALUE}",
 )
 _SPACELESS = (rf"{_SUBJECT}的(?P<attribute>[^的]+?)(?:现在|目前|已经)?(?:是|改为|变为|为){_VALUE}",)
-"""Subject and attribute, either way round, and the value: in English, German and Chinese."""
+"""Subject and attribute, in either order, and the value, in English, German and Chinese."""
 
 _SENTENCES = (
     r"(?<!\bDr)(?<!\bMr)(?<!\bMrs)(?<!\bProf)(?<!\bSt)(?<!\d)[.!?]\s|[,;:]\s|\n"
@@ -63,7 +63,7 @@ _PASSING = (
     r"|yesterday|tomorrow|tonight|\w+day|week|month|year|heute|gestern|morgen|\w+tag|woche|monat"
     r"|jahr)\b|[这那它他她我你今昨明]"
 )
-"""What in a subject means something else each time."""
+"""Words that refer to something else each time they are used as a subject."""
 
 _UNSURE = (
     r"(?i)\b(?:or|and|but|for|if|when|unless|except|until|since|from|with|because|during|while"
@@ -73,7 +73,7 @@ _UNSURE = (
     r"|wahrscheinlich|etwa|ungefähr|manchmal|oft|mindestens|höchstens|mehr als|weniger als|über"
     r"|unter|auch)\b|或|和|但|如果|可能|大约|大概|至少|至多|超过|以上|以下|只|也"
 )
-"""What makes a value hold beside another one."""
+"""Words in a value that may hold alongside another value."""
 
 _WITH_NUMBER = r".*\d.*"
 _PHONE = r"[+\d][\d ()/-]{3,}"
@@ -87,9 +87,9 @@ _SINGLE = {
     r"(?:.* )?(?:password|passcode|pin)|.*(?:passwort|kennwort|密码)": r"\S*\d\S*",
     r"(?:.* )?status|.*状态": ".+",
 }
-"""Attributes, folded, that have one value at a time, and the values that are surely of them.
+"""Folded attributes that have one value at a time, with the pattern of their certain values.
 
-Names are not among them: "Ann's favourite band is ABBA" and "... is Swedish" both hold.
+Names are not included: "Ann's favourite band is ABBA" and "... is Swedish" can both hold.
 """
 
 _MEASURED = (
@@ -100,7 +100,7 @@ _MEASURED = (
     r"|.*(?:限额|限制|上限|配额|大小|数量|次数|速率|超时|端口|价格|租金|工资|薪水|预算|体重|身高"
     r"|年龄|容量|余额|版本|阈值|长度|宽度|间隔|费用|规模)"
 )
-"""Attributes, folded, that have one number at a time of what is measured in the same way."""
+"""Folded attributes that have one number at a time per unit of measure."""
 
 _NUMBER = r"\d+(?:[.,:]\d+)*"
 _EACH = r"\b(?:an?|per|each|every|pro|je|jede[nrs]?)\b"
@@ -108,13 +108,13 @@ _EACH = r"\b(?:an?|per|each|every|pro|je|jede[nrs]?)\b"
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What is said of one attribute of one subject.
+    """The value of one attribute of one subject.
 
     Attributes:
-        subject: Whose, folded.
-        attribute: Which, folded.
-        value: What it is.
-        is_named: Whether the subject is surely the same wherever it is said.
+        subject: The subject, folded.
+        attribute: The attribute, folded.
+        value: The value.
+        is_named: Whether the subject surely means the same one everywhere.
     """
 
     subject: str
@@ -124,19 +124,19 @@ class Statement:
 
     @property
     def words(self) -> str:
-        """What every text says that is of the same; the user is called by several words."""
+        """Words common to all statements of this attribute; the user goes by several words."""
         return self.attribute if self.subject == _THE_USER else f"{self.subject} {self.attribute}"
 
     def replaces(self, earlier: Statement) -> bool:
-        """Whether it gives an attribute another value than an earlier one, which held until then.
+        """Returns whether it gives the attribute a new value, so that the earlier one ended.
 
-        That is so where it is a measure, and both values are alike but for their numbers, or where
+        That holds if the attribute is a measure and the values differ only in their numbers, or if
         both are values of which it has one at a time.
         """
         if (self.subject, self.attribute) != (earlier.subject, earlier.attribute):
             return False
         mine, others = fold(self.value).split(), fold(earlier.value).split()
-        if set(mine) <= set(others) or set(mine) >= set(others):  # one says the other too
+        if set(mine) <= set(others) or set(mine) >= set(others):  # one includes the other
             return False
         if re.fullmatch(_MEASURED, self.attribute) and re.search(_NUMBER, self.value):
             return _form(self.value) == _form(earlier.value)
@@ -149,7 +149,7 @@ class Statement:
 
 
 def statement_of(text: str) -> Statement | None:
-    """The statement that a text is; None where it is none, or says more."""
+    """Parses a text that is exactly one statement; None for any other text."""
     text = " ".join(text.split(" ")).strip()
     spaceless = re.search(_IDEOGRAPH, text) is not None
     bare = text.rstrip(".!\u3002\uff01 ")
@@ -179,22 +179,21 @@ def statement_of(text: str) -> Statement | None:
 
 
 def _form(value: str) -> str:
-    """A value without its numbers."""
     return re.sub(_EACH, "/", re.sub(_NUMBER, "#", value.casefold()))
 
 
 MOST_COMPARED = 200
-"""Passages with the words of subject and attribute that are read, the newest."""
+"""Maximum passages with the words of subject and attribute that are read, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """Knowledge of which something holds no longer.
+    """Knowledge with lines that no longer hold.
 
     Attributes:
         seq: The context.
-        standing: The lines of it that still hold.
-        ended: Those that do not.
+        standing: The lines that still hold.
+        ended: The lines that do not.
     """
 
     seq: int
@@ -202,7 +201,7 @@ class Superseded:
     ended: tuple[str, ...]
 
     def former(self, until: float) -> list[str]:
-        """What ended as it is kept, with the day on which something else took its place."""
+        """Returns the ended lines as they are stored, with the day they were replaced."""
         day = datetime.fromtimestamp(until, UTC).date().isoformat()
         return [f"Until {day}: {line}" for line in self.ended]
 
@@ -210,18 +209,18 @@ class Superseded:
 def find_superseded(
     connection: sqlite3.Connection, user_id: str, new: NewContext, selection: Selection
 ) -> Superseded | None:
-    """The newest knowledge that a piece of knowledge contradicts, where that is sure.
+    """Finds the newest knowledge that a new piece certainly contradicts.
 
     Args:
         connection: The record.
-        user_id: Whose.
-        new: The piece.
-        selection: The knowledge that it may contradict.
+        user_id: The owner.
+        new: The new piece.
+        selection: The knowledge it may contradict.
     """
     said = statement_of(new.text)
     if said is None:
         return None
-    # A lone character of Chinese is in texts a pair with its neighbour.
+    # Texts are indexed by pairs of Chinese characters, so a single character is never a term.
     terms = [term for term in tokenize(said.words) if len(term) > 1 or not is_spaceless(term)]
     holding = selection.keep(UserIndex(connection, user_id).holding(terms))
     rows = connection.execute(
@@ -247,7 +246,7 @@ def find_superseded(
 
 
 def contents_of(connection: sqlite3.Connection, seq: int) -> tuple[str, list[str]]:
-    """The text of a piece of knowledge as it holds, and the sentences that held before."""
+    """Returns the current text of a piece of knowledge, and its former sentences."""
     rows = connection.execute(
         "SELECT heading, content FROM chunks WHERE context_seq = ? ORDER BY position", (seq,)
     ).fetchall()
@@ -256,7 +255,7 @@ def contents_of(connection: sqlite3.Connection, seq: int) -> tuple[str, list[str
 
 
 def former_chunks(new: NewContext, past: Sequence[str]) -> list[PreparedChunk]:
-    """The passages of what held before, the latest first, after the text of a context."""
+    """Returns the passages of former sentences, latest first, placed after the current text."""
     chunks: list[PreparedChunk] = []
     start = len(new.text) + 2
     for line in past[:MOST_FORMER]:
@@ -266,7 +265,7 @@ def former_chunks(new: NewContext, past: Sequence[str]) -> list[PreparedChunk]:
 
 
 def _is_later(new: NewContext, known: Context) -> bool:
-    """Whether the new is of a later time, no less sure, and not from elsewhere or of others."""
+    """Returns whether the new is no older and no less sure, and its source and names agree."""
     sources = {(each.raw_type, each.raw_id) for each in (new, known) if each.raw_id}
     names = [set(map(fold, each.entities)) for each in (new, known)]
     return (
@@ -280,7 +279,7 @@ def _is_later(new: NewContext, known: Context) -> bool:
 def _is_named(
     connection: sqlite3.Connection, said: Statement, new: NewContext, known: Context
 ) -> bool:
-    """Whether both surely speak of one subject: by how it is written, or as its name is known."""
+    """Returns whether both certainly mean one subject: by its spelling, or as a known name."""
     if said.is_named or said.subject in map(fold, (*new.entities, *known.entities)):
         return True
     found = connection.execute(

@@ -1,4 +1,4 @@
-"""The whole text of a context, from its chunks, which overlap."""
+"""The whole text of a context, joined from its overlapping chunks."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from storage.models import Chunk
 
 
 def whole_text(chunks: Sequence[Chunk]) -> str:
-    """The text that chunks were cut from: what one repeats of those before is left out again.
+    """Joins chunks to the text they were cut from, without repeating overlaps.
 
-    Of the white space between two chunks, which none ends with, an empty line is left.
+    A gap of white space between two chunks becomes one empty line.
 
     Args:
-        chunks: All of a context's, or a run of them, in order.
+        chunks: All chunks of a context, or a run of them, in order.
     """
     return "".join(gap + fresh for gap, fresh, _ in _pieces(chunks))
 
 
 def places_in_whole(chunks: Sequence[Chunk]) -> list[tuple[int, int]]:
-    """Where each chunk begins and ends in the whole text."""
+    """Returns the start and end of each chunk in the whole text."""
     places, length = [], 0
     for (gap, fresh, repeated), chunk in zip(_pieces(chunks), chunks, strict=True):
         start = length + len(gap) - repeated
@@ -29,7 +29,7 @@ def places_in_whole(chunks: Sequence[Chunk]) -> list[tuple[int, int]]:
 
 
 def _pieces(chunks: Sequence[Chunk]) -> list[tuple[str, str, int]]:
-    """What each chunk adds: the gap before it, its own text, and how much before it repeats."""
+    """Returns for each chunk the gap before it, its new text, and the length it repeats."""
     pieces = []
     end = chunks[0].start if chunks else 0
     for chunk in chunks:

@@ -1,1 +1,1 @@
-"""Directories: people or things from a file, found by name, by topic and by where they belong."""
+"""Directories: people or things from a file, found by name, topic and group."""

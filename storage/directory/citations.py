@@ -1,4 +1,4 @@
-"""Items as they are cited: from a text or an object to its text, title, year and details."""
+"""Items: parses a text or an object to its citation, title, year and details."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from storage.directory.models import Item
 
 _CITED = ("authors", "author", "title", "name", "journal", "venue", "publisher", "agency", "funder")
-"""Values of an object that its citation consists of, in this order; the year comes last."""
+"""The values of an object that form its citation, in this order; the year comes last."""
 
 _TEXTS = ("text", "citation")
 _TITLES = ("title", "name")
@@ -25,13 +25,13 @@ _AFTER_PAGE = re.compile(r"\s?[-\u2010-\u2014/]\s?\d")
 
 
 def item_of(value: object) -> Item | None:
-    """The item that a text or an object is; None where it says nothing.
+    """Parses a text or an object to an item; None if it is empty.
 
-    An object is cited as its authors, title, journal and year, unless it brings its citation as
-    `text` or `citation`. Everything else that it says is kept among the details.
+    An object is cited by its authors, title, journal and year, unless it has a `text` or
+    `citation`. Its other values become details.
 
     Raises:
-        ValueError: If it is something else; the message says what is expected.
+        ValueError: If it is anything else; the message says what is expected.
     """
     if value is None:
         return None
@@ -40,11 +40,11 @@ def item_of(value: object) -> Item | None:
         return Item(text=text, year=year_in(text)) if text else None
     if not isinstance(value, Mapping):
         raise ValueError("a text or an object with a title")  # noqa: TRY004  # of a file's value
-    said = {str(name): _in_words(name, each) for name, each in value.items()}
-    lower = {name.strip().casefold(): each for name, each in said.items()}
-    text = next((lower[name] for name in _TEXTS if lower.get(name)), "") or _cited(lower)
+    words = {str(name): _in_words(name, each) for name, each in value.items()}
+    lower = {name.strip().casefold(): each for name, each in words.items()}
+    text = next((lower[name] for name in _TEXTS if lower.get(name)), "") or _citation_of(lower)
     if not text:
-        if any(said.values()):
+        if any(words.values()):
             raise ValueError("a title or a text in it")
         return None
     used = {*_TEXTS, *_TITLES, "year"}
@@ -54,16 +54,16 @@ def item_of(value: object) -> Item | None:
         year=_year(value, text),
         details={
             name: each
-            for name, each in said.items()
+            for name, each in words.items()
             if each and name.strip().casefold() not in used
         },
     )
 
 
 def year_in(text: str) -> int | None:
-    """The year of a citation: the one in parentheses, or the last that is no page; None without.
+    """Returns the year of a citation: the one in parentheses, else the last that is not a page.
 
-    A year is one from 1900 to the next.
+    A year lies between 1900 and next year. Returns None if there is none.
     """
     latest = datetime.now(UTC).year + 1
     for match in _PARENTHESES.finditer(text):
@@ -75,23 +75,22 @@ def year_in(text: str) -> int | None:
 
 
 def _may_be_page(text: str, match: re.Match[str]) -> bool:
-    """Whether a number is rather a page, or a part of a range or of an identifier."""
+    """Returns whether a number may be a page, or part of a range or an identifier."""
     before = _BEFORE_PAGE.search(text, max(0, match.start() - 5), match.start())
     return before is not None or _AFTER_PAGE.match(text, match.end()) is not None
 
 
-def _cited(said: Mapping[str, str]) -> str:
-    title = next((said[name] for name in _TITLES if said.get(name)), "")
+def _citation_of(values: Mapping[str, str]) -> str:
+    title = next((values[name] for name in _TITLES if values.get(name)), "")
     if not title:
         return ""
-    parts = [said[name] for name in _CITED if said.get(name)]
-    year = said.get("year", "")
+    parts = [values[name] for name in _CITED if values.get(name)]
+    year = values.get("year", "")
     parts += [year] if year and not any(year in part for part in parts) else []
     return " ".join(part if part.endswith((".", "?", "!")) else f"{part}." for part in parts)
 
 
 def _year(value: Mapping[str, object], text: str) -> int | None:
-    """The year that an object names, or that its text does."""
     lower = {str(name).strip().casefold(): each for name, each in value.items()}
     for name in _DATES:
         each = lower.get(name)
@@ -99,7 +98,7 @@ def _year(value: Mapping[str, object], text: str) -> int | None:
             continue
         if isinstance(each, bool) or not isinstance(each, str | int | float):
             raise ValueError(f"a {name} like 2020")  # noqa: TRY004  # of a file's value
-        old = _NAMED_YEAR.match(str(each))  # what a field names as its year may be of any time
+        old = _NAMED_YEAR.match(str(each))  # a year field may hold any year
         year = year_in(str(each)) or (int(old[1]) if old else None)
         if year is None and not isinstance(each, str):
             raise ValueError(f"a {name} like 2020")

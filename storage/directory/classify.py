@@ -1,8 +1,8 @@
-"""Whether a plain query asks for a name or for a topic.
+"""Classifies a query as a name or a topic.
 
-The names that are known decide first: a query that is one, or some words of one, asks for it. Then
-the form: "who is …" and "papers by …" stand before a name, "who studies …" and "papers on …" before
-a topic. A query that is merely like a name asks for a topic if its words stand in the texts.
+Known names decide first: a query that is one, or some words of one, is a name. Then the wording
+decides: "who is …" and "papers by …" precede a name, "who studies …" and "papers on …" a topic. A
+query that only resembles a name is a topic if its words appear in the texts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from storage.people.questions import kernel_of, name_in
 
 _SURE = ("exact", "alias", "folded")
 _LONGEST_NAME = 6
-"""Words that a name has at most, without those around it."""
+"""Maximum words of a name, without the words around it."""
 
 _TOPIC = re.compile(
     r"""\b(?:stud(?:y|ies|ying)|work(?:s|ing)?\ (?:on|in|with)|research(?:es|ing)
@@ -60,7 +60,7 @@ _INITIALED = re.compile(  # "T. Boyle", but not "E. coli"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a query was taken for.
+    """The classification of a query.
 
     Attributes:
         kind: A name or a topic.
@@ -74,31 +74,31 @@ class Verdict:
 
 
 def classify(query: str, names: NameIndex, is_said: Callable[[str], bool]) -> Verdict:
-    """What a query asks for.
+    """Classifies a query.
 
     Args:
-        query: As it was asked.
-        names: The names that are known.
-        is_said: Whether all words of a query stand in one text; asked where a name is uncertain.
+        query: The query.
+        names: The known names.
+        is_said: Returns whether one text contains all words of a query; called if a name is
+            uncertain.
     """
     framed = _OF_A_NAME.match(query)
     asked = name_in((framed["name"] or framed["author"]) if framed else query)
     subject = None if framed else _TOPIC.search(query)
-    known = _known(asked, names, may_be_part=subject is None)
+    known = _known_name(asked, names, may_be_part=subject is None)
     if known is None:
-        known = _known(kernel_of(query[: subject.start()] if subject else asked), names)
+        known = _known_name(kernel_of(query[: subject.start()] if subject else asked), names)
     if known is not None:
         return known
     if subject is None:
-        unknown = _unknown(query, asked, names, is_said)
+        unknown = _likely_name(query, asked, names, is_said)
         if unknown is not None:
             return unknown
         return Verdict("topic", "it resembles no known name", query)
     return Verdict("topic", "it asks who works on something", query)
 
 
-def _known(asked: str, names: NameIndex, *, may_be_part: bool = True) -> Verdict | None:
-    """The verdict on what is a known name, or some words of one."""
+def _known_name(asked: str, names: NameIndex, *, may_be_part: bool = True) -> Verdict | None:
     best = next(iter(names.find(asked, 1)), None)
     if best is not None and best.how in _SURE:
         return Verdict("name", "it is a known name", asked)
@@ -107,10 +107,9 @@ def _known(asked: str, names: NameIndex, *, may_be_part: bool = True) -> Verdict
     return None
 
 
-def _unknown(
+def _likely_name(
     query: str, asked: str, names: NameIndex, is_said: Callable[[str], bool]
 ) -> Verdict | None:
-    """The verdict on what has the form of a name, or is like one that is known."""
     if _TITLED.search(asked):
         return Verdict("name", "it has a person's title", asked)
     if len(fold(asked).split()) > _LONGEST_NAME:
@@ -118,7 +117,7 @@ def _unknown(
     if _INITIALED.match(query):
         return Verdict("name", "it has initials, as names do", asked)
     if _WHO_IS.search(query) and not is_said(asked):
-        return Verdict("name", "it asks who somebody is", asked)
+        return Verdict("name", "it asks who a person is", asked)
     if names.find(asked, 1) and not is_said(asked):
         return Verdict("name", "it resembles a known name", asked)
     return None

@@ -1,4 +1,4 @@
-"""Directories: people or things of one identity, imported, listed and found."""
+"""Directories: imports, lists and finds the people or things of one identity."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from storage.retrieval.search import SearchEngine
 _T = TypeVar("_T")
 
 BATCH = 200
-"""Records written in one transaction, for which other writers wait."""
+"""Records written in one transaction; other writers wait for it."""
 
 
 class Directories:
-    """One identity's directories; its calls block, so run them in a worker thread.
+    """One identity's directories; its methods block, so call them in a worker thread.
 
-    A directory is a mapping (`storage.directory.models.Directory`); what is stored under its name
-    is found with it. Nothing has to be made first, and an empty directory finds nothing.
+    A directory is a mapping (`storage.directory.models.Directory`); records stored under its name
+    are found with it. It need not be created first, and an empty directory finds nothing.
 
     Args:
-        identity: Whose.
+        identity: The owner.
         database: The record.
         engine: The search engine.
-        indexer: The background worker.
-        rosters: Who is in each directory.
+        indexer: The background indexer.
+        rosters: The cached rosters of the directories.
     """
 
     def __init__(
@@ -65,17 +65,17 @@ class Directories:
         prune: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Added:
-        """Stores records with their items; those that are stored just so are left as they are.
+        """Stores records with their items; unchanged records are left alone.
 
-        A record that is stored otherwise is replaced with its items in one transaction, so that no
-        search sees half of it. All are read before the first is written, some hundred at once:
-        where the disk refuses in the middle, what was written stays, and the same import goes on.
+        A changed record is replaced with its items in one transaction, so that no search sees a
+        part of it. All records are read before the first is written, some hundred per transaction.
+        If the disk fails midway, written records stay, and repeating the import continues it.
 
         Args:
-            directory: What they are records of.
-            records: As `storage.directory.reading.read_records` reads them.
-            prune: Whether records that are stored and not among these are removed.
-            on_progress: Told after each transaction how many records are done, and of how many.
+            directory: The directory of the records.
+            records: Records as read by `storage.directory.reading.read_records`.
+            prune: Whether to remove stored records that are not among these.
+            on_progress: Called after each transaction with the number of records done, and of all.
         """
         every, merged = united(records)
         added = replaced = removed = done = 0
@@ -99,44 +99,46 @@ class Directories:
         return Added(added, replaced, unchanged, removed, tuple(merged))
 
     def remove(self, directory: Directory) -> int:
-        """Removes all records of a directory with their items, and says how many records went."""
+        """Removes all records of a directory with their items; returns the number of records."""
         try:
             return self._remove(directory, keep={})
         finally:
             self._indexer.notify()
 
     def count(self, directory: Directory) -> int:
-        """How many records are stored."""
+        """Returns the number of stored records."""
         return len(self._roster(directory).listed)
 
     def search_names(self, directory: Directory, name: str, top_k: int) -> Found:
-        """The records that a name means, best first; without such, those that say it best.
+        """Returns the records that a name matches, best first; otherwise text matches.
 
-        Case, accents, titles, the order of first and last name, initials and a typo do not matter,
-        nor a question around the name, such as "who is".
+        Case, accents, titles, the order of first and last name, initials and single typos do not
+        matter, nor does a question around the name, such as "who is".
         """
         roster = self._roster(directory)
         searches = self._searches(directory, roster)
         asked = name if roster.names.knows(name) else name_in(name)
         matches = roster.names.find(asked, top_k) or roster.names.find(kernel_of(name), top_k)
-        return searches.named(matches, "") if matches else searches.said(asked, top_k, "name", "")
+        return (
+            searches.by_name(matches, "") if matches else searches.by_text(asked, top_k, "name", "")
+        )
 
     def search_topics(self, directory: Directory, topic: str, top_k: int) -> Found:
-        """The records whose texts or items are about a topic, best first."""
-        return self._searches(directory).said(topic, top_k, "topic", "")
+        """Returns the records whose texts or items match a topic, best first."""
+        return self._searches(directory).by_text(topic, top_k, "topic", "")
 
     def search(self, directory: Directory, query: str, top_k: int) -> Found:
-        """The records for a query that may be a name or a topic; the answer says which it took."""
+        """Returns the records for a query, which is classified as a name or a topic."""
         roster = self._roster(directory)
         searches = self._searches(directory, roster)
         verdict = classify(query, roster.names, searches.is_said)
         if verdict.kind == "name":
             matches = roster.names.find(verdict.asked, top_k)
             if matches:
-                return searches.named(matches, verdict.reason)
-        return searches.said(verdict.asked, top_k, verdict.kind, verdict.reason)
+                return searches.by_name(matches, verdict.reason)
+        return searches.by_text(verdict.asked, top_k, verdict.kind, verdict.reason)
 
-    def search_items(  # noqa: PLR0913  # what narrows a search
+    def search_items(  # noqa: PLR0913  # the filters of a search
         self,
         directory: Directory,
         items: str,
@@ -146,32 +148,32 @@ class Directories:
         since: int | None = None,
         until: int | None = None,
     ) -> FoundItems:
-        """The items that are about a topic, best first, each with the records it belongs to.
+        """Returns the items that match a topic, best first, each with the records it belongs to.
 
         Args:
-            directory: Where.
+            directory: The directory.
             items: The field of the list, such as "publications".
-            topic: What they are about; empty lists the newest.
-            top_k: How many at most.
-            since: The first year that fits; None leaves this end open.
-            until: The last year that fits; None leaves this end open. With either, items without a
-                year do not fit.
+            topic: The topic; empty lists the newest.
+            top_k: Maximum number of items.
+            since: The first year; None sets no bound.
+            until: The last year; None sets no bound. With either bound, items without a year do not
+                match.
         """
         _check(items, directory.items, f"list of items in {directory.name!r}")
         return self._searches(directory).items(items, topic, top_k, since, until)
 
     def groups(self, directory: Directory, field: str) -> list[GroupSize]:
-        """The groups of a field, by name, with how many are in each."""
+        """Returns the groups of a field by name, with their sizes."""
         _check(field, directory.groups, f"group field of {directory.name!r}")
         return self._roster(directory).groups(field).sizes()
 
     def members(
         self, directory: Directory, field: str, value: str, limit: int, offset: int = 0
     ) -> Members:
-        """The records of a group.
+        """Returns the records of a group.
 
-        The first way that finds a group decides: its name in any case and accents, then all the
-        words of one in the other, then typos.
+        The first kind of match that finds a group decides: the name regardless of case and accents,
+        then all words of one in the other, then typos.
         """
         _check(field, directory.groups, f"group field of {directory.name!r}")
         roster = self._roster(directory)
@@ -209,7 +211,6 @@ class Directories:
         )
 
     def _remove(self, directory: Directory, keep: Mapping[str, Record]) -> int:
-        """Removes the records that are not to be kept."""
         with self._database.read() as connection:
             keys = stored_keys(connection, self._identity, directory)
         gone = dict.fromkeys(key for key in keys if key not in keep)
@@ -230,7 +231,7 @@ def _check(field: str, known: Iterable[str], what: str) -> None:
     if field not in known:
         has = tuple(known)
         raise InvalidSourceError(
-            f"{field!r} is not a {what}; there is {', '.join(has) or 'none'}.",
+            f"{field!r} is not a {what}; it has {', '.join(has) or 'none'}.",
             candidates=has,
-            suggestions=("Name one of these." if has else "Ask another directory.",),
+            suggestions=("Use one of these." if has else "Ask another directory.",),
         )

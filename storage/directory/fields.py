@@ -1,4 +1,4 @@
-"""From the fields of a file to a record, by a directory's mapping."""
+"""Builds records from the fields of a file, by a directory's mapping."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from storage.directory.values import MAX_NAME, RecordValues
 from storage.people.names import fold
 
 MAX_KEY = 200
-"""Characters of a key: a label, by which a record's items are found, has up to 256."""
+"""Maximum characters of a key; a label, by which a record's items are found, has up to 256."""
 
 _T = TypeVar("_T")
 
 
 class Fields:
-    """Makes records of a directory from the fields of a file.
+    """Builds records of a directory from the fields of a file.
 
     Args:
-        directory: Which fields mean what.
+        directory: The mapping of fields.
     """
 
     def __init__(self, directory: Directory) -> None:
@@ -39,11 +39,11 @@ class Fields:
         self._known = {field_name(name): name for name in named if name}
 
     def record(self, number: int, row: Mapping[str, Any]) -> Record | None:
-        """The record in a row; None where it has no name.
+        """Builds the record of a row; None if it has no name.
 
         Args:
-            number: Its place in the file, from 1.
-            row: Its values by the names of the fields.
+            number: Its position in the file, counted from 1.
+            row: Its values by field name.
         """
         directory, read = self._directory, RecordValues(number)
         values = self._values(read, row)
@@ -58,18 +58,17 @@ class Fields:
         items = {each: read.items(each, values.pop(each, None)) for each in directory.items}
         facts = {each: read.fact(each, value) for each, value in values.items()}
         return Record(
-            key=_short(key or _made_key(directory, name, groups)),
+            key=_short(key or _default_key(directory, name, groups)),
             name=name,
             aliases=aliases,
-            groups=_said(groups),
-            texts=_said(texts),
-            facts=_said(facts),
-            items=_said(items),
+            groups=_without_empty(groups),
+            texts=_without_empty(texts),
+            facts=_without_empty(facts),
+            items=_without_empty(items),
             link=link,
         )
 
     def _values(self, read: RecordValues, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The values under the directory's own names of the fields."""
         values: dict[str, Any] = {}
         for written, value in row.items():
             field = self._known.get(field_name(written), written.strip())
@@ -81,21 +80,20 @@ class Fields:
 
 
 def united(records: Iterable[Record]) -> tuple[dict[str, Record], list[str]]:
-    """The records by their keys, so that none is lost where two have one.
+    """Merges records with the same key and name, and returns all by key.
 
-    Two with one key and one name are the same, and what both say is united; where they differ, the
-    first is kept. Two with one key and two names, such as people who share a page, are two: the
-    second gets a key made of both.
+    The first record wins where two differ. Two records with one key and different names, such as
+    people who share a page, stay separate: the second gets a key made of both.
 
     Returns:
-        The records in their order, and the names of those that were united.
+        The records in order, and the names of merged records.
     """
     found: dict[str, Record] = {}
     merged = []
     for record in records:
         known = found.get(record.key)
         if known is not None and fold(known.name) != fold(record.name):
-            record = replace(record, key=_short(f"{record.key}#{fold(record.name)}"))  # noqa: PLW2901  # it is that record, under another key
+            record = replace(record, key=_short(f"{record.key}#{fold(record.name)}"))  # noqa: PLW2901  # the same record under another key
             known = found.get(record.key)
         if known is not None:
             merged.append(record.name)
@@ -118,7 +116,6 @@ def _union(first: Record, second: Record) -> Record:
 def _both(
     first: Mapping[str, tuple[_T, ...]], second: Mapping[str, tuple[_T, ...]]
 ) -> dict[str, tuple[_T, ...]]:
-    """The values of both, each once."""
     united_values = {}
     for field in dict.fromkeys((*first, *second)):
         values = list(first.get(field, ()))
@@ -127,13 +124,12 @@ def _both(
     return united_values
 
 
-def _said(values: Mapping[str, _T]) -> dict[str, _T]:
-    """Those that say something."""
+def _without_empty(values: Mapping[str, _T]) -> dict[str, _T]:
     return {field: value for field, value in values.items() if value}
 
 
-def _made_key(directory: Directory, name: str, groups: Mapping[str, tuple[str, ...]]) -> str:
-    """Where a record brings no key: its name and its first group."""
+def _default_key(directory: Directory, name: str, groups: Mapping[str, tuple[str, ...]]) -> str:
+    """Builds the key of a record without one: its name and its first group."""
     field = next(iter(directory.groups), "")
     return f"{fold(name)}|{fold(next(iter(groups.get(field, ())), ''))}"
 

@@ -1,4 +1,4 @@
-"""Groups of a directory: who belongs to which, and which one a name means."""
+"""Groups of a directory: their members, and matching of group names."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _GENERIC = (
     "department dept division program programme school faculty institute center centre section"
     " group unit office"
 )
-"""Words that say what kind of group it is, not which."""
+"""Words for kinds of groups, which do not identify a group."""
 
 _SIMILAR = 0.8
-_NEAR = 45.0  # of 100, from which a name is worth suggesting
+_NEAR = 45.0  # of 100, minimum score of a suggestion
 _NEAREST = 5
 _PREFIX = 3
-"""Letters from which a word's beginning stands for it: "neuro"."""
+"""Minimum letters that match as the beginning of a word, such as "neuro"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class _Group:
     """A group.
 
     Attributes:
-        value: As most of its members write it.
-        own: Who belongs to it.
-        associated: Who is only associated with it.
-        terms: The words that tell which it is.
+        value: The most frequent spelling.
+        own: Its members.
+        associated: Those who are only associated with it.
+        terms: The words that identify it.
     """
 
     value: str
@@ -45,7 +45,7 @@ class Groups:
     """The groups of one field.
 
     Args:
-        values: For each member, a number with his own values and those he is associated with.
+        values: For each member: a number, its own groups, and those it is associated with.
     """
 
     def __init__(self, values: Iterable[tuple[int, Sequence[str], Sequence[str]]]) -> None:
@@ -61,28 +61,30 @@ class Groups:
             own_ones = members[0].get(folded, {})
             others = [each for each in members[1].get(folded, {}) if each not in own_ones]
             value = written.most_common(1)[0][0]
-            self._groups[folded] = _Group(value, tuple(own_ones), tuple(others), _telling(value))
+            self._groups[folded] = _Group(
+                value, tuple(own_ones), tuple(others), _identifying_terms(value)
+            )
 
     def sizes(self) -> list[GroupSize]:
-        """Every group by name, with how many are in it."""
+        """Returns every group by name, with its size."""
         return [
             GroupSize(group.value, len(group.own), len(group.associated))
             for group in self._groups.values()
         ]
 
     def find(self, value: str) -> tuple[Match, list[str]]:
-        """The groups that a name means, folded, the likeliest first."""
+        """Returns the folded names of the groups that a name matches, likeliest first."""
         folded = fold(value)
         if folded in self._groups:
             return "exact", [folded]
-        partial = self._partial(_telling(value))
+        partial = self._partial(_identifying_terms(value))
         if partial:
             return "partial", partial
         fuzzy = self._fuzzy(folded)
         return ("fuzzy", fuzzy) if fuzzy else ("none", [])
 
     def nearest(self, value: str) -> list[str]:
-        """The groups whose names come nearest, as they are written."""
+        """Returns the groups with the nearest names, as they are spelled."""
         from rapidfuzz import fuzz, process
 
         found = process.extract(
@@ -91,18 +93,18 @@ class Groups:
         return [self._groups[folded].value for folded, _, _ in found]
 
     def value(self, folded: str) -> str:
-        """How a group is written."""
+        """Returns the spelling of a group."""
         return self._groups[folded].value
 
     def members(self, folded: Iterable[str]) -> tuple[list[int], list[int]]:
-        """Who belongs to any of some groups, and who is only associated with them."""
+        """Returns the members of any of these groups, and those only associated with them."""
         groups = [self._groups[each] for each in folded]
         own = dict.fromkeys(number for group in groups for number in group.own)
         associated = dict.fromkeys(number for group in groups for number in group.associated)
         return list(own), [number for number in associated if number not in own]
 
     def _partial(self, asked: frozenset[str]) -> list[str]:
-        """Groups with all the words asked for, or whose words were all asked for."""
+        """Finds groups that contain all the words, or whose words are all contained in them."""
         same = [folded for folded, group in self._groups.items() if group.terms == asked]
         if same or not asked:
             return same
@@ -114,7 +116,7 @@ class Groups:
         return _ranked(shares)
 
     def _fuzzy(self, asked: str) -> list[str]:
-        """Groups a typo away as a whole, or in each word."""
+        """Finds groups that differ by a typo, as a whole or in each word."""
         from rapidfuzz.distance import OSA
 
         words = [word for word in asked.split() if not _generic().issuperset(tokenize(word))]
@@ -131,8 +133,8 @@ class Groups:
         return _ranked(shares)
 
 
-def _telling(value: str) -> frozenset[str]:
-    """The words that tell which group it is; all where there are no others."""
+def _identifying_terms(value: str) -> frozenset[str]:
+    """Returns the words that identify a group; all of them if all are generic."""
     terms = frozenset(tokenize(value))
     return terms - _generic() or terms
 
@@ -147,7 +149,6 @@ def _overlap(asked: frozenset[str], terms: frozenset[str]) -> float:
 
 
 def _like(word: str, other: str) -> float:
-    """How alike two words are; 0 where they are two."""
     from rapidfuzz.distance import OSA
 
     if len(word) >= _PREFIX and other.startswith(word):

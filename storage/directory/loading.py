@@ -1,4 +1,4 @@
-"""Records and items from the record, as they are answered with."""
+"""Loads records and items from the record as result objects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from storage.models import Chunk, Context, SearchHit
 def load_entries(
     connection: sqlite3.Connection, directory: Directory, seqs: Sequence[int]
 ) -> dict[int, Entry]:
-    """Records by the seqs of their contexts; what is gone meanwhile is left out."""
+    """Loads records by the seqs of their contexts; deleted ones are left out."""
     wanted = json.dumps(list(seqs))
     rows = connection.execute(
         "SELECT seq, id, raw_id, title, metadata FROM contexts"
@@ -35,12 +35,12 @@ def load_entries(
 
 
 def item_of_hit(hit: SearchHit, text: str, owners: Iterable[Owner]) -> FoundItem:
-    """The item that was found.
+    """Builds the result for a found item.
 
     Args:
-        hit: Its best chunk.
+        hit: The item's best chunk.
         text: Its citation.
-        owners: The records that it belongs to.
+        owners: The records it belongs to.
     """
     metadata = hit.context.metadata
     known = {OWNER, TITLE, YEAR}
@@ -56,7 +56,7 @@ def item_of_hit(hit: SearchHit, text: str, owners: Iterable[Owner]) -> FoundItem
 
 
 def load_citations(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, str]:
-    """The texts of items as they are cited, by the ids of their contexts."""
+    """Loads the citations of items, by the ids of their contexts."""
     chunks: dict[str, list[Chunk]] = defaultdict(list)
     for row in connection.execute(
         "SELECT x.id, c.position, c.start, c.heading, c.content"
@@ -70,7 +70,7 @@ def load_citations(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[s
 
 
 def year_of(context: Context) -> int | None:
-    """The year of an item; None where it is not known."""
+    """Returns the year of an item; None if unknown."""
     year = context.metadata.get(YEAR)
     return year if isinstance(year, int) else None
 

@@ -1,4 +1,4 @@
-"""What a directory is of, and who or what is in it."""
+"""Data classes of directories, their records and items."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ _NAME_SIGNS = re.compile(r"[\s_-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directory:
-    """How the fields of a file become the records of a directory.
+    """Maps the fields of a file to the records of a directory.
 
     Attributes:
-        name: What it is called, `[a-z0-9_-]{1,64}`; also the raw_type of its records.
-        description: What is in it.
-        noun: What one record is, for people, such as "researcher".
-        key: The field that tells records apart for ever; empty means the folded name.
+        name: Its name, `[a-z0-9_-]{1,64}`; also the raw_type of its records.
+        description: What it contains.
+        noun: What one record is called, such as "researcher".
+        key: The field that identifies a record permanently; empty means the folded name.
         name_field: The field with the name.
-        groups: Fields by whose values records are grouped, such as "department": by each, the
-            fields with further values that a record is associated with.
-        texts: Fields with running text that topics are found in, in the order they are shown.
-        facts: Fields that are shown with a record and kept as its metadata.
-        items: Fields with lists of things that a record has made or got, such as "publications".
-        link: The field with the record's address on the web; empty means none.
-        aliases: The field with further names that a record is known by; empty means none.
+        groups: Fields by which records are grouped, such as "department", each with the fields of
+            further values that a record is only associated with.
+        texts: Fields with running text to search for topics, in the order they are shown.
+        facts: Fields that are shown with a record and stored as its metadata.
+        items: Fields with lists of things a record made or received, such as "publications".
+        link: The field with the record's URL; empty means none.
+        aliases: The field with further names of a record; empty means none.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Directory:
     aliases: str = ""
 
     def items_type(self, items: str) -> str:
-        """The raw_type of the contexts that one of its lists of items becomes."""
+        """Returns the raw_type of the contexts of one of its lists of items."""
         return f"{self.name}.{items}"
 
     @property
@@ -51,19 +51,19 @@ class Directory:
 
     @property
     def group_fields(self) -> tuple[str, ...]:
-        """The group fields, each followed by those with further values."""
+        """The group fields, each followed by its fields of associated values."""
         return tuple(field for own, more in self.groups.items() for field in (own, *more))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """Something that a record has made or got, such as a publication.
+    """Something a record made or received, such as a publication.
 
     Attributes:
-        text: As it is cited.
-        title: Its title; empty where it is not known apart.
-        year: Its year; None where it is not known.
-        details: What else is known of it, by name.
+        text: Its citation.
+        title: Its title; empty if not known separately.
+        year: Its year; None if unknown.
+        details: Its other values, by name.
     """
 
     text: str
@@ -74,18 +74,17 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One person or thing.
+    """A person or thing.
 
     Attributes:
-        key: What tells it apart for ever.
-        name: Its name, as it is written.
-        aliases: Further names that it is known by.
-        groups: The values of each of the directory's group fields, and of each field with further
-            ones that it is associated with.
+        key: Identifies it permanently.
+        name: Its name as written.
+        aliases: Further names.
+        groups: The values of each group field, and of each field of associated values.
         texts: The running texts, by field.
-        facts: What else is known, by field.
-        items: What it has made or got, by field.
-        link: Its address on the web; empty means none.
+        facts: Other values, by field.
+        items: Its items, by field.
+        link: Its URL; empty means none.
     """
 
     key: str
@@ -110,9 +109,9 @@ RESEARCHERS = Directory(
     link="profile_url",
     aliases="aliases",
 )
-"""The directory that is always there, with the fields of researchers' profiles."""
+"""The built-in directory, with the fields of researchers' profiles."""
 
 
 def field_name(written: str) -> str:
-    """The name of a field as it is compared: without case, blanks and hyphens."""
+    """Normalizes a field name for comparison: folds case, and unifies blanks and hyphens."""
     return _NAME_SIGNS.sub("_", written.strip().casefold())

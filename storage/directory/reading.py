@@ -1,9 +1,9 @@
-"""Records from files: JSON, JSON lines and CSV, read by a directory's mapping.
+"""Reads records from JSON, JSON lines and CSV files, by a directory's mapping.
 
-Which of the three it is tells the text itself. JSON is an array of objects, an object with one such
-array in it, or one record; JSON lines have an object on each line. CSV has the names of the fields
-in its first line, and commas, semicolons or tabs between them. Case, blanks and hyphens in the
-names of fields do not count: "Profile URL" is `profile_url`.
+The format is detected from the text. JSON is an array of objects, an object that contains one such
+array, or one record. JSON lines have an object on each line. CSV has field names in its first line,
+and commas, semicolons or tabs as delimiters. Case, blanks and hyphens in field names are ignored:
+"Profile URL" is `profile_url`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from storage.errors import InvalidSourceError, UnreadableDocumentError
 from storage.reading.decode import decode
 
 MAX_FILE_BYTES = 500_000_000
-"""Size of the largest file that is read: it is held in memory several times over."""
+"""Size of the largest file that is read; parsing takes several times as much memory."""
 
 _SHOWN = 80
 _DELIMITERS = ",;\t"
@@ -30,10 +30,10 @@ _DELIMITERS = ",;\t"
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A record of a file that is none.
+    """A row of a file that is not a record.
 
     Attributes:
-        number: Its place in the file, from 1.
+        number: Its position in the file, counted from 1.
         reason: What it lacks.
     """
 
@@ -47,14 +47,14 @@ def read_records(
     *,
     on_skipped: Callable[[Skipped], None] | None = None,
 ) -> Iterator[Record]:
-    """The records of a file, each by itself: two may have one key (see `united`).
+    """Yields the records of a file one by one; two may have the same key (see `united`).
 
-    A field that the directory does not name is kept among the facts.
+    Fields that the directory does not name become facts.
 
     Args:
-        source: A file, or what is in it.
-        directory: Which fields mean what.
-        on_skipped: Told of each record that has no name, or is null or empty.
+        source: A file, or its content.
+        directory: The mapping of fields.
+        on_skipped: Called for each record that has no name, or is null or empty.
 
     Raises:
         OSError: If the file cannot be opened.
@@ -73,7 +73,7 @@ def _rows(source: Path | bytes, directory: Directory) -> Iterator[Mapping[str, A
     start = text.lstrip()[:1]
     if not start:
         raise InvalidSourceError(
-            f"{_label(source)} is empty.", suggestions=("Give a file with records in it.",)
+            f"{_label(source)} is empty.", suggestions=("Provide a file that contains records.",)
         )
     is_csv = isinstance(source, Path) and source.suffix.lower() in {".csv", ".tsv"}
     if start in "[{" and not is_csv:
@@ -86,8 +86,8 @@ def _text(source: Path | bytes) -> str:
         size = source.stat().st_size
         if size > MAX_FILE_BYTES:
             raise InvalidSourceError(
-                f"{source} has {size} bytes; {MAX_FILE_BYTES} are read at most.",
-                suggestions=("Cut it into several files.",),
+                f"{source} has {size} bytes; at most {MAX_FILE_BYTES} are read.",
+                suggestions=("Split it into several files.",),
             )
     data = source.read_bytes() if isinstance(source, Path) else source
     try:
@@ -120,7 +120,6 @@ def _json_rows(text: str, directory: Directory) -> Iterator[Mapping[str, Any] | 
 
 
 def _is_lines(text: str) -> bool:
-    """Whether the first line is a JSON value by itself."""
     try:
         json.loads(text.lstrip().split("\n", 1)[0])
     except (ValueError, RecursionError):
@@ -144,13 +143,13 @@ def _line_rows(text: str) -> Iterator[Mapping[str, Any] | None]:
 def _objects(whole: object, directory: Directory) -> Iterator[Mapping[str, Any] | None]:
     if isinstance(whole, dict):
         whole = _inside(whole, directory)
-    assert isinstance(whole, list)  # noqa: S101  # the text begins with a bracket or a brace
+    assert isinstance(whole, list)  # noqa: S101  # the text starts with a bracket or a brace
     for number, value in enumerate(whole, start=1):
         yield _row(number, value)
 
 
 def _inside(whole: dict[str, Any], directory: Directory) -> list[Any]:
-    """The array in an object, or the object as the only record."""
+    """Returns the only array in an object, or the object itself as the only record."""
     if field_name(directory.name_field) in map(field_name, whole):
         return [whole]
     arrays = {key: value for key, value in whole.items() if isinstance(value, list)}
@@ -188,15 +187,15 @@ def _csv_rows(text: str, directory: Directory) -> Iterator[Mapping[str, Any] | N
             if len(cells) > len(names) and any(cells[len(names) :]):
                 raise InvalidSourceError(
                     f"Record {number} has {len(cells)} cells; the first line names {len(names)}."
-                    f" The first too many is {cells[len(names)][:_SHOWN]!r}.",
-                    suggestions=(f"Put cells with {delimiter!r} in them in quotes.",),
+                    f" The first extra cell is {cells[len(names)][:_SHOWN]!r}.",
+                    suggestions=(f"Put cells that contain {delimiter!r} in quotes.",),
                 )
             yield dict(zip(names, cells, strict=False)) if any(map(str.strip, cells)) else None
     except csv.Error as error:
         raise InvalidSourceError(
             f"Line {reader.line_num} of the CSV cannot be read: {error}.",
             suggestions=(
-                "Check the quotes in that line and before it.",
+                "Check the quotes in that line and the lines before it.",
                 f"Give fields of more than {csv.field_size_limit()} characters as JSON.",
             ),
         ) from error
@@ -209,12 +208,12 @@ def _header(cells: list[str], directory: Directory) -> list[str]:
     if twice is not None:
         raise InvalidSourceError(
             f"The first line names {twice!r} twice.",
-            suggestions=("Give each column a name of its own.",),
+            suggestions=("Give each column a unique name.",),
         )
     if field_name(directory.name_field) not in folded:
         raise InvalidSourceError(
-            f"The first line names no column {directory.name_field!r}; it begins"
+            f"The first line has no column {directory.name_field!r}; it begins"
             f" {', '.join(names)[:_SHOWN]!r}.",
-            suggestions=("Name it so, or give a directory whose mapping names another field.",),
+            suggestions=("Rename the column, or use a directory that maps another field.",),
         )
     return names

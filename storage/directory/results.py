@@ -1,4 +1,4 @@
-"""What a directory answers."""
+"""Data classes of what directories return."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from storage.models import IndexStatus
 from storage.people.models import How
 
 Kind = Literal["name", "topic"]
-"""What a query asks for."""
+"""How a query is classified."""
 
 Match = Literal["exact", "partial", "fuzzy", "none"]
-"""What it took to find a group: the same but for case and accents; its words; typos."""
+"""How a group matched: the same but for case and accents; by its words; but for typos."""
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What an import did, in records.
+    """The outcome of an import, in records.
 
     Attributes:
-        added: New ones.
-        replaced: Ones that were stored otherwise.
-        unchanged: Ones that were stored just so.
-        removed: Ones that were stored and are no more, where that was asked for.
-        merged: Names that came more than once as the same record; what each said is united.
+        added: New records.
+        replaced: Stored records that changed.
+        unchanged: Stored records that did not change.
+        removed: Stored records that were pruned on request.
+        merged: Names of records that came more than once and were merged.
     """
 
     added: int = 0
@@ -37,17 +37,17 @@ class Added:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A record as it is stored.
+    """A stored record.
 
     Attributes:
-        id: Of its context.
-        key: What tells it apart for ever.
-        name: Its name, as it is written.
-        aliases: Further names that it is known by.
-        groups: Its values of each group field, and of each field with further ones.
+        id: The id of its context.
+        key: Identifies it permanently.
+        name: Its name as written.
+        aliases: Further names.
+        groups: The values of each group field, and of each field of associated values.
         texts: Its running texts, by field.
-        facts: What else is known, by field.
-        link: Its address on the web; empty where there is none.
+        facts: Other values, by field.
+        link: Its URL; empty if there is none.
     """
 
     id: str
@@ -62,15 +62,15 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snippet:
-    """Why a record was found.
+    """The reason that a record was found.
 
     Attributes:
-        field: The field that says it: the name's, a text's, or that of a list of items; empty where
-            it is what the record tells of itself in short.
-        text: What it says, whole as it was indexed: a name, a passage, an item as it is cited.
-        score: How well it fits, 0 to 1.
-        title: Of an item; empty where it is not known apart.
-        year: Of an item; None where it is not known.
+        field: The field that matched: of the name, a text, or a list of items; empty for the
+            short description.
+        text: The whole indexed text: a name, a passage or a citation.
+        score: How well it matches, 0 to 1.
+        title: An item's title; empty if not known separately.
+        year: An item's year; None if unknown.
     """
 
     field: str
@@ -82,13 +82,13 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRecord:
-    """A record that was found.
+    """A found record.
 
     Attributes:
         entry: The record.
-        score: How well it fits, 0 to 1; comparable within one answer.
-        how: What it took to find its name; None where it was found by what it says.
-        snippets: Why it was found, best first.
+        score: How well it matches, 0 to 1; comparable within one answer.
+        how: How its name matched; None if its content matched instead.
+        snippets: The reasons it was found, best first.
     """
 
     entry: Entry
@@ -102,11 +102,11 @@ class Found:
     """The records found for a query.
 
     Attributes:
-        kind: What the query was taken for.
-        reason: Why, in a few words; empty where it was said.
+        kind: How the query was classified.
+        reason: Why, in a few words; empty if the caller chose.
         records: Best first.
-        status: How much of what is stored could be found by meaning.
-        nearest: Where nobody has the name, the names that come nearest, the nearest first.
+        status: How much of the stored data semantic search covers.
+        nearest: If no record has the name, the names nearest to it, nearest first.
     """
 
     kind: Kind
@@ -118,12 +118,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """A record that an item belongs to.
+    """A record that owns an item.
 
     Attributes:
-        key: What tells it apart for ever.
+        key: Identifies it permanently.
         name: Its name.
-        link: Its address on the web; empty where there is none.
+        link: Its URL; empty if there is none.
     """
 
     key: str
@@ -133,16 +133,16 @@ class Owner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundItem:
-    """An item that was found.
+    """A found item.
 
     Attributes:
-        id: Of its context.
-        text: As it is cited.
-        title: Its title; empty where it is not known apart.
-        year: Its year; None where it is not known.
-        details: What else is known of it, by name.
-        owners: The records that it belongs to, by name.
-        score: How well it fits, 0 to 1; comparable within one answer.
+        id: The id of its context.
+        text: Its citation.
+        title: Its title; empty if not known separately.
+        year: Its year; None if unknown.
+        details: Its other values, by name.
+        owners: The records it belongs to, by name.
+        score: How well it matches, 0 to 1; comparable within one answer.
     """
 
     id: str
@@ -160,7 +160,7 @@ class FoundItems:
 
     Attributes:
         items: Best first.
-        status: How much of what is stored could be found by meaning.
+        status: How much of the stored data semantic search covers.
     """
 
     items: tuple[FoundItem, ...]
@@ -169,10 +169,10 @@ class FoundItems:
 
 @dataclass(frozen=True, slots=True)
 class GroupSize:
-    """A group and how many are in it.
+    """A group and its size.
 
     Attributes:
-        value: As most of its members write it.
+        value: The most frequent spelling.
         count: Records that belong to it.
         associated: Further records that are only associated with it.
     """
@@ -200,12 +200,11 @@ class Members:
     """A page of a group's members.
 
     Attributes:
-        match: What it took to find the group.
-        values: The groups that were taken, the likeliest first; several where a part of a name
-            fits several.
-        members: Those of the page: the groups' own by name, then those that are associated.
-        total: How many there are on all pages.
-        nearest: Where nothing was found, the groups whose names come nearest, the nearest first.
+        match: How the group matched.
+        values: The matching groups, likeliest first; several if a part of a name matches several.
+        members: The page: the groups' own members by name, then the associated ones.
+        total: The number of members on all pages.
+        nearest: If no group matched, those with the nearest names, nearest first.
     """
 
     match: Match

@@ -1,7 +1,7 @@
-"""Who is in a directory: names and groups of one identity's records, read once and kept.
+"""Rosters: cached names and groups of one identity's records in a directory.
 
-What is kept is compared with the record at each use: by the library's version, and where that grew,
-by how many records there are and which was written last.
+Each use checks the cache against the record: first the library's version, and if that grew, the
+number of records and the last one written.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from storage.people.nameindex import NameIndex
 from storage.people.names import fold
 
 NEAREST = 3
-"""Names that are told where nobody has the one that was asked for."""
+"""Names to suggest if no record has the name asked for."""
 
 MOST_KEPT = 8
-"""Rosters in memory; one of 8,000 people takes some 15 MB."""
+"""Maximum rosters in memory; one of 8,000 people takes some 15 MB."""
 
 _State = tuple[int, int, int]
 
@@ -36,12 +36,12 @@ class Listed:
     """A record in a roster.
 
     Attributes:
-        seq: Of its context.
-        key: What tells it apart for ever.
+        seq: The seq of its context.
+        key: Identifies it permanently.
         name: Its name.
-        aliases: Its further names.
-        groups: Its values of each group field, and of those with further ones.
-        link: Its address on the web; empty where there is none.
+        aliases: Further names.
+        groups: The values of each group field, and of each field of associated values.
+        link: Its URL; empty if there is none.
     """
 
     seq: int
@@ -53,10 +53,10 @@ class Listed:
 
 
 class Roster:
-    """The records of a directory as they are listed.
+    """The records of a directory, with indexes of their names and groups.
 
     Args:
-        directory: Which.
+        directory: The directory.
         listed: Its records, each key once.
     """
 
@@ -68,7 +68,7 @@ class Roster:
 
     @cached_property
     def names(self) -> NameIndex:
-        """The index of names; an owner is a place in `listed`."""
+        """The index of names; an owner is a position in `listed`."""
         return NameIndex(
             (place, name, at > 0)
             for place, each in enumerate(self.listed)
@@ -76,12 +76,12 @@ class Roster:
         )
 
     def nearest(self, name: str) -> list[str]:
-        """The names that come nearest to one that nobody has, the nearest first."""
+        """Returns the names nearest to an unknown one, nearest first."""
         spellings = {fold(each.name): each.name for each in self.listed}
         return [spellings[each.folded] for each in nearest(fold(name), spellings)[:NEAREST]]
 
     def groups(self, field: str) -> Groups:
-        """The groups of a field; a member is a place in `listed`."""
+        """Returns the groups of a field; a member is a position in `listed`."""
         if field not in self._groups:
             further = self.directory.groups[field]
             self._groups[field] = Groups(
@@ -96,7 +96,7 @@ class Roster:
 
 
 class Rosters:
-    """The rosters of all identities, as they are asked for.
+    """The cached rosters of all identities.
 
     Args:
         database: The record.
@@ -108,7 +108,7 @@ class Rosters:
         self._kept: OrderedDict[tuple[Identity, str], tuple[int, _State, Roster]] = OrderedDict()
 
     def of(self, identity: Identity, directory: Directory) -> Roster:
-        """The roster of what an identity sees of a directory, as it is stored now."""
+        """Returns the current roster of the records that an identity sees in a directory."""
         where = _records(identity, directory)
         place = (identity, directory.name)
         with self._database.read() as connection:
@@ -121,7 +121,7 @@ class Rosters:
             if kept is not None and kept[1] == state and kept[2].directory == directory:
                 roster = kept[2]
             else:
-                roster = Roster(directory, _listed(connection, where, directory))
+                roster = Roster(directory, _read_records(connection, where, directory))
         with self._lock:
             self._kept[place] = (version, state, roster)
             self._kept.move_to_end(place)
@@ -155,8 +155,10 @@ def _state(connection: sqlite3.Connection, where: Where) -> _State:
     return int(row[0]), int(row[1]), int(row[2])
 
 
-def _listed(connection: sqlite3.Connection, where: Where, directory: Directory) -> list[Listed]:
-    """The records, by name; of several with one key, of several devices, the newest."""
+def _read_records(
+    connection: sqlite3.Connection, where: Where, directory: Directory
+) -> list[Listed]:
+    """Reads the records, ordered by name; of several devices' records with one key, the newest."""
     rows = connection.execute(
         f"SELECT x.seq, x.raw_id, x.title, x.metadata FROM contexts x WHERE {where.sql}"
         " ORDER BY x.seq",

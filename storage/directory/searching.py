@@ -1,4 +1,4 @@
-"""Searches in a directory: the hits of the one engine, grouped by the records they speak for."""
+"""Searches a directory and groups the hits of the search engine by record."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from storage.retrieval.search import SearchEngine
 from storage.tokenize import is_spaceless, tokenize
 
 NAME_ALPHA = 0.3
-"""Weight of meaning in a search for a name."""
+"""Weight of the semantic score in a search for a name."""
 
 TOPIC_ALPHA = 0.7
-"""Weight of meaning in a search for a topic."""
+"""Weight of the semantic score in a search for a topic."""
 
 CHUNKS = 100
-"""Chunks that are grouped by record."""
+"""Chunks to group by record."""
 
 SNIPPETS = 3
-"""Snippets of a record at most."""
+"""Maximum snippets of a record."""
 
 IS_SAID_BY = 10
-"""Chunks that are looked at for all words of a query."""
+"""Chunks to check for all words of a query."""
 
 AGAIN = 0.3
-"""What a record's next best chunk counts, beside its best: who says a thing often comes first."""
+"""The factor for each further chunk of a record; records that mention a topic often rank first."""
 
 EARLIEST, LATEST = 1000, 2200
-"""Years that a range with an open end is asked for."""
+"""The bounds used for a year range with an open end."""
 
 
 class Searches:
     """One identity's searches in one directory.
 
     Args:
-        identity: Whose.
-        directory: Where.
-        roster: Who is in it.
+        identity: The owner.
+        directory: The directory.
+        roster: Its roster.
         database: The record.
         engine: The search engine.
-        indexer: Tells how much can be found by meaning.
+        indexer: Reports the coverage of semantic search.
     """
 
-    def __init__(  # noqa: PLR0913  # what a search needs
+    def __init__(  # noqa: PLR0913  # the dependencies of a search
         self,
         identity: Identity,
         *,
@@ -68,8 +68,8 @@ class Searches:
         self._engine = engine
         self._indexer = indexer
 
-    def named(self, matches: Sequence[IndexedName], reason: str) -> Found:
-        """The records of names that were found."""
+    def by_name(self, matches: Sequence[IndexedName], reason: str) -> Found:
+        """Returns the records of matched names."""
         listed = self._roster.listed
         seqs = [listed[match.owner].seq for match in matches]
         with self._database.read() as connection:
@@ -88,10 +88,11 @@ class Searches:
         status = self._indexer.status(self._identity)
         return Found(kind="name", reason=reason, records=tuple(records), status=status)
 
-    def said(self, query: str, top_k: int, kind: Kind, reason: str) -> Found:
-        """The records whose texts or items say something, best first.
+    def by_text(self, query: str, top_k: int, kind: Kind, reason: str) -> Found:
+        """Returns the records whose texts or items match, best first.
 
-        A name that nobody has is found by its words: what merely means something like it is nobody.
+        A name needs a keyword match: a text that is only semantically near a name is not the
+        person.
         """
         alpha = NAME_ALPHA if kind == "name" else TOPIC_ALPHA
         found = self._search(query, self._directory.raw_types, CHUNKS, alpha)
@@ -126,7 +127,7 @@ class Searches:
     def items(
         self, field: str, topic: str, top_k: int, since: int | None, until: int | None
     ) -> FoundItems:
-        """The items of a list that are about a topic, best first; without one the newest."""
+        """Returns the items of a list that match a topic, best first; the newest if it is empty."""
         years: tuple[str, ...] = ()
         if since is not None or until is not None:
             first = EARLIEST if since is None else max(since, EARLIEST)
@@ -146,7 +147,7 @@ class Searches:
         return FoundItems(items=items, status=found.status)
 
     def is_said(self, query: str) -> bool:
-        """Whether all words of a query stand in one running text or item."""
+        """Returns whether one running text or item contains all words of a query."""
         raw_types = self._directory.raw_types
         found = self._search(query, raw_types, IS_SAID_BY, 0.0)
         terms = set(tokenize(query))
@@ -172,12 +173,12 @@ class Searches:
             query,
             criteria,
             top_k,
-            alpha=None if alpha and is_spaceless(query) else alpha,  # it knows what it can read
+            alpha=None if alpha and is_spaceless(query) else alpha,  # the engine knows its script
             surroundings=False,
         )
 
     def _places(self, hit: SearchHit) -> list[int]:
-        """Whom a hit speaks for: a record, or an item's owners."""
+        """Returns the positions of a hit's record, or of an item's owners."""
         is_record = hit.context.raw_type == self._directory.name
         keys: Iterable[str] = (
             (hit.context.raw_id,) if is_record else values_of(hit.context.metadata, OWNER)
@@ -202,5 +203,5 @@ class Searches:
 
 
 def _total(hits: Sequence[SearchHit]) -> float:
-    """One score from those of a record's chunks, best first: 1 for many that all have 1."""
+    """Combines the scores of a record's chunks, best first; approaches 1 for many chunks with 1."""
     return (1 - AGAIN) * sum(hit.score * AGAIN**rank for rank, hit in enumerate(hits))

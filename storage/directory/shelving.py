@@ -1,8 +1,8 @@
-"""Records and items as contexts: their texts, what is kept of them, and what tells versions apart.
+"""Converts records and items to contexts: texts, metadata, and digests of versions.
 
-A record is a document: a chunk that tells of it in short, then its running texts, each under the
-name of its field. An item is a document of its own, so that its year is a filter; one that several
-records bring, such as a paper of two authors, is stored once with all of them as its `owner`.
+A record is a document: one chunk with a short description, then its running texts, each under its
+field's name. An item is a separate document, so that its year can be filtered by. An item of
+several records, such as a paper by two authors, is stored once with all of them as `owner`.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ from storage.reading.chunk import chunk
 from storage.tokenize import fold_accents
 
 OWNER = "owner"
-"""Where an item's metadata has the keys of its records."""
+"""The key in an item's metadata for the keys of its records."""
 
 YEAR = "year"
 TITLE = "title"
 
 _LAYOUT = 1
-"""Grows with what this module makes of a record, so that a new import replaces the old."""
+"""Increase it when this module's output changes, so that a new import replaces old contexts."""
 
 _SHOWN_TITLE = 120
-_RUNNING_TEXT = 200  # characters from which a detail is worth a chunk of its own
+_RUNNING_TEXT = 200  # minimum characters of a detail with its own chunk
 _WORDS = re.compile(r"[^\W_]+")
 
 
 def record_digest(record: Record) -> str:
-    """What differs where two versions of a record do, in anything."""
+    """Returns a hash of everything in a record."""
     return _digest(asdict(record))
 
 
 def item_digest(item: Item) -> str:
-    """What differs where two versions of an item do, in anything but their owners."""
+    """Returns a hash of everything in an item except its owners."""
     return _digest(asdict(item))
 
 
 def item_id(item: Item) -> str:
-    """What two citations of one item have in common: its words, without case and accents."""
+    """Hashes the words of a citation without case and accents; citations of one item share it."""
     words = _WORDS.findall(fold_accents(item.text).casefold())
     return sha256(" ".join(words or [item.text]).encode()).hexdigest()[:32]
 
 
 def record_context(directory: Directory, record: Record, digest: str) -> NewContext:
-    """The document that a record becomes, but for its text."""
+    """Builds the document of a record, without its text."""
     metadata: dict[str, Any] = {**record.facts, **{k: list(v) for k, v in record.groups.items()}}
     if record.link:
         metadata[directory.link] = record.link
@@ -70,7 +70,7 @@ def record_context(directory: Directory, record: Record, digest: str) -> NewCont
 
 
 def item_context(items_type: str, item: Item, owners: Iterable[str], digest: str) -> NewContext:
-    """The document that an item becomes, but for its text."""
+    """Builds the document of an item, without its text."""
     metadata: dict[str, Any] = {**item.details, OWNER: sorted(owners)}
     if item.title:
         metadata[TITLE] = item.title
@@ -89,29 +89,28 @@ def item_context(items_type: str, item: Item, owners: Iterable[str], digest: str
 
 
 def record_chunks(record: Record) -> list[PreparedChunk]:
-    """What a record is found by."""
+    """Builds the chunks of a record: a short description and its running texts."""
     return list(_chunks(record.name, [("", _in_short(record)), *record.texts.items()]))
 
 
 def item_chunks(item: Item) -> list[PreparedChunk]:
-    """What an item is found by: its citation, and its abstract where it brings one."""
+    """Builds the chunks of an item: its citation, and its abstract if it has one."""
     running = (pair for pair in item.details.items() if len(pair[1]) >= _RUNNING_TEXT)
     return list(_chunks(_shown_title(item), [("", item.text), *running]))
 
 
 def values_of(metadata: Mapping[str, Any], field: str) -> tuple[str, ...]:
-    """The values that a context's metadata has in a list under a field."""
+    """Returns the values in a list of a context's metadata."""
     values = metadata.get(field)
     return tuple(map(str, values)) if isinstance(values, list) else ()
 
 
 def _in_short(record: Record) -> str:
-    """A record's names, facts and groups, a line each."""
-    said: Mapping[str, str] = {
+    described: Mapping[str, str] = {
         **record.facts,
         **{field: "; ".join(values) for field, values in record.groups.items()},
     }
-    lines = (f"{field.replace('_', ' ')}: {value}" for field, value in said.items())
+    lines = (f"{field.replace('_', ' ')}: {value}" for field, value in described.items())
     return "\n".join([" / ".join([record.name, *record.aliases]), *lines])
 
 
@@ -131,12 +130,12 @@ def _chunks(title: str, fields: Iterable[tuple[str, str]]) -> Iterator[PreparedC
 
 
 def _shown_title(item: Item) -> str:
-    """An item's title, or how its citation begins."""
+    """Returns an item's title, or the beginning of its citation."""
     if item.title or len(item.text) <= _SHOWN_TITLE:
         return item.title or item.text
     return f"{item.text[: _SHOWN_TITLE - 1].rstrip()}…"
 
 
 def _digest(value: Mapping[str, Any]) -> str:
-    said = json.dumps([_LAYOUT, value], ensure_ascii=False, sort_keys=True)
-    return sha256(said.encode()).hexdigest()
+    canonical = json.dumps([_LAYOUT, value], ensure_ascii=False, sort_keys=True)
+    return sha256(canonical.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Values of a file's fields: what each may hold, and what is said of what it may not."""
+"""Parses the values of a file's fields, and explains which values are refused."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from storage.errors import InvalidSourceError
 from storage.people.names import fold
 
 MAX_NAME = 300
-"""Characters of a name, or of a group's."""
+"""Maximum characters of a name, or of a group's name."""
 
 MAX_FACT = 4000
-"""Characters of a fact; what is longer is running text, and belongs among the texts."""
+"""Maximum characters of a fact; anything longer belongs in a text field."""
 
 _SHOWN = 80
 _LIST = re.compile(r";")
@@ -26,17 +26,17 @@ _CONTROLS = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 class RecordValues:
-    """Reads the values of one record.
+    """Parses the values of one record.
 
     Args:
-        number: The record's place in the file, from 1.
+        number: The record's position in the file, counted from 1.
     """
 
     def __init__(self, number: int) -> None:
         self._number = number
 
     def refusal(self, field: str, value: object, expected: str) -> InvalidSourceError:
-        """What is to be said of a value that a field may not have."""
+        """Returns the error for a value that a field does not accept."""
         shown = json.dumps(value, ensure_ascii=False, default=str)
         cut = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
         return InvalidSourceError(
@@ -45,7 +45,7 @@ class RecordValues:
         )
 
     def line(self, field: str, value: object, most: int = MAX_FACT) -> str:
-        """A text on one line; empty for null."""
+        """Returns a value as one line of text; empty for null."""
         if value is None:
             return ""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
@@ -66,7 +66,7 @@ class RecordValues:
         return tuple(each_once.values())
 
     def text(self, field: str, value: object) -> str:
-        """Running text; the entries of a list are set apart by semicolons."""
+        """Returns running text; the entries of a list are joined by semicolons."""
         if isinstance(value, str):
             value = _array(value) or value
         if isinstance(value, list):
@@ -76,11 +76,11 @@ class RecordValues:
         return _clean(value or "").strip()
 
     def items(self, field: str, value: object) -> tuple[Item, ...]:
-        """Items in a list, or in a text with bars, line ends or semicolons between them."""
+        """Returns the items of a list, or of a text split at bars, line ends or semicolons."""
         items = []
         for place, each in enumerate(self._several(field, value, _ITEM_LIST), start=1):
             try:
-                item = item_of(_cleaned(each))
+                item = item_of(_clean_value(each))
             except ValueError as error:
                 raise self.refusal(f"{field} {place}", each, str(error)) from None
             if item is not None:
@@ -88,7 +88,7 @@ class RecordValues:
         return tuple(items)
 
     def fact(self, field: str, value: object) -> str:
-        """Anything in words: lists with commas, and objects with the names of their values."""
+        """Returns any value as text: lists joined by commas, objects with their keys."""
         fact = _clean(_in_words(value)).strip()
         if len(fact) > MAX_FACT:
             expected = f"a text of at most {MAX_FACT} characters, in a field that is not in texts,"
@@ -108,7 +108,7 @@ class RecordValues:
 
 
 def _array(text: str) -> list[Any] | None:
-    """The array that a text is the JSON of, or None."""
+    """Parses a text as a JSON array; None if it is not one."""
     if not text.lstrip().startswith("["):
         return None
     try:
@@ -127,21 +127,20 @@ def _in_words(value: object) -> str:
         case list():
             return ", ".join(filter(None, map(_in_words, value)))
         case dict():
-            said = ((name, _in_words(each)) for name, each in value.items())
-            return "; ".join(f"{name}: {each}" for name, each in said if each)
+            pairs = ((name, _in_words(each)) for name, each in value.items())
+            return "; ".join(f"{name}: {each}" for name, each in pairs if each)
         case _:
             return str(value)
 
 
-def _cleaned(value: object) -> object:
-    """A value with all its texts cleaned."""
+def _clean_value(value: object) -> object:
     if isinstance(value, str):
         return _clean(value)
     if isinstance(value, Mapping):
-        return {_clean(str(name)): _cleaned(each) for name, each in value.items()}
-    return [_cleaned(each) for each in value] if isinstance(value, list) else value
+        return {_clean(str(name)): _clean_value(each) for name, each in value.items()}
+    return [_clean_value(each) for each in value] if isinstance(value, list) else value
 
 
 def _clean(text: str) -> str:
-    """A text without halves of characters, and without controls, which a terminal would obey."""
+    """Replaces unpaired surrogates, and removes control characters that a terminal would obey."""
     return _SURROGATES.sub("\ufffd", _CONTROLS.sub(" ", text))

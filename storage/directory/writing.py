@@ -1,7 +1,7 @@
-"""Writing records with their items: what is new, what changed, and what nobody has any more.
+"""Writes records with their items: adds new ones, replaces changed ones, removes orphaned items.
 
-Everything is compared and written in one transaction, under one identity, so that two imports at
-once lose nothing; what takes time, cutting and analysing texts, is done before.
+Each batch is compared and written in one transaction under one identity, so that concurrent imports
+lose nothing. The slow part, splitting and analysing texts, happens before.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ItemKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A document as it is stored."""
+    """A stored document."""
 
     seq: int
     digest: str
@@ -43,12 +43,12 @@ class _Row:
 
 
 class Batch:
-    """Some records on their way into the record.
+    """Records to be written in one transaction.
 
     Args:
-        identity: Whose they become.
-        directory: What they are records of.
-        records: By their keys.
+        identity: The owner.
+        directory: The directory of the records.
+        records: The records by key.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Batch:
         self._chunks_of_items: dict[ItemKey, list[PreparedChunk]] = {}
 
     def prepare(self, connection: sqlite3.Connection) -> bool:
-        """Cuts and analyses the texts of what is not stored just so; whether there is any."""
+        """Splits and analyses the changed texts; returns whether any record changed."""
         changed = self._changed(connection)
         for key in changed:
             self._chunks[key] = record_chunks(self._records[key])
@@ -74,10 +74,10 @@ class Batch:
         return bool(changed)
 
     def write(self, connection: sqlite3.Connection) -> tuple[int, int]:
-        """Stores what is not stored just so.
+        """Stores the records that changed.
 
         Returns:
-            How many records were added, and how many replaced.
+            The number of added records, and of replaced ones.
         """
         now = time.time()
         stored = _documents(connection, self._identity, self._directory.name, self._records)
@@ -100,7 +100,7 @@ class Batch:
         return len(changed) - replaced, replaced
 
     def _changed(self, connection: sqlite3.Connection) -> list[str]:
-        """The keys of the records that are not stored just so, with all their items."""
+        """Returns the keys of records that differ from the stored ones, or lack some items."""
         directory = self._directory
         stored = _documents(connection, self._identity, directory.name, self._records)
         items = _count_items(connection, self._identity, directory, self._records)
@@ -113,7 +113,7 @@ class Batch:
         ]
 
     def _wanted(self, keys: Collection[str]) -> dict[ItemKey, tuple[Item, set[str]]]:
-        """The items of some records, each with those of them that it belongs to."""
+        """Returns the items of some records, each with its owners among them."""
         wanted: dict[ItemKey, tuple[Item, set[str]]] = {}
         for key in keys:
             for field, items in self._records[key].items.items():
@@ -160,7 +160,7 @@ class Batch:
 def stored_keys(
     connection: sqlite3.Connection, identity: Identity, directory: Directory
 ) -> list[str]:
-    """The keys of the records that are stored under this very identity."""
+    """Returns the keys of the records stored under exactly this identity."""
     owner = exactly(identity, "x")
     rows = connection.execute(
         f"SELECT x.raw_id FROM contexts x WHERE {owner.sql} AND x.raw_type = ?"
@@ -173,7 +173,7 @@ def stored_keys(
 def remove_records(
     connection: sqlite3.Connection, identity: Identity, directory: Directory, keys: Collection[str]
 ) -> int:
-    """Removes records and what nobody else has of their items, and says how many records went."""
+    """Removes records and their orphaned items, and returns the number of removed records."""
     records = _documents(connection, identity, directory.name, keys)
     _delete(connection, [row.seq for row in records.values()])
     for row in _items_of(connection, identity, directory, keys).values():
@@ -182,7 +182,6 @@ def remove_records(
 
 
 def _set_owners(connection: sqlite3.Connection, row: _Row, owners: set[str]) -> None:
-    """Gives an item its owners; without any it goes."""
     if not owners:
         _delete(connection, [row.seq])
     elif owners != _owners(row):
@@ -200,7 +199,6 @@ def _owners(row: _Row) -> set[str]:
 def _documents(
     connection: sqlite3.Connection, identity: Identity, raw_type: str, raw_ids: Collection[str]
 ) -> dict[str, _Row]:
-    """The documents of one kind of source under some names."""
     owner = exactly(identity, "x")
     rows = connection.execute(
         "SELECT x.raw_id, x.seq, x.sha256, x.create_time, x.metadata FROM json_each(?) j"
@@ -225,7 +223,6 @@ def _items_by_id(
 def _items_of(
     connection: sqlite3.Connection, identity: Identity, directory: Directory, keys: Collection[str]
 ) -> dict[ItemKey, _Row]:
-    """The items that belong to some records."""
     columns = "x.raw_type, x.raw_id, x.seq, x.sha256, x.create_time, x.metadata"
     rows = _owned(connection, identity, directory, keys, columns)
     return {(row[0], row[1]): _Row(row[2], row[3], row[4], json.loads(row[5])) for row in rows}
@@ -234,12 +231,11 @@ def _items_of(
 def _count_items(
     connection: sqlite3.Connection, identity: Identity, directory: Directory, keys: Collection[str]
 ) -> dict[str, int]:
-    """How many items are stored of each record."""
     rows = _owned(connection, identity, directory, keys, "j.value, count(*)", "GROUP BY j.value")
     return {row[0]: int(row[1]) for row in rows}
 
 
-def _owned(  # noqa: PLR0913, PLR0917  # whose, of what, and what of it
+def _owned(  # noqa: PLR0913, PLR0917  # the owner, the records and the columns
     connection: sqlite3.Connection,
     identity: Identity,
     directory: Directory,

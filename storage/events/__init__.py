@@ -1,1 +1,1 @@
-"""Events: their summaries by day, week and month, and the search down through them."""
+"""Events, their summaries by day, week and month, and the search through them."""

@@ -1,8 +1,8 @@
-"""Time buckets, UTC: a second, a day, an ISO week (from Monday on), a month.
+"""Time buckets in UTC: a second, a day, an ISO week (Monday to Sunday), a month.
 
-A bucket is a level and an integer that grows with time, so that buckets of a level are compared and
-counted as integers; its label is for people. The calendar is the proleptic Gregorian one of
-`datetime`, years 1 to 9999: a moment beyond it counts as the calendar's first or last.
+A bucket is a level and an integer that grows with time, so that buckets of a level compare and
+count as integers. Its label is for people. The calendar is the proleptic Gregorian one of
+`datetime`, years 1 to 9999; a moment outside it counts as its first or last.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _LAST_DAY = date.max.toordinal() - _EPOCH_ORDINAL
 _FIRST_SECOND = _FIRST_DAY * _DAY_SECONDS
 _LAST_SECOND = (_LAST_DAY + 1) * _DAY_SECONDS - 1
 _THURSDAY = 3
-"""1970-01-01 was one: the day of the week by which an ISO week has its year, and its month here."""
+"""1970-01-01 was a Thursday, the day that decides an ISO week's year and, here, its month."""
 
-# Not those of the `calendar` module: they change with the locale, and titles are searched.
+# Not those of the `calendar` module, which depend on the locale: titles are searched.
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -44,11 +44,11 @@ _FORMS = {
 
 @dataclass(frozen=True, order=True, slots=True)
 class Bucket:
-    """A stretch of time.
+    """A span of time.
 
     Attributes:
         level: 0 a second, 1 a day, 2 an ISO week, 3 a month.
-        index: Its place among those of its level: seconds, days or weeks since those of 1970-01-01,
+        index: Its position within its level: seconds, days or weeks since 1970-01-01, or
             months since the year 0.
     """
 
@@ -57,7 +57,7 @@ class Bucket:
 
     @classmethod
     def of(cls, level: int, moment: float) -> Bucket:
-        """The bucket of a level that a moment lies in.
+        """Returns the bucket of a level that contains a moment.
 
         Args:
             level: 0 to 3.
@@ -70,7 +70,7 @@ class Bucket:
 
     @classmethod
     def of_day(cls, level: int, day: int) -> Bucket:
-        """The day, week or month that a day lies in.
+        """Returns the day, week or month that contains a day.
 
         Args:
             level: 1 to 3.
@@ -85,10 +85,10 @@ class Bucket:
 
     @classmethod
     def parse(cls, label: str) -> Bucket:
-        """The bucket that a label names.
+        """Parses a label.
 
         Raises:
-            ValueError: If the label is none, or the calendar has no such day or week.
+            ValueError: If it is not a label, or the calendar has no such day or week.
         """
         for level, form in _FORMS.items():
             if found := form.fullmatch(label):
@@ -109,18 +109,18 @@ class Bucket:
 
     @property
     def title(self) -> str:
-        """What people call it: `Sunday, 22 November 2026`, `Week 47 of 2026, …`, `June 2026`."""
+        """Its title for people: `Sunday, 22 November 2026`, `Week 47 of 2026, …`, `June 2026`."""
         if self.level == MONTH:
             return f"{_MONTHS[self.index % 12]} {self.index // 12}"
         first, last = (_date(min(day, _LAST_DAY)) for day in (self.days[0], self.days[-1]))
         if self.level == WEEK:
             year, week, _ = _date(self._thursday).isocalendar()
-            return f"Week {week} of {year}, {_named(first)} to {_named(last)}"
-        return f"{_WEEKDAYS[first.weekday()]}, {_named(first)}"
+            return f"Week {week} of {year}, {_format_date(first)} to {_format_date(last)}"
+        return f"{_WEEKDAYS[first.weekday()]}, {_format_date(first)}"
 
     @property
     def days(self) -> range:
-        """Its days, as days since 1970-01-01; of a second the day that it lies in."""
+        """Its days, as days since 1970-01-01; for a second the day that contains it."""
         if self.level == SECOND:
             day = self.index // _DAY_SECONDS
             return range(day, day + 1)
@@ -132,21 +132,21 @@ class Bucket:
 
     @property
     def start(self) -> int:
-        """Unix seconds of its beginning."""
+        """Unix seconds at which it begins."""
         return self.index if self.level == SECOND else self.days.start * _DAY_SECONDS
 
     @property
     def end(self) -> int:
-        """Unix seconds of the first moment after it."""
+        """Unix seconds just after it ends."""
         return self.index + 1 if self.level == SECOND else self.days.stop * _DAY_SECONDS
 
     @property
     def month(self) -> Bucket:
-        """The month that it counts to: a week to that of its Thursday."""
+        """The month it belongs to; for a week the month of its Thursday."""
         return Bucket.of_day(MONTH, self._thursday if self.level == WEEK else self.days.start)
 
     def overlaps(self, time_range: TimeRange) -> bool:
-        """Whether it has a moment in common with a range, both of whose ends are included."""
+        """Returns whether it overlaps a range, which includes both its ends."""
         begins = time_range.end is None or self.start <= time_range.end
         return begins and (time_range.start is None or time_range.start < self.end)
 
@@ -155,7 +155,7 @@ class Bucket:
         return self.index * 7
 
 
-def _named(on: date) -> str:
+def _format_date(on: date) -> str:
     return f"{on.day} {_MONTHS[on.month - 1]} {on.year}"
 
 

@@ -1,16 +1,16 @@
-"""The search through the hierarchy of events, and beside it.
+"""Searches events through their summaries and directly.
 
 Two ways lead to an event (level 0). The first goes down: the summaries nearest to the query are
-opened, breadth first, through their children. Whatever is reached has the blended score
-`0.5 * own + 0.5 * parent`, where `own` is how near it is to the query by itself (0.3 where it has
-no vector yet, and no more of the query's words) and `parent` the score of what it was reached from.
-The second way is straight: the event is near by itself, in a summary or in none. Who comes by both
-keeps the higher score. The algorithm is the HierarchicalEventTool's of OpenContext, which scored
-neither the summaries nor their children against the query.
+opened, breadth first, through their children. Everything reached gets the blended score
+`0.5 * own + 0.5 * parent`. `own` is its own similarity to the query (at least 0.3 if it has no
+vector yet), and `parent` is the score of the summary above it. The second way is direct: the event
+itself is similar, with or without a summary. An event reached both ways keeps the higher score. The
+algorithm follows OpenContext's HierarchicalEventTool, which scored neither the summaries nor their
+children against the query.
 
-All scores stand on one scale, so that summaries, children and events found straight can be
-compared: that of `storage.retrieval.ranking.fuse`, over all of them at once. Every hop sees what
-the identity sees and nothing else, and no event outside the time range is reached.
+All scores are on one scale, so that summaries, children and direct hits can be compared: that of
+`storage.retrieval.ranking.fuse`, over all of them at once. Every hop sees only what the identity
+sees, and no event outside the time range is reached.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from storage.retrieval.ranking import CANDIDATES, fuse
 from storage.retrieval.search import Question, SearchEngine
 
 OWN = 0.5
-"""Share of what something says itself in its blended score; the rest is what leads to it."""
+"""Share of an item's own score in its blended score; the rest comes from its parent."""
 
 NO_VECTOR = 0.3
-"""What counts as near of something that is not embedded yet."""
+"""The similarity assumed for an item that is not embedded yet."""
 
 MOST_REACHED = 1_000
-"""How many events are looked at on the way down: reading their vectors takes 5 ms."""
+"""Maximum events to consider on the way down; reading their vectors takes 5 ms."""
 
 MOST_SUMMARIES = 3
 
@@ -61,7 +61,7 @@ class Step:
     Attributes:
         id: Its id.
         level: 1 a day, 2 a week, 3 a month.
-        time_bucket: Which one.
+        time_bucket: Its bucket.
     """
 
     id: str
@@ -71,14 +71,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class EventHit:
-    """An event or a summary that was found.
+    """A found event or summary.
 
     Attributes:
-        hit: What was found, with its score.
-        own: How near it is by itself, 0 to 1; None where nothing says.
-        blended: Its score by way of the summaries; None where none leads to it.
-        path: The summaries that it was reached through, from above.
-        children_ids: What a summary was made from, oldest first.
+        hit: The hit, with its score.
+        own: Its own similarity, 0 to 1; None if unknown.
+        blended: Its score through the summaries; None if none leads to it.
+        path: The summaries it was reached through, from the top.
+        children_ids: The children of a summary, oldest first.
     """
 
     hit: SearchHit
@@ -90,12 +90,12 @@ class EventHit:
 
 @dataclass(frozen=True, slots=True)
 class EventResult:
-    """What a search through the events found.
+    """The result of a search through the events.
 
     Attributes:
-        events: Events themselves, best first.
-        summaries: The best matching summaries beside them, best first; they take no event's place.
-        mode: "hybrid", "lexical" while there are no vectors to ask, or "listing" without a query.
+        events: Events, best first.
+        summaries: The best matching summaries, best first, in addition to the events.
+        mode: "hybrid", "lexical" while there are no vectors, or "listing" without a query.
         status: Coverage of the index.
     """
 
@@ -105,7 +105,7 @@ class EventResult:
     status: IndexStatus
 
 
-def search_events(  # noqa: PLR0913, PLR0917  # who asks what of which parts
+def search_events(  # noqa: PLR0913, PLR0917  # the dependencies and the query
     database: Database,
     engine: SearchEngine,
     identity: Identity,
@@ -113,17 +113,18 @@ def search_events(  # noqa: PLR0913, PLR0917  # who asks what of which parts
     time_range: TimeRange | None,
     top_k: int,
 ) -> EventResult:
-    """The events of one identity for a query.
+    """Searches the events of one identity.
 
-    A time range says by itself what is wanted: within one, nothing is too far from the query.
+    With a time range no event in it is too far from the query: the range already says what is
+    wanted.
 
     Args:
         database: The record.
-        engine: Reads the query, and finds what is near.
-        identity: Whose events.
+        engine: Parses the query and finds similar texts.
+        identity: The owner.
         query: What to look for; blank lists the latest events.
-        time_range: Only events in this range; of event times, only summaries that overlap it.
-        top_k: How many events at most.
+        time_range: Only events in this range; for event times, only summaries that overlap it.
+        top_k: Maximum number of events.
     """
     question = engine.question(identity, query)
     if time_range is not None:
@@ -141,7 +142,7 @@ def search_events(  # noqa: PLR0913, PLR0917  # who asks what of which parts
 
 @dataclass
 class _Drilldown:
-    """One search: what is known so far of the contexts that it came to, by their seq."""
+    """The state of one search: what is known of the contexts it reached, by their seq."""
 
     connection: sqlite3.Connection
     identity: Identity
@@ -155,7 +156,7 @@ class _Drilldown:
     lexical: dict[int, float] = field(default_factory=dict)
 
     def latest(self, top_k: int) -> EventResult:
-        """The events that happened last, each by its first chunk."""
+        """Returns the most recent events, each by its first chunk."""
         seqs = self._newest()[:top_k]
         self._meet((seq, SECOND) for seq in seqs)
         chunks = [self.chunks[seq][0] for seq in seqs]
@@ -164,7 +165,7 @@ class _Drilldown:
         return EventResult(events, (), "listing", self.question.status)
 
     def starts(self, top_k: int) -> list[int]:
-        """The summaries to open: of each level the nearest to the query."""
+        """Returns the summaries to open: those of each level nearest to the query."""
         rows = self.connection.execute(
             f"SELECT x.seq, x.hierarchy_level {FROM_SUMMARIES} {self._summaries.sql}",
             self._summaries.values,
@@ -181,7 +182,7 @@ class _Drilldown:
     def descend(self, starts: Collection[int]) -> None:
         """Follows the children of summaries, a level at a time, down to the events.
 
-        All summaries are open; of the days, the best first until enough events are reached.
+        All months and weeks are opened; days are opened best first until enough events are reached.
         """
         opened = set(starts)
         for level in (MONTH, WEEK):
@@ -198,7 +199,7 @@ class _Drilldown:
         self._meet(reached.items())
 
     def _open(self, parents: Collection[int], most: int = -1) -> dict[int, int]:
-        """The newest children of summaries, by default all, with their levels."""
+        """Returns the newest children of summaries, all by default, with their levels."""
         rows = self.connection.execute(
             "SELECT h.parent_seq, x.seq, x.hierarchy_level FROM json_each(?) p"
             " CROSS JOIN children h ON h.parent_seq = p.value"
@@ -212,7 +213,7 @@ class _Drilldown:
         return {child: level for _, child, level in rows}
 
     def find_straight(self, engine: SearchEngine) -> None:
-        """Finds events by themselves, and measures all that is known so far."""
+        """Finds events directly, and scores everything reached so far."""
         events = Selection(self.connection, self._events)
         near: dict[int, float] = {}
         if self.question.vector is not None:
@@ -227,7 +228,7 @@ class _Drilldown:
         self._measure()
 
     def answer(self, starts: Collection[int], top_k: int) -> EventResult:
-        """The best events by either way, and the best of the summaries that were opened."""
+        """Returns the best events by either way, and the best of the opened summaries."""
         fused = self._fused(-1.0)
         own, eligible = self._best(fused), self._best(self._fused(self.question.floor))
         blended = self._blend(starts, own)
@@ -246,7 +247,7 @@ class _Drilldown:
 
     @cached_property
     def _summaries(self) -> Where:
-        """Summaries that overlap the range; ranges of other times say nothing of buckets."""
+        """Matches summaries that overlap the range; only a range of event times limits them."""
         of_events = self.time_range is not None and self.time_range.time_type is TimeType.EVENT
         return self._where(_SUMMARY_LEVELS, self.time_range if of_events else None)
 
@@ -269,7 +270,6 @@ class _Drilldown:
         return [int(row[0]) for row in rows]
 
     def _meet(self, contexts: Iterable[tuple[int, int]]) -> None:
-        """Takes contexts and their levels into the search, with their chunks."""
         fresh = {seq: level for seq, level in contexts if seq not in self.levels}
         self.levels |= fresh
         rows = self.connection.execute(
@@ -281,7 +281,6 @@ class _Drilldown:
             self.chunks.setdefault(context, []).append(chunk)
 
     def _measure(self) -> None:
-        """Finds how near every chunk is that was not measured yet."""
         known = [chunk for chunks in self.chunks.values() for chunk in chunks]
         if self.question.vector is not None:
             fresh = [chunk for chunk in known if chunk not in self.dense]
@@ -292,11 +291,11 @@ class _Drilldown:
         self.lexical |= {chunk: score for chunk, score in found.items() if chunk in met}
 
     def _fused(self, floor: float) -> dict[int, float]:
-        """The score of each chunk that has one of the query's words or lies above the floor."""
+        """Scores each chunk that has a word of the query or lies above the floor."""
         return fuse(self.dense, self.lexical, self.question.weight, floor)
 
     def _best(self, fused: Mapping[int, float]) -> dict[int, float]:
-        """The score of each context: that of the best of its chunks."""
+        """Returns the score of each context, which is that of its best chunk."""
         own: dict[int, float] = {}
         for seq, chunks in self.chunks.items():
             scores = [fused[chunk] for chunk in chunks if chunk in fused]
@@ -307,9 +306,9 @@ class _Drilldown:
     def _blend(
         self, starts: Collection[int], own: Mapping[int, float]
     ) -> dict[int, tuple[float, tuple[int, ...]]]:
-        """The blended score of all that was reached, and the way that gave it.
+        """Returns the blended score of everything reached, with the path that gave it.
 
-        The way to a summary ends with itself.
+        The path to a summary ends with that summary.
         """
         best: dict[int, tuple[float, tuple[int, ...]]] = {seq: (own[seq], (seq,)) for seq in starts}
         for level in reversed(_SUMMARY_LEVELS):

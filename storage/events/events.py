@@ -1,4 +1,4 @@
-"""Events of one identity: their summaries, kept up to date, and the search through them."""
+"""Keeps the summaries of one identity's events up to date, and searches them."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ SUMMARY_TYPE = "summary"
 """The raw_type of summaries."""
 
 MOST_NAMES = 50
-"""How many keywords and names, those of most events, a summary takes over from its children."""
+"""Maximum keywords and names a summary takes over from its children, by frequency."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A summary that is to be written.
+    """A summary to be written.
 
     Attributes:
-        bucket: What it is of.
-        parts: What it is to tell of, in order of time.
-        fingerprint: Of what it is made from.
+        bucket: Its time bucket.
+        parts: The texts to summarize, in order of time.
+        fingerprint: A hash of its sources.
     """
 
     bucket: Bucket
@@ -53,12 +53,12 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Which summaries of a level are as they should be, and which are not.
+    """The state of a level's summaries.
 
     Attributes:
-        due: Those to be written now, in order of time.
-        left: How many more are due.
-        unchanged: How many are made from what is there.
+        due: Those to write now, in order of time.
+        left: The number of further due ones.
+        unchanged: The number that are up to date.
     """
 
     due: tuple[Due, ...]
@@ -67,15 +67,15 @@ class Review:
 
 
 class Events:
-    """The events of one identity; its calls block, so run them in a worker thread.
+    """The events of one identity; its methods block, so call them in a worker thread.
 
     Args:
-        identity: Whose events every call is bound to. Its summaries are made from all events that
-            it sees, and kept under exactly this identity.
+        identity: The owner of the events. Its summaries are built from all events that it sees, and
+            stored under exactly this identity.
         database: The record.
-        engine: Finds by meaning and by words.
-        embedder: Makes the vectors of sentences.
-        indexer: The background worker.
+        engine: Finds texts by similarity and by keywords.
+        embedder: Embeds sentences.
+        indexer: The background indexer.
     """
 
     def __init__(
@@ -94,22 +94,22 @@ class Events:
         self._indexer = indexer
 
     def search(self, query: str, time_range: TimeRange | None, top_k: int) -> EventResult:
-        """The events for a query: see `storage.events.drilldown`.
+        """Searches events; see `storage.events.drilldown`.
 
         Args:
             query: What to look for.
-            time_range: Only events in this range; None means of all time.
-            top_k: How many events at most.
+            time_range: Only events in this range; None means all.
+            top_k: Maximum number of events.
         """
         return search_events(self._database, self._engine, self._identity, query, time_range, top_k)
 
     def review(self, level: int, until: float, limit: int) -> Review:
-        """What is to be written on a level, the levels below it being as they should be.
+        """Finds the summaries of a level that are due; the levels below it must be up to date.
 
         Args:
             level: 1 days, 2 ISO weeks, 3 months.
-            until: Unix seconds; days that have begun by then, weeks and months that have ended.
-            limit: How many to have ready for writing at most.
+            until: Unix seconds; days that began by then count, and weeks and months that ended.
+            limit: Maximum number of summaries to prepare.
         """
         due: list[Due] = []
         left = unchanged = 0
@@ -127,9 +127,9 @@ class Events:
         return Review(tuple(due), left, unchanged)
 
     def extract(self, due: Due, max_characters: int) -> str:
-        """The most central sentences of what a summary is to tell of."""
-        told = extract([part.text for part in due.parts], self._embedder, max_characters)
-        parts = [(part.label, text) for part, text in zip(due.parts, told, strict=True) if text]
+        """Extracts the most central sentences for a summary."""
+        extracts = extract([part.text for part in due.parts], self._embedder, max_characters)
+        parts = [(part.label, text) for part, text in zip(due.parts, extracts, strict=True) if text]
         if due.bucket.level == DAY:
             return "\n".join(text for _, text in parts)
         return "\n".join(f"{label}: {text}" if _is_day(label) else text for label, text in parts)
@@ -138,13 +138,13 @@ class Events:
         """Writes a summary in place of its earlier version, in one transaction.
 
         Args:
-            due: What it is of.
-            text: What it says.
+            due: The due summary.
+            text: Its text.
             summarizer: Who wrote it, for its metadata.
 
         Returns:
-            The summary, or another builder's of the same events if that was there first; None if
-            the events have changed since the review, so that the next one finds it due again.
+            The summary, or another process's of the same events if that came first. None if the
+                events changed since the review, so that the next review finds it due again.
         """
         with self._database.write() as connection:
             gathered = gather(connection, self._identity, due.bucket)
@@ -161,10 +161,10 @@ class Events:
         return stored
 
     def prune(self) -> int:
-        """Deletes the summaries of buckets that have no events any more.
+        """Deletes the summaries of buckets that have no events left.
 
         Returns:
-            How many went.
+            The number of deleted summaries.
         """
         with self._database.read() as connection:
             if not any(self._empty(connection, level) for level in (DAY, WEEK, MONTH)):
@@ -181,7 +181,7 @@ class Events:
         return gone
 
     def _empty(self, connection: sqlite3.Connection, level: int) -> list[int]:
-        """The summaries of a level that have nothing to tell of."""
+        """Returns the summaries of a level that have no sources left."""
         return [
             row["seq"]
             for bucket, row in summaries_of(connection, self._identity, level).items()
@@ -191,7 +191,6 @@ class Events:
     def _place(
         self, connection: sqlite3.Connection, bucket: Bucket, new: NewContext, seq: int | None
     ) -> int:
-        """Writes a summary itself, over its earlier version if it has one."""
         chunks = prepare(new)
         if seq is None:
             now = time.time()
@@ -236,7 +235,7 @@ def _commonest(lists: Iterable[str]) -> tuple[str, ...]:
 def _adopt(
     connection: sqlite3.Connection, seq: int, bucket: Bucket, children: Sequence[sqlite3.Row]
 ) -> None:
-    """Sets what a summary was made from, and the parent of each that counts to it."""
+    """Sets the children of a summary, and the parent of each child that belongs to it."""
     connection.execute("DELETE FROM children WHERE parent_seq = ?", (seq,))
     connection.executemany(
         "INSERT INTO children (parent_seq, child_seq) VALUES (?, ?)",

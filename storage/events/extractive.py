@@ -1,8 +1,8 @@
-"""Summaries without a model that writes: the most central sentences, in their order.
+"""Extractive summaries: selects the most central sentences, without a language model.
 
-A sentence is central as much as it is near to all others: the mean cosine of its vector to theirs
-(degree centrality, and what is nearly said already passed over, as in LexRank: Erkan and Radev
-2004, https://arxiv.org/abs/1109.2128).
+A sentence's centrality is the mean cosine of its vector to all others (degree centrality).
+Near-duplicates of selected sentences are skipped, as in LexRank (Erkan and Radev 2004,
+https://arxiv.org/abs/1109.2128).
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 EXTRACTIVE = "extractive"
-"""The summarizer where no model wrote."""
+"""The summarizer's name for summaries without a language model."""
 
 EXTRACT_CHARACTERS = 1_200
-"""Length of an extractive summary: it stays one chunk, and so one vector."""
+"""The length of an extractive summary, which thus stays one chunk with one vector."""
 
 MOST_SENTENCES = 200
-"""How many sentences are compared: about two seconds of embedding. Of more, every nth is."""
+"""The sentences to compare, about two seconds of embedding; of more, every nth is used."""
 
 SAME = 0.85
-"""Cosine, by the bundled model, from which two sentences say nearly the same."""
+"""Minimum cosine similarity, in the bundled model, of near-duplicates."""
 
 
 def extract(texts: Sequence[str], embedder: Embedder, max_characters: int) -> list[str]:
-    """The most central sentences of some texts.
+    """Extracts the most central sentences of some texts.
 
     Args:
-        texts: What is summarised, in its order.
-        embedder: Makes the vectors of the sentences.
-        max_characters: What the sentences and the blanks between them may have at most; only a
+        texts: The texts to summarize, in order.
+        embedder: Embeds the sentences.
+        max_characters: Maximum characters of all sentences and the blanks between them; only a
             first sentence that is longer by itself is cut.
 
     Returns:
-        For each text its sentences that were taken, joined by blanks; empty where none was.
+        For each text its selected sentences, joined by blanks; empty if there are none.
     """
-    said = _each_once(texts)
-    if sum(len(sentence) + 1 for _, sentence in said) > max_characters:
-        said = said[:: -(-len(said) // MOST_SENTENCES)]
-        vectors = embedder.embed_passages([sentence for _, sentence in said])
-        lengths = [len(sentence) for _, sentence in said]
+    candidates = _each_once(texts)
+    if sum(len(sentence) + 1 for _, sentence in candidates) > max_characters:
+        candidates = candidates[:: -(-len(candidates) // MOST_SENTENCES)]
+        vectors = embedder.embed_passages([sentence for _, sentence in candidates])
+        lengths = [len(sentence) for _, sentence in candidates]
         same = scaled_cosine(SAME, embedder.floor)
-        taken = _take(lengths, vectors, max_characters, same)
-        said = [said[place] for place in sorted(taken)]
+        selected = _take(lengths, vectors, max_characters, same)
+        candidates = [candidates[place] for place in sorted(selected)]
     kept: list[list[str]] = [[] for _ in texts]
-    for source, sentence in said:
+    for source, sentence in candidates:
         kept[source].append(sentence[:max_characters])
     return [" ".join(each) for each in kept]
 
 
 def _each_once(texts: Sequence[str]) -> list[tuple[int, str]]:
-    """Every sentence with the place of its text; one that is repeated counts at its first."""
+    """Returns each distinct sentence with the position of the first text that contains it."""
     found: dict[str, tuple[int, str]] = {}
     for source, text in enumerate(texts):
         for sentence in sentences(text):
@@ -68,7 +68,7 @@ def _each_once(texts: Sequence[str]) -> list[tuple[int, str]]:
 
 
 def _take(lengths: Sequence[int], vectors: Vectors, max_characters: int, same: float) -> list[int]:
-    """The places of sentences that fit together, the most central first."""
+    """Returns the positions of sentences that fit together, the most central first."""
     near = vectors @ vectors.T
     taken: list[int] = []
     room = max_characters

@@ -1,8 +1,8 @@
-"""The hierarchy of events: which summaries there should be, and what each is made from.
+"""The hierarchy of events: which summaries should exist, and the sources of each.
 
-A day has every event of it, a week its days; a month has the weeks that overlap it and those of its
-days that no week has taken in yet. What a month tells is of its own days alone: of a week that
-straddles two months, the days.
+A day covers its events, a week its days. A month covers the weeks that overlap it, and those of its
+days that have no week yet. A month's text covers its own days only: of a week that straddles two
+months, the days.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from storage.events.buckets import DAY, SECOND, WEEK, Bucket
 from storage.models import ContextType, Identity
 
 MOST_CHUNKS = 3
-"""How many chunks of a long event a summary reads: some 4,000 characters."""
+"""Maximum chunks of a long event that a summary reads: some 4,000 characters."""
 
 FROM_SUMMARIES = "FROM contexts x INDEXED BY contexts_of_bucket WHERE x.hierarchy_level > 0 AND"
-"""SQLite would take an index of all contexts, of which there are far more."""
+"""Without the hint SQLite would choose an index of all contexts, which is far larger."""
 
 _COLUMNS = (
     "x.seq, x.id, x.sha256, x.title, x.summary, x.keywords, x.entities, x.importance,"
@@ -31,11 +31,11 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What a summary is made from.
+    """The sources of a summary.
 
     Attributes:
-        children: The contexts right below it.
-        told: Those whose texts its own text tells, in order of time.
+        children: The contexts directly below it.
+        told: The contexts its text is written from, in order of time.
     """
 
     children: Sequence[sqlite3.Row]
@@ -43,18 +43,18 @@ class Gathered:
 
     @property
     def fingerprint(self) -> str:
-        """Differs as soon as one of them does, or what it says."""
+        """A hash that changes with any source or its text."""
         lines = {f"{row['id']} {row['sha256']}\n" for row in (*self.children, *self.told)}
         return sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing that a summary tells of.
+    """The text of one source of a summary.
 
     Attributes:
-        label: When it was: `09:30` of an event, else the label of its bucket.
-        text: What it says.
+        label: Its time: `09:30` for an event, else the label of its bucket.
+        text: Its text.
     """
 
     label: str
@@ -64,13 +64,13 @@ class Part:
 def wanted_buckets(
     connection: sqlite3.Connection, identity: Identity, level: int, until: float
 ) -> list[Bucket]:
-    """The buckets of a level that should have a summary, in order of time.
+    """Returns the buckets of a level that should have a summary, in order of time.
 
     Args:
         connection: The record.
-        identity: Whose events.
-        level: 1 to 3; weeks and months go by the summaries of days that there are.
-        until: Unix seconds; a day must have begun by then, the last second of a week or a month.
+        identity: The owner of the events.
+        level: 1 to 3; weeks and months follow from the existing summaries of days.
+        until: Unix seconds; a day must have begun by then, a week or a month must have ended.
     """
     if level == DAY:
         owner = identity_clause(identity, "x")
@@ -89,7 +89,7 @@ def wanted_buckets(
 def summaries_of(
     connection: sqlite3.Connection, identity: Identity, level: int
 ) -> dict[Bucket, sqlite3.Row]:
-    """The summaries of a level that were made for exactly this identity."""
+    """Returns the summaries of a level that belong to exactly this identity."""
     rows = _summaries(connection, identity, level)
     return {Bucket.parse(row["time_bucket"]): row for row in rows}
 
@@ -97,13 +97,13 @@ def summaries_of(
 def find_summary(
     connection: sqlite3.Connection, identity: Identity, bucket: Bucket
 ) -> sqlite3.Row | None:
-    """The summary of a bucket that was made for exactly this identity."""
+    """Returns the summary of a bucket that belongs to exactly this identity."""
     rows = _summaries(connection, identity, bucket.level, bucket)
     return next((row for row in rows if row["time_bucket"] == bucket.label), None)
 
 
 def gather(connection: sqlite3.Connection, identity: Identity, bucket: Bucket) -> Gathered:
-    """What the summary of a bucket is made from; of nothing, there should be none."""
+    """Collects the sources of a bucket's summary; without any there should be no summary."""
     if bucket.level == DAY:
         events = _events(connection, identity, bucket)
         return Gathered(events, events)
@@ -120,7 +120,7 @@ def gather(connection: sqlite3.Connection, identity: Identity, bucket: Bucket) -
 
 
 def parts_of(connection: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> tuple[Part, ...]:
-    """What contexts say, each in short where it has a summary of its own."""
+    """Returns the texts of contexts, using an event's own summary if it has one."""
     texts: dict[int, list[str]] = {}
     for row in connection.execute(
         "SELECT context_seq, content FROM chunks WHERE position < ?"
@@ -134,9 +134,9 @@ def parts_of(connection: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> tup
 def _part(row: sqlite3.Row, texts: Iterable[str]) -> Part:
     if row["hierarchy_level"] > SECOND:
         return Part(row["time_bucket"], "\n".join(texts))
-    said = row["summary"] or "\n".join(texts)
-    is_titled = said.startswith(row["title"])
-    text = said if is_titled else f"{row['title']}: {said}"
+    text = row["summary"] or "\n".join(texts)
+    is_titled = text.startswith(row["title"])
+    text = text if is_titled else f"{row['title']}: {text}"
     return Part(Bucket.of(SECOND, row["event_time"]).label[11:16], text)
 
 
@@ -159,7 +159,7 @@ def _events(
 def _summaries(
     connection: sqlite3.Connection, identity: Identity, level: int, within: Bucket | None = None
 ) -> list[sqlite3.Row]:
-    """Those of a level that overlap a bucket, in order of time."""
+    """Returns the summaries of a level that overlap a bucket, in order of time."""
     owner = exactly(identity, "x")
     overlap = Where("TRUE", ())
     if within is not None:

@@ -1,1 +1,1 @@
-"""The indexes: words, vectors, and the background work that keeps both up to the record."""
+"""The indexes: keywords, vectors, and the background work that keeps them up to date."""

@@ -1,6 +1,6 @@
-"""Where Chroma is: in a directory of ours, or behind a server.
+"""Opens Chroma, from a local directory or behind a server.
 
-A home makes clients; what is done with them is the vector index's business.
+A home makes clients; the vector index uses them.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from storage.outbound import ClientFactory, plain_client
 log = logging.getLogger("toolcrib.indexer")
 
 SERVER_SECONDS = 15.0
-"""How long a server may take over one request; Chroma's own client would wait for ever."""
+"""Seconds a server may take per request; Chroma's own client would wait forever."""
 
 GREETING_SECONDS = 3.0
-"""How long one may take to say that it is there."""
+"""Seconds a server may take to answer the heartbeat."""
 
 SILENCE_SECONDS = 10.0
-"""How long one that said nothing is not asked again: every search would wait for it."""
+"""Seconds before a silent server is asked again; otherwise every search would wait for it."""
 
 
 class ChromaHome(Protocol):
-    """A place that Chroma clients are made for.
+    """A location of Chroma that clients are made for.
 
     Attributes:
-        name: The place, for errors.
-        shared_files: Whether processes share its files, each with a Chroma of its own: what one
-            writes the others see after reopening alone, and what fails is damaged. A server sees
-            to that itself, and what fails may be back in a moment.
-        aside: Where `remove` moved what it could not remove, if there was any.
+        name: The location, for errors.
+        shared_files: Whether processes share its files, each with its own Chroma. A process then
+            sees the writes of others only after reopening, and a failure means damage. A server
+            avoids both, and its failures may be temporary.
+        aside: Where `remove` moved files that it could not delete, if there were any.
     """
 
     name: str
@@ -45,31 +45,31 @@ class ChromaHome(Protocol):
     aside: Path | None
 
     def check(self) -> None:
-        """Sees, without loading Chroma, that it can be opened.
+        """Checks, without loading Chroma, that it can be opened.
 
         Raises:
-            VectorIndexError: If not.
+            VectorIndexError: If it cannot.
         """
 
     def open(self) -> Any:
-        """A client.
+        """Opens a client.
 
         Raises:
-            VectorIndexError: If the place cannot be used.
+            VectorIndexError: If the location cannot be used.
         """
 
     def close(self, client: Any) -> None:
-        """Closes a client, and all that it holds."""
+        """Closes a client and everything it holds."""
 
     def remove(self) -> bool:
-        """Removes everything at once where nobody else's is kept; False where that may be."""
+        """Removes everything at once; returns False if the data of others may be there."""
 
 
 class ChromaDirectory:
-    """Chroma embedded in this process, its files in a directory.
+    """Chroma embedded in this process, with its files in a directory.
 
     Args:
-        directory: The directory; made when it is first used.
+        directory: The directory; created on first use.
     """
 
     shared_files = True
@@ -80,13 +80,13 @@ class ChromaDirectory:
         self.aside: Path | None = None
 
     def check(self) -> None:
-        """Sees that the files can be written: Chroma fails where it may only read."""
+        """Checks that the files are writable: Chroma fails on read-only files."""
         home = Path(os.path.realpath(self.directory))
         there = next(path for path in (home, *home.parents) if path.exists())
         for path in filter(Path.exists, (there, home / "chroma.sqlite3")):
             if not os.access(path, os.W_OK):
                 raise VectorIndexError(
-                    f"{path} cannot be written, and Chroma reads only what it can write.",
+                    f"{path} is not writable, and Chroma can only read files it can write.",
                     suggestions=(
                         "Searches read the vectors in the record instead.",
                         "Give yourself write permission, or choose another data directory.",
@@ -94,7 +94,7 @@ class ChromaDirectory:
                 )
 
     def open(self) -> Any:
-        """A client of its own Chroma."""
+        """Opens a client with its own Chroma."""
         self.check()
         import chromadb
         from chromadb.api.shared_system_client import (
@@ -109,19 +109,19 @@ class ChromaDirectory:
                 path=path, settings=Settings(anonymized_telemetry=False)
             )
         except BaseException:
-            # Chroma would answer the next attempt with the system that did not start.
-            SharedSystemClient._identifier_to_system.pop(path, None)  # noqa: SLF001  # nothing public forgets one path
+            # Otherwise Chroma would answer the next attempt with the system that failed to start.
+            SharedSystemClient._identifier_to_system.pop(path, None)  # noqa: SLF001  # no public API forgets one path
             raise
 
     def close(self, client: Any) -> None:
-        """Closes a client, and its files with the last one."""
+        """Closes a client; the last one closes the files too."""
         client.close()
 
     def remove(self) -> bool:
-        """Removes the files; what is no directory, or may not be removed, is moved aside.
+        """Removes the files; anything that cannot be removed is moved aside.
 
         Raises:
-            OSError: If that is not allowed either.
+            OSError: If moving fails too.
         """
         target = Path(os.path.realpath(self.directory))  # it may lie on another disk
         shutil.rmtree(target, ignore_errors=True)
@@ -135,11 +135,11 @@ class ChromaDirectory:
 
 
 class ChromaServer:
-    """A Chroma server, which others may use too.
+    """A Chroma server, possibly shared with others.
 
     Args:
         url: Its address, http://host:port or https://host:port.
-        client: Makes what asks whether it is there; Chroma's own client brings its connections.
+        client: Makes the HTTP client of the heartbeat; Chroma's client has its own connections.
     """
 
     shared_files = False
@@ -152,7 +152,7 @@ class ChromaServer:
         self._silent: tuple[float, VectorIndexError] | None = None
 
     def check(self) -> None:
-        """Sees that a server is there: a client that is made for it has no time limit."""
+        """Checks the heartbeat first, because Chroma's client connects without a time limit."""
         import httpx2
 
         if self._silent is not None and time.monotonic() - self._silent[0] < SILENCE_SECONDS:
@@ -176,7 +176,7 @@ class ChromaServer:
             )
 
     def open(self) -> Any:
-        """A client of the server."""
+        """Opens a client of the server."""
         import chromadb
         from chromadb.config import Settings
 
@@ -192,22 +192,22 @@ class ChromaServer:
         return client
 
     def close(self, client: Any) -> None:
-        """Closes a client, and its connections, which it would leave open itself."""
-        sessions = [_session(client), _session(client._admin_client)]  # noqa: SLF001  # nothing public holds it
+        """Closes a client and its connections, which Chroma would leave open."""
+        sessions = [_session(client), _session(client._admin_client)]  # noqa: SLF001  # no public API
         client.close()
         for session in sessions:
             session.close()
 
     def remove(self) -> bool:
-        """Removes nothing: other libraries may be kept there."""
+        """Removes nothing, because other libraries may be stored there."""
         return False
 
 
 def _session(client: Any) -> Any:
-    """A client's connections: nothing public closes them, or sets them a time limit."""
-    return client._server._session  # noqa: SLF001  # nothing public does it
+    """Returns a client's connections, which no public API closes or times out."""
+    return client._server._session  # noqa: SLF001  # no public API
 
 
 def chroma_home(data_dir: Path, url: str, client: ClientFactory = plain_client) -> ChromaHome:
-    """The server at an address; without one, the Chroma of a data directory."""
+    """Returns the server at a URL; without one, the Chroma of a data directory."""
     return ChromaServer(url, client) if url else ChromaDirectory(data_dir / "chroma")

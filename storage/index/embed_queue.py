@@ -1,7 +1,7 @@
-"""The embedding queue: which chunks wait for their vectors, and whose turn it is.
+"""The embedding queue: which chunks wait for vectors, and in which order.
 
-It is a table of the record, so that every process on a data directory takes from the same queue in
-the same order, and nothing is forgotten when one dies.
+It is a table of the record, so that all processes on a data directory take from the same queue in
+the same order, and nothing is lost when one dies.
 """
 
 from __future__ import annotations
@@ -14,40 +14,40 @@ from contextlib import contextmanager
 from enum import IntEnum
 
 RUN_SECONDS = 0.2
-"""How long a run should take: what has just been added waits for the one under way."""
+"""The target duration of a run; new chunks wait for the current run."""
 
 FIRST_TEXTS = 8
 MOST_TEXTS = 32
-"""Texts of the first run, and of any: those of a run are embedded, and written, together."""
+"""Texts of the first run and of any run; the texts of a run are embedded and written together."""
 
 ROUGH_TEXTS = 200
-"""Rough vectors made between two transactions: some tenth of a second of work."""
+"""Rough vectors made between two transactions, some tenths of a second of work."""
 
 BEFORE = 300
-"""Characters of what was said before a turn that are embedded with it: a question, as a rule."""
+"""Characters of the previous turn that are embedded with a turn; usually the question."""
 
 FAIR = 4
-"""One of so many runs takes what has waited longest, however much is added meanwhile."""
+"""One run in this many takes the oldest chunks, however many are added meanwhile."""
 
 
 class Priority(IntEnum):
-    """When a chunk is embedded; the numbers are the record's."""
+    """When a chunk is embedded; the numbers are stored in the record."""
 
     FIRST = 0
-    """It was added by itself: somebody may ask for it at once."""
+    """Added on its own: a search for it may follow at once."""
 
     ROUGH = 1
-    """It is one of many, as of an import, and is to have a rough vector before its own."""
+    """One of many, as in an import; gets a rough vector before its own."""
 
     LATER = 2
-    """It is one of many."""
+    """One of many."""
 
 
 class Pace:
-    """How many texts the next run takes, and whether it takes what has waited longest.
+    """Decides how many texts the next run takes, and whether it takes the oldest.
 
     Args:
-        clock: Tells the seconds.
+        clock: Returns the time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -57,12 +57,12 @@ class Pace:
 
     @property
     def oldest_first(self) -> bool:
-        """Whether the next run takes what has waited longest."""
+        """Whether the next run takes the oldest chunks."""
         return self._runs % FAIR == FAIR - 1
 
     @contextmanager
     def timed(self, texts: int) -> Iterator[None]:
-        """Times a run of so many texts: the next one has fewer or more."""
+        """Times a run and adapts the size of the next one."""
         began = self._clock()
         yield
         seconds = self._clock() - began
@@ -76,9 +76,9 @@ class Pace:
 def await_vectors(
     connection: sqlite3.Connection, user_id: str, chunk_seqs: Iterable[int], *, one_of_many: bool
 ) -> None:
-    """Queues chunks for embedding, by the current model and by the next where there is one.
+    """Queues chunks for embedding by the current model, and by the next model if there is one.
 
-    Rough vectors stand in for those of the current model alone.
+    Only chunks of the current model get rough vectors.
     """
     current, following = (
         (Priority.ROUGH, Priority.LATER) if one_of_many else (Priority.FIRST, Priority.FIRST)
@@ -93,15 +93,15 @@ def await_vectors(
 def take(
     connection: sqlite3.Connection, model_seq: int, pace: Pace, *, one_of_many: bool = True
 ) -> list[sqlite3.Row]:
-    """What a model's next run embeds, which stays queued: seq, and the parts of `passage`.
+    """Reads the chunks of a model's next run: seq, and the parts of `passage`; they stay queued.
 
-    What was added by itself comes first, and of that the newest.
+    Chunks added on their own come first, the newest of them before the others.
 
     Args:
         connection: The record.
         model_seq: The model.
-        pace: How many.
-        one_of_many: Whether what is one of many has its turn at all.
+        pace: The size of the run.
+        one_of_many: Whether to take chunks of imports at all.
     """
     count = pace.texts
     seqs = _waiting(connection, model_seq, Priority.FIRST, "DESC", count)
@@ -113,7 +113,7 @@ def take(
 
 
 def take_rough(connection: sqlite3.Connection) -> list[sqlite3.Row]:
-    """What the first pass is to do next: as `take` answers."""
+    """Reads the chunks of the next first pass, as `take` does."""
     seqs = [
         seq
         for (model_seq,) in connection.execute("SELECT seq FROM models WHERE state = 'current'")

@@ -1,11 +1,11 @@
-"""The models whose vectors the record keeps: the current one, and the next one that takes over.
+"""The embedding models of the record: the current one, and the next one that replaces it.
 
-Searches compare by the current model. When the settings want another one, it becomes the next:
-every chunk is queued for it, and what is added is queued for both. Once nothing waits for it any
-more it becomes the current one, and the vectors of the old one are removed. Several processes work
-on one record, some perhaps with the settings of yesterday, so each asks the record every time.
+Searches use the current model. If the settings name another model, it becomes the next: every chunk
+is queued for it, and new chunks are queued for both. Once nothing waits for it, it becomes the
+current model, and the vectors of the old one are removed. Several processes share one record, some
+perhaps with older settings, so each reads the models from the record every time.
 
-The exact similarities of stored vectors are seq → cosine; the vectors are of unit length.
+Similarities of stored vectors are returned as seq → cosine; the vectors are of unit length.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
 SLICE = 250
-"""Vectors in memory at once: megabytes of them take several times longer, all in page faults."""
+"""Vectors in memory at once; larger blocks take several times longer because of page faults."""
 
 MakeEmbedder = Callable[[str], Embedder | None]
-"""Makes the embedder with a model_id, or None where the settings do not describe it."""
+"""Makes the embedder with a model_id, or returns None if the settings do not describe it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class Model:
     """A model of the record.
 
     Attributes:
-        seq: Its number, never given again.
+        seq: Its number, never reused.
         scheme: The model_id of its embedder.
         state: "current", "next", or "old" until its vectors are removed.
-        dimensions: Length of its vectors; None until there is one.
+        dimensions: The length of its vectors; None until it has one.
     """
 
     seq: int
@@ -52,13 +52,13 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """A vector, and the model that it can be compared by.
+    """A vector, and the model whose vectors it can be compared with.
 
     Attributes:
         model: The model's number.
         vector: Of unit length.
-        floor: Cosine below which texts have nothing to do with each other, by this model.
-        rough: By what chunks that wait for their vectors are compared, if at all.
+        floor: The model's cosine similarity below which texts are unrelated.
+        rough: The rough vector for chunks that wait for theirs; None to leave those out.
     """
 
     model: int
@@ -68,26 +68,25 @@ class Embedding:
 
     @classmethod
     def of_query(cls, model: Model, embedder: Embedder, text: str) -> Embedding:
-        """What a query means."""
+        """Embeds a query."""
         vector = embedder.embed_query(text)
         check_dimensions(model, vector)
         return cls(model.seq, vector, embedder.floor)
 
     @classmethod
     def of_passages(cls, model: Model, embedder: Embedder, texts: Sequence[str]) -> list[Embedding]:
-        """What each passage means."""
+        """Embeds passages."""
         vectors = embedder.embed_passages(texts)
         check_dimensions(model, vectors)
         return [cls(model.seq, vector, embedder.floor) for vector in vectors]
 
 
 class Models:
-    """The models of one record, and the embedders that make their vectors.
+    """The models of one record, and their embedders.
 
     Args:
         database: The record.
-        wanted: The embedder of the settings, which becomes the next model where it is not the
-            current one.
+        wanted: The embedder of the settings; it becomes the next model if it is not the current.
         make: Makes the embedders of other models.
 
     Raises:
@@ -106,19 +105,19 @@ class Models:
                 self._choose(connection)
 
     def current(self) -> tuple[Model, Embedder]:
-        """The model that searches compare by, and its embedder."""
+        """Returns the current model and its embedder."""
         with self._database.read() as connection:
             (model, *_) = live_models(connection)
         return model, self.embedder(model)
 
     def embedder(self, model: Model) -> Embedder:
-        """The embedder of a model; it remembers recent queries."""
+        """Returns the embedder of a model, which caches recent queries."""
         known = self._embedders.get(model.scheme)
         if known is None:
             made = self._make(model.scheme)
             if made is None:
                 raise StorageUnavailableError(
-                    f"The vectors that are stored were made by {model.scheme}, which the settings"
+                    f"The stored vectors were made by {model.scheme}, which the settings"
                     f" of this process do not describe; they want {self._wanted}.",
                     suggestions=("Searches go by words until everything is embedded again.",),
                 )
@@ -130,7 +129,7 @@ class Models:
         return schemes[-1:] == [self._wanted]
 
     def _choose(self, connection: sqlite3.Connection) -> None:
-        """Makes the wanted model the one that takes over, if it is not the current one."""
+        """Makes the wanted model the next one, unless it is the current one."""
         if self._is_chosen(connection):  # another process was faster
             return
         models = live_models(connection)
@@ -150,19 +149,19 @@ class Models:
 
 
 def passage(title: str, heading: str, content: str, before: str = "") -> str:
-    """What is embedded of a chunk, which reads differently under another title.
+    """Returns the text to embed for a chunk, which depends on its title.
 
     Args:
-        title: Of its context.
-        heading: What stands over it.
+        title: The context's title.
+        heading: The chunk's heading.
         content: Its text.
-        before: What was said before it, where it is a turn: alone it may say very little.
+        before: The previous turn, if it is a turn: a turn alone may say very little.
     """
     return "\n".join(part for part in (title, before, heading, content) if part)
 
 
 def live_models(connection: sqlite3.Connection) -> list[Model]:
-    """The current model and, where there is one, the next."""
+    """Returns the current model and, if there is one, the next."""
     rows = connection.execute(
         "SELECT seq, scheme, state, dimensions FROM models WHERE state <> 'old' ORDER BY state"
     )
@@ -170,7 +169,7 @@ def live_models(connection: sqlite3.Connection) -> list[Model]:
 
 
 def old_models(connection: sqlite3.Connection) -> list[Model]:
-    """Those whose vectors are to be removed."""
+    """Returns the models whose vectors must be removed."""
     rows = connection.execute(
         "SELECT seq, scheme, state, dimensions FROM models WHERE state = 'old'"
     )
@@ -178,10 +177,9 @@ def old_models(connection: sqlite3.Connection) -> list[Model]:
 
 
 def store_vector(connection: sqlite3.Connection, chunk_seq: int, embedding: Embedding) -> None:
-    """Takes a chunk from a model's queue and keeps its vector.
+    """Removes a chunk from a model's queue and stores its vector.
 
-    A chunk that was deleted meanwhile has left the queue, and so have all where the model went out
-    of use: they are not brought back.
+    A deleted chunk, or any chunk of a retired model, is no longer queued and is ignored.
     """
     taken = connection.execute(
         "DELETE FROM embed_queue WHERE chunk_seq = ? AND model_seq = ?",
@@ -197,7 +195,7 @@ def store_vector(connection: sqlite3.Connection, chunk_seq: int, embedding: Embe
 
 
 def keep_vector(connection: sqlite3.Connection, chunk_seq: int, embedding: Embedding) -> None:
-    """Keeps a chunk's vector, if its model is in use, and tells the vector index of it."""
+    """Stores a chunk's vector, if its model is in use, and queues it for the vector index."""
     known = connection.execute(
         "UPDATE models SET dimensions = ? WHERE seq = ? AND state <> 'old'",
         (len(embedding.vector), embedding.model),
@@ -218,7 +216,7 @@ def keep_vector(connection: sqlite3.Connection, chunk_seq: int, embedding: Embed
 def similarities(
     connection: sqlite3.Connection, embedding: Embedding, seqs: Collection[int]
 ) -> dict[int, float]:
-    """Those of given chunks, where they have a vector; rough ones where wanted."""
+    """Returns the similarities of the given chunks that have a vector, rough ones included."""
     rows = connection.execute(
         "SELECT chunk_seq, vector FROM embeddings"
         " WHERE chunk_seq IN (SELECT value FROM json_each(?)) AND model_seq = ?",
@@ -229,7 +227,7 @@ def similarities(
 
 
 def scan(connection: sqlite3.Connection, embedding: Embedding, user_id: str) -> dict[int, float]:
-    """Those of every chunk of a user; rough ones where wanted."""
+    """Returns the similarities of all chunks of a user, rough ones included."""
     rows = connection.execute(
         "SELECT c.seq, e.vector FROM chunks c JOIN embeddings e ON e.chunk_seq = c.seq"
         " WHERE c.user_id = ? AND e.model_seq = ?",
@@ -240,7 +238,7 @@ def scan(connection: sqlite3.Connection, embedding: Embedding, user_id: str) -> 
 
 
 def undelivered(connection: sqlite3.Connection, embedding: Embedding, user_id: str) -> Seqs:
-    """A user's chunks that have a vector to be compared by and are not in the vector index yet."""
+    """Returns a user's chunks with comparable vectors that the vector index does not have yet."""
     import numpy as np
 
     rows = connection.execute(
@@ -252,7 +250,7 @@ def undelivered(connection: sqlite3.Connection, embedding: Embedding, user_id: s
 
 
 def nearest_first(scores: Mapping[int, float], count: int) -> dict[int, float]:
-    """The highest scores, highest first; of equals the lowest seq."""
+    """Returns the highest scores, highest first; ties are ordered by seq."""
     ranked = sorted(sorted(scores), key=scores.__getitem__, reverse=True)
     return {seq: scores[seq] for seq in ranked[:count]}
 
@@ -269,11 +267,11 @@ def _compare(rows: sqlite3.Cursor, embedding: Embedding) -> dict[int, float]:
 
 
 def check_dimensions(model: Model, vectors: Vectors) -> None:
-    """Sees that new vectors can be compared with those that are kept."""
+    """Raises if new vectors cannot be compared with the stored ones."""
     found = int(vectors.shape[-1])
     if model.dimensions not in {None, found}:
         raise StorageUnavailableError(
-            f"{model.scheme} gives vectors of {found} numbers now; those that are stored have"
+            f"{model.scheme} now returns vectors of {found} numbers, but the stored ones have"
             f" {model.dimensions}. It is no longer the same model.",
             suggestions=(
                 "Restore the old model, or set another embedder.model to embed everything again.",
@@ -282,7 +280,7 @@ def check_dimensions(model: Model, vectors: Vectors) -> None:
 
 
 def take_over(connection: sqlite3.Connection) -> bool:
-    """Makes the next model the current one if nothing waits for it; whether it did."""
+    """Makes the next model current if nothing waits for it; returns whether it did."""
     models = live_models(connection)
     if len(models) == 1:
         return False
@@ -295,13 +293,13 @@ def take_over(connection: sqlite3.Connection) -> bool:
     if waits:
         return False
     _retire(connection, current)
-    connection.execute("DELETE FROM rough_vectors")  # every chunk has its own by the next
+    connection.execute("DELETE FROM rough_vectors")  # every chunk has a vector of the next model
     connection.execute("UPDATE models SET state = 'current' WHERE seq = ?", (following.seq,))
     return True
 
 
 def _retire(connection: sqlite3.Connection, model: Model) -> None:
-    """Takes a model out of use; its vectors are removed later, a batch at a time."""
+    """Retires a model; its vectors are removed later, in batches."""
     connection.execute("UPDATE models SET state = 'old' WHERE seq = ?", (model.seq,))
     connection.execute("DELETE FROM embed_queue WHERE model_seq = ?", (model.seq,))
     connection.execute("DELETE FROM vector_outbox WHERE model_seq = ?", (model.seq,))

@@ -1,7 +1,7 @@
-"""The first pass: a rough vector for each chunk of an import, within seconds.
+"""The first pass: makes a rough vector for each chunk of an import within seconds.
 
-A static embedder makes them many times as fast as the model makes the chunks' own. A text in a
-script that it cannot read gets none.
+A static embedder is many times faster than the model. Texts in scripts that it does not understand
+get no rough vector.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = logging.getLogger("toolcrib.indexer")
 
 
 class FirstPass:
-    """Makes rough vectors, of chunks and of queries.
+    """Makes rough vectors of chunks and queries.
 
     Args:
         database: The record.
@@ -33,9 +33,9 @@ class FirstPass:
         self._embedder = StaticEmbedder()
 
     def step(self) -> bool:
-        """Makes the rough vectors of some chunks; False when none waits for one.
+        """Makes the rough vectors of some chunks; returns False if none waits.
 
-        Where the embedder fails, they wait for their own vectors without.
+        If the embedder fails, the chunks wait for their own vectors without rough ones.
         """
         with self._database.read() as connection:
             rows = take_rough(connection)
@@ -51,7 +51,7 @@ class FirstPass:
         return True
 
     def of_query(self, embedding: Embedding, query: str) -> Embedding:
-        """A query's embedding with its rough vector, where the embedder can make one."""
+        """Adds a rough vector to a query's embedding, if the embedder can make one."""
         if not understands(self._embedder, query):
             return embedding
         try:
@@ -70,7 +70,7 @@ class FirstPass:
 
 
 def _keep(connection: sqlite3.Connection, chunk_seq: int, vector: bytes | None) -> None:
-    """Has a chunk wait for its own vector; one that was deleted meanwhile is not brought back."""
+    """Queues a chunk for its own vector and stores the rough one; deleted chunks are ignored."""
     waits = connection.execute(
         "UPDATE embed_queue SET priority = ? WHERE chunk_seq = ? AND priority = ?",
         (Priority.LATER, chunk_seq, Priority.ROUGH),

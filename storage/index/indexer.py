@@ -1,8 +1,8 @@
-"""The indexer: the work in the background, a batch at a time.
+"""The indexer: does the background work in batches.
 
-What is still to be done stands in the record, so nothing is forgotten when the process dies:
-`embed_queue` holds chunks without a vector, `vector_outbox` what the vector index has still to
-hear. A batch leaves its queue only after its work has been done.
+The pending work is in the record, so nothing is lost when the process dies: `embed_queue` holds
+chunks without vectors, `vector_outbox` holds changes for the vector index. A batch leaves its queue
+only once it is done.
 """
 
 from __future__ import annotations
@@ -42,47 +42,47 @@ from storage.models import Identity, IndexStatus
 log = logging.getLogger("toolcrib.indexer")
 
 REMOVED_BATCH = 1000
-"""Vectors of an old model removed in one transaction: writers wait for it."""
+"""Vectors of an old model removed in one transaction; writers wait for it."""
 
 RETRY_SECONDS = 5.0
-"""How long to wait after a failure, which rarely mends itself at once."""
+"""Seconds to wait after a failure, which rarely resolves itself at once."""
 
 REST_SECONDS = 60.0
-"""How long a model that failed waits behind the other one."""
+"""Seconds for which a failed model comes after the other one."""
 
 IDLE_SECONDS = 1.0
-"""How long to wait before looking for work that another process left behind."""
+"""Seconds to wait before looking for work left by another process."""
 
 FOLD_SECONDS = 60.0
-"""How long the log of a library in use may hold what was deleted."""
+"""Seconds for which the log of a library in use may hold deleted data."""
 
 STOP_SECONDS = 10.0
-"""How long to wait for the batch under way: an embedder on the network may take longer."""
+"""Seconds to wait for the current batch; a remote embedder may take longer."""
 
 
 class Chore(Protocol):
-    """Work in the background that waits until there is nothing to index."""
+    """Background work that runs when there is nothing to index."""
 
     @property
     def is_due(self) -> bool:
         """Whether it is time to look for work."""
 
     def step(self) -> bool:
-        """Does one piece of work; False when there is none."""
+        """Does one piece of work; returns False if there is none."""
 
 
 class Indexer:
-    """Embeds what is new, and keeps the lexical and the vector index up to the record.
+    """Embeds new chunks, and keeps the lexical index and the vector index up to date.
 
-    Of all processes on a data directory one works at a time: the holder of a file lock, which the
-    system releases when its holder dies.
+    Of all processes on a data directory only one works at a time: the holder of a file lock, which
+    the system releases when that process dies.
 
     Args:
         database: The record.
-        models: Whose vectors are made.
+        models: The models to embed with.
         vectors: The vector index.
-        lock_path: The file whose lock the working process holds.
-        chore: What else is done there, when there is nothing to index.
+        lock_path: The lock file.
+        chore: Other work for when there is nothing to index.
     """
 
     def __init__(
@@ -109,13 +109,13 @@ class Indexer:
         self.problem = ""
 
     def start(self) -> None:
-        """Starts working in the background."""
+        """Starts the background thread."""
         self._stopping.clear()
         self._thread = threading.Thread(target=self._work, name="toolcrib-indexer", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the background work after the batch under way; a slow one ends with the process."""
+        """Stops after the current batch; a batch that takes too long ends with the process."""
         self._stopping.set()
         self._wake.set()
         if self._thread is not None:
@@ -123,21 +123,21 @@ class Indexer:
             self._thread = None
 
     def notify(self) -> None:
-        """Says that there is new work."""
+        """Signals new work."""
         self._wake.set()
 
     def check(self) -> None:
-        """Asks for the vector index to be compared with the record, and rebuilt if they differ."""
+        """Requests a check of the vector index, and a rebuild if it differs from the record."""
         self._vector_sync.check_wanted = True
         self._wake.set()
 
     def consulted(self) -> None:
-        """Says that the vector index is used: what earlier runs left is compared once."""
+        """Signals that the vector index is used; the first use triggers a check of its state."""
         if self._vector_sync.consulted():
             self._wake.set()
 
     def status(self, identity: Identity) -> IndexStatus:
-        """How many of the user's chunks have a vector, by the current model and by the next."""
+        """Counts the user's chunks with vectors of the current model and of the next."""
         with self._database.read() as connection:
             total = count_chunks(connection, identity.user_id)
             waiting = [
@@ -160,11 +160,11 @@ class Indexer:
         )
 
     def roughly(self, embedding: Embedding, query: str) -> Embedding:
-        """A query's embedding as it is compared with rough vectors too."""
+        """Adds a rough vector to a query's embedding."""
         return self._first_pass.of_query(embedding, query)
 
     def step(self) -> bool:
-        """Does one batch of work; False when there is none or another process is at it."""
+        """Does one batch of work; returns False if there is none or another process is working."""
         if not (self._vector_sync.check_wanted or self._has_work()):
             return False
         from storage.people import cards  # it loads what a start need not
@@ -175,18 +175,18 @@ class Indexer:
             )
 
     def rebuild_vectors(self) -> None:
-        """Empties the vector index, which `step` then fills again; nothing is embedded anew.
+        """Empties the vector index, which `step` fills again from stored vectors.
 
-        Searches find the same meanwhile. Waits for the batch that another process has under way.
+        Search results stay the same meanwhile. Waits for the current batch of another process.
         """
         with self._locked(wait=True):
             self._vector_sync.rebuild()
         self._wake.set()
 
     def rebuild_words(self) -> None:
-        """Empties the lexical index, which `step` then fills again.
+        """Empties the lexical index, which `step` fills again.
 
-        Until it is through, words find only what is indexed again.
+        Until then, keywords find only chunks that are indexed again.
         """
         with self._locked(wait=True), self._database.write() as connection:
             maintenance.reset(connection)
@@ -194,7 +194,6 @@ class Indexer:
 
     @contextmanager
     def _locked(self, *, wait: bool) -> Iterator[bool]:
-        """Holds the lock of whoever does the work."""
         with ExitStack() as held:
             try:
                 is_ours = held.enter_context(locked(self._lock_path, wait=wait))
@@ -224,7 +223,7 @@ class Indexer:
                 self._wake.wait(IDLE_SECONDS)
 
     def _tell(self, problem: str) -> None:
-        """Logs what stands in the way, once as long as it does."""
+        """Logs a problem once, as long as it stays the same."""
         if problem != self.problem:
             log.warning("Indexing waits: %s", problem)
         self.problem = problem
@@ -236,11 +235,11 @@ class Indexer:
             return held and self._chore.step()
 
     def _erase(self) -> None:
-        """Now and then sees to it that what was deleted leaves the log and the file."""
+        """Removes deleted data from the log and the file from time to time."""
         if time.monotonic() - self._erased > FOLD_SECONDS:
             self._erased = time.monotonic()
             with (
-                suppress(StorageUnavailableError),  # no room or no turn: there is a next time
+                suppress(StorageUnavailableError),  # no space or no lock: it is tried again later
                 self._locked(wait=False) as held,
             ):
                 if held and erasure.is_due(self._database):
@@ -258,9 +257,9 @@ class Indexer:
             return bool(row[0]) or maintenance.has_work(connection)
 
     def _advance(self) -> bool:
-        """Brings one model one batch further: the current one first, unless it has just failed.
+        """Does one batch for one model: the current one first, unless it has just failed.
 
-        While rough vectors are to be made, only what was added by itself is embedded beside.
+        While rough vectors are pending, only chunks added on their own are embedded too.
         """
         failure: StorageUnavailableError | None = None
         rough = self._first_pass.step()
@@ -307,7 +306,7 @@ class Indexer:
         with self._database.write() as connection:
             taken = take_over(connection)
         if taken:
-            log.info("Searches compare by the new embedder from now on")
+            log.info("Searches now use the new embedder")
         return taken
 
     def _remove_old(self) -> bool:
@@ -330,12 +329,12 @@ class Indexer:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What the indexer has still to do, of everybody's.
+    """The pending work of the indexer, for all users.
 
     Attributes:
-        words: Chunks that are not found by their words yet.
-        embeddings: Vectors that are still to be made.
-        vectors: News that the vector index has still to hear.
+        words: Chunks that keywords do not find yet.
+        embeddings: Vectors still to be made.
+        vectors: Changes the vector index has not received yet.
     """
 
     words: int
@@ -347,7 +346,7 @@ class Backlog:
 
 
 def read_backlog(connection: sqlite3.Connection) -> Backlog:
-    """What waits now."""
+    """Counts the pending work."""
     row = connection.execute(
         "SELECT (SELECT count(*) FROM lexical_todo t"
         " JOIN chunks c ON c.seq BETWEEN t.first_seq AND t.last_seq),"

@@ -1,9 +1,9 @@
-"""The lexical index: BM25 over the terms of `tokenize`, current at once, each user's apart.
+"""The lexical index: BM25 over the terms of `tokenize`, updated at once, separate per user.
 
 The score is Robertson's BM25 with k1 = 1.2 and b = 0.75, summed over the query's terms:
 `idf(t) * f * (k1 + 1) / (f + k1 * (1 - b + b * length / average length))`, where f counts a term in
-a title twice, and `idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5))` as Lucene has it (N chunks of the
-user, n with the term). No term found means 0. How the postings are kept: `storage.index.postings`.
+a title twice, and `idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5))` as in Lucene (N chunks of the user,
+n with the term). Without any term the score is 0. `storage.index.postings` stores the postings.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ K1 = 1.2
 B = 0.75
 
 MAX_QUERY_TERMS = 64
-"""A longer query is cut: it is a pasted text, and its first terms tell what it is about."""
+"""Longer queries are cut: they are pasted texts whose first terms show the topic."""
 
 
 def add_terms(
@@ -47,7 +47,7 @@ def add_terms(
 
 
 def count_chunks(connection: sqlite3.Connection, user_id: str) -> int:
-    """How many chunks a user has, without counting them one by one."""
+    """Returns the number of a user's chunks, from precomputed sizes."""
     row = connection.execute(
         "SELECT (SELECT coalesce(sum(size), 0) FROM lexical_segments"
         " WHERE live = 1 AND user_id = :user)"
@@ -61,17 +61,17 @@ def count_chunks(connection: sqlite3.Connection, user_id: str) -> int:
 
 
 class UserIndex:
-    """What the index holds for one user: the places of segments and fresh rows in one row.
+    """The index of one user: positions of segments and fresh rows in one sequence.
 
     Args:
         connection: The record, in a transaction.
-        user_id: Whose chunks.
+        user_id: The owner of the chunks.
 
     Attributes:
-        user_id: Whose chunks.
-        seqs: The chunk at each place.
-        lengths: How many terms it has; 0 if it was deleted.
-        average: Mean length of the chunks that were not.
+        user_id: The owner of the chunks.
+        seqs: The chunk at each position.
+        lengths: Its number of terms; 0 if it was deleted.
+        average: Mean length of the chunks that were not deleted.
     """
 
     def __init__(self, connection: sqlite3.Connection, user_id: str) -> None:
@@ -106,14 +106,14 @@ class UserIndex:
         also: Collection[int] = (),
         enough: int | None = None,
     ) -> dict[int, float]:
-        """The best chunks that contain any of the terms, and the scores of given ones.
+        """Returns the best chunks that contain any of the terms, and the scores of given chunks.
 
         Args:
             terms: The query's terms.
-            selection: What the best chunks must fit.
-            limit: How many of the best at most.
-            also: Chunks of the user whose scores are wanted however low, fit or not.
-            enough: How many of the best do, where a filter makes `limit` costly.
+            selection: The condition on the best chunks.
+            limit: Maximum number of chunks.
+            also: Chunks of the user whose scores are wanted in any case.
+            enough: The number of best chunks that suffices, if a filter makes `limit` costly.
 
         Returns:
             seq → score, best first, of chunks that contain at least one of the terms.
@@ -138,17 +138,17 @@ class UserIndex:
     def group_scores(
         self, terms: Sequence[str], groups: Mapping[int, Sequence[int]]
     ) -> dict[int, float]:
-        """BM25 of groups of chunks, such as conversations, each scored as if it were one text.
+        """Returns the BM25 of groups of chunks, such as conversations, each scored as one text.
 
-        How rare a term is tells the user's chunks, of which there are more than groups are given;
-        how long a text is counts against the mean length of the given groups.
+        A term's rarity is that among the user's chunks, which outnumber the groups. A text's length
+        is compared with the mean length of the given groups.
 
         Args:
             terms: The query's terms.
-            groups: The seqs of the chunks of each group; a chunk belongs to one at most.
+            groups: The seqs of each group's chunks; a chunk belongs to at most one group.
 
         Returns:
-            The score of each group, 0 where no term stands in it.
+            The score of each group, 0 if it contains no term.
         """
         import numpy as np
 
@@ -168,11 +168,11 @@ class UserIndex:
         return dict(zip(groups, scores.tolist(), strict=True))
 
     def idf(self, holders: int) -> float:
-        """The weight of a term that stands in so many chunks."""
+        """Returns the weight of a term that appears in this many chunks."""
         return idf(self._count, holders)
 
     def places_of(self, seqs: Ints) -> Ints:
-        """Where chunks stand, without those that are not indexed."""
+        """Returns the positions of chunks, without those that are not indexed."""
         import numpy as np
 
         if not len(self.seqs):
@@ -183,7 +183,7 @@ class UserIndex:
         return found
 
     def best(self, scores: Floats, count: int) -> Ints:
-        """The chunks of the highest scores above 0, highest first; of equals the oldest first."""
+        """Returns the chunks with the highest scores above 0, highest first; ties by seq."""
         import numpy as np
 
         places = np.flatnonzero(scores)
@@ -194,7 +194,7 @@ class UserIndex:
         return self.seqs[places[np.lexsort((self.seqs[places], -scores[places]))][:count]]
 
     def scores(self, terms: Sequence[str]) -> Floats:
-        """The score at each place, worked out once for all that ask in this transaction."""
+        """Returns the score at each position, cached for this transaction."""
         import numpy as np
 
         if tuple(terms) not in self._scores:
@@ -206,7 +206,7 @@ class UserIndex:
         return self._scores[tuple(terms)]
 
     def holders(self, terms: Sequence[str]) -> Iterator[tuple[Ints, Ints]]:
-        """For each different term that stands anywhere, the places that hold it and how often."""
+        """Yields the positions and counts of each distinct term that appears anywhere."""
         different = list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
         self._read([term for term in different if term not in self._held])
         for term in different:
@@ -214,13 +214,13 @@ class UserIndex:
                 yield self._held[term]
 
     def weights(self, terms: Iterable[str]) -> dict[str, float]:
-        """The idf of each term; of one that stands nowhere the highest."""
+        """Returns the idf of each term; the highest for a term that appears nowhere."""
         known = list(terms)
         self._read([term for term in known if term not in self._held])
         return {term: self.idf(len(self._held[term][0])) for term in known}
 
     def holding(self, terms: Collection[str]) -> Ints:
-        """The chunks that hold all of some terms, ascending; none where there are no terms."""
+        """Returns the chunks that contain all terms, ascending; empty without terms."""
         import numpy as np
 
         different = list(dict.fromkeys(terms))
@@ -230,7 +230,7 @@ class UserIndex:
         return np.sort(self.seqs[reduce(np.intersect1d, places)])
 
     def terms_in(self, seqs: Sequence[int], terms: Collection[str]) -> dict[int, set[str]]:
-        """Which of some terms stand in each of some chunks."""
+        """Returns which of the terms appear in each chunk."""
         import numpy as np
 
         found: dict[int, set[str]] = {seq: set() for seq in seqs}
@@ -244,7 +244,7 @@ class UserIndex:
         return found
 
     def _read(self, terms: Sequence[str]) -> None:
-        """Reads where terms stand, once for all that ask in this transaction."""
+        """Reads the positions of terms, cached for this transaction."""
         import numpy as np
 
         hashes = [postings.hash_term(term) for term in terms]
@@ -264,7 +264,7 @@ class UserIndex:
 
     @cached_property
     def _ordered(self) -> tuple[Ints, Ints]:
-        """The places in order of their seqs, and the seqs."""
+        """The positions ordered by seq, and the seqs."""
         import numpy as np
 
         order = np.argsort(self.seqs, kind="stable")  # quick where segments follow each other
@@ -272,20 +272,19 @@ class UserIndex:
 
 
 def idf(total: int, holders: int) -> float:
-    """The weight of a term that so many of all texts hold: as Lucene has it, above 0 always."""
+    """Returns the weight of a term in `holders` of `total` texts, as in Lucene; always above 0."""
     return math.log1p((total - holders + 0.5) / (holders + 0.5))
 
 
 def _norms(lengths: Floats, average: float) -> Floats:
-    """What BM25 adds to how often a term stands in a text of this length.
+    """Returns the length term of BM25.
 
-    The average is 0 where no text has a term.
+    The average is 0 if no text has a term.
     """
     norms: Floats = K1 * (1 - B + B * lengths / (average or 1.0))
     return norms
 
 
 def _weights(counts: Ints | Floats, norms: Floats) -> Floats:
-    """How much it counts that a term stands so often in a text."""
     weights: Floats = counts * (K1 + 1) / (counts + norms)
     return weights

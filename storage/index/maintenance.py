@@ -1,8 +1,8 @@
-"""Maintenance of the lexical index in the background: what is to be indexed, folded and merged.
+"""Maintains the lexical index in the background: indexes, folds and merges.
 
-Each transaction is so short that no other writer waits long. One process may be at it at a time:
-the holder of the indexer's lock. Whoever dies on the way leaves a segment that is not live, which
-the next one removes. A release that analyses text otherwise (`storage.tokenize`) brings a migration
+Each transaction is short, so that no other writer waits long. Only one process works at a time: the
+holder of the indexer's lock. A process that dies midway leaves a segment that is not live, which
+the next one removes. A release that changes text analysis (`storage.tokenize`) needs a migration
 that does what `reset` does.
 """
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     Ints: TypeAlias = NDArray[np.int64]
 
 FOLD_CHUNKS = 1000
-"""Fresh chunks that become a segment: every search reads all of those that did not yet."""
+"""Fresh chunks that become a segment; every search reads all remaining fresh chunks."""
 
 TIER_SEGMENTS = 4
-"""Segments of one tier that become one of the next, so many times larger."""
+"""Segments of one tier that are merged into one of the next."""
 
 PURGE_SECONDS = 3600
-"""After this the postings of a deleted chunk are removed, however few they are."""
+"""Seconds after which the postings of any deleted chunk are removed."""
 
 PURGE_SHARE = 16
-"""Where one chunk in so many was deleted, their postings are removed at once."""
+"""If one chunk in this many was deleted, their postings are removed at once."""
 
 INDEX_CHUNKS = 200
 MERGE_CHUNKS = 4000
 WASTE_BLOCKS = 1000
-"""What one transaction takes on: some tens of milliseconds."""
+"""The work of one transaction: some tens of milliseconds."""
 
 _Job: TypeAlias = Callable[[Database], None]
 
@@ -52,7 +52,7 @@ def has_work(connection: sqlite3.Connection) -> bool:
 
 
 def work(database: Database) -> bool:
-    """Does one piece of work; False when there is none."""
+    """Does one piece of work; returns False if there is none."""
     with database.read() as connection:
         job = _next_job(connection)
     if job is not None:
@@ -61,7 +61,7 @@ def work(database: Database) -> bool:
 
 
 def reset(connection: sqlite3.Connection) -> None:
-    """Throws the index away: every chunk is to be indexed anew."""
+    """Discards the index and queues every chunk for indexing."""
     connection.execute("UPDATE lexical_segments SET live = 0")
     for table in ("lexical_fresh", "lexical_dead", "lexical_todo"):
         connection.execute(f"DELETE FROM {table}")
@@ -105,7 +105,7 @@ def _sweep(segment_seq: int, database: Database) -> None:
 
 
 def _fold(user_id: str, database: Database) -> None:
-    """Makes a segment of a user's oldest fresh chunks."""
+    """Turns a user's oldest fresh chunks into a segment."""
     with database.write() as connection:
         chunks, fresh = postings.read_fresh(connection, user_id, FOLD_CHUNKS)
         segment_seq = postings.create_segment(connection, user_id, 0, chunks)
@@ -118,7 +118,7 @@ def _fold(user_id: str, database: Database) -> None:
 
 
 def _merge(user_id: str, segment_seqs: Sequence[int], database: Database) -> None:
-    """Makes one segment of several, or of one, without the chunks that were deleted."""
+    """Merges segments into one, without the deleted chunks."""
     import numpy as np
 
     with database.read() as connection:
@@ -128,11 +128,11 @@ def _merge(user_id: str, segment_seqs: Sequence[int], database: Database) -> Non
     seqs = np.concatenate([chunks.seqs for chunks in sources])
     lengths = np.concatenate([chunks.lengths for chunks in sources])
     others = [chunks.seqs for seq, chunks in every.items() if seq not in segment_seqs]
-    elsewhere = np.concatenate([seqs[:0], *others])  # what is dead there stays to be purged
+    elsewhere = np.concatenate([seqs[:0], *others])  # dead chunks there are purged later
     alive = np.flatnonzero(~np.isin(seqs, dead))
     order = alive[np.argsort(seqs[alive])]
     merged = Chunks(seqs[order], lengths[order])
-    place_of = np.full(len(seqs), -1)  # where in the new segment each chunk of the old ones stands
+    place_of = np.full(len(seqs), -1)  # the position of each old chunk in the new segment
     place_of[order] = np.arange(len(order))
     ends = np.cumsum([len(chunks.seqs) for chunks in sources])
     new_places = np.split(place_of, ends[:-1])
@@ -141,23 +141,23 @@ def _merge(user_id: str, segment_seqs: Sequence[int], database: Database) -> Non
     for lowest, highest in _hash_ranges(1 + len(seqs) // MERGE_CHUNKS):
         with database.read() as connection:
             parts = [
-                _moved(postings.read_segment(connection, seq, lowest, highest), new)
+                _move(postings.read_segment(connection, seq, lowest, highest), new)
                 for seq, new in zip(segment_seqs, new_places, strict=True)
             ]
         with database.write() as connection:
-            postings.write_postings(connection, target, _joined(parts))
+            postings.write_postings(connection, target, _join(parts))
     with database.write() as connection:
         _replace(connection, segment_seqs, target, np.setdiff1d(dead, elsewhere).tolist())
 
 
-def _moved(held: Postings, new_places: Ints) -> Postings:
-    """The postings of a segment by the places of its chunks in another; -1 is none."""
+def _move(held: Postings, new_places: Ints) -> Postings:
+    """Moves postings to the positions of their chunks in another segment; -1 drops a chunk."""
     places = new_places[held.places]
     kept = places >= 0
     return Postings(held.terms[kept], places[kept], held.counts[kept])
 
 
-def _joined(parts: Sequence[Postings]) -> Postings:
+def _join(parts: Sequence[Postings]) -> Postings:
     import numpy as np
 
     return Postings(
@@ -170,7 +170,7 @@ def _joined(parts: Sequence[Postings]) -> Postings:
 def _replace(
     connection: sqlite3.Connection, sources: Sequence[int], target: int, purged: Sequence[int]
 ) -> None:
-    """Puts a merged segment in place of its sources, unless these were given up meanwhile."""
+    """Replaces source segments by their merged one, unless the sources were discarded meanwhile."""
     marks = ", ".join("?" * len(sources))
     live = connection.execute(
         f"SELECT count(*) FROM lexical_segments WHERE live = 1 AND seq IN ({marks})", sources
@@ -193,13 +193,13 @@ def _tier(size: int) -> int:
 
 
 def _hash_ranges(count: int) -> list[tuple[int, int]]:
-    """All hashes in so many ranges of one size, both ends included."""
+    """Splits all hashes into equal ranges, both ends included."""
     bounds = [(number << 64) // count - (1 << 63) for number in range(count + 1)]
     return [(low, high - 1) for low, high in pairwise(bounds)]
 
 
 def _purge_job(connection: sqlite3.Connection) -> _Job | None:
-    """Rewriting the segment with the most deleted chunks of a user who has too many or too old."""
+    """Returns a rewrite of the segment with the most deleted chunks, if one is due."""
     due = connection.execute(
         "SELECT d.user_id FROM lexical_dead d JOIN (SELECT user_id, sum(size) AS size"
         " FROM lexical_segments WHERE live = 1 GROUP BY user_id) s ON s.user_id = d.user_id"
@@ -223,7 +223,7 @@ def _index_job(connection: sqlite3.Connection) -> _Job | None:
 
 
 def _index(database: Database) -> None:
-    """Indexes some chunks that are not."""
+    """Indexes the next chunks of the to-do list."""
     from storage.contexts.ingestion import chunk_terms
 
     with database.read() as connection:
@@ -260,7 +260,7 @@ def _index(database: Database) -> None:
 
 
 def _advance(connection: sqlite3.Connection, todo: sqlite3.Row, last_seq: int | None) -> bool:
-    """Says that a range is done up to a chunk, or to its end; False if it is no longer to do."""
+    """Marks a range as done up to a chunk, or entirely; returns whether it was pending."""
     where = "WHERE rowid = ? AND first_seq = ? AND last_seq = ?"
     if last_seq is None:
         return connection.execute(f"DELETE FROM lexical_todo {where}", tuple(todo)).rowcount == 1

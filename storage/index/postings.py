@@ -1,12 +1,13 @@
-"""The lexical index as it lies in the record: fresh chunks, and segments that never change.
+"""Stores the lexical index: fresh chunks, and segments that never change.
 
-Adding a chunk writes one row, whatever the index holds. Now and then `storage.index.maintenance`
-folds a user's fresh rows into a segment and merges segments into larger ones, so that a search
-reads few: a log-structured merge tree (O'Neil et al., 1996, https://doi.org/10.1007/s002360050048).
-All of it is partitioned by user: no search reads what belongs to another.
+Adding a chunk writes one row, regardless of the index's size. From time to time
+`storage.index.maintenance` folds a user's fresh rows into a segment and merges segments into larger
+ones, so that a search reads few: a log-structured merge tree (O'Neil et al., 1996,
+https://doi.org/10.1007/s002360050048). Everything is partitioned by user: no search reads another
+user's rows.
 
-Within a segment a chunk is known by its place, and a term by its hash. The postings of a term are
-the places that hold it, each with how often; those of some neighbouring terms share a row, a block.
+Within a segment a chunk is identified by its position, and a term by its hash. The postings of a
+term are the positions of its chunks, each with a count; neighbouring terms share a row, a block.
 """
 
 from __future__ import annotations
@@ -25,21 +26,21 @@ if TYPE_CHECKING:
     Ints: TypeAlias = NDArray[np.int64]
 
 BLOCK_POSTINGS = 512
-"""Postings after which a block takes no further term: about a page of the record."""
+"""Postings after which a block takes no further term: about a database page."""
 
 MAX_COUNT = 0xFFFF
-"""A term that stands in a chunk more often counts as if it stood so often."""
+"""The highest count that is stored of a term in a chunk."""
 
 _HASH_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """Chunks of the index; the place of each is its index here.
+    """Chunks of the index; their positions are their indexes here.
 
     Attributes:
-        seqs: Which they are, ascending within a segment.
-        lengths: How many terms each has.
+        seqs: Their seqs, ascending within a segment.
+        lengths: Their numbers of terms.
     """
 
     seqs: Ints
@@ -48,12 +49,12 @@ class Chunks:
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """Postings, an entry each.
+    """Postings, one entry each.
 
     Attributes:
-        terms: Hashes.
-        places: Of the chunks that hold them; each once a term.
-        counts: How often the term stands in the chunk.
+        terms: Hashes of the terms.
+        places: Positions of the chunks that contain them, once per term.
+        counts: How often the term appears in the chunk.
     """
 
     terms: Ints
@@ -62,14 +63,14 @@ class Postings:
 
 
 def hash_term(term: str) -> int:
-    """What the index knows a term by: 64 bits, signed as SQLite's integers are."""
+    """Returns the index's key of a term: 64 bits, signed like SQLite's integers."""
     return int.from_bytes(_digest(term), "little", signed=True)
 
 
 def add_fresh(
     connection: sqlite3.Connection, user_id: str, chunk_seq: int, counts: Mapping[str, int]
 ) -> None:
-    """Adds a chunk that is in no segment, given how often each term stands in it."""
+    """Adds a chunk that is in no segment, with the count of each term."""
     capped = [min(count, MAX_COUNT).to_bytes(2, "little") for count in counts.values()]
     connection.execute(
         "INSERT INTO lexical_fresh (chunk_seq, user_id, length, terms, counts)"
@@ -87,7 +88,7 @@ def add_fresh(
 def read_fresh(
     connection: sqlite3.Connection, user_id: str, limit: int = -1
 ) -> tuple[Chunks, Postings]:
-    """A user's chunks that are in no segment, oldest first, at most so many (-1: all)."""
+    """Reads a user's chunks that are in no segment, oldest first, at most `limit` (-1: all)."""
     import numpy as np
 
     rows = connection.execute(
@@ -105,7 +106,7 @@ def read_fresh(
 
 
 def read_dead(connection: sqlite3.Connection, user_id: str) -> Ints:
-    """A user's deleted chunks that a segment still holds."""
+    """Reads a user's deleted chunks that a segment still contains."""
     import numpy as np
 
     rows = connection.execute("SELECT chunk_seq FROM lexical_dead WHERE user_id = ?", (user_id,))
@@ -113,7 +114,7 @@ def read_dead(connection: sqlite3.Connection, user_id: str) -> Ints:
 
 
 def create_segment(connection: sqlite3.Connection, user_id: str, tier: int, chunks: Chunks) -> int:
-    """Adds a segment without postings, which is not live yet, and answers with its seq."""
+    """Adds a segment without postings, which is not live yet, and returns its seq."""
     cursor = connection.execute(
         "INSERT INTO lexical_segments (user_id, live, tier, size, chunks, lengths)"
         " VALUES (?, 0, ?, ?, ?, ?)",
@@ -129,7 +130,7 @@ def create_segment(connection: sqlite3.Connection, user_id: str, tier: int, chun
 
 
 def read_segments(connection: sqlite3.Connection, user_id: str) -> dict[int, Chunks]:
-    """The chunks of each of a user's live segments, by its seq."""
+    """Reads the chunks of each of a user's live segments, by segment seq."""
     import numpy as np
 
     rows = connection.execute(
@@ -143,7 +144,7 @@ def read_segments(connection: sqlite3.Connection, user_id: str) -> dict[int, Chu
 
 
 def write_postings(connection: sqlite3.Connection, segment_seq: int, postings: Postings) -> None:
-    """Adds the postings of some terms, all that a segment has of each."""
+    """Adds all postings that a segment has for some terms."""
     import numpy as np
 
     if not len(postings.terms):
@@ -176,7 +177,7 @@ def write_postings(connection: sqlite3.Connection, segment_seq: int, postings: P
 def read_segment(
     connection: sqlite3.Connection, segment_seq: int, lowest: int, highest: int
 ) -> Postings:
-    """The postings of a segment's terms from one hash to another, both included."""
+    """Reads the postings of a segment's terms between two hashes, both included."""
     import numpy as np
 
     rows = connection.execute(
@@ -201,7 +202,7 @@ def read_segment(
 def find_postings(
     connection: sqlite3.Connection, segments: Sequence[int], terms: Sequence[int]
 ) -> dict[int, list[tuple[int, Ints, Ints]]]:
-    """Where terms stand: for each (segment, places, counts) of the segments that hold it."""
+    """Returns (segment, places, counts) for each segment that contains a term."""
     import numpy as np
 
     found: dict[int, list[tuple[int, Ints, Ints]]] = {term: [] for term in terms}

@@ -1,8 +1,8 @@
-"""Rough vectors: static ones, by which chunks of an import are found until their own are made.
+"""Rough vectors: static ones, by which chunks of an import are found until they get their own.
 
-They are part of the record and go when the chunk's own vector is stored. One ranking holds cosines
-of both kinds: of questions and texts on three subjects, static cosines had nearly the same mean,
-spread and highest values as those of the bundled model.
+They are in the record and are deleted when the chunk's own vector is stored. One ranking mixes
+cosines of both kinds. For questions and texts on three subjects, static cosines had nearly the same
+mean, spread and maximum as those of the bundled model.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Rough:
 
     Attributes:
         vector: Of unit length.
-        floor: That of the model whose cosines are answered.
+        floor: The floor of the model to whose scale cosines are converted.
     """
 
     vector: Vectors
@@ -37,7 +37,7 @@ class Rough:
     def similarities(
         self, connection: sqlite3.Connection, seqs: Collection[int]
     ) -> dict[int, float]:
-        """Those of given chunks, where they have a rough vector: seq → cosine."""
+        """Returns the similarities of given chunks that have a rough vector: seq → cosine."""
         return self._compare(
             connection.execute(
                 "SELECT r.chunk_seq, r.vector FROM json_each(?) j"
@@ -47,7 +47,7 @@ class Rough:
         )
 
     def scan(self, connection: sqlite3.Connection, user_id: str) -> dict[int, float]:
-        """Those of every chunk of a user that has a rough vector: seq → cosine."""
+        """Returns the similarities of all of a user's chunks with rough vectors: seq → cosine."""
         return self._compare(
             connection.execute(
                 "SELECT chunk_seq, vector FROM rough_vectors WHERE user_id = ?", (user_id,)
@@ -70,5 +70,5 @@ class Rough:
 
 
 def as_bytes(vector: Vectors) -> bytes:
-    """A rough vector as the record keeps it."""
+    """Serializes a rough vector as the record stores it."""
     return bytes(vector.astype("<f2").tobytes())

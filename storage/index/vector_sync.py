@@ -1,8 +1,8 @@
-"""Vector sync: brings the vector index to what the record says.
+"""Vector sync: updates the vector index from the record.
 
-`vector_outbox` holds what the index has still to hear. A batch leaves it only after the index has
-it; work that was done twice leaves the same result. What earlier runs or other processes left is
-compared with the record, and the index is rebuilt from the record where they differ.
+`vector_outbox` holds the changes that the index has not received. A batch leaves it only once the
+index has it; delivering it twice does no harm. The state left by earlier runs or other processes is
+compared with the record, and the index is rebuilt if they differ.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ OUTBOX_BATCH = 1000
 _GENERATION = "vector_generation"
 
 _Place = tuple[Model, str]
-"""A model and a user: what the index keeps apart."""
+"""A model and a user, whose vectors form one collection of the index."""
 
 
 class VectorSync:
-    """The way from the record to the vector index; used by the holder of the indexer's lock alone.
+    """Delivers changes from the record to the vector index, under the indexer's lock.
 
     Args:
         database: The record.
@@ -43,18 +43,18 @@ class VectorSync:
         self.check_wanted = False
 
     def consulted(self) -> bool:
-        """Says that the index is used; whether what earlier runs left is still to be compared."""
+        """Signals that the index is used; returns whether its state is still unchecked."""
         if self._inherited:
             self.check_wanted = True
         return self._inherited
 
     def deliver(self, model: Model) -> bool:
-        """Delivers one batch of a model's news; False when there is none.
+        """Delivers one batch of a model's changes; returns False if there is none.
 
-        News of deleted chunks are for every model, and are told with those of the current one.
+        Deletions of chunks concern every model, and are delivered with those of the current one.
 
         Raises:
-            VectorIndexError: If the index fails; the news stay.
+            VectorIndexError: If the index fails; the changes stay queued.
         """
         with self._database.read() as connection:
             rows = connection.execute(
@@ -67,13 +67,14 @@ class VectorSync:
         if not rows:
             return False
         with self._rebuilding_on_failure():
-            if self._inherited:  # from an earlier run or another process, in whatever state
+            if self._inherited:  # its state is unknown: an earlier run or another process left it
                 self._inherited, self.check_wanted = False, True
                 if not all(self._is_whole(*place) for place in places):
                     self.rebuild()
                     return True
             with self._database.write() as connection:
-                # Counted before the first vector too: who dies on the way has changed the index.
+                # Incremented before the first vector too: a process that dies midway has changed
+                # the index.
                 self._vectors.wrote(_next_generation(connection))
             for place, chunk_seqs in places.items():
                 self._bring(place, chunk_seqs)
@@ -86,7 +87,7 @@ class VectorSync:
         return True
 
     def verify(self) -> bool:
-        """Compares the index with the record where that is wanted, and rebuilds it if they differ.
+        """Compares the index with the record if requested, and rebuilds it if they differ.
 
         Raises:
             VectorIndexError: If the index fails.
@@ -95,7 +96,7 @@ class VectorSync:
             return False
         with self._database.read() as connection:
             if connection.execute("SELECT EXISTS (SELECT 1 FROM vector_outbox)").fetchone()[0]:
-                return False  # once that is delivered; until then it would be asked for ever
+                return False  # checked once the outbox is delivered
             counts = {
                 (model, str(user_id)): int(count)
                 for model in live_models(connection)
@@ -119,7 +120,7 @@ class VectorSync:
         return True
 
     def forget(self, model: Model) -> None:
-        """Removes what the index keeps of a model.
+        """Removes a model's vectors from the index.
 
         Raises:
             VectorIndexError: If the index fails.
@@ -132,7 +133,7 @@ class VectorSync:
             self._vectors.wrote(_next_generation(connection))
 
     def _bring(self, place: _Place, chunk_seqs: Sequence[int]) -> None:
-        """Brings one user's vectors to what the record says now, whatever was queued."""
+        """Makes one user's vectors match the record, whatever was queued."""
         import numpy as np
 
         model, user_id = place
@@ -159,7 +160,7 @@ class VectorSync:
 
     @contextmanager
     def _rebuilding_on_failure(self) -> Iterator[None]:
-        """What fails on our disk is damaged; a server may be back in a moment."""
+        """Rebuilds an embedded index that fails, since it is damaged; a server may recover."""
         try:
             yield
         except VectorIndexError:
@@ -168,7 +169,7 @@ class VectorSync:
             raise
 
     def rebuild(self) -> None:
-        """Empties the index, and queues for it every vector that the record has."""
+        """Empties the index, and queues every stored vector for it."""
         with self._database.write() as connection:
             connection.execute("DELETE FROM vector_outbox")
             connection.execute(
@@ -178,11 +179,11 @@ class VectorSync:
                 " WHERE m.state <> 'old'"
             )
             _next_generation(connection)
-        self._vectors.drop()  # only now: who dies before this rebuilds again, from a full queue
+        self._vectors.drop()  # last: a crash before this rebuilds again, from a full queue
 
 
 def generation(connection: sqlite3.Connection) -> int:
-    """How often the vector index has been written; processes compare it with what they opened."""
+    """Returns the write count of the vector index; processes compare it with what they opened."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (_GENERATION,)).fetchone()
     return 0 if row is None else int(row[0])
 
@@ -197,7 +198,7 @@ def _next_generation(connection: sqlite3.Connection) -> int:
 
 
 def _places(rows: Sequence[sqlite3.Row], models: Sequence[Model]) -> dict[_Place, list[int]]:
-    """The chunks that news are of, each once, in order, by model and user."""
+    """Groups changed chunks by model and user, without duplicates and in order."""
     places: dict[_Place, dict[int, None]] = {}
     for row in rows:
         for model in models:

@@ -1,8 +1,8 @@
-"""The vector index: ChromaDB, one collection for each model and user, rebuildable from the record.
+"""The vector index: ChromaDB, one collection per model and user, rebuildable from the record.
 
-Processes that share an embedded Chroma's directory keep it whole by two rules, both held by the
-caller: only the holder of the indexer's lock writes, and whoever finds that another process has
-written since (`generation`) reopens the index before writing to it. Chroma itself notices neither.
+Processes that share an embedded Chroma's directory avoid damage by two rules, which the caller
+enforces. Only the holder of the indexer's lock writes. Before writing, a process reopens the index
+if another has written since (`generation`), because Chroma itself does not notice.
 """
 
 from __future__ import annotations
@@ -21,27 +21,35 @@ if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
 MAX_BATCH = 1000
-"""Rows a call; Chroma refuses more than 5,461."""
+"""Rows per call; Chroma refuses more than 5,461."""
 
 EF_SEARCH = 300
-"""Candidates that a search of the graph keeps: of the true 100 nearest among 20,000 it then found
-99.9 %, with Chroma's own 100 99.5 %, for half a millisecond more."""
+"""Candidates kept by a search of the graph.
+
+Of the true 100 nearest among 20,000 it then found 99.9 %, with Chroma's default of 100 99.5 %, for
+half a millisecond more.
+"""
 
 PROBE = 2500
-"""Neighbours asked for to see whether the index has what it counts: more than Chroma's log holds
-(`sync_threshold`, 1,000, and a batch), which still answers where the graph is lost."""
+"""Neighbours to request when checking that the index has all it counts.
+
+More than Chroma's log holds (`sync_threshold`, 1,000, and a batch), since the log still answers
+when the graph is lost.
+"""
 
 REOPEN_SECONDS = 1.0
-"""How old what a search sees may be: reopening takes 40 ms, which another process that writes all
-the time would cost every search."""
+"""How stale a search may be.
+
+Reopening takes 40 ms, which every search would pay while another process writes continuously.
+"""
 
 
 class VectorIndex:
-    """Nearest neighbours among one user's vectors by one model.
+    """Finds nearest neighbours among one user's vectors of one model.
 
     Args:
-        home: Where Chroma is.
-        library: Begins the names of its collections, so that libraries can share a server.
+        home: The location of Chroma.
+        library: The prefix of its collections' names, so that libraries can share a server.
     """
 
     def __init__(self, home: ChromaHome, *, library: str) -> None:
@@ -49,7 +57,7 @@ class VectorIndex:
         self._library = library
         self._turn = threading.RLock()
         self._client: Any = None
-        self._collections: dict[str, Any] = {}  # asking for one costs as much as half a query
+        self._collections: dict[str, Any] = {}  # fetching one costs half a query
         self._generation: int | None = None
         self._opened = 0.0
 
@@ -57,8 +65,8 @@ class VectorIndex:
         """Reopens the index if another process has written since it was opened.
 
         Args:
-            generation: How often it has been written by now.
-            at_once: Whether what is about to be done must see all of that; else it may be
+            generation: The current write count.
+            at_once: Whether the next operation must see the latest state; otherwise it may be
                 `REOPEN_SECONDS` old.
         """
         if not self.home.shared_files:
@@ -71,7 +79,7 @@ class VectorIndex:
             self._generation = generation
 
     def wrote(self, generation: int) -> None:
-        """Says that the index as it is open now is of this generation."""
+        """Records that the open index is of this generation."""
         with self._turn:
             self._generation = generation
 
@@ -88,14 +96,14 @@ class VectorIndex:
                 collection.upsert(ids=_ids(seqs[batch]), embeddings=vectors[batch])
 
     def delete(self, model: int, user_id: str, seqs: Sequence[int]) -> None:
-        """Removes these chunks; those that are not there count as removed."""
+        """Removes these chunks; missing ones are ignored."""
         with self._collection(model, user_id) as collection:
             for start in range(0, len(seqs), MAX_BATCH):
                 if collection is not None:
                     collection.delete(ids=_ids(seqs[start : start + MAX_BATCH]))
 
     def nearest(self, model: int, user_id: str, vector: Vectors, count: int) -> list[int]:
-        """The chunks nearest to a vector by cosine, nearest first."""
+        """Returns the chunks nearest to a vector by cosine, nearest first."""
         with self._collection(model, user_id) as collection:
             if collection is None:
                 return []
@@ -103,28 +111,28 @@ class VectorIndex:
         return [int(identifier) for identifier in found["ids"][0]]
 
     def count(self, model: int, user_id: str) -> int:
-        """How many vectors the user has in the index."""
+        """Returns the number of the user's vectors in the index."""
         with self._collection(model, user_id) as collection:
             return 0 if collection is None else int(collection.count())
 
     def is_whole(self, model: int, user_id: str, vector: Vectors) -> bool:
-        """Whether it finds as many neighbours as it counts, which it does not without its graph."""
+        """Returns whether searches find as many neighbours as counted, so the graph is intact."""
         wanted = min(self.count(model, user_id), PROBE)
         return not wanted or len(self.nearest(model, user_id, vector, wanted)) == wanted
 
     def drop(self) -> None:
         """Removes the index; the record can fill it again."""
-        with self._turn, self._translated():
+        with self._turn, self._translate_errors():
             self.close()
             if not self.home.remove():
                 self._delete_collections("")
 
     def drop_model(self, model: int) -> None:
-        """Removes what is kept of one model."""
+        """Removes the vectors of one model."""
         self._delete_collections(f"{model}-")
 
     def close(self) -> None:
-        """Lets go of the files or the server; the next use opens them again."""
+        """Releases the files or the server; the next use opens them again."""
         with self._turn:
             client, self._client = self._client, None
             self._collections.clear()
@@ -143,7 +151,7 @@ class VectorIndex:
 
     @contextmanager
     def _collection(self, model: int, user_id: str) -> Iterator[Any]:
-        """The collection, or None where nothing was ever added."""
+        """Opens a collection; yields None if nothing was ever added."""
         from chromadb.errors import NotFoundError
 
         name = self._name(model, user_id)
@@ -155,22 +163,22 @@ class VectorIndex:
 
     @contextmanager
     def _open(self) -> Iterator[Any]:
-        with self._turn, self._translated():
+        with self._turn, self._translate_errors():
             if self._client is None:
                 self._client = self.home.open()
                 self._opened = time.monotonic()
             yield self._client
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
-        except BaseException as error:  # a panic of Chroma's Rust core is no Exception
+        except BaseException as error:  # a panic of Chroma's Rust core is not an Exception
             with suppress(
                 Exception
-            ):  # what is broken need not close well, but is shared until then
+            ):  # a broken client may fail to close, but stays shared until it is closed
                 self.close()
             if isinstance(error, VectorIndexError):
                 raise

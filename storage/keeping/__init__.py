@@ -1,1 +1,1 @@
-"""Keeping: backups, exports, and deleting for good."""
+"""Backups, exports and permanent deletion."""

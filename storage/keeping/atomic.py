@@ -1,4 +1,4 @@
-"""A file or a folder that takes its place at the end, whole or not at all."""
+"""Writes a file or a folder atomically: complete, or not at all."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from pathlib import Path
 from storage.errors import BackupError
 
 STALE_SECONDS = 3600
-"""Age from which a temporary file was left by a writer that was killed: none works so long."""
+"""Age from which a temporary file counts as left by a killed writer; none runs that long."""
 
 _TEMPORARY = re.compile(r"\.toolcrib-[0-9a-f]{16}\.tmp")
-"""The names that every writer of ours gives, those of `tools.sandbox.files.replace` too."""
+"""The temporary names of all our writers, including `tools.sandbox.files.replace`."""
 
 _BESIDE = ("", "-journal", "-wal", "-shm")
-"""What SQLite may put beside a file."""
+"""Suffixes of the files that SQLite creates next to a database."""
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
 @contextmanager
 def atomic_file(target: Path, *, replace: bool) -> Iterator[Path]:
-    """A new private file beside the target, which takes the target's name when the block ends.
+    """Yields a new private file in the target's directory, and renames it when the block ends.
 
     Args:
-        target: The name it is to have.
-        replace: Whether it may take the place of a file that has the name already.
+        target: The final path.
+        replace: Whether to replace an existing file.
 
     Raises:
-        FileExistsError: If the name is taken and may not be.
-        OSError: If the disk or the rights refuse; nothing is left behind.
+        FileExistsError: If the target exists and must not be replaced.
+        OSError: If the disk or the permissions refuse; nothing is left behind.
     """
     temporary = _temporary(target)
     os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -58,13 +58,14 @@ def atomic_file(target: Path, *, replace: bool) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(target: Path) -> Iterator[Path]:
-    """A new private folder beside the target, which takes its name when the block ends.
+    """Yields a new private folder in the target's directory, and renames it when the block ends.
 
     Args:
-        target: The name it is to have, which nothing or an empty folder has.
+        target: The final path, which is missing or an empty folder.
 
     Raises:
-        OSError: If the disk or the rights refuse, or the name is taken; nothing is left behind.
+        OSError: If the disk or the permissions refuse, or the target exists; nothing is left
+            behind.
     """
     temporary = _temporary(target)
     temporary.mkdir(mode=0o700)
@@ -79,7 +80,7 @@ def atomic_folder(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def write_errors(target: Path) -> Iterator[None]:
-    """Turns what the disk of a target refuses into an error with advice."""
+    """Translates errors while writing a target to a BackupError with advice."""
     try:
         yield
     except FileExistsError as error:
@@ -92,31 +93,31 @@ def write_errors(target: Path) -> Iterator[None]:
 
 
 def reason(error: Exception) -> str:
-    """What the system or SQLite says, without the name of a temporary file."""
+    """Returns the error text of the system or SQLite, without a temporary file's name."""
     return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def is_temporary(path: Path) -> bool:
-    """Whether it is what a writer of ours leaves when it is killed."""
+    """Returns whether it is a file that a killed writer of ours left."""
     name = path.name
     return any(_TEMPORARY.fullmatch(name.removesuffix(ending)) for ending in _BESIDE)
 
 
 def free_name(path: Path, why: str) -> Path:
-    """A name beside a path that nothing has: its own, why it is moved there, and the time."""
+    """Returns a free path in the same directory: its name, the reason, and the time."""
     stem = f"{path.name}-{why}-{datetime.now():%Y%m%d-%H%M%S}"  # noqa: DTZ005  # the time on the wall
     names = [stem, *(f"{stem}-{number}" for number in range(2, 100))]
     return next(each for each in map(path.with_name, names) if not os.path.lexists(each))
 
 
 def remove_stale(root: Path) -> list[Path]:
-    """Removes what killed writers of ours left in a directory and all beneath it.
+    """Removes temporary files left by killed writers in a directory and everything inside it.
 
-    Links are not followed, and no file is removed that is another user's, or young enough that its
-    writer may be at work.
+    Links are not followed. Files of other users are kept, as are files so young that their writer
+    may still run.
 
     Returns:
-        What was removed.
+        The removed files.
     """
     removed = []
     before = time.time() - STALE_SECONDS
@@ -134,7 +135,6 @@ def remove_stale(root: Path) -> list[Path]:
 
 
 def _sync(path: Path) -> None:
-    """Has a file or a folder written to the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -147,7 +147,7 @@ def _temporary(target: Path) -> Path:
 
 
 def _take_name(temporary: Path, target: Path) -> None:
-    """Gives a file a name that nothing has, not even by now."""
+    """Renames a file to a name that must not exist, without a race."""
     try:
         os.link(temporary, target)
     except OSError as error:

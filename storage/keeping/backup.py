@@ -1,11 +1,11 @@
-"""Backups of the record: a consistent copy while servers write, and the way back.
+"""Backups of the record: makes a consistent copy while servers write, and restores it.
 
 The copy is SQLite's online backup (https://sqlite.org/c3ref/backup_finish.html) on a connection
-that holds its snapshot: in WAL mode a reader keeps no writer waiting, and while the snapshot is
-held a write elsewhere does not make the copy start over. `VACUUM INTO` keeps no writer waiting
-either, but says nothing on the way, cannot be broken off, and took half as long again for 90 MB.
+that holds its snapshot. In WAL mode a reader blocks no writer, and while the snapshot is held a
+write elsewhere does not restart the copy. `VACUUM INTO` blocks no writer either, but reports no
+progress, cannot be cancelled, and took half as long again for 90 MB.
 
-The record is all: the vector index is filled from it again.
+Only the record is copied: the vector index is rebuilt from it.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from storage.keeping.lost import note_backup
 from storage.keeping.readonly import connect_readonly
 
 OnCopied = Callable[[int, int], None]
-"""Told (done, total) pages; may raise to give up, and nothing is left behind."""
+"""Called with (done, total) pages; may raise to cancel, and nothing is left behind."""
 
 COPY_PAGES = 1024
 """Pages between two reports: 4 MB, some milliseconds."""
 
 _TABLES = {"meta", "contexts", "embeddings", "vector_outbox"}
-"""What every record has had from the first schema on."""
+"""Tables that every record has had since the first schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A backup that was made.
+    """A completed backup.
 
     Attributes:
-        path: Where it is.
+        path: Its path.
         size: In bytes.
-        contexts: How many it holds, of everybody.
+        contexts: The number of contexts in it, of all users.
     """
 
     path: Path
@@ -58,13 +58,13 @@ class Backup:
 def back_up(
     database: Database, target: Path, *, force: bool = False, on_copied: OnCopied | None = None
 ) -> Backup:
-    """Copies the record as it is at one moment, and checks the copy.
+    """Copies the record as of one moment, and checks the copy.
 
     Args:
         database: The record.
         target: The file; readable by its owner only.
-        force: Whether an earlier file of that name is replaced.
-        on_copied: Told how far it is.
+        force: Whether to replace an existing file.
+        on_copied: Called with the progress.
     """
     target = target.absolute()
     with write_errors(target):
@@ -85,16 +85,16 @@ def back_up(
 def restore(
     backup: Path, directory: Path, *, force: bool = False, on_copied: OnCopied | None = None
 ) -> Path | None:
-    """Makes a data directory of a backup.
+    """Restores a backup to a data directory.
 
     Args:
-        backup: The file.
-        directory: Where to; empty, or not there yet.
-        force: Whether what is there is moved aside. Nothing is ever deleted.
-        on_copied: Told how far it is.
+        backup: The backup file.
+        directory: The target; empty or missing.
+        force: Whether to move an existing directory aside. Nothing is ever deleted.
+        on_copied: Called with the progress.
 
     Returns:
-        Where the earlier directory is now, if there was one.
+        The new path of the earlier directory, if there was one.
     """
     directory = Path(os.path.realpath(directory))
     with write_errors(directory):
@@ -104,9 +104,9 @@ def restore(
             f"{directory} is not empty.",
             suggestions=("Name another one with --data-dir, or --force: it is moved aside.",),
         )
-    with _opened(backup) as connection, write_errors(directory):
+    with _open_backup(backup) as connection, write_errors(directory):
         if not taken:
-            with _made(directory):
+            with _create_directory(directory):
                 _fill(connection, directory, backup, on_copied)
             return None
         aside = free_name(directory, "until")
@@ -122,14 +122,14 @@ def restore(
 
 
 @contextmanager
-def _made(directory: Path) -> Iterator[None]:
-    """A directory for the length of the block, and after it if that succeeds."""
+def _create_directory(directory: Path) -> Iterator[None]:
+    """Creates a directory, and removes it again if the block fails."""
     missing = [each for each in (directory, *directory.parents) if not each.exists()]
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         yield
     except BaseException:
-        with suppress(OSError):  # of another process that came between, which filled it
+        with suppress(OSError):  # another process may have filled it meanwhile
             for each in missing:
                 each.rmdir()
         raise
@@ -142,7 +142,7 @@ def _fill(
         _copy(connection, copy, on_copied)
         _check(copy, str(backup))
         with closing(sqlite3.connect(copy)) as restored:
-            # A name of its own on a Chroma server, where the original may go on under the old one.
+            # A new name on a Chroma server, where the original library may still be in use.
             restored.execute("DELETE FROM meta WHERE key = 'library'")
             restored.commit()
     note_backup(folder, backup.absolute())
@@ -154,14 +154,13 @@ def _copy(source: sqlite3.Connection, target: Path, on_copied: OnCopied | None) 
             on_copied(total - remaining, total)
 
     with closing(sqlite3.connect(target, isolation_level=None)) as copy:
-        copy.execute("PRAGMA journal_mode = OFF")  # a copy that fails is thrown away
-        copy.execute("PRAGMA synchronous = OFF")  # and one that is done synchronised as a whole
+        copy.execute("PRAGMA journal_mode = OFF")  # a failed copy is discarded
+        copy.execute("PRAGMA synchronous = OFF")  # a complete copy is synced as a whole
         source.backup(copy, pages=COPY_PAGES, progress=report)
-        copy.execute("PRAGMA journal_mode = DELETE")  # one file, which is read where none is made
+        copy.execute("PRAGMA journal_mode = DELETE")  # a single file, readable on read-only disks
 
 
 def _check(copy: Path, source: str) -> None:
-    """Reads every page of a copy."""
     try:
         with closing(sqlite3.connect(copy)) as connection:
             verdict = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
@@ -170,13 +169,13 @@ def _check(copy: Path, source: str) -> None:
     if verdict != "ok":
         raise BackupError(
             f"{source} is damaged: {verdict}.",
-            suggestions=("Keep what you have, and restore the newest backup that is sound.",),
+            suggestions=("Keep the current data, and restore the newest intact backup.",),
         )
 
 
 @contextmanager
-def _opened(backup: Path) -> Iterator[sqlite3.Connection]:
-    """A backup, opened for reading."""
+def _open_backup(backup: Path) -> Iterator[sqlite3.Connection]:
+    """Opens a backup for reading and checks that it is one."""
     try:
         backup = backup.resolve(strict=True)
         with closing(connect_readonly(backup)) as connection:

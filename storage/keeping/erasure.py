@@ -1,10 +1,10 @@
-"""Erasure: what was deleted leaves the disk.
+"""Erasure: removes deleted data from the disk.
 
-A deletion overwrites what it deletes (`secure_delete`), and the log is emptied soon after. What
-remains are copies: where SQLite moved a row to another page before, the old place still shows it,
-and no pragma overwrites that. Only writing the whole file anew is sure to leave them out. That
-keeps writers waiting, over a second for 100 MB, so it happens when nothing else is to be done, once
-an hour at most, and not by itself where the file is large.
+A deletion overwrites its data (`secure_delete`), and the log is emptied soon after. Copies remain:
+if SQLite moved a row to another page before, the old page still has it, and no pragma overwrites
+that. Only rewriting the whole file removes the copies. That blocks writers, over a second for 100
+MB, so it runs while there is nothing else to do, at most once an hour, and not automatically for
+large files.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import time
 from storage.database import Database
 
 ERASE_SECONDS = 3600
-"""How long after the last time the file may be written anew."""
+"""Minimum seconds between two rewrites of the file."""
 
 LARGEST_BYTES = 300_000_000
-"""File size up to which that happens by itself: half of the time that a writer waits."""
+"""The largest file that is rewritten automatically, in about half of a writer's timeout."""
 
 _DELETIONS = "deletions"
 _ERASED = "erased_deletions"
@@ -25,20 +25,20 @@ _TIME = "erase_time"
 
 
 def is_due(database: Database) -> bool:
-    """Whether something was deleted, and the file may be written anew again."""
+    """Returns whether data was deleted and the file may be rewritten again."""
     if (database.get_meta(_DELETIONS) or "0") == (database.get_meta(_ERASED) or "0"):
         return False
-    waited = abs(time.time() - float(database.get_meta(_TIME) or 0))  # clocks are set back
+    waited = abs(time.time() - float(database.get_meta(_TIME) or 0))  # abs: clocks may be set back
     return waited > ERASE_SECONDS and database.path.stat().st_size <= LARGEST_BYTES
 
 
 def erase(database: Database) -> bool:
-    """Writes the file anew, and empties the log.
+    """Rewrites the file and empties the log.
 
     Returns:
-        Whether nobody stood in the way: while another reads, the log stays.
+        Whether the log was emptied: while another connection reads, it stays.
     """
-    counted = database.get_meta(_DELETIONS)  # what is deleted meanwhile is for the next time
+    counted = database.get_meta(_DELETIONS)  # later deletions wait for the next rewrite
     database.compact()
     with database.write() as connection:
         connection.executemany(

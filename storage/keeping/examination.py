@@ -1,4 +1,4 @@
-"""Whether the record is sound, and the lexical index says of it what is so."""
+"""Checks that the record is intact and the lexical index matches it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 def damage(connection: sqlite3.Connection) -> str:
-    """What is wrong with the record's pages or with the ties between its rows; empty if nothing."""
+    """Describes damage to the record's pages or foreign keys; empty if there is none."""
     verdict = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
     if verdict != "ok":
         return verdict
     loose = connection.execute("PRAGMA foreign_key_check").fetchall()
-    return f"{len(loose)} rows of {loose[0][0]} belong to nothing" if loose else ""
+    return f"{len(loose)} rows of {loose[0][0]} refer to missing rows" if loose else ""
 
 
 def unindexed(connection: sqlite3.Connection) -> int:
-    """How many chunks the lexical index should have, has twice, or has though they are gone."""
+    """Counts chunks that the lexical index lacks, has twice, or has though they were deleted."""
     users = connection.execute(
         "SELECT user_id FROM chunks UNION SELECT user_id FROM lexical_segments WHERE live = 1"
         " UNION SELECT user_id FROM lexical_fresh"

@@ -1,12 +1,12 @@
-"""What is stored, taken along: one record after the other, and the two forms on disk.
+"""Exports stored data: one record after the other, in two formats.
 
-A record is a JSON object. `record` says what it is of: `toolcrib` (the first, with the `format`),
-`profile`, `entity`, `relationship`, `context`, `session`, `plan` or `entry` (of layer 1 of
-memory), in this order; those of one kind are ordered by identity, then profiles stand alone,
-entities go by name, all others by age. Every record has `user_id`, `device_id` and `agent_id`;
-times are Unix seconds, ids those that the tools show. A context has its whole `text`, where in it
-the `passages` are that it is found by, and if it is a conversation, its `turns`; a memory tells
-which entries it was `made_from`. All of it is read from one snapshot.
+A record is a JSON object. `record` names its kind: `toolcrib` (the first, with the `format`),
+`profile`, `entity`, `relationship`, `context`, `session`, `plan` or `entry` (of memory layer 1), in
+this order. Records of a kind are ordered by identity, then entities by name and all others by age.
+Every record has `user_id`, `device_id` and `agent_id`; times are Unix seconds, ids those that the
+tools show. A context has its whole `text`, the `passages` of that text that are indexed, and if it
+is a conversation, its `turns`. A memory lists the entries it was `made_from`. Everything is read
+from one snapshot.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from storage.keeping.notes import write_note
 from storage.models import Chunk, Identity
 
 FORMAT = 1
-"""The version of the records' form."""
+"""The version of the record format."""
 
 OnExported = Callable[[int, int], None]
-"""Told (done, total) records; may raise to give up, and nothing is left behind."""
+"""Called with (done, total) records; may raise to cancel, and nothing is left behind."""
 
 _JSON_COLUMNS = {
     *("facts", "metadata", "former", "aliases", "keywords", "entities", "made_from"),
@@ -39,19 +39,19 @@ _JSON_COLUMNS = {
 
 
 _WITHOUT_HEADINGS = {"text/plain", "application/json"}
-"""Media types whose text has headings only where it is a conversation's turns."""
+"""Media types whose text has headings only if it is a conversation's turns."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """One kind of record.
+    """A kind of record.
 
     Attributes:
-        name: What the records say they are.
-        alias: Of the table that says whose they are.
-        columns: What they tell beside that.
-        tables: Where it stands.
-        order: Of those of one identity.
+        name: The kind, as records name it.
+        alias: The alias of the table with the identity.
+        columns: The columns besides the identity.
+        tables: The FROM clause.
+        order: The order within one identity.
     """
 
     name: str
@@ -67,7 +67,7 @@ class _Kind:
 
 
 def _former(alias: str, of: str) -> str:
-    """What was known before, of the user or of an entity under the identity of a table's row."""
+    """Returns SQL for the former facts of the user or an entity, under a row's identity."""
     same = " AND ".join(f"f.{key} = {alias}.{key}" for key in ("user_id", "device_id", "agent_id"))
     return (
         "(SELECT json_group_array(json_object('name', name, 'value', json(value), 'until', until))"
@@ -159,16 +159,16 @@ def export_jsonl(
     identity: Identity | None,
     on_exported: OnExported | None = None,
 ) -> int:
-    """Writes the records to a new file, one a line.
+    """Writes the records to a new file, one per line.
 
     Args:
         database: The record.
         target: The file, which must not exist; readable by its owner only.
-        identity: Whose; None means everybody's.
-        on_exported: Told how far it is.
+        identity: The owner; None exports all.
+        on_exported: Called with the progress.
 
     Returns:
-        How many records there are, the first not counted.
+        The number of records, without the first.
     """
     written = -1
     with (
@@ -188,18 +188,18 @@ def export_markdown(
     identity: Identity | None,
     on_exported: OnExported | None = None,
 ) -> int:
-    """Writes each profile, entity and context to a file of a new folder.
+    """Writes each profile, entity and context to a file in a new folder.
 
-    The relationships of an entity stand in its file.
+    An entity's file includes its relationships.
 
     Args:
         database: The record.
-        target: The folder, which must be empty or not exist; readable by its owner only.
-        identity: Whose; None means everybody's.
-        on_exported: Told how far it is.
+        target: The folder, which must be empty or missing; readable by its owner only.
+        identity: The owner; None exports all.
+        on_exported: Called with the progress.
 
     Returns:
-        How many files there are.
+        The number of files.
     """
     written = 0
     relations: dict[int, list[dict[str, Any]]] = {}
@@ -211,9 +211,11 @@ def export_markdown(
         for record in _records(database, identity, on_exported):
             match record["record"]:
                 case "entity":
-                    entities.append(record)  # until its relationships have been read
+                    entities.append(record)  # written once its relationships are read
                 case "relationship":
-                    relations.setdefault(record["source_id"], []).append(_related(record))
+                    relations.setdefault(record["source_id"], []).append(
+                        _relationship_fields(record)
+                    )
                 case "profile" | "context":
                     write_note(folder, record)
                     written += 1
@@ -239,7 +241,7 @@ def _records(
 
 
 def _count(connection: sqlite3.Connection, kind: _Kind, identity: Identity | None) -> int:
-    where = _seen(kind, identity)
+    where = _visible(kind, identity)
     row = connection.execute(
         f"SELECT count(*) FROM {kind.tables} WHERE {where.sql}", where.values
     ).fetchone()
@@ -249,25 +251,25 @@ def _count(connection: sqlite3.Connection, kind: _Kind, identity: Identity | Non
 def _of_kind(
     connection: sqlite3.Connection, kind: _Kind, identity: Identity | None
 ) -> Iterator[dict[str, Any]]:
-    where = _seen(kind, identity)
+    where = _visible(kind, identity)
     rows = connection.execute(
         f"SELECT {kind.owner}, {kind.columns} FROM {kind.tables} WHERE {where.sql}"
         f" ORDER BY {kind.owner}, {kind.order}",
         where.values,
     )
     for row in rows:
-        record = {"record": kind.name, **_plain(row)}
+        record = {"record": kind.name, **_decode_row(row)}
         if kind.name == "context":
             of_turns = bool(record.pop("of_turns"))
             record |= _texts(connection, record.pop("seq"), row["media_type"], of_turns=of_turns)
         yield record
 
 
-def _seen(kind: _Kind, identity: Identity | None) -> Where:
+def _visible(kind: _Kind, identity: Identity | None) -> Where:
     return Where("TRUE", ()) if identity is None else identity_clause(identity, kind.alias)
 
 
-def _plain(row: sqlite3.Row) -> dict[str, Any]:
+def _decode_row(row: sqlite3.Row) -> dict[str, Any]:
     return {
         key: json.loads(row[key]) if key in _JSON_COLUMNS else row[key]
         for key in row.keys()  # noqa: SIM118  # a Row iterates over its values
@@ -277,7 +279,7 @@ def _plain(row: sqlite3.Row) -> dict[str, Any]:
 def _texts(
     connection: sqlite3.Connection, context_seq: int, media_type: str, *, of_turns: bool
 ) -> dict[str, Any]:
-    """The whole text of a context, its passages, and the turns of a conversation."""
+    """Returns the whole text of a context, its passages, and a conversation's turns."""
     rows = connection.execute(
         "SELECT position, start, heading, content FROM chunks WHERE context_seq = ?"
         " ORDER BY position",
@@ -291,7 +293,7 @@ def _texts(
             for (start, end), chunk in zip(places_in_whole(chunks), chunks, strict=True)
         ],
     }
-    # What was stored before `of_turns` was kept is told by its headings.
+    # Contexts stored before `of_turns` existed are recognized by their headings.
     if of_turns or (media_type in _WITHOUT_HEADINGS and any(chunk.heading for chunk in chunks)):
         texts["turns"] = [
             {"heading": heading, "content": whole_text(list(run))}
@@ -300,6 +302,6 @@ def _texts(
     return texts
 
 
-def _related(relationship: Mapping[str, Any]) -> dict[str, Any]:
-    told = {key: relationship[key] for key in ("relation", "target", "description", "metadata")}
-    return told if relationship["until"] is None else {**told, "until": relationship["until"]}
+def _relationship_fields(relationship: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {key: relationship[key] for key in ("relation", "target", "description", "metadata")}
+    return fields if relationship["until"] is None else {**fields, "until": relationship["until"]}

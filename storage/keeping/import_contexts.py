@@ -1,4 +1,4 @@
-"""Documents, knowledge, events and summaries of an export, stored again."""
+"""Imports the documents, knowledge, events and summaries of an export."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _COLUMNS = {
     *("title", "summary", "confidence", "importance", "create_time", "update_time", "event_time"),
     *("media_type", "file_path", "sha256", "merge_count"),
 }
-"""The columns that hold what the export says, as it says it."""
+"""The columns that take the export's values unchanged."""
 
 _LAYER = "coalesce((SELECT m.layer FROM memories m WHERE m.context_seq = x.seq), 0)"
 _NOT_MADE = "NOT EXISTS (SELECT 1 FROM memory_parts p WHERE p.memory_seq = x.seq)"
 
 
 class ContextImporter:
-    """Stores the contexts of one export, and how they hang together.
+    """Imports the contexts of one export and the links between them.
 
     Args:
-        identity: Whose everything is to be; None leaves each record its own.
+        identity: The new owner of all records; None keeps each record's own.
         context_ids: The ids of all contexts of the export.
     """
 
@@ -53,13 +53,13 @@ class ContextImporter:
         self._parts: list[tuple[int, int, bool]] = []
 
     def add(self, connection: sqlite3.Connection, record: ContextRecord) -> Outcome:
-        """Stores a context: a document by its source, a summary by its bucket, the rest by its id.
+        """Stores a context: a document by its source, a summary by its bucket, others by id.
 
-        One that is stored is rewritten if it was changed before the export's was. Knowledge with
-        the very same text is the same, and so is a memory that was made from the same.
+        A stored context is rewritten if the export's version is newer. Knowledge with an identical
+        text counts as the same, and so does a memory made from the same source.
         """
         identity = self._identity or record.identity
-        stored = self._stored(connection, identity, record)
+        stored = self._find_stored(connection, identity, record)
         outcome: Outcome = "unchanged"
         if stored is None:
             seq, outcome = _insert(connection, identity, record), "added"
@@ -79,12 +79,12 @@ class ContextImporter:
         return outcome
 
     def tie(self, connection: sqlite3.Connection, entries: Mapping[int, int], limit: int) -> bool:
-        """Ties contexts to what comes after them: summaries, and entries; so many at most.
+        """Links contexts to the summaries and entries that were stored after them.
 
         Args:
             connection: The record.
             entries: The seqs of the entries, by their ids in the export.
-            limit: How many ties of each kind.
+            limit: Maximum number of links of each kind.
 
         Returns:
             Whether any are left.
@@ -98,7 +98,7 @@ class ContextImporter:
             ),
         )
         for seq, identity, bucket in self._summaries[:limit]:
-            # What it was made from, so that it is emptied when something of that is forgotten.
+            # Its sources, so that it is emptied once one of them is deleted.
             children = gather(connection, identity, bucket).children
             connection.executemany(
                 "INSERT OR IGNORE INTO children (parent_seq, child_seq) VALUES (?, ?)",
@@ -115,10 +115,9 @@ class ContextImporter:
         del self._parents[:limit], self._summaries[:limit], self._parts[:limit]
         return bool(self._parents or self._summaries or self._parts)
 
-    def _stored(
+    def _find_stored(
         self, connection: sqlite3.Connection, identity: Identity, record: ContextRecord
     ) -> sqlite3.Row | None:
-        """What is in a record's place."""
         owner = exactly(identity, "x")
         found = f"SELECT x.seq, x.id, x.update_time FROM contexts x WHERE {owner.sql}"
         if record.hierarchy_level:
@@ -139,7 +138,7 @@ class ContextImporter:
         if row is None and record.context_type is ContextType.KNOWLEDGE:
             found += f" AND x.sha256 = ? AND {_LAYER} = ? AND {_NOT_MADE}"
             row = _first(connection, found, (*values, record.sha256, record.memory_layer))
-            if row is not None and row["id"] in self._context_ids:  # a record of its own
+            if row is not None and row["id"] in self._context_ids:  # it has its own record
                 return None
         return row
 
@@ -170,13 +169,12 @@ def _insert(connection: sqlite3.Connection, identity: Identity, record: ContextR
 
 
 def _other_id(identity: Identity, record: ContextRecord) -> str:
-    """The id of a context whose own is taken by somebody else's: the same at every import."""
+    """Derives the id of a context whose own id another owner has; stable across imports."""
     owner = (identity.user_id, identity.device_id, identity.agent_id)
     return uuid.uuid5(_NAMESPACE, "\0".join((record.id, *owner))).hex
 
 
 def _row(record: ContextRecord) -> dict[str, object]:
-    """What may change of a context."""
     is_summary = record.hierarchy_level > 0
     is_event = record.context_type is ContextType.EVENT
     bucket = (
@@ -194,9 +192,9 @@ def _row(record: ContextRecord) -> dict[str, object]:
 
 
 def _chunks(record: ContextRecord) -> Sequence[PreparedChunk]:
-    """The passages as they were found; of an export that does not tell them, the text cut anew."""
+    """Returns the exported passages; without them, splits the text again."""
     if record.passages is None:
-        return _cut_anew(record)
+        return _split_again(record)
     chunks = []
     for place, passage in enumerate(record.passages):
         content = record.text[passage.start : passage.end]
@@ -206,9 +204,9 @@ def _chunks(record: ContextRecord) -> Sequence[PreparedChunk]:
     return chunks
 
 
-def _cut_anew(record: ContextRecord) -> Sequence[PreparedChunk]:
+def _split_again(record: ContextRecord) -> Sequence[PreparedChunk]:
     if not record.text.strip():
-        return ()  # a summary that tells of something forgotten has no words
+        return ()  # a summary of deleted sources has no text
     new = NewContext(
         title=record.title,
         text=record.text,
@@ -223,7 +221,7 @@ def _cut_anew(record: ContextRecord) -> Sequence[PreparedChunk]:
 def _remember(
     connection: sqlite3.Connection, seq: int, user_id: str, record: ContextRecord
 ) -> None:
-    """Keeps what makes a context a memory."""
+    """Stores the row that makes a context a memory."""
     connection.execute("DELETE FROM memories WHERE context_seq = ?", (seq,))
     if record.memory_layer:
         row = {

@@ -1,4 +1,4 @@
-"""Profiles, entities and relationships of an export, stored again."""
+"""Imports the profiles, entities and relationships of an export."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _JSON = {"facts", "metadata", "aliases"}
 
 
 class PeopleImporter:
-    """Stores what one export tells of people.
+    """Imports the people data of one export.
 
-    What is stored already takes in what it lacks; where both say something, the later change holds.
+    A stored row gets the values it lacks; where both have one, the later change wins.
 
     Args:
-        identity: Whose everything is to be; None leaves each record its own.
+        identity: The new owner of all records; None keeps each record's own.
     """
 
     def __init__(self, identity: Identity | None) -> None:
@@ -43,7 +43,7 @@ class PeopleImporter:
         return self._with_former(connection, record, None, outcome)
 
     def add_entity(self, connection: sqlite3.Connection, record: EntityRecord) -> Outcome:
-        """Stores an entity, under its id where that is free."""
+        """Stores an entity, under its id if that is free."""
         key = {
             **self._whose(record),
             "folded": fold(record.name),
@@ -66,7 +66,7 @@ class PeopleImporter:
     def add_relationship(
         self, connection: sqlite3.Connection, record: RelationshipRecord
     ) -> Outcome:
-        """Stores a relationship between two entities that were taken before it."""
+        """Stores a relationship between two entities that were imported before it."""
         key = {
             **self._whose(record),
             "source_seq": self._seqs[record.source_id],
@@ -85,7 +85,6 @@ class PeopleImporter:
         seq: int | None,
         outcome: Outcome,
     ) -> Outcome:
-        """Stores what was known before, too."""
         facts = [FormerFact(each.name, each.value, each.until) for each in record.former]
         is_new = restore_former(connection, self._identity or record.identity, seq, facts)
         return "replaced" if is_new and outcome == "unchanged" else outcome
@@ -101,24 +100,24 @@ def _merge(
     values: Values,
     first: Mapping[str, object] = {},
 ) -> Outcome:
-    """Stores what a record tells in the row with a key, or in a new one.
+    """Merges values into the row with a key, or into a new one.
 
     Args:
         connection: The record.
         table: The table.
-        key: What makes it the same thing.
-        values: What may change of it.
-        first: What a new row has beside that.
+        key: The columns that identify the row.
+        values: The columns that may change.
+        first: Further columns of a new row.
     """
     row = _find(connection, table, key)
     if row is None:
-        insert_row(connection, table, {**first, **key, **_encoded(values)})
+        insert_row(connection, table, {**first, **key, **_encode(values)})
         return "added"
     stored = {name: json.loads(row[name]) if name in _JSON else row[name] for name in values}
-    joined = _joined(stored, values)
+    joined = _join(stored, values)
     if joined == stored:
         return "unchanged"
-    update_row(connection, table, _encoded(joined), key)
+    update_row(connection, table, _encode(joined), key)
     return "replaced"
 
 
@@ -134,14 +133,14 @@ def _free_seq(connection: sqlite3.Connection, seq: int) -> int | None:
     return None if taken else seq
 
 
-def _joined(stored: Values, values: Values) -> Values:
-    """Both together; where both say something, what was changed last, else what is stored."""
+def _join(stored: Values, values: Values) -> Values:
+    """Merges two rows; where both have a value, the later change wins."""
     older, newer = sorted((values, stored), key=lambda each: float(each["update_time"]))
     joined = {name: _both(older[name], newer[name]) for name in newer}
     return {**joined, "create_time": min(stored["create_time"], values["create_time"])}
 
 
-def _both(older: Any, newer: Any) -> Any:  # noqa: ANN401  # whatever a column holds
+def _both(older: Any, newer: Any) -> Any:  # noqa: ANN401  # a column's value
     match newer:
         case dict():
             both = {**older, **newer}
@@ -157,7 +156,7 @@ def _both(older: Any, newer: Any) -> Any:  # noqa: ANN401  # whatever a column h
             return newer
 
 
-def _encoded(values: Values) -> Values:
+def _encode(values: Values) -> Values:
     return {
         name: json.dumps(value, ensure_ascii=False) if name in _JSON else value
         for name, value in values.items()

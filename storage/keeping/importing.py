@@ -1,10 +1,9 @@
-"""Import: what an export holds, stored again.
+"""Imports an export.
 
-Every record finds its place: that which has it already, by its id or by what makes it the same
-thing, or a new one. Where the place is taken, what was changed last stays, so that a second import
-changes nothing. The file is read to its end before anything is stored; then it is stored in
-transactions of some hundred records. When one fails, what those before it stored is kept, and the
-same call goes on from there.
+Each record is matched to the stored row with its id or its natural key, or gets a new row. A stored
+row is replaced only by a later change, so a second import changes nothing. The file is validated to
+its end before anything is stored. It is then stored in transactions of some hundred records: if one
+fails, the earlier ones are kept, and repeating the call continues.
 """
 
 from __future__ import annotations
@@ -40,15 +39,15 @@ from storage.keeping.rows import Outcome, insert_row, update_row
 from storage.models import Identity
 
 Moment = tuple[float, str, str]
-"""When an entry was, its kind and its action: what makes it the same in its session."""
+"""The time, kind and action of an entry, which identify it in its session."""
 
 
 class EntryImporter:
-    """Stores the sessions and entries of one export.
+    """Imports the sessions and entries of one export.
 
     Args:
-        identity: Whose everything is to be; None leaves each record its own.
-        contexts: The seqs of the contexts that were taken before, by their ids in the export.
+        identity: The new owner of all records; None keeps each record's own.
+        contexts: The seqs of the contexts imported before, by their ids in the export.
     """
 
     def __init__(self, identity: Identity | None, contexts: Mapping[str, int]) -> None:
@@ -59,7 +58,7 @@ class EntryImporter:
         self.seqs: dict[int, int] = {}
 
     def add_session(self, connection: sqlite3.Connection, record: SessionRecord) -> Outcome:
-        """Stores a session; of one that went on the later end."""
+        """Stores a session; of one that continued, the later end."""
         identity = self._identity or record.identity
         key = {"id": record.id, **asdict(identity)}
         values = record.model_dump(include={"client", "start_time", "last_time", "told_until"})
@@ -78,7 +77,7 @@ class EntryImporter:
         return "replaced"
 
     def add_entry(self, connection: sqlite3.Connection, record: EntryRecord) -> Outcome:
-        """Stores an entry, under its id where that is free; one that is stored stays as it is."""
+        """Stores an entry, under its id if that is free; a stored entry stays unchanged."""
         identity = self._identity or record.identity
         outcome: Outcome = "unchanged"
         seq = self._claim(connection, identity, record)
@@ -96,7 +95,7 @@ class EntryImporter:
     def _claim(
         self, connection: sqlite3.Connection, identity: Identity, record: EntryRecord
     ) -> int | None:
-        """The entry that is this one, which no other record is then."""
+        """Returns the stored entry that matches a record, so that no other record matches it."""
         session = (identity, record.session_id)
         if session not in self._stored:
             self._stored[session] = _moments(connection, *session)
@@ -106,7 +105,7 @@ class EntryImporter:
         return same.pop(same.index(record.id) if record.id in same else 0)
 
     def _free_seq(self, connection: sqlite3.Connection, seq: int) -> int | None:
-        """A seq, if it is free and comes after those before it: they are in order of time."""
+        """Returns a seq if it is free and above the earlier ones: seqs follow the order of time."""
         taken = connection.execute("SELECT 1 FROM entries WHERE seq = ?", (seq,)).fetchone()
         return None if taken or seq <= self._last else seq
 
@@ -114,7 +113,6 @@ class EntryImporter:
 def _moments(
     connection: sqlite3.Connection, identity: Identity, session_id: str
 ) -> dict[Moment, list[int]]:
-    """The entries that a session has."""
     owner = exactly(identity, "e")
     rows = connection.execute(
         f"SELECT e.time, e.kind, e.action, e.seq FROM entries e WHERE {owner.sql}"
@@ -135,10 +133,10 @@ def _row(identity: Identity, record: EntryRecord) -> dict[str, object]:
 def add_plan(
     identity: Identity | None, connection: sqlite3.Connection, record: PlanRecord
 ) -> Outcome:
-    """Stores a plan; of one that is stored the version that was changed last.
+    """Stores a plan; of a stored one, the version changed last.
 
     Args:
-        identity: Whose it is to be; None leaves it to whose it is.
+        identity: The new owner; None keeps the record's own.
         connection: The record.
         record: The plan.
     """
@@ -161,19 +159,19 @@ def add_plan(
 
 
 BATCH = 200
-"""Records of one transaction: less than a second, for which other writers wait."""
+"""Records per transaction: less than a second, during which other writers wait."""
 
 OnStored = Callable[[int, int], None]
-"""Told (done, total) records; may raise to give up, and what is stored is kept."""
+"""Called with (done, total) records; may raise to cancel, and what is stored is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What came of an import.
+    """The outcome of an import.
 
     Attributes:
-        outcomes: How many records were added, replaced and unchanged.
-        identities: Whose the records are now.
+        outcomes: The number of records by outcome.
+        identities: The owners of the imported records.
     """
 
     outcomes: Counter[Outcome]
@@ -186,16 +184,16 @@ def import_jsonl(
     identity: Identity | None,
     on_stored: OnStored | None = None,
 ) -> ImportResult:
-    """Stores what an export holds.
+    """Imports an export.
 
     Args:
         database: The record.
-        source: A file that `storage.keeping.export.export_jsonl` wrote.
-        identity: Whose everything is to be; None leaves each record to whose it is.
-        on_stored: Told how far it is.
+        source: A file written by `storage.keeping.export.export_jsonl`.
+        identity: The new owner of all records; None keeps each record's own.
+        on_stored: Called with the progress.
 
     Raises:
-        UnreadableDocumentError: If the file is damaged, half-written or of a newer form; it says
+        UnreadableDocumentError: If the file is damaged, incomplete or of a newer format. It says
             where, and nothing was stored.
         OSError: If the file cannot be read.
     """
@@ -218,7 +216,7 @@ def import_jsonl(
 
 
 class _Importer:
-    """Has each record stored by those who know its kind."""
+    """Dispatches each record to the importer of its kind."""
 
     def __init__(self, identity: Identity | None, context_ids: frozenset[str]) -> None:
         self.contexts = ContextImporter(identity, context_ids)

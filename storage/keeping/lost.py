@@ -1,7 +1,7 @@
-"""A record that is gone or damaged: how that is told from a new library, and what can be restored.
+"""Detects a missing or damaged record, and finds the backups that can be restored.
 
-`backups.jsonl` in the data directory names the files that backups of it were written to: whoever
-has lost the record seldom knows where they are.
+`backups.jsonl` in the data directory lists the files that backups were written to: a user who lost
+the record seldom knows where they are.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from storage.keeping.readonly import connect_readonly
 NOTES = "backups.jsonl"
 
 MOST_NAMED = 5
-"""Backups that an error names, the newest first."""
+"""Maximum backups that an error lists, newest first."""
 
 _LEFT_BY_A_RECORD = ("chroma", "indexer.lock", "changes.db", NOTES)
-"""What is made in a data directory only after its record."""
+"""Files that appear in a data directory only after its record."""
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
 
 
 def check_record(record: Path) -> None:
-    """Refuses to begin a new library where there was one: a file that is missing or empty.
+    """Raises if a record is missing or empty although there was a library.
 
     Args:
-        record: The file of the record.
+        record: The record's file.
     """
     if record.exists() and record.stat().st_size:
         return
@@ -39,8 +39,8 @@ def check_record(record: Path) -> None:
     left += [log.name] if log.exists() and log.stat().st_size else []
     if left:
         raise StorageUnavailableError(
-            f"{record} is {'empty' if record.exists() else 'missing'}, but {left[0]} beside it is"
-            " of a library that was stored there; nothing was changed.",
+            f"{record} is {'empty' if record.exists() else 'missing'}, but {left[0]} next to it"
+            " belongs to a library that was stored there; nothing was changed.",
             suggestions=(
                 *(restorable(record) or ["Restore a backup: `toolcrib restore FILE --force`."]),
                 f"To begin a new library, move {record.parent} away or choose another --data-dir.",
@@ -49,9 +49,9 @@ def check_record(record: Path) -> None:
 
 
 def restorable(record: Path) -> list[str]:
-    """How to restore each of the newest backups of a record that are found, one a line."""
+    """Returns a restore command for each of the newest backups found, one per line."""
     found = []
-    for path in dict.fromkeys([*_noted(record.parent), *_beside(record.parent)]):
+    for path in dict.fromkeys([*_read_notes(record.parent), *_siblings(record.parent)]):
         with suppress(OSError, sqlite3.Error, ValueError):
             found.append((path.stat().st_mtime, path, _count(path)))
     return [
@@ -62,8 +62,8 @@ def restorable(record: Path) -> list[str]:
 
 
 def note_backup(directory: Path, backup: Path) -> None:
-    """Writes down where a backup of a data directory is; not where the disk refuses."""
-    if backup not in _noted(directory):
+    """Writes down the path of a backup, unless the disk refuses."""
+    if backup not in _read_notes(directory):
         with suppress(OSError), (directory / NOTES).open("a", encoding="utf-8") as notes:
             notes.write(json.dumps(str(backup)) + "\n")
 
@@ -72,7 +72,7 @@ def _is_filled(path: Path) -> bool:
     return any(path.iterdir()) if path.is_dir() else path.exists()
 
 
-def _noted(directory: Path) -> list[Path]:
+def _read_notes(directory: Path) -> list[Path]:
     try:
         lines = (directory / NOTES).read_text(encoding="utf-8").splitlines()
         return [Path(json.loads(line)) for line in lines]
@@ -80,8 +80,8 @@ def _noted(directory: Path) -> list[Path]:
         return []
 
 
-def _beside(directory: Path) -> list[Path]:
-    """The files beside a data directory, and the records of those that a restore moved aside."""
+def _siblings(directory: Path) -> list[Path]:
+    """Lists the files next to a data directory, and records that a restore moved aside."""
     with suppress(OSError):
         names = directory.parent.glob(f"{directory.name}-until-*/toolcrib.db")
         return [*names, *(each for each in directory.parent.iterdir() if each.is_file())]
@@ -89,12 +89,12 @@ def _beside(directory: Path) -> list[Path]:
 
 
 def _count(path: Path) -> int:
-    """How many contexts a backup holds.
+    """Counts the contexts in a backup.
 
     Raises:
         OSError: If it cannot be read.
-        ValueError: If it is no database.
-        sqlite3.Error: If it is none of ours.
+        ValueError: If it is not a database.
+        sqlite3.Error: If it is not a record.
     """
     with path.open("rb") as file:
         if file.read(len(_SQLITE_MAGIC)) != _SQLITE_MAGIC:

@@ -1,6 +1,6 @@
-"""Exported records as Markdown files: front matter with the fields, then the text.
+"""Writes exported records as Markdown files: front matter with the fields, then the text.
 
-The front matter is JSON values behind their names, which is YAML (https://yaml.org/spec/1.2.2/).
+The front matter has JSON values, which are valid YAML (https://yaml.org/spec/1.2.2/).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 MAX_NAME_BYTES = 100
-"""Of a title in a file's name; file systems allow 255 bytes for the whole."""
+"""The bytes of a title in a file name; file systems allow 255 bytes in total."""
 
 ID_LETTERS = 12
-"""Of an id in a file's name: enough to tell equal titles apart; the whole one where it is not."""
+"""The letters of an id in a file name; the whole id if that is not unique."""
 
 _UNSAFE = re.compile(r"[^\w -]+")
 _BLANKS = re.compile(r"[\s-]+")
@@ -28,17 +28,17 @@ _BODY = {"record", "text", "turns", "passages", "made_from"}
 
 
 def write_note(folder: Path, record: Mapping[str, Any]) -> Path:
-    """Writes a profile, an entity or a context to a file of its own.
+    """Writes a profile, an entity or a context to its own file.
 
     Args:
-        folder: The folder of the export; the file goes into one for its kind.
-        record: As `storage.keeping.export` has it.
+        folder: The export's folder; the file goes into a subfolder for its kind.
+        record: A record of `storage.keeping.export`.
 
     Returns:
         The file, readable by its owner only.
 
     Raises:
-        OSError: If the place refuses.
+        OSError: If the file cannot be written.
     """
     kind, title = _kind_and_title(record)
     into = folder / kind
@@ -66,7 +66,7 @@ def _kind_and_title(record: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _safe(title: str) -> str:
-    """A title as a name that every file system takes: letters of any script, digits, hyphens."""
+    """Converts a title to a portable file name: letters of any script, digits, hyphens."""
     plain = _UNSAFE.sub("-", unicodedata.normalize("NFC", title))
     short = _BLANKS.sub("-", plain).encode()[:MAX_NAME_BYTES].decode(errors="ignore")
     return short.strip("-_") or "untitled"

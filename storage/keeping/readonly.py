@@ -1,4 +1,4 @@
-"""A record where nothing can be written: on a read-only or a full disk, or without the right to."""
+"""Opens a record that cannot be written: on a read-only or full disk, or without permission."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from pathlib import Path
 
 
 def connect_readonly(path: Path) -> sqlite3.Connection:
-    """A connection to an SQLite file that makes no file beside it.
+    """Connects to an SQLite file without creating files next to it.
 
-    Without a filled write-ahead log the file is read as one that nobody changes meanwhile
-    (`immutable`): SQLite would make the log and its index, and be refused. With one, the index that
-    its writer left is used (https://sqlite.org/wal.html#read_only_databases).
+    Without a filled write-ahead log the file is opened as `immutable`; otherwise SQLite would try
+    to create the log and its index, and fail. With a log, the index that its writer left is used
+    (https://sqlite.org/wal.html#read_only_databases).
 
     Args:
         path: The file.
 
     Raises:
-        OSError: If it is not there.
+        OSError: If it does not exist.
         sqlite3.Error: If it cannot be read, or has a log without an index.
     """
     log = path.with_name(f"{path.name}-wal")

@@ -1,7 +1,7 @@
-"""Exported records, read again: what each kind has, and where a file goes wrong.
+"""Reads exported records, and reports where a file is invalid.
 
-The form is that of `storage.keeping.export`. A file is read from its beginning to its end before
-anything of it is stored, so that one that is damaged or half-written changes nothing.
+The format is that of `storage.keeping.export`. A file is validated to its end before any of it is
+stored, so that a damaged or incomplete one changes nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from storage.people.models import EntityType
 
 _HEAD_BYTES = 1000
 _MOST_PROBLEMS = 3
-_MOST_SEQ = 2**53  # larger ones would use up those that SQLite has left for later rows
+_MOST_SEQ = 2**53  # larger ones would leave SQLite too few for later rows
 
 Degree = Annotated[float, Field(ge=0, le=10)]
 Seq = Annotated[int, Field(gt=0, lt=_MOST_SEQ)]
@@ -48,7 +48,7 @@ def _bare(name: str) -> str:
         raise ValueError(error.message) from None
 
 
-def _planned(steps: tuple[StepRecord, ...]) -> tuple[StepRecord, ...]:
+def _check_steps(steps: tuple[StepRecord, ...]) -> tuple[StepRecord, ...]:
     if len({step.id for step in steps}) < len(steps):
         raise ValueError("two steps have the same id")
     try:
@@ -79,7 +79,7 @@ class _Owned(_Form):
 
     @property
     def identity(self) -> Identity:
-        """Whose it is."""
+        """The owner."""
         return Identity(self.user_id, self.device_id, self.agent_id)
 
 
@@ -89,7 +89,7 @@ class _Dated(_Owned):
 
 
 class FormerRecord(_Form):
-    """What was known before something else took its place."""
+    """A fact that another has replaced."""
 
     name: str
     value: Any
@@ -97,7 +97,7 @@ class FormerRecord(_Form):
 
 
 class ProfileRecord(_Dated):
-    """What is known of the user."""
+    """The profile of the user."""
 
     record: Literal["profile"]
     summary: str
@@ -121,7 +121,7 @@ class EntityRecord(_Dated):
 
 
 class RelationshipRecord(_Dated):
-    """How two entities are related."""
+    """A relationship between two entities."""
 
     record: Literal["relationship"]
     source_id: Seq
@@ -133,7 +133,7 @@ class RelationshipRecord(_Dated):
 
 
 class Passage(_Form):
-    """Where a piece of a context's text is, which is found as one."""
+    """An indexed passage of a context's text."""
 
     start: Annotated[int, Field(ge=0)]
     end: int
@@ -157,7 +157,7 @@ class Making(_Form):
 class ContextRecord(_Dated):
     """A document, a piece of knowledge, an event or a summary.
 
-    An export of an earlier version has no passages, and nothing about memories.
+    Exports of earlier versions have no passages and no memory fields.
     """
 
     record: Literal["context"]
@@ -192,19 +192,19 @@ class ContextRecord(_Dated):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.context_type.is_card:
-            raise ValueError("a card is made of its profile or entity")
+            raise ValueError("a card is generated from its profile or entity")
         if self.hierarchy_level and Bucket.parse(self.time_bucket).level != self.hierarchy_level:
             raise ValueError(f"time_bucket {self.time_bucket!r} is not of its hierarchy_level")
         passages = self.passages or ()
         if any(not each.start < each.end <= len(self.text) for each in passages) or any(
             later.start <= earlier.start for earlier, later in pairwise(passages)
         ):
-            raise ValueError("its passages are not in its text, one after the other")
+            raise ValueError("its passages are outside its text or out of order")
         return self
 
 
 class SessionRecord(_Owned):
-    """A conversation of one client."""
+    """A session of one client."""
 
     record: Literal["session"]
     id: str
@@ -227,7 +227,7 @@ class StepRecord(_Form):
 
 
 class PlanRecord(_Dated):
-    """What was planned, step by step."""
+    """A plan with its steps."""
 
     record: Literal["plan"]
     id: Annotated[str, Field(min_length=1, max_length=64)]
@@ -238,11 +238,11 @@ class PlanRecord(_Dated):
     status: PlanStatus
     message: str
     output: str
-    steps: Annotated[tuple[StepRecord, ...], AfterValidator(_planned)]
+    steps: Annotated[tuple[StepRecord, ...], AfterValidator(_check_steps)]
 
 
 class EntryRecord(_Owned):
-    """What was called or said in a session."""
+    """A call or message of a session."""
 
     record: Literal["entry"]
     id: Seq
@@ -273,12 +273,12 @@ Record = (
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a sound file holds.
+    """The contents of a valid file.
 
     Attributes:
-        records: How many records there are, the first not counted.
+        records: The number of records, without the first.
         context_ids: The ids of its contexts.
-        identities: Whose the records are.
+        identities: The owners of the records.
     """
 
     records: int
@@ -287,7 +287,7 @@ class Summary:
 
 
 def is_export(path: Path) -> bool:
-    """Whether a file begins as an export does.
+    """Returns whether a file begins like an export.
 
     Raises:
         OSError: If it cannot be read.
@@ -302,10 +302,10 @@ def is_export(path: Path) -> bool:
 
 
 def check_export(path: Path) -> Summary:
-    """Reads a file to its end, and counts what it holds.
+    """Validates a file to its end, and counts its contents.
 
     Raises:
-        UnreadableDocumentError: If it is damaged, half-written or of a newer form; it says where.
+        UnreadableDocumentError: If it is damaged, incomplete or of a newer format; it says where.
         OSError: If it cannot be read.
     """
     count = 0
@@ -321,22 +321,22 @@ def check_export(path: Path) -> Summary:
             case RelationshipRecord():
                 for end in (record.source_id, record.target_id):
                     if end not in entities:
-                        raise _wrong(path, number, f"no entity before it has the id {end}")
+                        raise _invalid_line(path, number, f"no earlier entity has the id {end}")
             case ContextRecord():
                 contexts.add(record.id)
     return Summary(count, frozenset(contexts), frozenset(identities))
 
 
 def read_records(path: Path) -> Iterator[tuple[int, Record]]:
-    """The records of a file but the first, each with the number of its line.
+    """Yields the records of a file after the first, each with its line number.
 
     Raises:
-        UnreadableDocumentError: Where it goes wrong; what was yielded before is sound.
+        UnreadableDocumentError: At the first invalid line; records yielded before are valid.
         OSError: If it cannot be read.
     """
     adapter = _records()
     with path.open("rb") as file:
-        head = _parsed(TypeAdapter(Head), path, 1, file.readline())
+        head = _parse(TypeAdapter(Head), path, 1, file.readline())
         if head.format > FORMAT:
             raise UnreadableDocumentError(
                 f"{str(path)!r} is of format {head.format}; this version of Toolcrib reads up to"
@@ -345,8 +345,8 @@ def read_records(path: Path) -> Iterator[tuple[int, Record]]:
             )
         for number, line in enumerate(file, start=2):
             if not line.endswith(b"\n"):
-                raise _wrong(path, number, "the file ends within it")
-            yield number, _parsed(adapter, path, number, line)
+                raise _invalid_line(path, number, "the file ends within it")
+            yield number, _parse(adapter, path, number, line)
 
 
 @cache
@@ -354,7 +354,7 @@ def _records() -> TypeAdapter[Record]:
     return TypeAdapter(Annotated[Record, Field(discriminator="record")])
 
 
-def _parsed(adapter: TypeAdapter[Any], path: Path, number: int, line: bytes) -> Any:  # noqa: ANN401  # whatever the adapter makes
+def _parse(adapter: TypeAdapter[Any], path: Path, number: int, line: bytes) -> Any:  # noqa: ANN401  # the adapter's type
     try:
         return adapter.validate_json(line)
     except ValidationError as error:
@@ -363,11 +363,11 @@ def _parsed(adapter: TypeAdapter[Any], path: Path, number: int, line: bytes) -> 
             ": ".join(filter(None, (".".join(map(str, each["loc"][1:])), each["msg"])))
             for each in problems[:_MOST_PROBLEMS]
         )
-        raise _wrong(path, number, reasons) from None
+        raise _invalid_line(path, number, reasons) from None
 
 
-def _wrong(path: Path, number: int, reason: str) -> UnreadableDocumentError:
+def _invalid_line(path: Path, number: int, reason: str) -> UnreadableDocumentError:
     return UnreadableDocumentError(
-        f"{str(path)!r} is not a valid export: line {number}: {reason}. Nothing of it was stored.",
+        f"{str(path)!r} is not a valid export: line {number}: {reason}. Nothing was stored.",
         suggestions=("Export again, or correct that line.",),
     )

@@ -1,4 +1,4 @@
-"""Rows of the record, by the names of their columns."""
+"""Inserts and updates rows by column name."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from typing import Literal
 
 Outcome = Literal["added", "replaced", "unchanged"]
-"""What became of a record that result."""
+"""The outcome for one record."""
 
 
 def insert_row(connection: sqlite3.Connection, table: str, row: Mapping[str, object]) -> int:
-    """Adds a row, and answers with its seq.
+    """Inserts a row and returns its seq.
 
     Args:
         connection: The record.
         table: The table.
-        row: The values by their columns; a `seq` of None is the next one.
+        row: The values by column; a `seq` of None means the next one.
     """
     cursor = connection.execute(
         f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
@@ -28,7 +28,7 @@ def insert_row(connection: sqlite3.Connection, table: str, row: Mapping[str, obj
 def update_row(
     connection: sqlite3.Connection, table: str, row: Mapping[str, object], key: Mapping[str, object]
 ) -> None:
-    """Gives the row with a key other values."""
+    """Updates the row with a key."""
     given = ", ".join(f"{column} = ?" for column in row)
     found = " AND ".join(f"{column} = ?" for column in key)
     connection.execute(f"UPDATE {table} SET {given} WHERE {found}", (*row.values(), *key.values()))

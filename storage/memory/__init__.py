@@ -1,1 +1,1 @@
-"""Memory in layers: what was called and said, what is important, what it came to, what is known."""
+"""Memory in layers: recorded calls and messages, important facts, summaries, and knowledge."""

@@ -1,4 +1,4 @@
-"""Browsing: memories as they are looked through, each by a number that stays."""
+"""Browsing: lists memories, each by a permanent number."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _OPENING_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A memory as it is browsed.
+    """A memory as it is listed.
 
     Attributes:
-        number: Names it for ever, within this library.
-        context: What is known of it.
-        opening: How its text begins.
+        number: Identifies it permanently within this library.
+        context: Its context.
+        opening: The beginning of its text.
         session_id: The session it comes from.
-        uses: How often it was used since it came to its layer.
+        uses: How often it was used since it reached its layer.
         last_used: Unix seconds; None means never.
         weight: See `storage.memory.layers.weight`.
     """
@@ -41,7 +41,7 @@ class Memory:
     weight: float
 
 
-def of_layer(  # noqa: PLR0913  # each narrows it
+def of_layer(  # noqa: PLR0913  # each is a filter
     connection: sqlite3.Connection,
     owner: Where,
     layer: MemoryLayer,
@@ -50,15 +50,15 @@ def of_layer(  # noqa: PLR0913  # each narrows it
     offset: int = 0,
     session_id: str | None = None,
 ) -> list[Memory]:
-    """The memories of a layer from 2 to 4: of layer 2 by weight, else newest first.
+    """Returns the memories of a layer from 2 to 4: layer 2 by weight, others newest first.
 
     Args:
-        connection: Of the record.
+        connection: The record.
         owner: A condition on `contexts AS x`.
-        layer: Which.
-        limit: How many at most.
-        offset: How many of them to leave out.
-        session_id: Only those that come from this session; None means from any.
+        layer: The layer.
+        limit: Maximum number of memories.
+        offset: The number of memories to skip.
+        session_id: Only memories of this session; None means any.
     """
     parts = [owner, Where("m.layer = ?", (layer,))]
     if session_id is not None:
@@ -71,12 +71,12 @@ def of_layer(  # noqa: PLR0913  # each narrows it
 
 
 def find(connection: sqlite3.Connection, owner: Where, wanted: Where) -> list[Memory]:
-    """The memories under two conditions on `contexts AS x` and `memories AS m`, newest first."""
+    """Returns memories, newest first; the conditions are on `contexts AS x` and `memories AS m`."""
     return _memories(connection, _rows(connection, [owner, wanted]))
 
 
 def by_numbers(numbers: Sequence[int], layer: MemoryLayer | None = None) -> Where:
-    """Those with these numbers, of a layer."""
+    """Returns the condition for memories with these numbers, optionally of a layer."""
     numbered = Where("x.seq IN (SELECT value FROM json_each(?))", (json.dumps(list(numbers)),))
     if layer is None:
         return numbered
@@ -84,22 +84,22 @@ def by_numbers(numbers: Sequence[int], layer: MemoryLayer | None = None) -> Wher
 
 
 def unused(layer: MemoryLayer, since: float) -> Where:
-    """Those of a layer that were neither changed nor used since."""
+    """Returns the condition for memories of a layer neither changed nor used since."""
     return Where(f"m.layer = ? AND {LAST_TOUCHED} <= ?", (layer, since))
 
 
 def by_ids(ids: Sequence[str]) -> Where:
-    """Those with these ids."""
+    """Returns the condition for memories with these ids."""
     return Where("x.id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),))
 
 
 def of_session(session_id: str) -> Where:
-    """Those that come from this session."""
+    """Returns the condition for memories of this session."""
     return Where("m.session_id = ?", (session_id,))
 
 
 def made_from(entries: Sequence[int]) -> Where:
-    """Those that were made from one of these entries."""
+    """Returns the condition for memories made from one of these entries."""
     return Where(
         "x.seq IN (SELECT p.memory_seq FROM memory_parts p"
         " WHERE p.entry_seq IN (SELECT value FROM json_each(?)))",
@@ -108,7 +108,7 @@ def made_from(entries: Sequence[int]) -> Where:
 
 
 def text_of(connection: sqlite3.Connection, memory: Memory) -> str:
-    """The whole text of a memory."""
+    """Returns the whole text of a memory."""
     return whole_text(chunks_of(connection, memory.number))
 
 

@@ -1,7 +1,8 @@
-"""Consolidation: what moves between the layers of memory by itself, in the background.
+"""Consolidation: moves entries and memories between layers in the background.
 
-Important entries become memories, sessions that ended are summed up by their most central
-sentences, and what is much used or not used for long moves to layer 4. No original is ever deleted.
+Important entries become memories. Sessions that ended are summarized by their most central
+sentences. Memories that are used often, or not for long, move to layer 4. No original is ever
+deleted.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ if TYPE_CHECKING:  # loaded on first use
 PROMOTED_AT_ONCE = 20
 
 FIRST_SECONDS = 5.0
-"""How long it leaves a server alone that starts."""
+"""Seconds to wait after the server starts."""
 
 REST_SECONDS = 60.0
-"""How long it waits after there was nothing to do."""
+"""Seconds to wait after there was nothing to do."""
 
 _EVERYBODY = Where("1", ())
 
 
 class Consolidation:
-    """The upkeep of everybody's layers; for one process at a time, which the caller sees to.
+    """Consolidates the memory of all users; the caller ensures that only one process does.
 
     Args:
         database: The record.
-        entries: Layer 1.
-        embedder: Makes the vectors of sentences.
+        entries: The entries of layer 1.
+        embedder: Embeds sentences.
     """
 
     def __init__(self, database: Database, entries: Entries, embedder: Embedder) -> None:
@@ -53,11 +54,11 @@ class Consolidation:
 
     @property
     def is_due(self) -> bool:
-        """Whether it has waited for long enough, since its start or since nothing was to do."""
+        """Whether enough time has passed since its start, or since there was nothing to do."""
         return time.monotonic() >= self._due
 
     def step(self) -> bool:
-        """Does one piece of work, of two seconds at most; False when there is none."""
+        """Does one piece of work, up to two seconds; returns False if there is none."""
         if self._promote() or self._sum_up() or self._persist():
             return True
         self._summaries.settle(_EVERYBODY)

@@ -1,4 +1,4 @@
-"""Memories derived from entries, which go with them when those are forgotten."""
+"""Memories derived from entries, which are deleted with those entries."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ TELLING = Where(
     " WHERE l.entry_seq = e.seq)",
     (),
 )
-"""Rows of `entries AS e` that something can be made from: successes that are not forgotten, and not
-about what was made from entries itself."""
+"""Matches rows of `entries AS e` that can be summarized or promoted: successes with content.
+
+Entries about derived memories are excluded.
+"""
 
 
 def find_made(
     connection: sqlite3.Connection, identity: Identity, raw_type: str, raw_id: str
 ) -> sqlite3.Row | None:
-    """The `seq` and `sha256` of what was made, under exactly this identity."""
+    """Returns `seq` and `sha256` of a derived memory of exactly this identity."""
     owner = exactly(identity, "x")
     row: sqlite3.Row | None = connection.execute(
         f"SELECT x.seq, x.sha256 FROM contexts x WHERE {owner.sql} AND x.raw_type = ?"
@@ -41,9 +43,9 @@ def place(
     new: NewContext,
     chunks: Sequence[PreparedChunk],
 ) -> int:
-    """Writes what was made, over its earlier version if there is one, and answers with its seq.
+    """Writes a derived memory, over its earlier version if there is one, and returns its seq.
 
-    What it was made from is the caller's to say.
+    The caller records what it was derived from.
     """
     known = find_made(connection, identity, new.raw_type, new.raw_id)
     if known is None:

@@ -1,4 +1,4 @@
-"""Layer 1 of memory: what was called and said, in the order in which it happened."""
+"""Layer 1 of memory: calls and messages in chronological order."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from storage.memory.models import Entry, NewEntry, Session
 from storage.models import Identity
 
 LINKS = 100
-"""Contexts that one entry is linked to at most."""
+"""Maximum contexts that one entry is linked to."""
 
 MOST_REPEATS = 3
-"""Earlier successes with the same target that raise an entry's importance, by 1 each."""
+"""Maximum earlier successes with the same target that raise an entry's importance by 1 each."""
 
 LED_TO_SECONDS = 600
-"""How long after a message what is stored in its session is taken for what it said; the first that
-is stored always is."""
+"""Seconds after a message in which contexts stored in its session are attributed to it.
+
+The first stored context always is.
+"""
 
 _WITH_CLIENT = (
     "e.*, (SELECT s.client FROM sessions s WHERE s.user_id = e.user_id"
@@ -29,7 +31,7 @@ _WITH_CLIENT = (
 
 
 class Entries:
-    """The entries of every identity; each call is bound to one.
+    """The entries of all identities; each call is bound to one.
 
     Args:
         database: The record.
@@ -39,18 +41,18 @@ class Entries:
         self._database = database
 
     def record(self, identity: Identity, new: NewEntry) -> int:
-        """Adds an entry to its session, and answers with its seq."""
+        """Adds an entry to its session and returns its seq."""
         return self.record_all([(identity, new)])[0]
 
     def record_all(self, entries: Sequence[tuple[Identity, NewEntry]]) -> list[int]:
-        """Adds entries in one transaction, each to its session, and answers with their seqs.
+        """Adds entries to their sessions in one transaction, and returns their seqs.
 
-        A memory whose text an entry brought back was used once more.
+        It counts a use of each memory whose text an entry returned.
         """
-        with self._database.write(synced=False) as connection:  # each call waits for this
+        with self._database.write(synced=False) as connection:  # every tool call waits for this
             return [_insert(connection, identity, new) for identity, new in entries]
 
-    def recent(  # noqa: PLR0913  # each narrows it, and all are named
+    def recent(  # noqa: PLR0913  # each is a filter
         self,
         identity: Identity,
         session_id: str | None,
@@ -60,15 +62,15 @@ class Entries:
         after: int | None = None,
         recalls: bool = True,
     ) -> list[Entry]:
-        """The last entries, newest first.
+        """Returns the last entries, newest first.
 
         Args:
-            identity: Whose.
-            session_id: Of which session; None means of all.
-            limit: How many at most.
+            identity: The owner.
+            session_id: Only this session; None means all.
+            limit: Maximum number of entries.
             before: Only entries with a lower seq.
             after: Only entries with a higher seq.
-            recalls: Whether those that only looked for what is stored are wanted too.
+            recalls: Whether to include entries that only searched the stored data.
         """
         parts = [identity_clause(identity, "e")]
         if session_id is not None:
@@ -81,7 +83,7 @@ class Entries:
             parts.append(Where("e.is_recall = 0", ()))
         return self._select(parts, limit)
 
-    def find(  # noqa: PLR0913  # each narrows it, and all are named
+    def find(  # noqa: PLR0913  # each is a filter
         self,
         identity: Identity,
         *,
@@ -97,21 +99,21 @@ class Entries:
         limit: int,
         offset: int = 0,
     ) -> list[Entry]:
-        """Entries that fit every given filter, newest first.
+        """Returns entries that match all given filters, newest first.
 
         Args:
-            identity: Whose.
-            actions: Only of these tools or prompts.
-            node: Only of the session, the agent, the device or the client of this name.
-            target: Only with exactly this target.
-            target_part: Only with this in their target, in any case.
-            text: Only with this in their target, arguments or answer, in any case.
-            since: Only from this on, Unix seconds.
-            until: Only up to this, Unix seconds.
-            outcome: Only with this outcome: "ok", an error_type, or "failed" for any of them.
-            session_id: Only of this session.
-            limit: How many at most.
-            offset: How many of them to leave out.
+            identity: The owner.
+            actions: Only these tools or prompts.
+            node: Only the session, agent, device or client with this name.
+            target: Only exactly this target.
+            target_part: Only targets that contain this, in any case.
+            text: Only entries whose target, arguments or answer contain this, in any case.
+            since: Only from this time on, Unix seconds.
+            until: Only up to this time, Unix seconds.
+            outcome: Only this outcome: "ok", an error_type, or "failed" for any error.
+            session_id: Only this session.
+            limit: Maximum number of entries.
+            offset: The number of entries to skip.
         """
         parts = [identity_clause(identity, "e")]
         if actions is not None:
@@ -119,7 +121,7 @@ class Entries:
         if node is not None:
             parts.append(_by(node))
         if target is not None:
-            parts.append(Where("e.target = ?", (_whole(target),)))
+            parts.append(Where("e.target = ?", (_replace_surrogates(target),)))
         if target_part is not None:
             parts.append(_within("e.target", target_part))
         if text is not None:
@@ -132,16 +134,16 @@ class Entries:
             this = _among("e.outcome", [outcome])
             parts.append(Where("e.outcome <> 'ok'", ()) if outcome == "failed" else this)
         if session_id is not None:
-            parts.append(Where("e.session_id = ?", (_whole(session_id),)))
+            parts.append(Where("e.session_id = ?", (_replace_surrogates(session_id),)))
         return self._select(parts, limit, offset)
 
     def get(self, identity: Identity, seqs: Sequence[int]) -> list[Entry]:
-        """The entries with these seqs, oldest first; those that are not there are left out."""
+        """Returns the entries with these seqs, oldest first; missing ones are left out."""
         wanted = Where("e.seq IN (SELECT value FROM json_each(?))", (json.dumps(list(seqs)),))
         return self._select([identity_clause(identity, "e"), wanted], len(seqs))[::-1]
 
     def sessions(self, identity: Identity, limit: int) -> list[Session]:
-        """The sessions, that with the latest entry first."""
+        """Returns the sessions, the one with the latest entry first."""
         owner = identity_clause(identity, "s")
         with self._database.read() as connection:
             rows = connection.execute(
@@ -154,7 +156,7 @@ class Entries:
         return [Session(**{key: row[key] for key in Session.__slots__}) for row in rows]
 
     def forget(self, identity: Identity, seqs: Sequence[int]) -> int:
-        """Deletes entries for good, and sessions without any; returns how many entries went."""
+        """Deletes entries permanently, and sessions left empty; returns the number of entries."""
         owner = identity_clause(identity, "entries")
         of_session = identity_clause(identity, "sessions")
         with self._database.write() as connection:
@@ -173,7 +175,7 @@ class Entries:
         return gone
 
     def count(self, identity: Identity, session_id: str | None = None) -> int:
-        """How many entries there are, of one session or of all."""
+        """Returns the number of entries of one session or of all."""
         owner = identity_clause(identity, "e")
         session = "" if session_id is None else " AND e.session_id = ?"
         values = () if session_id is None else (session_id,)
@@ -185,7 +187,7 @@ class Entries:
         return int(row[0])
 
     def tally(self, identity: Identity) -> dict[str, int]:
-        """How many entries there are of each tool or prompt, those of most first."""
+        """Returns the number of entries per tool or prompt, highest first."""
         owner = identity_clause(identity, "e")
         with self._database.read() as connection:
             rows = connection.execute(
@@ -207,11 +209,11 @@ class Entries:
 
 
 class OwnEntries:
-    """What one identity may ask of the entries, by the methods of `Entries` without the identity.
+    """The methods of `Entries` that one identity may call, bound to that identity.
 
     Args:
         entries: All entries.
-        identity: Whose are meant.
+        identity: The owner.
     """
 
     def __init__(self, entries: Entries, identity: Identity) -> None:
@@ -222,7 +224,7 @@ class OwnEntries:
 
 
 def told_of(connection: sqlite3.Connection, context_seq: int) -> list[tuple[int, str]]:
-    """The entries that tell of a context, with their targets: for `keep_told` after a deletion."""
+    """Returns the entries linked to a context with their targets, for a later `keep_told`."""
     rows = connection.execute(
         "SELECT e.seq, e.target FROM entries e JOIN entry_contexts l ON l.entry_seq = e.seq"
         " WHERE l.context_seq = ?",
@@ -234,7 +236,7 @@ def told_of(connection: sqlite3.Connection, context_seq: int) -> list[tuple[int,
 def keep_told(
     connection: sqlite3.Connection, told: Sequence[tuple[int, str]], context_seq: int
 ) -> None:
-    """Has entries tell of a document's new version: of the old one they keep the target alone."""
+    """Links entries to a document's new version, and restores their targets."""
     connection.executemany(
         "UPDATE entries SET target = ? WHERE seq = ?", ((target, seq) for seq, target in told)
     )
@@ -245,23 +247,23 @@ def keep_told(
 
 
 def _insert(connection: sqlite3.Connection, identity: Identity, new: NewEntry) -> int:
-    """Adds an entry to its session, linked to what it tells of, and answers with its seq."""
+    """Adds an entry to its session, links it to its contexts, and returns its seq."""
     _keep_session(connection, identity, new)
-    known = _known(connection, identity, new.context_ids)
-    if new.context_ids and not known and not new.is_recall:  # what it stored is forgotten already
+    known = _existing_contexts(connection, identity, new.context_ids)
+    if new.context_ids and not known and not new.is_recall:  # its contexts are deleted
         new = replace(new, target="", arguments={}, said="")
     row: dict[str, object] = {
         "user_id": identity.user_id,
         "device_id": identity.device_id,
         "agent_id": identity.agent_id,
-        "session_id": _whole(new.session_id),
+        "session_id": _replace_surrogates(new.session_id),
         "kind": new.kind,
         "time": new.time,
-        "action": _whole(new.action),
-        "target": _whole(new.target),
-        "arguments": _whole(json.dumps(dict(new.arguments), ensure_ascii=False)),
-        "outcome": _whole(new.outcome),
-        "said": _whole(new.said),
+        "action": _replace_surrogates(new.action),
+        "target": _replace_surrogates(new.target),
+        "arguments": _replace_surrogates(json.dumps(dict(new.arguments), ensure_ascii=False)),
+        "outcome": _replace_surrogates(new.outcome),
+        "said": _replace_surrogates(new.said),
         "milliseconds": new.milliseconds,
         "importance": min(10.0, new.importance + _repeats(connection, identity, new)),
         "is_recall": new.is_recall,
@@ -277,7 +279,7 @@ def _insert(connection: sqlite3.Connection, identity: Identity, new: NewEntry) -
         connection.executemany(
             "UPDATE memories SET uses = uses + 1, last_used = max(coalesce(last_used, 0), ?)"
             " WHERE context_seq = ?",
-            ((new.time, seq) for seq in _known(connection, identity, new.read_ids)),
+            ((new.time, seq) for seq in _existing_contexts(connection, identity, new.read_ids)),
         )
     return seq
 
@@ -290,11 +292,11 @@ def _keep_session(connection: sqlite3.Connection, identity: Identity, new: NewEn
         " start_time = min(start_time, excluded.start_time),"
         " last_time = max(last_time, excluded.last_time)",
         (
-            _whole(new.session_id),
+            _replace_surrogates(new.session_id),
             identity.user_id,
             identity.device_id,
             identity.agent_id,
-            _whole(new.client),
+            _replace_surrogates(new.client),
             new.time,
             new.time,
         ),
@@ -302,14 +304,19 @@ def _keep_session(connection: sqlite3.Connection, identity: Identity, new: NewEn
 
 
 def _repeats(connection: sqlite3.Connection, identity: Identity, new: NewEntry) -> int:
-    """Earlier successes with the same target in the session, as many as count for a success."""
+    """Counts earlier successes with the same target in the session, up to the limit."""
     if not new.target or new.outcome != "ok":
         return 0
     owner = exactly(identity, "e")
     row = connection.execute(
         f"SELECT count(*) FROM (SELECT 1 FROM entries e WHERE {owner.sql} AND e.target = ?"
         " AND e.session_id = ? AND e.outcome = 'ok' LIMIT ?)",
-        (*owner.values, _whole(new.target), _whole(new.session_id), MOST_REPEATS),
+        (
+            *owner.values,
+            _replace_surrogates(new.target),
+            _replace_surrogates(new.session_id),
+            MOST_REPEATS,
+        ),
     ).fetchone()
     return int(row[0])
 
@@ -317,7 +324,7 @@ def _repeats(connection: sqlite3.Connection, identity: Identity, new: NewEntry) 
 def _link(
     connection: sqlite3.Connection, identity: Identity, new: NewEntry, seq: int, known: list[int]
 ) -> None:
-    """Links an entry to the contexts it tells of, and so the messages that had them stored."""
+    """Links an entry to its contexts, and also the messages that led to storing them."""
     tellers = [seq] if new.is_recall else [seq, *_messages(connection, identity, new)]
     connection.executemany(
         "INSERT OR IGNORE INTO entry_contexts (entry_seq, context_seq) VALUES (?, ?)",
@@ -332,15 +339,14 @@ def _messages(connection: sqlite3.Connection, identity: Identity, new: NewEntry)
         " AND e.kind = 'message' AND NOT e.is_recall"
         " AND (e.time >= ? OR NOT EXISTS"
         " (SELECT 1 FROM entry_contexts l WHERE l.entry_seq = e.seq)) ORDER BY e.seq DESC LIMIT ?",
-        (*owner.values, _whole(new.session_id), new.time - LED_TO_SECONDS, LINKS),
+        (*owner.values, _replace_surrogates(new.session_id), new.time - LED_TO_SECONDS, LINKS),
     )
     return [int(row[0]) for row in rows]
 
 
-def _known(
+def _existing_contexts(
     connection: sqlite3.Connection, identity: Identity, context_ids: Sequence[str]
 ) -> list[int]:
-    """Those of some contexts that are there and that the identity sees."""
     if not context_ids:
         return []
     owner = identity_clause(identity, "x")
@@ -352,24 +358,28 @@ def _known(
     return [int(row[0]) for row in rows]
 
 
-def _whole(text: str) -> str:
-    """The text with each half of a surrogate pair replaced: SQLite keeps UTF-8."""
+def _replace_surrogates(text: str) -> str:
+    """Replaces unpaired surrogates, because SQLite stores UTF-8."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _among(column: str, values: Sequence[str]) -> Where:
-    return Where(f"{column} IN ({', '.join('?' * len(values))})", tuple(map(_whole, values)))
+    return Where(
+        f"{column} IN ({', '.join('?' * len(values))})", tuple(map(_replace_surrogates, values))
+    )
 
 
 def _within(column: str, part: str) -> Where:
-    escaped = _whole(part).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    escaped = (
+        _replace_surrogates(part).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    )
     return Where(f"{column} LIKE ? ESCAPE '\\'", (f"%{escaped}%",))
 
 
 def _by(node: str) -> Where:
     return Where(
         "(e.session_id = ? OR e.agent_id = ? OR e.device_id = ? OR client = ? COLLATE NOCASE)",
-        (_whole(node),) * 4,
+        (_replace_surrogates(node),) * 4,
     )
 
 

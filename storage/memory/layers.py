@@ -1,4 +1,4 @@
-"""Layers: where a memory is, how it moves, and what it weighs."""
+"""Layers: where a memory is, how it moves, and its weight."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from storage.database import Where
 from storage.memory.models import MemoryLayer
 
 UNUSED_SECONDS = 30 * 86_400.0
-"""How long what nobody uses stays in layer 2; also the half-life of freshness in its weight."""
+"""Seconds that an unused memory stays in layer 2; also the half-life of freshness."""
 
 MUCH_USED = 5
-"""Uses from which a memory of layer 2 has proved itself; also where use weighs half a point."""
+"""Uses after which a memory of layer 2 is established; also the uses that weigh half a point."""
 
 
 LAST_TOUCHED = "max(coalesce(m.last_used, 0), x.update_time)"
-"""When one of `memories AS m`, the context `x`, was last used or changed."""
+"""SQL for the time when one of `memories AS m`, the context `x`, was last used or changed."""
 
 
 def weight(importance: float, uses: int, used: float, now: float) -> float:
-    """What a memory of layer 2 weighs, 0 to 12.
+    """Returns the weight of a memory of layer 2, 0 to 12.
 
-    Its importance, up to a point for freshness, halved every 30 days, and up to a point for use,
-    half of it at 5 uses. Importance and exponential recency are added as in generative agents (Park
-    et al. 2023, https://arxiv.org/abs/2304.03442, 4.1); here importance comes first, as somebody
-    said it: the others decide between what is about as important.
+    It is the importance, plus up to a point for freshness, halved every 30 days, plus up to a point
+    for use, half of it at 5 uses. Importance and exponential recency are added as in generative
+    agents (Park et al. 2023, https://arxiv.org/abs/2304.03442, 4.1). Here the stated importance
+    dominates; the others decide between memories of about the same importance.
 
     Args:
         importance: 0 to 10.
@@ -38,7 +38,7 @@ def weight(importance: float, uses: int, used: float, now: float) -> float:
 
 
 def raise_layer(connection: sqlite3.Connection, seq: int) -> None:
-    """Moves a memory of layer 4 to layer 2, where its uses are counted from the beginning."""
+    """Moves a memory of layer 4 to layer 2 and resets its uses."""
     connection.execute(
         "UPDATE memories SET layer = ?, uses = 0, last_used = ?"
         " WHERE context_seq = ? AND layer = ?",
@@ -49,18 +49,18 @@ def raise_layer(connection: sqlite3.Connection, seq: int) -> None:
 _OF_FAILURE = (
     "(x.raw_type = 'entry' AND x.merge_count = 0 AND json_extract(x.metadata, '$.outcome') <> 'ok')"
 )
-"""A memory that an earlier version promoted from a failed call, and that nobody added to."""
+"""Matches memories that an earlier version promoted from failed calls, and that never changed."""
 
 
 def persistable(
     connection: sqlite3.Connection, owner: Where, unused_seconds: float = UNUSED_SECONDS
 ) -> list[int]:
-    """The seqs of the memories of layer 2 that are much used, not used for long, or failures.
+    """Returns the seqs of memories in layer 2 that are used often, long unused, or failures.
 
     Args:
-        connection: Of the record.
+        connection: The record.
         owner: A condition on `contexts AS x`.
-        unused_seconds: What is long.
+        unused_seconds: The age that counts as long.
     """
     rows = connection.execute(
         "SELECT x.seq FROM memories m JOIN contexts x ON x.seq = m.context_seq"
@@ -72,7 +72,7 @@ def persistable(
 
 
 def persist(connection: sqlite3.Connection, seqs: list[int]) -> list[int]:
-    """Moves memories of layer 2 to layer 4, and says which moved."""
+    """Moves memories of layer 2 to layer 4, and returns those that moved."""
     return [
         seq
         for seq in seqs

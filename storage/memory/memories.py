@@ -1,4 +1,4 @@
-"""Memories: layers 2 to 4 of one identity, and what moves into them and out of them."""
+"""The memories of one identity, layers 2 to 4, and the moves between layers."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from storage.memory.summaries import DueSession, SessionSummaries
 from storage.models import Context, ContextType, Identity, NewContext, Stored
 
 MOST_PROMOTED = 200
-"""Entries promoted in one call."""
+"""Maximum entries promoted in one call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Doomed:
-    """What would be forgotten.
+    """The entries and memories that a deletion would remove.
 
     Attributes:
         entries: Entries of layer 1.
-        memories: Memories, with those that were made from the entries.
+        memories: Memories, including those derived from the entries.
     """
 
     entries: tuple[Entry, ...]
@@ -40,18 +40,18 @@ class Doomed:
 
 
 class Memories:
-    """The memories of one identity; its calls block, so run them in a worker thread.
+    """The memories of one identity; its methods block, so call them in a worker thread.
 
     Args:
-        identity: Whose memories every call is bound to.
+        identity: The owner.
         database: The record.
-        knowledge: Adds what is remembered.
-        entries: Layer 1.
-        embedder: Makes the vectors of sentences.
-        indexer: The background worker.
+        knowledge: Stores new memories.
+        entries: The entries of layer 1.
+        embedder: Embeds sentences.
+        indexer: The background indexer.
     """
 
-    def __init__(  # noqa: PLR0913  # the library hands over every part by name
+    def __init__(  # noqa: PLR0913  # the library passes every part by name
         self,
         identity: Identity,
         *,
@@ -68,7 +68,7 @@ class Memories:
         self._summaries = SessionSummaries(database, entries, embedder)
         self._indexer = indexer
 
-    def remember(  # noqa: PLR0913  # what can be said of a memory, by name
+    def remember(  # noqa: PLR0913  # the fields of a memory
         self,
         content: str,
         *,
@@ -79,10 +79,10 @@ class Memories:
         session_id: str = "",
         metadata: Mapping[str, Any] | None = None,
     ) -> Stored:
-        """Keeps something: in layer 2 if it is important, else in layer 4.
+        """Stores a memory: in layer 2 if it is important, otherwise in layer 4.
 
-        What says nearly the same as a memory of either merges into it, which then has the higher
-        importance of both, and is in layer 2 if this is important.
+        A near-duplicate of a memory in either layer is merged into it. The merged memory has the
+        higher importance of both, and is in layer 2 if the new one is important.
         """
         is_important = importance >= IMPORTANT
         new = normalized(
@@ -105,7 +105,7 @@ class Memories:
     def listed(
         self, layer: MemoryLayer, limit: int, offset: int = 0, session_id: str | None = None
     ) -> list[Memory]:
-        """The memories of a layer from 2 to 4: see `storage.memory.browsing.of_layer`."""
+        """Returns the memories of a layer from 2 to 4; see `storage.memory.browsing.of_layer`."""
         with self._database.read() as connection:
             return browsing.of_layer(
                 connection,
@@ -117,9 +117,9 @@ class Memories:
             )
 
     def select(self, numbers: Sequence[int], layer: MemoryLayer) -> list[tuple[Memory, str]]:
-        """The memories of a layer with these numbers and their whole texts, in this order.
+        """Returns the memories of a layer with these numbers and their whole texts, in this order.
 
-        Those that are not there are left out.
+        Missing ones are left out.
         """
         wanted = browsing.by_numbers(numbers, layer)
         with self._database.read() as connection:
@@ -128,28 +128,28 @@ class Memories:
         return [known[number] for number in dict.fromkeys(numbers) if number in known]
 
     def recent(self, session_id: str | None, limit: int) -> list[Entry]:
-        """The last entries of layer 1, newest first; session_id None means of all sessions."""
+        """Returns the last entries of layer 1, newest first; session_id None means all sessions."""
         return self._entries.recent(self._identity, session_id, limit)
 
     def entries(self, numbers: Sequence[int]) -> list[Entry]:
-        """The entries of layer 1 with these numbers; those that are not there are left out."""
+        """Returns the entries of layer 1 with these numbers; missing ones are left out."""
         found = {each.seq: each for each in self._entries.get(self._identity, numbers)}
         return [found[number] for number in dict.fromkeys(numbers) if number in found]
 
     def stats(self, session_id: str = "") -> MemoryStats:
-        """How much is in each layer, and what a consolidation would do.
+        """Counts each layer, and what a consolidation would do.
 
         Args:
-            session_id: The session that goes on, which is not to be summed up.
+            session_id: The current session, which is not summarized.
         """
         with self._database.read() as connection:
             return statistics(connection, self._identity, session_id)
 
     def promote(self, numbers: Sequence[int] | None = None) -> list[Context]:
-        """Makes memories of layer 2 of important entries, or of the named ones; the entries stay.
+        """Promotes important entries, or the named ones, to memories of layer 2; the entries stay.
 
         Returns:
-            The new and the changed memories; what a memory says already is not told twice.
+            The new and changed memories; entries that are memories already are skipped.
         """
         seqs = self._promotable() if numbers is None else list(numbers)
         entries = self._entries.get(self._identity, seqs)
@@ -160,15 +160,15 @@ class Memories:
     def due_sessions(
         self, limit: int, *, named: Sequence[str] = (), but: str = ""
     ) -> tuple[list[DueSession], int]:
-        """Sessions to be summed up: see `storage.memory.summaries.SessionSummaries.due`."""
+        """Returns sessions to summarize; see `storage.memory.summaries.SessionSummaries.due`."""
         return self._summaries.due(self._whose("s"), limit, named=named, but=but)
 
     def extract(self, due: DueSession, max_characters: int) -> str:
-        """The most central sentences of a session; see `SessionSummaries.extract`."""
+        """Extracts the most central sentences of a session; see `SessionSummaries.extract`."""
         return self._summaries.extract(due, max_characters)
 
     def keep(self, due: DueSession, text: str, summarizer: str) -> Context | None:
-        """Keeps the summary of a session; see `SessionSummaries.keep`."""
+        """Stores the summary of a session; see `SessionSummaries.keep`."""
         kept = self._summaries.keep(due, text, summarizer)
         self._indexer.notify()
         return kept
@@ -176,14 +176,14 @@ class Memories:
     def persist(
         self, numbers: Sequence[int] | None = None, unused_seconds: float = UNUSED_SECONDS
     ) -> list[Memory]:
-        """Moves memories of layer 2 to layer 4: the named ones, or those it is time for.
+        """Moves memories of layer 2 to layer 4: the named ones, or those that are due.
 
         Args:
-            numbers: Which; None means those that are much used, or not used for long.
-            unused_seconds: What is long.
+            numbers: The memories; None selects those used often or long unused.
+            unused_seconds: The age that counts as long.
 
         Returns:
-            Those that moved.
+            The memories that moved.
         """
         with self._database.write() as connection:
             owner = self._whose("x")
@@ -204,15 +204,15 @@ class Memories:
         session_id: str | None = None,
         unused_since: float | None = None,
     ) -> Doomed:
-        """What would be forgotten, of what the identity sees, with what was made from it.
+        """Finds what a deletion would remove of what the identity sees, with derived memories.
 
         Args:
-            layer: That the numbers are of, and what is unused; numbers without one are of any but
-                layer 1.
+            layer: The layer of the numbers and of unused items; without it, numbers mean any layer
+                but 1.
             numbers: Entries or memories with these numbers.
             ids: Memories with these ids.
-            session_id: All entries of this session and all memories that come from it.
-            unused_since: What is in the layer and was neither changed nor used since, Unix seconds.
+            session_id: All entries and memories of this session.
+            unused_since: Items of the layer neither changed nor used since, Unix seconds.
         """
         found: dict[int, Entry] = {}
         conditions = [browsing.by_ids(ids)]
@@ -236,10 +236,10 @@ class Memories:
         return Doomed(tuple(found[seq] for seq in sorted(found)), tuple(going.values()))
 
     def forget(self, doomed: Doomed) -> tuple[int, int]:
-        """Deletes entries and memories for good, with what was made from them.
+        """Deletes entries and memories permanently, with the memories derived from them.
 
         Returns:
-            How many entries and how many memories went.
+            The number of deleted entries, and of memories.
         """
         ids = [each.context.id for each in doomed.memories]
         memories = ContextRepository(self._database).delete(self._identity, ids)

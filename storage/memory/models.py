@@ -1,4 +1,4 @@
-"""Memory as plain values."""
+"""Data classes of memory."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from enum import IntEnum
 from typing import Any, Literal
 
 IMPORTANT = 6.0
-"""Importance, of 10, from which something belongs to layer 2."""
+"""The importance, out of 10, from which something belongs to layer 2."""
 
 IDLE_SECONDS = 1_800.0
-"""How long nothing happens in a session that has ended."""
+"""Seconds without activity after which a session has ended."""
 
 EntryKind = Literal["call", "message"]
 
 
 class MemoryLayer(IntEnum):
-    """The layers of memory; not to be mixed up with the hierarchy of events."""
+    """The layers of memory, which are unrelated to the hierarchy of events."""
 
     RECENT = 1
     IMPORTANT = 2
@@ -26,31 +26,30 @@ class MemoryLayer(IntEnum):
 
     @property
     def label(self) -> str:
-        """As tools name it: "l1" to "l4"."""
+        """Its name in tools: "l1" to "l4"."""
         return f"l{self.value}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEntry:
-    """Something that was called or said.
+    """A call or message to record.
 
     Attributes:
         session_id: The session it belongs to.
         client: Name of the client.
         kind: Whether it was a call or a message.
         time: Unix seconds when it began.
-        action: The tool's name; of a message what it was said through, such as "prompt:recall".
-        target: What it was about: the path, name, query or address that it was given.
-        arguments: What it was given, redacted and cut.
+        action: The tool's name; for a message its channel, such as "prompt:recall".
+        target: What it was about: the given path, name, query or address.
+        arguments: Its arguments, redacted and truncated.
         outcome: "ok", or the error_type of a failure.
-        said: How its answer begins; of a message how it begins itself.
+        said: The beginning of its answer, or of the message.
         milliseconds: How long it took.
-        importance: How much it matters, 0 to 10, the first time; earlier successes with the same
-            target in its session raise that of a success.
-        is_recall: Whether it only looked for what is stored, and so tells nothing new.
-        context_ids: The contexts that its arguments or answer tell of; those that are not there do
-            not count.
-        read_ids: Those of them whose text it brought back.
+        importance: Its importance the first time, 0 to 10; earlier successes with the same target
+            in the session raise that of a success.
+        is_recall: Whether it only searched the stored data, and so adds nothing new.
+        context_ids: Contexts that its arguments or answer mention; missing ones are ignored.
+        read_ids: Those of them whose text it returned.
     """
 
     session_id: str
@@ -74,7 +73,7 @@ class Entry:
     """A recorded call or message.
 
     Attributes:
-        seq: Which one; later ones have higher numbers.
+        seq: Its number; later entries have higher numbers.
         session_id: The session it belongs to.
         client: Name of the client.
         device_id: The device.
@@ -82,10 +81,10 @@ class Entry:
         kind: Whether it was a call or a message.
         time: Unix seconds when it began.
         action: As in NewEntry.
-        target: As in NewEntry; empty where what it told of was forgotten.
-        arguments: As in NewEntry; the same.
+        target: As in NewEntry; empty if its content was deleted.
+        arguments: As in NewEntry; likewise.
         outcome: "ok", or the error_type of a failure.
-        said: As in NewEntry; the same.
+        said: As in NewEntry; likewise.
         milliseconds: How long it took.
         importance: 0 to 10.
         is_recall: As in NewEntry.
@@ -109,28 +108,28 @@ class Entry:
 
     @property
     def tells(self) -> bool:
-        """Whether it says more than what was done: what it told of may have been forgotten."""
+        """Whether it still has content besides its action, which may have been deleted."""
         return bool(self.target or self.arguments or self.said)
 
     @property
     def text(self) -> str:
-        """What it is found by: what was done, with what, and what came of it."""
+        """The text it is found by: action, target, arguments and answer."""
         given = " ".join(f"{key}={value}" for key, value in self.arguments.items())
         return "\n".join(filter(None, (f"{self.action} {self.target}".strip(), given, self.said)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One conversation of one client.
+    """A session of one client.
 
     Attributes:
-        id: Which one.
+        id: Its id.
         client: Name of the client.
         device_id: The device.
         agent_id: The agent.
         start_time: Unix seconds when its first entry began.
         last_time: Unix seconds when its last entry began.
-        entries: How many entries it has.
+        entries: The number of its entries.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Promotion: entries of layer 1 that are important become memories of layer 2."""
+"""Promotion: turns important entries of layer 1 into memories of layer 2."""
 
 from __future__ import annotations
 
@@ -14,33 +14,32 @@ from storage.memory.models import IMPORTANT, Entry, MemoryLayer
 from storage.models import Context, ContextType, Identity, NewContext
 
 PROMOTED = "entry"
-"""The raw_type of what was promoted."""
+"""The raw_type of promoted entries."""
 
 _TITLE_CHARACTERS = 200
 
 _MATTERS = f"e.importance >= {IMPORTANT} AND e.is_recall = 0"
-"""To the letter as the index `entries_that_matter` has it: SQLite takes it for nothing else."""
+"""Must match the index `entries_that_matter` literally, or SQLite does not use the index."""
 
 _OF_NO_MEMORY = (
     "NOT EXISTS (SELECT 1 FROM entry_contexts l JOIN memories m ON m.context_seq = l.context_seq"
     " WHERE l.entry_seq = e.seq)"
 )
-"""What was remembered is a memory already."""
+"""Excludes entries about memories, which exist already."""
 
 
 def promotable(connection: sqlite3.Connection, owner: Where, limit: int) -> list[tuple[str, int]]:
-    """The important entries that no memory says yet, oldest first.
+    """Returns the important entries without a memory, oldest first.
 
-    Of those with the same action and target the newest speaks for all; what only looked for what is
-    stored says nothing.
+    Of entries with the same action and target only the newest counts. Recalls are excluded.
 
     Args:
-        connection: Of the record.
+        connection: The record.
         owner: A condition on `entries AS e`.
-        limit: How many at most.
+        limit: Maximum number of entries.
 
     Returns:
-        User and seq of each.
+        The user and the seq of each.
     """
     rows = connection.execute(
         "SELECT n.user_id, n.seq FROM (SELECT e.user_id, max(e.seq) AS seq FROM entries e"
@@ -59,17 +58,17 @@ def promote(
 ) -> list[Context]:
     """Makes a memory of layer 2 of each entry; the entries stay.
 
-    An entry that a memory says already is not told twice. One that was chosen by itself takes the
-    place of an older one with the same action and target.
+    Entries that are memories already are skipped. A newer entry replaces the memory of an older one
+    with the same action and target, unless the entries were named.
 
     Args:
         database: The record.
-        user_id: Whose.
-        entries: Of which.
-        named: Whether somebody named them, so that each is kept for itself.
+        user_id: The owner.
+        entries: The entries.
+        named: Whether the caller named them, so that each gets its own memory.
 
     Returns:
-        The new and the changed memories.
+        The new and changed memories.
     """
     made = (_promote(database, user_id, entry, named=named) for entry in entries)
     return [each for each in made if each is not None]
@@ -95,7 +94,6 @@ def _promote(database: Database, user_id: str, entry: Entry, *, named: bool) -> 
 
 
 def _is_due(connection: sqlite3.Connection, seq: int) -> bool:
-    """Whether an entry tells something still, and no memory says it yet."""
     row = connection.execute(
         f"SELECT 1 FROM entries e WHERE e.seq = ? AND {TELLING.sql} AND {_OF_NO_MEMORY}"
         " AND NOT EXISTS (SELECT 1 FROM memory_parts p WHERE p.entry_seq = e.seq AND p.is_copy)",

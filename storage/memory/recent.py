@@ -1,4 +1,4 @@
-"""Recent: the last entries of a session, as a search sees them."""
+"""Recent: searches the last entries of a session."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from storage.models import Identity
 from storage.tokenize import tokenize
 
 REMEMBERED = 200
-"""Entries of a session that are found; older ones are in the record all the same."""
+"""Maximum entries of a session that are searched; older ones stay in the record."""
 
 SESSIONS = 64
-"""Sessions that are kept in memory, those asked for last."""
+"""Maximum sessions cached, those used last."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """An entry, and how often each term stands in it."""
+    """An entry with its term counts."""
 
     entry: Entry
     terms: Counter[str]
@@ -30,7 +30,7 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class _Corpus:
-    """The findable entries of a session at one moment, oldest first."""
+    """The searchable entries of a session at one moment, oldest first."""
 
     last: int
     deletions: int
@@ -38,14 +38,13 @@ class _Corpus:
 
 
 class Recent:
-    """Layer 1 of memory: the last entries of a session that are no recalls.
+    """Searches layer 1 of memory: the last entries of a session, without recalls.
 
-    What another process recorded or forgot is seen at once: each search compares two numbers with
-    the record.
+    Changes by other processes are seen at once: each search compares two numbers with the record.
 
     Args:
         database: The record.
-        entries: The entries in it.
+        entries: The entries.
     """
 
     def __init__(self, database: Database, entries: Entries) -> None:
@@ -57,23 +56,23 @@ class Recent:
     def search(
         self, identity: Identity, session_id: str, query: str, limit: int
     ) -> list[tuple[Entry, float]]:
-        """The entries of a session that have words of a query, best first by BM25.
+        """Returns the entries of a session that contain words of a query, best first by BM25.
 
         Args:
-            identity: Whose.
-            session_id: Of which session.
+            identity: The owner.
+            session_id: The session.
             query: What to look for.
-            limit: How many at most.
+            limit: Maximum number of entries.
 
         Returns:
-            Each with its score: the share, 0 to 1, of the query's words that it has, each word
-            weighing as much as it is rare in the session.
+            Each with its score: the share, 0 to 1, of the query's words that it contains,
+            weighted by their rarity in the session.
         """
         from storage.retrieval.bm25 import SmallCorpus  # it imports numpy
 
         wanted = list(dict.fromkeys(tokenize(query)))
         read = self._current(identity, session_id).read
-        # The query's terms alone, and the lengths: the same scores in a thirtieth of the time.
+        # Only the query's terms and the lengths: the same scores in a thirtieth of the time.
         held = [{term: each.terms[term] for term in wanted if term in each.terms} for each in read]
         corpus = SmallCorpus(held, lengths=[each.length for each in read])
         weights = {term: corpus.weight(term) for term in wanted}
@@ -86,14 +85,14 @@ class Recent:
         ]
 
     def latest(self, identity: Identity, session_id: str) -> list[tuple[Entry, float]]:
-        """The last entries of a session, the newest first, each with a score of its place."""
+        """Returns the last entries of a session, newest first, each with a score by position."""
         newest = reversed(self._current(identity, session_id).read)
         return [(each.entry, 1 / place) for place, each in enumerate(newest, 1)]
 
     def state(self, identity: Identity, session_id: str) -> int:
-        """Grows with every entry of the session that can be found, and with what is forgotten."""
+        """Returns a number that grows with every searchable entry and with every deletion."""
         last, deletions = self._state(identity, session_id)
-        return (deletions << 40) + last  # a deletion may bring an earlier entry's number back
+        return (deletions << 40) + last  # a deletion may lower the last number
 
     def _current(self, identity: Identity, session_id: str) -> _Corpus:
         key = (identity, session_id)
@@ -107,7 +106,7 @@ class Recent:
                     identity, session_id, REMEMBERED, after=known.last, recalls=False
                 )
                 read = (*known.read, *(_read(entry) for entry in reversed(new) if entry.tells))
-                last = max([last, *(entry.seq for entry in new[:1])])  # one may just have come
+                last = max([last, *(entry.seq for entry in new[:1])])  # may be newer
                 known = _Corpus(last, deletions, read[-REMEMBERED:])
             self._known[key] = known
             self._known.move_to_end(key)
@@ -116,7 +115,7 @@ class Recent:
         return known
 
     def _state(self, identity: Identity, session_id: str) -> tuple[int, int]:
-        """The last entry that can be found, and how much was ever deleted."""
+        """Returns the last searchable entry, and the number of deletions so far."""
         owner = identity_clause(identity, "e")
         with self._database.read() as connection:
             last = connection.execute(

@@ -1,4 +1,4 @@
-"""The recorder: writes entries in the background, those that come together in one transaction."""
+"""The recorder: writes entries in the background, several in one transaction."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from storage.memory.models import NewEntry
 from storage.models import Identity
 
 MOST_WAITING = 1_000
-"""Entries that wait to be written at most, while the record is locked; further ones are lost."""
+"""Maximum entries that wait while the record is locked; further ones are lost."""
 
 COMPLAINT_SECONDS = 60.0
-"""How long after a complaint in the log the next one may come."""
+"""Minimum seconds between two warnings in the log."""
 
 _logger = logging.getLogger("toolcrib")
 
 
 class Recorder:
-    """Writes entries one after another on a thread of its own, and never fails.
+    """Writes entries in order on a thread of its own, and never raises.
 
     Args:
-        entries: Where they are kept.
+        entries: The store of entries.
     """
 
     def __init__(self, entries: Entries) -> None:
@@ -38,10 +38,10 @@ class Recorder:
         self._complained = -COMPLAINT_SECONDS
 
     def submit(self, identity: Identity, new: NewEntry) -> Future[None]:
-        """Has an entry written; what comes of it is only told to the log.
+        """Queues an entry for writing; failures go only to the log.
 
         Returns:
-            Done once the entry is in the record, or is known not to get there.
+            Done once the entry is written, or is known to be lost.
         """
         with self._closing:
             if not self._closed and len(self._waiting) < MOST_WAITING:
@@ -53,13 +53,13 @@ class Recorder:
         return lost
 
     def close(self) -> None:
-        """Writes what waits, and ends the thread."""
+        """Writes the queued entries and stops the thread."""
         with self._closing:
             self._closed = True
         self._thread.shutdown()
 
     def _write(self) -> None:
-        """Writes all that waits: the first of several that came together writes for all."""
+        """Writes all queued entries; later calls for the same batch then find nothing to do."""
         batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
         if not batch:
             return

@@ -1,4 +1,4 @@
-"""Statistics: how much is in each layer of memory, and what a consolidation would do."""
+"""Counts each layer of memory, and what a consolidation would do."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from storage.models import Identity
 
 @dataclass(frozen=True, slots=True)
 class LayerStats:
-    """How much a layer holds.
+    """The size of a layer.
 
     Attributes:
         count: Entries or memories.
-        oldest: Unix seconds of the oldest; None where there is none.
+        oldest: Unix seconds of the oldest; None if it is empty.
         newest: Unix seconds of the newest.
     """
 
@@ -31,14 +31,14 @@ class LayerStats:
 
 @dataclass(frozen=True, slots=True)
 class MemoryStats:
-    """How much is in each layer, and what a consolidation would do.
+    """The sizes of all layers, and what a consolidation would do.
 
     Attributes:
         layers: By layer.
-        sessions: How many there are entries of.
-        promotable: Important entries that no memory says yet.
-        unsummed: Sessions that ended without a summary, or went on since.
-        persistable: Memories of layer 2 that are much used, or not used for long.
+        sessions: The number of sessions with entries.
+        promotable: Important entries without a memory.
+        unsummed: Sessions that ended without a current summary.
+        persistable: Memories of layer 2 that are used often, or long unused.
     """
 
     layers: Mapping[MemoryLayer, LayerStats]
@@ -52,9 +52,9 @@ def statistics(connection: sqlite3.Connection, identity: Identity, session_id: s
     """Counts what an identity sees.
 
     Args:
-        connection: Of the record.
-        identity: Whose.
-        session_id: The session that goes on.
+        connection: The record.
+        identity: The owner.
+        session_id: The current session.
     """
     layers = {layer: LayerStats(0, None, None) for layer in MemoryLayer}
     owner = identity_clause(identity, "e")
@@ -65,12 +65,12 @@ def statistics(connection: sqlite3.Connection, identity: Identity, session_id: s
         ).fetchone()
     )
     owner = identity_clause(identity, "x")
-    for layer, *told in connection.execute(
+    for layer, *counts in connection.execute(
         "SELECT m.layer, count(*), min(x.event_time), max(x.event_time) FROM memories m"
         f" JOIN contexts x ON x.seq = m.context_seq WHERE {owner.sql} GROUP BY m.layer",
         owner.values,
     ):
-        layers[MemoryLayer(layer)] = LayerStats(*told)
+        layers[MemoryLayer(layer)] = LayerStats(*counts)
     sessions = identity_clause(identity, "s")
     counted = connection.execute(
         f"SELECT count(*) FROM sessions s WHERE {sessions.sql}", sessions.values

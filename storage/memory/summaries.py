@@ -1,4 +1,4 @@
-"""Summaries of sessions: layer 3, one for each session that something can be told of."""
+"""Summaries of sessions: layer 3, one for each session with content."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from storage.memory.models import IDLE_SECONDS, Entry, MemoryLayer
 from storage.models import Context, ContextType, Identity, NewContext
 
 SUMMED_UP = "session"
-"""The raw_type of a summary; its raw_id is the session's."""
+"""The raw_type of a summary; its raw_id is the session's id."""
 
 MOST_PARTS = 400
-"""Of how many entries a summary tells at most; of more, the most important."""
+"""Maximum entries in a summary; of more, the most important are chosen."""
 
 _TOLD = Where(f"NOT e.is_recall AND {TELLING.sql}", ())
 
 
 @dataclass(frozen=True, slots=True)
 class DueSession:
-    """A session that is to be summed up.
+    """A session to be summarized.
 
     Attributes:
-        identity: Whose; the summary is kept under it.
-        session_id: Which.
+        identity: The owner of the session and its summary.
+        session_id: The session.
         client: Name of its client.
         start_time: Unix seconds.
-        last_time: Unix seconds when something last happened in it.
-        entries: What the summary is to tell of, in order.
-        fingerprint: Of all that can be told of it.
+        last_time: Unix seconds of its last activity.
+        entries: The entries to summarize, in order.
+        fingerprint: A hash of all its entries with content.
     """
 
     identity: Identity
@@ -54,7 +54,7 @@ class DueSession:
 
     @property
     def title(self) -> str:
-        """When it was, and with which client."""
+        """Its times and its client."""
         start, end = (
             datetime.fromtimestamp(each, UTC) for each in (self.start_time, self.last_time)
         )
@@ -64,20 +64,20 @@ class DueSession:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What the summary is to tell of, each with its time."""
+        """The texts to summarize, each with its time."""
         return tuple(
-            Part(f"{datetime.fromtimestamp(entry.time, UTC):%H:%M}", _told(entry))
+            Part(f"{datetime.fromtimestamp(entry.time, UTC):%H:%M}", _entry_text(entry))
             for entry in self.entries
         )
 
 
 class SessionSummaries:
-    """The summaries of sessions, kept up to what can be told of each.
+    """Keeps the summaries of sessions up to date.
 
     Args:
         database: The record.
-        entries: Layer 1.
-        embedder: Makes the vectors of sentences.
+        entries: The entries of layer 1.
+        embedder: Embeds sentences.
     """
 
     def __init__(self, database: Database, entries: Entries, embedder: Embedder) -> None:
@@ -88,39 +88,39 @@ class SessionSummaries:
     def due(
         self, owner: Where, limit: int, *, named: Sequence[str] = (), but: str = ""
     ) -> tuple[list[DueSession], int]:
-        """The sessions that are to be summed up now, and how many more are.
+        """Returns the sessions to summarize now, and the number of further ones.
 
-        Those that ended and have no summary, or went on since they had one; a session of which
-        nothing can be told has none.
+        Those are sessions that ended without a summary, or continued after it. Sessions without
+        content are excluded.
 
         Args:
             owner: A condition on `sessions AS s`.
-            limit: How many to have ready at most.
+            limit: Maximum number of sessions to prepare.
             named: Only these, ended or not.
-            but: A session that goes on.
+            but: A session to exclude because it is still active.
         """
         with self._database.read() as connection:
             due = list(unsettled(connection, owner, named=named, but=but))
-        return [self._loaded(row, seqs) for row, seqs in due[:limit]], len(due[limit:])
+        return [self._load(row, seqs) for row, seqs in due[:limit]], len(due[limit:])
 
     def first_due(self, owner: Where) -> DueSession | None:
-        """The session that ended first of those that are to be summed up; None if there is none.
+        """Returns the session to summarize that ended first; None if there is none.
 
         Args:
             owner: A condition on `sessions AS s`.
         """
         with self._database.read() as connection:
             found = next(unsettled(connection, owner), None)
-        return None if found is None else self._loaded(*found)
+        return None if found is None else self._load(*found)
 
     def settle(self, owner: Where) -> None:
-        """Notes of ended sessions that nothing is to be told of that they were looked at.
+        """Marks ended sessions without anything new to summarize as done.
 
         Args:
             owner: A condition on `sessions AS s`.
         """
         with self._database.read() as connection:
-            looked_at = _looked_at(connection, owner)
+            looked_at = _unchecked_sessions(connection, owner)
             due = [row for row, _ in unsettled(connection, owner)]
         settled = [row for row in looked_at if row not in due]
         if settled:
@@ -129,21 +129,21 @@ class SessionSummaries:
                     _mark(connection, _identity(row), row["id"], row["last_time"])
 
     def extract(self, due: DueSession, max_characters: int) -> str:
-        """The most central sentences of what a summary is to tell of."""
-        told = extract([part.text for part in due.parts], self._embedder, max_characters)
-        return "\n".join(filter(None, told))
+        """Extracts the most central sentences for a summary."""
+        extracts = extract([part.text for part in due.parts], self._embedder, max_characters)
+        return "\n".join(filter(None, extracts))
 
     def keep(self, due: DueSession, text: str, summarizer: str) -> Context | None:
         """Writes a summary in place of its earlier version, in one transaction.
 
         Args:
-            due: Of what.
-            text: What it says.
+            due: The session.
+            text: The summary's text.
             summarizer: Who wrote it, for its metadata.
 
         Returns:
-            The summary; None if what can be told of the session has changed meanwhile, so that it
-            is due again.
+            The summary; None if the session's content has changed meanwhile, so that it is due
+                again.
         """
         new = NewContext(
             context_type=ContextType.KNOWLEDGE,
@@ -175,7 +175,7 @@ class SessionSummaries:
             _mark(connection, due.identity, due.session_id, due.last_time)
             return read_context(connection, seq)
 
-    def _loaded(self, row: sqlite3.Row, seqs: Sequence[int]) -> DueSession:
+    def _load(self, row: sqlite3.Row, seqs: Sequence[int]) -> DueSession:
         identity = _identity(row)
         entries = self._entries.get(identity, seqs)
         chosen = sorted(entries, key=lambda entry: (-entry.importance, -entry.seq))[:MOST_PARTS]
@@ -193,21 +193,21 @@ class SessionSummaries:
 def unsettled(
     connection: sqlite3.Connection, owner: Where, *, named: Sequence[str] = (), but: str = ""
 ) -> Iterator[tuple[sqlite3.Row, list[int]]]:
-    """The sessions that something can be told of and no summary tells; arguments as of `due`.
+    """Yields sessions with content and without a current summary; arguments as in `due`.
 
     Yields:
-        The row of each, and the seqs of the entries that tell something.
+        The row of each, and the seqs of its entries with content.
     """
-    for row in _looked_at(connection, owner, named, but):
-        seqs, made = _told_of(connection, row)
+    for row in _unchecked_sessions(connection, owner, named, but):
+        seqs, made = _summary_state(connection, row)
         if seqs and made != _fingerprint(seqs):
             yield row, seqs
 
 
-def _looked_at(
+def _unchecked_sessions(
     connection: sqlite3.Connection, owner: Where, named: Sequence[str] = (), but: str = ""
 ) -> list[sqlite3.Row]:
-    """The named sessions, or those that ended since they were looked at or lost their summary."""
+    """Returns the named sessions, or those ended since the last check or without a summary."""
     which = Where(
         "s.last_time <= ? AND s.id <> ? AND (s.told_until IS NULL OR s.told_until < s.last_time)",
         (time.time() - IDLE_SECONDS, but),
@@ -220,8 +220,10 @@ def _looked_at(
     ).fetchall()
 
 
-def _told_of(connection: sqlite3.Connection, row: sqlite3.Row) -> tuple[list[int], str | None]:
-    """What can be told of a session, and the fingerprint of what is."""
+def _summary_state(
+    connection: sqlite3.Connection, row: sqlite3.Row
+) -> tuple[list[int], str | None]:
+    """Returns a session's entries with content, and the fingerprint of its summary."""
     identity = _identity(row)
     made = find_made(connection, identity, SUMMED_UP, row["id"])
     return _telling(connection, identity, row["id"]), None if made is None else made["sha256"]
@@ -255,8 +257,8 @@ def _fingerprint(seqs: Sequence[int]) -> str:
     return sha256(json.dumps(list(seqs)).encode()).hexdigest()
 
 
-def _told(entry: Entry) -> str:
-    """What an entry says, its target once."""
+def _entry_text(entry: Entry) -> str:
+    """Returns an entry's text, with its target only once."""
     given = [f"{key}={value}" for key, value in entry.arguments.items() if value != entry.target]
     lines = (f"{entry.action} {entry.target}".strip(), " ".join(given), entry.said)
     return "\n".join(filter(None, lines))

@@ -1,10 +1,10 @@
-"""Cards: the texts that the user, people and things are found by, kept as contexts.
+"""Cards: the texts by which the user, people and things are found, stored as contexts.
 
-A card tells in sentences what is known of a profile or an entity, with its relationships in both
-directions, and under a heading of its own what held once. Triggers mark it as stale with whatever
-it is made of; whoever writes that makes it anew in the same transaction, the indexer those that are
-left over. It goes with its entity. As a context it is searched, filtered and embedded like all
-others; lists and counts leave it out, for it says nothing that is not stored elsewhere.
+A card describes a profile or an entity in sentences, with its relationships in both directions, and
+its former facts under a separate heading. Triggers mark it as stale when its sources change. The
+writer of a change regenerates it in the same transaction, the indexer those that are left. It is
+deleted with its entity. As a context it is searched, filtered and embedded like all others; lists
+and counts leave it out, because it only repeats stored data.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from storage.people.relationships import newest_relationships
 from storage.reading.chunk import chunk
 
 AT_ONCE = 20
-"""Stale cards that are made in one transaction: less than 50 ms."""
+"""Stale cards regenerated in one transaction: less than 50 ms."""
 
 MOST_RELATIONSHIPS = 100
-"""Relationships that one card tells of, the newest; the others stand on the cards of their ends."""
+"""Maximum relationships on one card, newest first; the other entities' cards have the rest."""
 
 MOST_PAST = 50
-"""Former facts that one card tells of, the latest."""
+"""Maximum former facts on one card, latest first."""
 
 THE_USER = "The user"
 _USER_WORDS = ("me", "person", "Nutzer", "Benutzer", "用户", "用戶")
-"""What else the user is called."""
+"""Other words for the user."""
 
 _KINDS = {
     EntityType.PERSON: "a person",
@@ -56,12 +56,12 @@ _KINDS = {
 
 
 def has_work(connection: sqlite3.Connection) -> bool:
-    """Whether any card is stale."""
+    """Returns whether any card is stale."""
     return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM stale_cards)").fetchone()[0])
 
 
 def work(database: Database) -> bool:
-    """Makes some cards anew; False when none is stale."""
+    """Regenerates some cards; returns False if none is stale."""
     with database.read() as connection:
         if not has_work(connection):
             return False
@@ -71,7 +71,7 @@ def work(database: Database) -> bool:
 
 
 def refresh(connection: sqlite3.Connection, limit: int = AT_ONCE) -> None:
-    """Makes stale cards anew, those first that became so last, in the caller's transaction."""
+    """Regenerates stale cards, the latest first, in the caller's transaction."""
     rows = connection.execute(
         "SELECT max(seq) AS last, entity_seq, user_id, device_id, agent_id FROM stale_cards"
         " WHERE seq > (SELECT max(seq) - ? FROM stale_cards)"
@@ -106,11 +106,11 @@ def _refresh_profile(connection: sqlite3.Connection, identity: Identity) -> None
         metadata=profile.metadata,
         raw_type=ContextType.PROFILE,
     )
-    told = [
+    lines = [
         f"Until {_day(fact.until)}, {_fact('the user', fact.name, fact.value, 'was')}"
         for fact in past
     ]
-    _write(connection, identity, new, told, profile.create_time)
+    _write(connection, identity, new, lines, profile.create_time)
 
 
 def _refresh_entity(connection: sqlite3.Connection, seq: int) -> None:
@@ -131,16 +131,16 @@ def _refresh_entity(connection: sqlite3.Connection, seq: int) -> None:
         raw_type=ContextType.ENTITY,
         raw_id=str(seq),
     )
-    told = [
+    lines = [
         f"Until {_day(fact.until)}, {_fact(entity.name, fact.name, fact.value, 'was')}"
         for fact in past
     ]
-    told += [
+    lines += [
         f"Until {_day(each.until)}: {_relationship(each)}"
         for each in related
         if each.until is not None
     ]
-    _write(connection, entity.identity, new, told, entity.create_time)
+    _write(connection, entity.identity, new, lines, entity.create_time)
 
 
 def _write(
@@ -150,7 +150,7 @@ def _write(
     past: Sequence[str],
     create_time: float,
 ) -> None:
-    """Puts a card in place of its earlier version; what told of that one tells of this."""
+    """Writes a card over its earlier version, keeping the links of entries to it."""
     digest = sha256(json.dumps([new.text, *past], ensure_ascii=False).encode()).hexdigest()
     owner = exactly(identity, "x")
     row = connection.execute(
@@ -160,7 +160,7 @@ def _write(
     ).fetchone()
     new = replace(new, sha256=digest)
     if row is None:
-        chunks = list(_prepared(new, " ".join(past)))
+        chunks = list(_prepare_chunks(new, " ".join(past)))
         insert_whole(connection, identity, new, chunks, time.time(), create_time)
         return
     update_context(connection, row["seq"], new, merge_count=0)
@@ -168,13 +168,13 @@ def _write(
         return
     for table in ("chunks", "mentions"):
         connection.execute(f"DELETE FROM {table} WHERE context_seq = ?", (row["seq"],))
-    chunks = list(_prepared(new, " ".join(past)))
+    chunks = list(_prepare_chunks(new, " ".join(past)))
     insert_chunks(connection, row["seq"], identity.user_id, chunks)
     insert_mentions(connection, row["seq"], identity.user_id, new.entities)
 
 
-def _prepared(new: NewContext, past: str) -> Iterator[PreparedChunk]:
-    """What holds, then what held: apart, so that it is found, and left out, by itself."""
+def _prepare_chunks(new: NewContext, past: str) -> Iterator[PreparedChunk]:
+    """Yields current facts, then former ones in separate chunks, so that those can be left out."""
     about: tuple[str, ...] = new.keywords
     for piece in chunk(new.text, markdown=False):
         terms = chunk_terms(new.title, "", piece.content, about)
@@ -213,23 +213,24 @@ def _facts(subject: str, values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _fact(subject: str, name: str, value: object, verb: str) -> str:
-    return _sentence(f"{subject}'s {_words(name)} {verb} {_told(value)}")
+    return _sentence(f"{subject}'s {_words(name)} {verb} {_value_text(value)}")
 
 
-def _told(value: object) -> str:
+def _value_text(value: object) -> str:
     match value:
         case bool():
             return "true" if value else "false"
         case dict():
-            return ", ".join(f"{_words(str(key))} {_told(part)}" for key, part in value.items())
+            return ", ".join(
+                f"{_words(str(key))} {_value_text(part)}" for key, part in value.items()
+            )
         case list():
-            return ", ".join(map(_told, value))
+            return ", ".join(map(_value_text, value))
         case _:
             return str(value)
 
 
 def _words(name: str) -> str:
-    """A name of a fact or a relation as it is read."""
     return " ".join(name.replace("_", " ").split()) or name
 
 

@@ -1,4 +1,4 @@
-"""Entities in the record: rows, and the names and words that they are found by."""
+"""Stores entities: their rows, and the names and terms by which they are found."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from storage.people.names import fold
 from storage.tokenize import tokenize
 
 MAX_ALIASES = 100
-"""Aliases that an entity may have."""
+"""Maximum aliases of an entity."""
 
 _NAME_WEIGHT = 2
 _MIDDLE_IMPORTANCE = 5.0
 
 
 def visible(identity: Identity, entity_type: EntityType | None = None) -> Where:
-    """Rows of `entities AS e` that an identity may see, of one type or of any."""
+    """Returns the condition on `entities AS e` for those an identity sees, optionally of a type."""
     owner = identity_clause(identity, "e")
     if entity_type is None:
         return owner
@@ -33,37 +33,37 @@ def visible(identity: Identity, entity_type: EntityType | None = None) -> Where:
 
 
 def bare_name(name: str) -> str:
-    """A name without needless blanks."""
-    bare = " ".join(name.replace("\0", " ").split())  # SQLite's JSON ends a text at a NUL
+    """Strips needless blanks from a name."""
+    bare = " ".join(name.replace("\0", " ").split())  # SQLite's JSON truncates texts at a NUL
     if not bare:
-        raise InvalidSourceError("A name is blank.", suggestions=("Give a name with letters.",))
+        raise InvalidSourceError("The name is blank.", suggestions=("Provide a name.",))
     return bare
 
 
 def ambiguous(name: str, entities: Iterable[Entity]) -> AmbiguousNameError:
-    """What is to be said where a name means several entities."""
+    """Returns the error for a name that several entities share."""
     several = dict.fromkeys(f"{entity.name} ({entity.entity_type})" for entity in entities)
     return AmbiguousNameError(
         f"{name!r} may be any of {', '.join(several)}.",
         candidates=tuple(several),
-        suggestions=("Give the full name, and the type where several have that name.",),
+        suggestions=("Use the full name, and the type if several share the name.",),
     )
 
 
 def save_entity(
     connection: sqlite3.Connection, identity: Identity, new: NewEntity
 ) -> tuple[Entity, bool]:
-    """Merges what is said of an entity into what is stored of it under this very identity.
+    """Merges new data into an entity stored under exactly this identity, or adds it.
 
-    A stored entity is meant if it has the name, or if it alone has it as an alias. One of type
-    `other` takes the type that is given.
+    A stored entity matches by its name, or if it alone has that alias. One of type `other` takes
+    the given type.
 
     Returns:
-        The entity as stored, and whether it is new.
+        The stored entity, and whether it is new.
     """
     now = time.time()
     name = bare_name(new.name)
-    earlier = _stored(connection, identity, name, new.entity_type)
+    earlier = _find_stored(connection, identity, name, new.entity_type)
     if earlier is None:
         seq = _insert(connection, identity, name, new.entity_type or EntityType.OTHER, now)
         earlier = entity_of(_row(connection, seq))
@@ -78,7 +78,7 @@ def save_entity(
         (
             new.entity_type or earlier.entity_type,
             earlier.summary if new.summary is None else new.summary,
-            json.dumps(_merged_aliases(earlier, new.aliases), ensure_ascii=False),
+            json.dumps(_merge_aliases(earlier, new.aliases), ensure_ascii=False),
             json.dumps(merged_values("metadata", earlier.metadata, metadata), ensure_ascii=False),
             earlier.importance if new.importance is None else new.importance,
             now,
@@ -91,7 +91,7 @@ def save_entity(
 
 
 def delete_entities(connection: sqlite3.Connection, ids: Iterable[int]) -> int:
-    """Deletes entities with their names and relationships, and says how many of the latter."""
+    """Deletes entities with their names and relationships; returns the number of the latter."""
     given = json.dumps(list(ids))
     within = "IN (SELECT value FROM json_each(?))"
     removed = connection.execute(
@@ -105,7 +105,7 @@ def delete_entities(connection: sqlite3.Connection, ids: Iterable[int]) -> int:
 def sure_matches(
     connection: sqlite3.Connection, where: Where, user_id: str, name: str
 ) -> list[EntityMatch]:
-    """Entities that have the name, but for `fold`: as their own first, then as an alias."""
+    """Returns the entities with this folded name: own names first, then aliases."""
     rows = connection.execute(
         "SELECT e.*, n.spelling, n.is_alias FROM entity_names n"
         " JOIN entities e ON e.seq = n.entity_seq"
@@ -117,7 +117,7 @@ def sure_matches(
 
 
 def folded_names(connection: sqlite3.Connection, where: Where) -> list[str]:
-    """Every folded name and alias of the entities under a condition, each once."""
+    """Returns the distinct folded names and aliases of the entities under a condition."""
     rows = connection.execute(
         "SELECT DISTINCT n.folded FROM entities e JOIN entity_names n ON n.entity_seq = e.seq"
         f" WHERE {where.sql}",
@@ -129,7 +129,7 @@ def folded_names(connection: sqlite3.Connection, where: Where) -> list[str]:
 def matches_of(
     connection: sqlite3.Connection, where: Where, user_id: str, folded: Sequence[str]
 ) -> dict[str, list[tuple[Entity, str]]]:
-    """The entities that have given folded names, each with its spelling of it."""
+    """Returns the entities with these folded names, each with its spelling."""
     rows = connection.execute(
         "SELECT e.*, n.spelling, n.folded AS found FROM entity_names n"
         " JOIN entities e ON e.seq = n.entity_seq"
@@ -143,7 +143,7 @@ def matches_of(
 
 
 def entity_of(row: sqlite3.Row) -> Entity:
-    """The entity that a row of `entities` holds."""
+    """Builds the entity of a row of `entities`."""
     return Entity(
         id=row["seq"],
         identity=Identity(row["user_id"], row["device_id"], row["agent_id"]),
@@ -169,13 +169,13 @@ def _row(connection: sqlite3.Connection, seq: int) -> sqlite3.Row:
     return row
 
 
-def _stored(
+def _find_stored(
     connection: sqlite3.Connection,
     identity: Identity,
     name: str,
     entity_type: EntityType | None,
 ) -> Entity | None:
-    """The entity of this very identity that is meant by a name that is to be saved."""
+    """Finds the entity of exactly this identity that a saved name refers to."""
     own = exactly(identity, "e")
     rows = connection.execute(
         "SELECT e.*, n.is_alias FROM entity_names n JOIN entities e ON e.seq = n.entity_seq"
@@ -227,22 +227,22 @@ def _insert(
     return int(cursor.lastrowid or 0)
 
 
-def _merged_aliases(entity: Entity, given: Iterable[str]) -> list[str]:
-    """The aliases, each once and none that is the name itself, as first written."""
+def _merge_aliases(entity: Entity, given: Iterable[str]) -> list[str]:
+    """Merges aliases without duplicates and without the name itself, as first written."""
     spellings = {fold(entity.name): entity.name}
     for alias in (*entity.aliases, *map(bare_name, given)):
         spellings.setdefault(fold(alias), alias)
     aliases = list(spellings.values())[1:]
     if len(aliases) > MAX_ALIASES:
         raise InvalidSourceError(
-            f"{entity.name!r} would have {len(aliases)} aliases; {MAX_ALIASES} are kept.",
-            suggestions=("Leave out those that differ only by a typo: these are found anyway.",),
+            f"{entity.name!r} would have {len(aliases)} aliases; at most {MAX_ALIASES} are stored.",
+            suggestions=("Leave out those that differ only by a typo: they are found anyway.",),
         )
     return aliases
 
 
 def index_entity(connection: sqlite3.Connection, entity: Entity) -> None:
-    """Brings the names and words that an entity is found by to what it says now."""
+    """Updates the names and terms by which an entity is found."""
     for table in ("entity_names", "entity_terms"):
         connection.execute(f"DELETE FROM {table} WHERE entity_seq = ?", (entity.id,))
     user_id = entity.identity.user_id
@@ -264,8 +264,8 @@ def index_entity(connection: sqlite3.Connection, entity: Entity) -> None:
     )
 
 
-def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401  # any JSON
-    """The texts in a JSON value, and the names of its parts."""
+def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401  # any JSON value
+    """Yields the texts in a JSON value, and the keys of its objects."""
     match value:
         case dict():
             for key, part in value.items():

@@ -1,8 +1,9 @@
-"""Finding entities: by a name in any spelling, by likeness, and by the words of their text.
+"""Finds entities by name, by similar names, and by words of their text.
 
-The words' score is Robertson's BM25 (k1 = 1.2; b = 0, for these texts are short) as a share of what
-an entity that says every word without end would have: 0 to 1, whatever else is found. Name and
-words are added like probabilities, `1 - (1 - name) * (1 - words)`, so that a sure name stays first.
+The word score is Robertson's BM25 (k1 = 1.2; b = 0, because the texts are short), divided by its
+limit for an entity that repeats every word endlessly: 0 to 1, independent of other results. Name
+and words combine like probabilities, `1 - (1 - name) * (1 - words)`, so that a certain name stays
+first.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ _SURE_WAYS = ("exact", "alias", "folded")
 def find_entities(
     connection: sqlite3.Connection, where: Where, user_id: str, name: str
 ) -> list[EntityMatch]:
-    """The entities that a name means, best first, as `storage.people.names.resolve` has it.
+    """Returns the entities that a name matches, best first, as `storage.people.names.resolve` does.
 
     Args:
         connection: The record.
-        where: Which rows of `entities AS e`.
-        user_id: Whose they are.
-        name: As it was asked for.
+        where: The condition on `entities AS e`.
+        user_id: The owner.
+        name: The name as asked for.
     """
     sure = sure_matches(connection, where, user_id, name)
     for way in _SURE_WAYS:
@@ -46,7 +47,7 @@ def find_entities(
 def near_entities(
     connection: sqlite3.Connection, where: Where, user_id: str, name: str
 ) -> list[EntityMatch]:
-    """Entities with a name like the one asked for, best first, also those hardly meant."""
+    """Returns entities with similar names, best first, including unlikely ones."""
     sure = sure_matches(connection, where, user_id, name)
     return _best([*sure, *_alike(connection, where, user_id, name, nearest)])
 
@@ -54,15 +55,15 @@ def near_entities(
 def search_entities(
     connection: sqlite3.Connection, where: Where, user_id: str, query: str
 ) -> list[EntityMatch]:
-    """Entities that fit a query by name or by the words of names, summary and metadata."""
+    """Returns entities that match a query by name or by words of names, summary and metadata."""
     named = {match.entity.id: match for match in find_entities(connection, where, user_id, query)}
-    said = _words(connection, where, user_id, query)
-    loaded = _load(connection, said.keys() - named.keys())
+    by_words = _words(connection, where, user_id, query)
+    loaded = _load(connection, by_words.keys() - named.keys())
     matches = [
-        replace(match, score=1 - (1 - match.score) * (1 - said.get(seq, 0.0)))
+        replace(match, score=1 - (1 - match.score) * (1 - by_words.get(seq, 0.0)))
         for seq, match in named.items()
     ]
-    matches += [EntityMatch(entity, said[entity.id], "words", "") for entity in loaded]
+    matches += [EntityMatch(entity, by_words[entity.id], "words", "") for entity in loaded]
     return _best(matches)
 
 
@@ -83,7 +84,7 @@ def _alike(
 
 
 def _best(matches: Iterable[EntityMatch]) -> list[EntityMatch]:
-    """Each entity once, by its best match; among equals the more important one first."""
+    """Returns each entity once with its best match; ties by importance."""
     best: dict[int, EntityMatch] = {}
     for match in matches:
         known = best.get(match.entity.id)
@@ -99,7 +100,7 @@ def _rank(match: EntityMatch) -> tuple[float, float, str, int]:
 def _words(
     connection: sqlite3.Connection, where: Where, user_id: str, query: str
 ) -> dict[int, float]:
-    """How much of a query's words each entity says, 0 to 1."""
+    """Returns each entity's share of the query's words, 0 to 1."""
     from storage.retrieval.bm25 import SmallCorpus  # it imports numpy
 
     terms = tokenize(query)
@@ -114,12 +115,12 @@ def _words(
     total = connection.execute(
         f"SELECT count(*) FROM entities e WHERE {where.sql}", where.values
     ).fetchone()[0]
-    said: defaultdict[int, dict[str, float]] = defaultdict(dict)
+    weights: defaultdict[int, dict[str, float]] = defaultdict(dict)
     for row in rows:
-        said[row["entity_seq"]][row["term"]] = row["weight"]
-    corpus = SmallCorpus(list(said.values()), total=total, k1=_K1)
+        weights[row["entity_seq"]][row["term"]] = row["weight"]
+    corpus = SmallCorpus(list(weights.values()), total=total, k1=_K1)
     most = sum((_K1 + 1) * corpus.weight(term) for term in terms)
-    return {seq: score / most for seq, score in zip(said, corpus.scores(terms), strict=True)}
+    return {seq: score / most for seq, score in zip(weights, corpus.scores(terms), strict=True)}
 
 
 def _load(connection: sqlite3.Connection, seqs: Iterable[int]) -> Sequence[Entity]:

@@ -1,4 +1,4 @@
-"""Former facts: what was known, of the user or of an entity, before something else was."""
+"""Former facts: earlier values of what is known of the user or an entity."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from storage.people.models import FormerFact
 from storage.people.names import fold
 
 FORMERLY = "Formerly"
-"""The heading under which cards and knowledge tell what holds no longer."""
+"""The heading in cards and knowledge for facts that no longer hold."""
 
 MOST_FORMER = 20
-"""Values that are kept of one fact: something that counts changes for ever."""
+"""Maximum former values stored per fact; a counter would otherwise grow forever."""
 
-# As texts, which `re` compiles and caches on first use.
+# Kept as strings, which `re` compiles and caches on first use.
 _SPACED = (
     "before|former|formerly|previous|previously|earlier|past|once|ex|used to|did|was|were|had"
     "|history|historically|until|fr\u00fcher|fr\u00fchere[nrs]?|vorher|vorherige[nrs]?|zuvor|damals"
@@ -32,18 +32,18 @@ _SUBJECT = "user_id = ? AND device_id = ? AND agent_id = ? AND entity_seq IS ?"
 
 
 def asks_for_past(question: str) -> bool:
-    """Whether a question may be about what holds no longer, in English, German or Chinese."""
+    """Returns whether a question may be about the past, in English, German or Chinese."""
     return re.search(_PAST, question) is not None
 
 
 def is_former(hit: SearchHit) -> bool:
-    """Whether a passage tells what holds no longer; a document may have such a heading itself."""
+    """Returns whether a passage is a former fact; a document's heading with that name is not."""
     kind = hit.context.context_type
     return (kind.is_card or kind is ContextType.KNOWLEDGE) and hit.chunk.heading == FORMERLY
 
 
 def respelled(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns given facts under the names that they have already: "Home city" is "home_city"."""
+    """Returns the facts under the names already stored: "Home city" becomes "home_city"."""
     known = {fold(name): name for name in stored}
     return {
         name if name in stored else known.get(fold(name), name): value
@@ -58,14 +58,14 @@ def keep_former(
     stored: Mapping[str, Any],
     given: Mapping[str, Any],
 ) -> None:
-    """Keeps the values that others take the place of; a fact that is removed leaves none.
+    """Stores the values that are replaced; removing a fact removes its former values too.
 
     Args:
         connection: The record.
-        identity: Under which the subject is stored.
+        identity: The identity of the subject.
         entity_seq: The entity; None means the user.
-        stored: What is known so far.
-        given: What is said now, under the names of what is stored.
+        stored: The current facts.
+        given: The new facts, under the names of the stored ones.
     """
     subject = _subject(identity, entity_seq)
     for name, value in given.items():
@@ -80,7 +80,7 @@ def keep_former(
 def former_facts(
     connection: sqlite3.Connection, identity: Identity, entity_seq: int | None
 ) -> list[FormerFact]:
-    """What was known of the user or of an entity before, the latest first."""
+    """Returns the former facts of the user or an entity, latest first."""
     rows = connection.execute(
         f"SELECT name, value, until FROM former_facts WHERE {_SUBJECT}"
         " ORDER BY until DESC, seq DESC",
@@ -95,7 +95,7 @@ def restore_former(
     entity_seq: int | None,
     facts: Sequence[FormerFact],
 ) -> bool:
-    """Adds what an export tells of the past, and says whether any of it was new."""
+    """Adds the former facts of an export, and returns whether any was new."""
     known = former_facts(connection, identity, entity_seq)
     fresh = [fact for fact in facts if fact not in known]
     for fact in fresh:

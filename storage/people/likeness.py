@@ -1,4 +1,4 @@
-"""How alike folded names are: whole words in common, initials, titles, and typos."""
+"""Compares folded names: common words, initials, titles and typos."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Literal
 from storage.tokenize import is_spaceless
 
 FUZZY_FLOOR = 0.82
-"""Similarity under which two spellings are two names: one typo in six letters, two in twelve."""
+"""Below this similarity two spellings are different names: one typo in six letters, two in twelve.
+"""
 
 NEAR_FLOOR = 0.6
-"""Similarity under which a name is not even worth suggesting."""
+"""Below this similarity a name is not worth suggesting."""
 
 _TITLES = frozenset(
     """
@@ -21,19 +22,19 @@ _TITLES = frozenset(
     phd dphil md mph msc bsc mba pharmd dvm dds frcp facs esq jr ii iii emeritus emerita
     """.split()  # noqa: SIM905  # titles read best as text
 )
-"""Words beside a name that say nothing of whose it is, folded."""
+"""Words next to a name that do not identify a person, folded."""
 
 _HONORIFICS = ("先生", "女士", "小姐", "教授", "博士", "老师", "老師", "さん", "様", "씨", "님")
-"""The same in scripts without spaces, where they follow the name."""
+"""Titles that follow a name in scripts without spaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """A folded name that is like the one asked for.
+    """A folded name that resembles the one asked for.
 
     Attributes:
         folded: The name.
-        score: How alike the two are, above 0 and up to 1.
+        score: The similarity, above 0 and up to 1.
         how: "partial" for words in common, "fuzzy" for typos.
     """
 
@@ -43,14 +44,14 @@ class Likeness:
 
 
 def likely(asked: str, names: Iterable[str]) -> list[Likeness]:
-    """The names that are probably meant, best first: the first way that finds any decides.
+    """Returns the names that are probably meant, best first, by the first method that finds any.
 
-    Whole words of one in the other, where titles do not count and an initial stands for a word;
-    then a typo away as a whole; then a typo away in each word asked for.
+    First whole words of one in the other, where titles are ignored and an initial matches a word;
+    then names a typo away as a whole; then names with a typo in each word.
 
     Args:
-        asked: The folded name as it was asked for.
-        names: The folded names that are known.
+        asked: The folded name asked for.
+        names: The known folded names.
     """
     plain = {name: plain_name(name) for name in names}
     meant = plain_name(asked)
@@ -60,7 +61,7 @@ def likely(asked: str, names: Iterable[str]) -> list[Likeness]:
 
 
 def nearest(asked: str, names: Iterable[str]) -> list[Likeness]:
-    """The names that come nearest, best first, also those that are probably not meant."""
+    """Returns the nearest names, best first, including unlikely ones."""
     plain = {name: plain_name(name) for name in names}
     meant = plain_name(asked)
     if not meant:
@@ -72,7 +73,7 @@ def nearest(asked: str, names: Iterable[str]) -> list[Likeness]:
 
 
 def plain_name(folded: str) -> str:
-    """A folded name without titles, unless it is nothing else."""
+    """Strips titles from a folded name, unless nothing else is left."""
     words = folded.split()
     bare = [word for word in words if word not in _TITLES] or words
     if not is_spaceless("".join(bare)):
@@ -85,12 +86,12 @@ def plain_name(folded: str) -> str:
 
 
 def _partial(meant: str, plain: Mapping[str, str]) -> list[Likeness]:
-    """Names that hold every word asked for, or of several words each asked for."""
+    """Finds names that contain all words asked for, or whose words were all asked for."""
     share = _run_share if is_spaceless(meant) else _word_share
     words = set(meant.split())
     found = []
     for folded, name in plain.items():
-        # One whole word in common is needed anyway, and is quickly seen.
+        # A common whole word is required anyway, and is a cheap check.
         if share is _run_share or not words.isdisjoint(name.split()):
             score = share(meant, name)
             if score:
@@ -99,21 +100,21 @@ def _partial(meant: str, plain: Mapping[str, str]) -> list[Likeness]:
 
 
 def _run_share(meant: str, name: str) -> float:
-    """How much of a name without spaces was asked for; 0 where it does not hold that."""
+    """Returns the share of a name without spaces that was asked for; 0 if it is not contained."""
     return len(meant) / len(name) if len(meant) > 1 and meant in name else 0.0
 
 
 def _word_share(meant: str, name: str) -> float:
-    """How many letters two names share in words; 0 where neither holds all words of the other."""
+    """Returns the share of letters in common words; 0 if each has a word the other lacks."""
     fewer, more = sorted((meant.split(), name.split()), key=len)
     if len(fewer) == 1 and fewer == name.split() and more != fewer:
-        return 0.0  # "Anna Schmidt" is not meant by a mere "Anna"
+        return 0.0  # "Anna Schmidt" must not match just "Anna"
     shared = _shared_letters(fewer, more)
     return shared / max(letters(fewer), letters(more))
 
 
 def _shared_letters(fewer: list[str], more: list[str]) -> int:
-    """Letters of the words of which each has its partner; 0 where one has none."""
+    """Counts letters of words that all have a partner; 0 if one has none."""
     left = list(more)
     lonely = []
     for word in fewer:
@@ -123,7 +124,7 @@ def _shared_letters(fewer: list[str], more: list[str]) -> int:
             lonely.append(word)
     same = [word for word in fewer if word not in lonely]
     if not any(len(word) > 1 for word in same):
-        return 0  # initials alone name nobody
+        return 0  # initials alone identify no one
     for word in lonely:
         partner = next((other for other in left if abbreviates(word, other)), None)
         if partner is None:
@@ -133,18 +134,18 @@ def _shared_letters(fewer: list[str], more: list[str]) -> int:
 
 
 def abbreviates(word: str, other: str) -> bool:
-    """Whether one of two words is the initial of the other."""
+    """Returns whether one of two words is the initial of the other."""
     shorter, longer = sorted((word, other), key=len)
     return len(shorter) == 1 and shorter.isalpha() and longer.startswith(shorter)
 
 
 def letters(words: Iterable[str]) -> int:
-    """How many letters words have together."""
+    """Returns the total number of letters."""
     return sum(map(len, words))
 
 
 def _fuzzy(meant: str, plain: Mapping[str, str], floor: float) -> list[Likeness]:
-    """Names a typo away as a whole, in any order of words; else in each word asked for."""
+    """Finds names a typo away as a whole, in any order of words; otherwise in each word."""
     whole = _similar(meant, plain.values(), floor)
     sorted_names = {name: _in_order(name) for name in plain.values()}
     in_order = _similar(_in_order(meant), sorted_names.values(), floor)
@@ -159,10 +160,10 @@ def _fuzzy(meant: str, plain: Mapping[str, str], floor: float) -> list[Likeness]
 
 
 def _fuzzy_words(meant: str, plain: Mapping[str, str], floor: float) -> dict[str, float]:
-    """Names that have, for each word asked for, one a typo away."""
+    """Finds names with a word a typo away from each word asked for."""
     asked = meant.split()
     if max(map(len, asked)) == 1:
-        return {}  # initials alone name nobody
+        return {}  # initials alone identify no one
     vocabulary = {word for name in plain.values() for word in name.split()}
     similar = [_similar(word, vocabulary, floor) for word in asked]
     scores = {}
@@ -180,7 +181,7 @@ def _in_order(name: str) -> str:
 
 
 def _similar(text: str, choices: Collection[str], floor: float) -> dict[str, float]:
-    """Choices with an optimal string alignment similarity of at least `floor`."""
+    """Returns choices with an optimal string alignment similarity of at least `floor`."""
     from rapidfuzz.distance import OSA
     from rapidfuzz.process import extract
 

@@ -1,4 +1,4 @@
-"""The names that stored contexts declare that they are about."""
+"""The names that stored contexts declare as mentioned."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from storage.models import Identity
 
 
 def is_mentioned(connection: sqlite3.Connection, identity: Identity, folded: str) -> bool:
-    """Whether a context that the identity may see mentions a folded name; a card is none."""
+    """Returns whether a visible context other than a card mentions a folded name."""
     owner = identity_clause(identity, "x")
     row = connection.execute(
         "SELECT EXISTS (SELECT 1 FROM mentions m JOIN contexts x ON x.seq = m.context_seq"
@@ -20,9 +20,9 @@ def is_mentioned(connection: sqlite3.Connection, identity: Identity, folded: str
 
 
 def mentioned_names(connection: sqlite3.Connection, identity: Identity) -> list[str]:
-    """Every folded name that the identity's contexts mention, each once.
+    """Returns the distinct folded names that the identity's contexts mention.
 
-    Goes from name to name by the index: its time is that of the names, however often each stands.
+    It skips through the index, so its time depends on the number of names, not of mentions.
     """
     rows = connection.execute(
         "WITH RECURSIVE names (folded) AS ("

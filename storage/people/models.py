@@ -1,4 +1,4 @@
-"""The user, and the people and things around them, as plain values."""
+"""Data classes of the user, people and things."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from storage.errors import InvalidSourceError
 from storage.models import Identity
 
 MAX_VALUES = 65_536
-"""Characters of JSON that named values may grow to."""
+"""Maximum characters of JSON for facts or metadata."""
 
 
 How = Literal["exact", "alias", "folded", "partial", "fuzzy"]
-"""What it took to find a name, from the surest way to the least sure."""
+"""How a name matched, from the most certain way to the least."""
 
 
 class EntityType(StrEnum):
-    """The kinds of entity."""
+    """The types of entity."""
 
     PERSON = "person"
     PROJECT = "project"
@@ -31,11 +31,11 @@ class EntityType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FormerFact:
-    """What was known before something else took its place.
+    """A value that another has replaced.
 
     Attributes:
-        name: Of the fact.
-        value: What it was.
+        name: The fact's name.
+        value: The former value.
         until: Unix seconds when it was replaced.
     """
 
@@ -46,13 +46,13 @@ class FormerFact:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What is known of the user.
+    """The profile of the user.
 
     Attributes:
-        identity: Whose it is.
-        summary: Who the user is, as text.
-        facts: What is known, by name.
-        metadata: Free data of the caller's.
+        identity: The owner.
+        summary: A description of the user.
+        facts: Facts by name.
+        metadata: The caller's data.
         create_time: Unix seconds when it was first saved.
         update_time: Unix seconds when it was last saved.
     """
@@ -67,14 +67,14 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEntity:
-    """What is said of an entity; what is left out keeps what is stored.
+    """New data of an entity; omitted fields keep the stored values.
 
     Attributes:
-        name: Its name, or an alias of one that is stored.
-        entity_type: Its kind; None means that of the stored one, else other.
-        summary: What it is.
-        aliases: More names; those that are stored stay.
-        metadata: Free data of the caller's, merged by key; None removes a key.
+        name: Its name, or an alias of a stored entity.
+        entity_type: Its type; None means that of the stored one, else `other`.
+        summary: A description.
+        aliases: Further names, added to the stored ones.
+        metadata: The caller's data, merged by key; None removes a key.
         importance: How much it matters, 0 to 10.
     """
 
@@ -92,12 +92,12 @@ class Entity:
 
     Attributes:
         id: Stable identifier.
-        identity: Whose knowledge it is.
-        name: As it was first written; unique among those of its type in any case and accents.
-        entity_type: Its kind.
-        summary: What it is.
-        aliases: More names.
-        metadata: Free data of the caller's.
+        identity: The owner.
+        name: As first written; unique within its type, regardless of case and accents.
+        entity_type: Its type.
+        summary: A description.
+        aliases: Further names.
+        metadata: The caller's data.
         importance: How much it matters, 0 to 10.
         create_time: Unix seconds when it was first saved.
         update_time: Unix seconds when it was last saved.
@@ -117,13 +117,13 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class EntityMatch:
-    """An entity that was found, and why.
+    """A found entity, and how it matched.
 
     Attributes:
         entity: The entity.
-        score: How well it fits, 0 to 1.
-        how: What it took to find its name; "words" where words of its text did it.
-        spelling: Which of its names was found; empty for words.
+        score: How well it matches, 0 to 1.
+        how: How its name matched; "words" if words of its text matched.
+        spelling: The name that matched; empty for words.
     """
 
     entity: Entity
@@ -134,18 +134,18 @@ class EntityMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRelationship:
-    """What is said of two entities; what is left out keeps what is stored.
+    """New data of a relationship; omitted fields keep the stored values.
 
     Attributes:
-        source: Name of the one that does.
-        relation: What it does, such as "works on".
-        target: Name of the one that it is done to.
-        source_type: Kind of the source, where its name alone is not enough.
-        target_type: Kind of the target.
-        description: More about it.
-        metadata: Free data of the caller's, merged by key; None removes a key.
-        replaces: "target" if the source had another target before, which it has no longer;
-            "source" if the target had another source; None if that is not known.
+        source: Name of the subject.
+        relation: The relation, such as "works on".
+        target: Name of the object.
+        source_type: Type of the source, if its name is ambiguous.
+        target_type: Type of the target.
+        description: Further details.
+        metadata: The caller's data, merged by key; None removes a key.
+        replaces: "target" if the source's earlier target no longer holds; "source" if the target's
+            earlier source no longer holds; None if unknown.
     """
 
     source: str
@@ -163,16 +163,16 @@ class Relationship:
     """A directed relationship between two entities.
 
     Attributes:
-        source: Name of the one that does.
-        source_type: Its kind.
-        relation: What it does.
-        target: Name of the one that it is done to.
-        target_type: Its kind.
-        description: More about it.
-        metadata: Free data of the caller's.
+        source: Name of the subject.
+        source_type: Its type.
+        relation: The relation.
+        target: Name of the object.
+        target_type: Its type.
+        description: Further details.
+        metadata: The caller's data.
         create_time: Unix seconds when it was first saved.
         update_time: Unix seconds when it was last saved.
-        ends: The identifiers of source and target.
+        ends: The ids of source and target.
         until: Unix seconds when it ended; None while it holds.
     """
 
@@ -191,12 +191,12 @@ class Relationship:
 
 @dataclass(frozen=True, slots=True)
 class EntityPath:
-    """How two entities are related through a third.
+    """A path between two entities through a third.
 
     Attributes:
-        through: Name of the third.
-        first: Relationships between the one and the third.
-        second: Relationships between the third and the other.
+        through: Name of the third entity.
+        first: Relationships between the first and the third.
+        second: Relationships between the third and the second.
     """
 
     through: str
@@ -207,13 +207,13 @@ class EntityPath:
 def merged_values(
     label: str, stored: Mapping[str, Any], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Returns stored facts or metadata with the given ones in their place; None removes one."""
+    """Merges given facts or metadata into the stored ones; None removes a key."""
     merged = {key: value for key, value in {**stored, **given}.items() if value is not None}
     length = len(json.dumps(merged, ensure_ascii=False))
     if length > MAX_VALUES:
         raise InvalidSourceError(
-            f"{label}: together with what is stored they have {length} characters of JSON;"
-            f" {MAX_VALUES} are kept.",
-            suggestions=("Remove what is no longer needed by giving it as null.",),
+            f"{label}: with the stored values this is {length} characters of JSON;"
+            f" at most {MAX_VALUES} are stored.",
+            suggestions=("Remove values by setting them to null.",),
         )
     return merged

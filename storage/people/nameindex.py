@@ -1,9 +1,9 @@
-"""An index of many names: which of them one that is asked for means.
+"""An index of many names, which finds those that match a name.
 
 It finds what `storage.people.names.resolve` finds, among thousands in a few milliseconds, by the
-words that names consist of, and never says that nobody is meant while somebody's name is a typo
-away. A name may be asked for by some of its words, in any order, by initials, with or without
-titles, and with what others write as one word as two: "van der Berg", "Mary-Ann".
+words of the names. It always returns a match if a name is only a typo away. A name may be given by
+some of its words, in any order, by initials, with or without titles, and with words that others
+write together: "van der Berg", "Mary-Ann".
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ _PARTICLES = frozenset(
     santa st te ten ter van vande vander ver von vom zu zum zur
     """.split()  # noqa: SIM905  # particles read best as text
 )
-"""Words that others write together with the one that follows, folded."""
+"""Words that some write together with the next one, folded."""
 
 _HYPHENS = re.compile("[\u2010-\u2015-]")
 _SHORTLIST = 400
-"""Names that are compared word by word."""
+"""Maximum names that are compared word by word."""
 
 _WHOLE_FLOOR = 0.8
-"""Similarity under which two whole names are two: one typo in five letters, blanks among them."""
+"""Below this similarity two whole names differ: one typo in five letters, blanks included."""
 
 _INITIALS = range(2, 4)
-"""Letters that several initials in one word have: "Boyle TM"."""
+"""The number of initials written as one word: "Boyle TM"."""
 
 _WAYS: tuple[How, ...] = ("exact", "alias", "folded", "partial", "fuzzy")
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedName:
-    """A name that was found.
+    """A found name.
 
     Attributes:
-        owner: Whose it is, as it was given.
-        spelling: As it is written there.
-        score: How alike it is to the one asked for, 0 to 1.
-        how: What it took to find it.
+        owner: Its owner, as given.
+        spelling: Its spelling.
+        score: Its similarity to the name asked for, 0 to 1.
+        how: How it matched.
     """
 
     owner: int
@@ -59,7 +59,7 @@ class IndexedName:
 
 @dataclass(frozen=True)
 class _Name:
-    """A spelling of a name, or what it is when particles are written with what follows."""
+    """A spelling of a name, or its form with particles joined to the next word."""
 
     owner: int
     spelling: str
@@ -69,15 +69,15 @@ class _Name:
 
     @cached_property
     def has_initial(self) -> bool:
-        """Whether one of its words is a mere letter."""
+        """Whether one of its words is a single letter."""
         return any(len(word) == 1 for word in self.words)
 
 
 class NameIndex:
-    """Finds names.
+    """Finds names similar to a given one.
 
     Args:
-        names: Each with its owner, and whether it is an alias of his.
+        names: Each with its owner, and whether it is an alias.
     """
 
     def __init__(self, names: Iterable[tuple[int, str, bool]]) -> None:
@@ -101,25 +101,25 @@ class NameIndex:
         self._spaceless = [word for word in self._vocabulary if is_spaceless(word)]
 
     def find(self, asked: str, limit: int) -> list[IndexedName]:
-        """The names that are meant, the surest first, each owner once; empty where there is none.
+        """Returns the matching names, most certain first, each owner once.
 
-        Where a name is found as it is asked for, those that are only a typo away are left out.
+        If a name matches as given, names that are only a typo away are left out.
         """
         folded = fold(asked)
         plain = plain_name(folded)
         words = tuple(plain.split())
         if not words or not any(len(word) > 1 or is_spaceless(word) for word in words):
-            return []  # initials alone name nobody
+            return []  # initials alone identify no one
         found = [self._sure(number, asked) for number in self._folded.get(folded, ())]
         found += self._partial(plain, words)
-        several = sum(len(word) > 1 for word in words) > 1  # one alone is rather right than wrong
+        several = sum(len(word) > 1 for word in words) > 1  # a single word is probably correct
         is_sure = any(each.score == 1 or (each.how == "partial" and not several) for each in found)
         if not is_sure:
             found += self._fuzzy(plain, words)
         return _best(found, limit)
 
     def knows(self, asked: str) -> bool:
-        """Whether a name is known just so, but for case, accents and marks."""
+        """Returns whether the name is known, regardless of case, accents and punctuation."""
         return fold(asked) in self._folded
 
     def _sure(self, number: int, asked: str) -> IndexedName:
@@ -128,22 +128,22 @@ class NameIndex:
         how: How = "alias" if name.is_alias else "exact" if same else "folded"
         return IndexedName(name.owner, name.spelling, 1.0, how)
 
-    def _found(self, number: int, score: float, how: How) -> IndexedName:
+    def _match(self, number: int, score: float, how: How) -> IndexedName:
         name = self._names[number]
         return IndexedName(name.owner, name.spelling, score, how)
 
     def _partial(self, plain: str, words: Sequence[str]) -> list[IndexedName]:
-        """Names with the words asked for, or of which all were asked for."""
+        """Finds names that contain all words asked for, or whose words were all asked for."""
         same = [*self._plain.get(plain, ()), *self._joined.get("".join(words), ())]
-        found = [self._found(number, 1.0, "folded") for number in same]
+        found = [self._match(number, 1.0, "folded") for number in same]
         near = {word: self._alike(word) for word in words}
         return found + [
-            self._found(number, score, "partial" if is_whole else "fuzzy")
-            for number, score, is_whole in self._aligned(words, near)
+            self._match(number, score, "partial" if is_whole else "fuzzy")
+            for number, score, is_whole in self._align(words, near)
         ]
 
     def _alike(self, word: str) -> dict[str, float]:
-        """The word itself, or in scripts without spaces words that it is a part of."""
+        """Returns the word itself, and in scripts without spaces the words that contain it."""
         alike = {word: 1.0} if word in self._holding else {}
         if self._spaceless and len(word) > 1 and is_spaceless(word):
             holding = (each for each in self._spaceless if word in each)
@@ -152,13 +152,13 @@ class NameIndex:
 
     def _fuzzy(self, plain: str, words: Sequence[str]) -> list[IndexedName]:
         near = {word: self._alike(word) | self._typos(word, len(words)) for word in words}
-        found = {number: score for number, score, _ in self._aligned(words, near)}
-        for number, score in self._whole(plain, words, near):
+        found = {number: score for number, score, _ in self._align(words, near)}
+        for number, score in self._whole_matches(plain, words, near):
             found[number] = max(score, found.get(number, 0.0))
-        return [self._found(number, score, "fuzzy") for number, score in found.items()]
+        return [self._match(number, score, "fuzzy") for number, score in found.items()]
 
     def _typos(self, word: str, among: int) -> dict[str, float]:
-        """Words of names that are a typo or two away."""
+        """Returns the words of names that are one or two typos away."""
         from rapidfuzz.distance import OSA
         from rapidfuzz.process import extract
 
@@ -168,10 +168,10 @@ class NameIndex:
         near = extract(word, self._vocabulary, scorer=OSA.distance, score_cutoff=edits, limit=None)
         return {each: 1 - distance / max(len(word), len(each)) for each, distance, _ in near}
 
-    def _aligned(
+    def _align(
         self, words: Sequence[str], near: Mapping[str, Mapping[str, float]]
     ) -> Iterator[tuple[int, float, bool]]:
-        """Names in which the words asked for have partners, as `_share` has it."""
+        """Finds names whose words match those asked for; see `_share`."""
         shared: dict[int, float] = defaultdict(float)
         partners: Counter[int] = Counter()
         for word in words:
@@ -184,7 +184,7 @@ class NameIndex:
             for number, score in best.items():
                 shared[number] += score * len(word)
         if not any(len(word) <= _INITIALS[-1] for word in words):
-            # A word without a partner finds none any more, unless an initial is one.
+            # A word without a partner stays without, unless one of them is an initial.
             shared = {
                 number: letters_shared
                 for number, letters_shared in shared.items()
@@ -196,10 +196,10 @@ class NameIndex:
             if score:
                 yield number, score, is_whole
 
-    def _whole(
+    def _whole_matches(
         self, plain: str, words: Sequence[str], near: Mapping[str, Mapping[str, float]]
     ) -> Iterator[tuple[int, float]]:
-        """Names that are a typo away as a whole, also where it is a blank."""
+        """Finds names that are a typo away as a whole, even a missing blank."""
         from rapidfuzz.distance import OSA
         from rapidfuzz.process import extract
 
@@ -222,7 +222,7 @@ class NameIndex:
 
 
 def _forms(spelling: str, folded: str) -> list[str]:
-    """A name's plain forms: as it is, and with what others write as one word in one."""
+    """Returns a name's plain forms: as it is, and with joined particles and hyphenated words."""
     plain = plain_name(folded)
     forms = {plain: None}
     if _HYPHENS.search(spelling):
@@ -239,7 +239,7 @@ def _forms(spelling: str, folded: str) -> list[str]:
 
 
 def _edits(word: str, among: int) -> int:
-    """How many typos a word asked for may have, among so many."""
+    """Returns the typos allowed in one of `among` words."""
     if is_spaceless(word):
         return int(len(word) > 2)  # noqa: PLR2004  # of two characters one is half the name
     if len(word) < (3 if among > 1 else 4):
@@ -250,11 +250,11 @@ def _edits(word: str, among: int) -> int:
 def _share(
     asked: Sequence[str], name: Sequence[str], near: Mapping[str, Mapping[str, float]]
 ) -> tuple[float, bool]:
-    """How well two names agree, word by word.
+    """Compares two names word by word.
 
     Returns:
-        The letters of words that are partners, of those of the longer name: 0 where a word asked
-        for has no partner and the name is not all of the others. And whether each has one.
+        The share of matched letters in the longer name, 0 if a word asked for has no partner while
+            the name has words left; and whether every word has a partner.
     """
     left = list(name)
     shared, lonely = 0.0, []
@@ -268,7 +268,7 @@ def _share(
         else:
             lonely.append(word)
     if not shared:
-        return 0.0, False  # initials alone name nobody
+        return 0.0, False  # initials alone identify no one
     is_whole = True
     for word in lonely:
         taken = _abbreviated(word, left)
@@ -282,9 +282,9 @@ def _share(
 
 
 def _abbreviated(word: str, left: Sequence[str]) -> list[str]:
-    """The words that a word is the initial of, or the initials; or the initial that it begins with.
+    """Returns the words that a word abbreviates, or the initial that abbreviates it.
 
-    An initial in a name stands for a word asked for only where nothing else of the name is left.
+    An initial in a name matches a word asked for only if nothing else of the name is left.
     """
     for each in left:
         is_initial = len(word) == 1 or all(len(other) == 1 for other in left)
@@ -299,7 +299,6 @@ def _abbreviated(word: str, left: Sequence[str]) -> list[str]:
 
 
 def _best(found: Collection[IndexedName], limit: int) -> list[IndexedName]:
-    """Each owner once, by his best match; the surest way first."""
     best: dict[int, IndexedName] = {}
     for each in sorted(found, key=_rank):
         best.setdefault(each.owner, each)

@@ -1,4 +1,4 @@
-"""The one name resolver: from a name as it was asked for to the spelling that is stored."""
+"""Resolves a name as asked for to the stored spelling."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SEPARATORS = re.compile(r"[\s\0.,;:_/\\()\"\u00b7\u30fb\u2010-\u2015-]+")
 
 @dataclass(frozen=True, slots=True)
 class NameMatch:
-    """A stored name that was found for one asked for.
+    """A stored name that matches the one asked for.
 
     Attributes:
-        name: As it is stored.
-        score: How alike the two are, 0 to 1.
-        how: What it took to find it.
+        name: The stored name.
+        score: The similarity, 0 to 1.
+        how: How it matched.
     """
 
     name: str
@@ -30,10 +30,9 @@ class NameMatch:
 
 
 def fold(name: str) -> str:
-    """The form in which two spellings of a name are equal.
+    """Folds a name to the form by which spellings are compared.
 
-    Case, accents, apostrophes and the marks between words do not count, and "Last, First" is
-    "First Last".
+    Case, accents, apostrophes and punctuation are ignored, and "Last, First" is "First Last".
     """
     last, comma, first = name.partition(",")
     if comma and first.strip() and "," not in first:
@@ -45,16 +44,16 @@ def fold(name: str) -> str:
 def resolve(
     name: str, known: Iterable[str | tuple[str, str]], *, limit: int = 3
 ) -> list[NameMatch]:
-    """The stored names that a name means, best first; empty when none is like it.
+    """Returns the stored names that a name matches, best first; empty if none resembles it.
 
-    The first way that finds anything decides, so that a sure match is never diluted by a likely
-    one: the same spelling of a name, then of an alias; the same but for `fold`; then as
-    `storage.people.likeness.likely` has it, whole words of one in the other, then typos.
+    The first method that finds anything decides, so that a certain match is never mixed with likely
+    ones: the same spelling of a name, then of an alias; the same after `fold`; then
+    `storage.people.likeness.likely`, whole words of one in the other, then typos.
 
     Args:
-        name: As it was asked for.
-        known: The stored names; an alias comes as a pair (alias, name).
-        limit: How many matches at most.
+        name: The name as asked for.
+        known: The stored names; an alias is a pair (alias, name).
+        limit: Maximum number of matches.
     """
     spellings: dict[str, set[str]] = {}
     for each in known:

@@ -1,4 +1,4 @@
-"""The repository of people: the user's profile, entities with their names, and relationships."""
+"""The repository of people: the user's profile, named entities, and relationships."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from storage.people.models import (
 from storage.people.names import fold
 
 MAX_SPELLINGS = 100
-"""Names that one name may stand for in a filter."""
+"""Maximum names that one name may match in a filter."""
 
 _SUGGESTED = 3
 _NO_VALUES: Mapping[str, Any] = {}
 
 
 class People:
-    """Profile, entities and relationships of one identity; its calls block.
+    """The profile, entities and relationships of one identity; its methods block.
 
-    Reads see what the identity may see: one user's, of any device or agent where it names none.
-    Writes go under this very identity.
+    Reads see one user's data, of any device or agent if the identity names none. Writes go under
+    exactly this identity.
 
     Args:
         database: The record.
-        identity: Whose.
-        notify: Told that there are cards to be embedded.
+        identity: The owner.
+        notify: Called when cards wait for embedding.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class People:
         self._notify = notify
 
     def profile(self) -> Profile | None:
-        """What is known of the user, or None."""
+        """Returns the user's profile, or None."""
         with self._database.read() as connection:
             return profiles.find_profile(connection, self._identity)
 
@@ -65,84 +65,84 @@ class People:
         facts: Mapping[str, Any] = _NO_VALUES,
         metadata: Mapping[str, Any] = _NO_VALUES,
     ) -> tuple[Profile, bool]:
-        """Merges what is said of the user into the profile.
+        """Merges new data into the user's profile.
 
         Args:
-            summary: Who the user is; None keeps what is stored.
-            facts: What is known, by name; a value of None removes one.
-            metadata: Free data of the caller's, merged in the same way.
+            summary: A description of the user; None keeps the stored one.
+            facts: Facts by name; a value of None removes one.
+            metadata: The caller's data, merged in the same way.
 
         Returns:
-            The profile as stored, and whether it is new.
+            The stored profile, and whether it is new.
         """
-        with self._changing() as connection:
+        with self._write() as connection:
             return profiles.save_profile(
                 connection, self._identity, summary=summary, facts=facts, metadata=metadata
             )
 
     def former(self, whose: Profile | Entity) -> list[FormerFact]:
-        """What was known of the user or of an entity before, the latest first."""
+        """Returns the former facts of the user or an entity, latest first."""
         entity = whose.id if isinstance(whose, Entity) else None
         with self._database.read() as connection:
             return former_facts(connection, whose.identity, entity)
 
     def save_entity(self, new: NewEntity) -> tuple[Entity, bool]:
-        """Merges what is said of an entity into what is stored of it.
+        """Merges new data into a stored entity, or adds it.
 
-        The stored entity is the one with that name in any case and accents, else the only one with
-        that alias; one of type `other` takes the type that is given.
+        The stored entity is the one with that name, regardless of case and accents, else the only
+        one with that alias. One of type `other` takes the given type.
 
         Returns:
-            The entity as stored, and whether it is new.
+            The stored entity, and whether it is new.
         """
-        with self._changing() as connection:
+        with self._write() as connection:
             return entities.save_entity(connection, self._identity, new)
 
     def delete_entity(self, name: str, entity_type: EntityType | None = None) -> tuple[Entity, int]:
         """Deletes an entity with its names and relationships.
 
-        Where the identity sees several of that name and type, of several devices or agents, all
-        go: what was deleted is not found again.
+        If the identity sees several of that name and type, from several devices or agents, all are
+        deleted: a deleted entity must not be found again.
 
         Returns:
-            The entity, and how many relationships went with it.
+            The entity, and the number of deleted relationships.
         """
-        with self._changing() as connection:
-            same = _of_one_type(name, self._named(connection, name, entity_type))
+        with self._write() as connection:
+            same = _of_one_type(name, self._require_named(connection, name, entity_type))
             removed = entities.delete_entities(connection, [each.id for each in same])
-            cards.refresh(connection, cards.AT_ONCE + 2 * removed)  # none tells of it any more
+            cards.refresh(connection, cards.AT_ONCE + 2 * removed)  # also those of related entities
         return same[0], removed
 
     def find(
         self, name: str, entity_type: EntityType | None = None, limit: int = 10
     ) -> list[EntityMatch]:
-        """The entities that a name means, best first; the surest way that finds any decides."""
+        """Returns the entities that a name matches, best first, by the most certain method."""
         with self._database.read() as connection:
             return find_entities(connection, *self._whose(entity_type), name)[:limit]
 
     def unknown(self, name: str, entity_type: EntityType | None = None) -> EntityNotFoundError:
-        """What is to be raised where no entity has a name: an error with the nearest names."""
+        """Returns the error for a name that no entity has, with the nearest names."""
         with self._database.read() as connection:
             return self._unknown(connection, name, entity_type)
 
     def similar(
         self, name: str, entity_type: EntityType | None = None, limit: int = 10
     ) -> list[EntityMatch]:
-        """Entities with a name like the one given, best first, also those hardly meant."""
+        """Returns entities with similar names, best first, including unlikely ones."""
         with self._database.read() as connection:
             return near_entities(connection, *self._whose(entity_type), name)[:limit]
 
     def search(
         self, query: str, entity_type: EntityType | None = None, top_k: int = 10
     ) -> list[EntityMatch]:
-        """Entities that fit a query by name, alias, summary or metadata, best first."""
+        """Returns entities that match a query by name, alias, summary or metadata, best first."""
         with self._database.read() as connection:
             return search_entities(connection, *self._whose(entity_type), query)[:top_k]
 
     def listed(
         self, entity_type: EntityType | None = None, *, limit: int, offset: int = 0
     ) -> list[Entity]:
-        """Entities in the order of their names."""
+        """Returns entities ordered by name."""
         where, _ = self._whose(entity_type)
         with self._database.read() as connection:
             rows = connection.execute(
@@ -153,7 +153,7 @@ class People:
         return [entities.entity_of(row) for row in rows]
 
     def count(self, entity_type: EntityType | None = None) -> int:
-        """How many entities there are."""
+        """Returns the number of entities."""
         where, _ = self._whose(entity_type)
         with self._database.read() as connection:
             row = connection.execute(
@@ -164,25 +164,24 @@ class People:
     def relate(
         self, new: NewRelationship, *, create_missing: bool = False
     ) -> tuple[Relationship, bool, tuple[str, ...]]:
-        """Merges what is said of two entities into what is stored.
+        """Merges new data into a relationship between two entities, or adds it.
 
         Args:
-            new: What is said.
-            create_missing: Whether ends that are not stored are made, with the type that is given
-                or `other`.
+            new: The new data.
+            create_missing: Whether to create missing ends, with the given type or `other`.
 
         Returns:
-            The relationship as stored, whether it is new, and the names of the ends made for it.
+            The stored relationship, whether it is new, and the names of the created ends.
         """
         made: list[str] = []
-        with self._changing() as connection:
+        with self._write() as connection:
             ends = []
             for name, kind in ((new.source, new.source_type), (new.target, new.target_type)):
-                if create_missing and not self._having(connection, name, kind):
+                if create_missing and not self._find_named(connection, name, kind):
                     missing = NewEntity(name=name, entity_type=kind)
                     entity, is_new = entities.save_entity(connection, self._identity, missing)
                     made += [entity.name] if is_new else []
-                ends.append(_of_one_type(name, self._named(connection, name, kind))[0])
+                ends.append(_of_one_type(name, self._require_named(connection, name, kind))[0])
             if ends[0].id == ends[1].id:
                 raise InvalidSourceError(
                     f"{new.source!r} and {new.target!r} are both {ends[0].name!r}.",
@@ -198,14 +197,14 @@ class People:
         return saved, created, tuple(made)
 
     def unrelate(self, source: str, relation: str, target: str) -> int:
-        """Deletes a relationship and says how many rows went, of several devices perhaps.
+        """Deletes a relationship and returns the number of rows, possibly of several devices.
 
         Raises:
-            RelationshipNotFoundError: If the source is not related to the target like that.
+            RelationshipNotFoundError: If the source has no such relationship to the target.
         """
-        with self._changing() as connection:
-            sources = [entity.id for entity in self._named(connection, source)]
-            targets = [entity.id for entity in self._named(connection, target)]
+        with self._write() as connection:
+            sources = [entity.id for entity in self._require_named(connection, source)]
+            targets = [entity.id for entity in self._require_named(connection, target)]
             removed = relationships.delete_relationships(
                 connection, self._identity, sources, relation, targets
             )
@@ -213,31 +212,31 @@ class People:
                 there = relationships.find_relationships(
                     connection, self._identity, sources, targets
                 )
-                told = [f"{each.source} {each.relation} {each.target}" for each in there]
+                existing = [f"{each.source} {each.relation} {each.target}" for each in there]
                 raise RelationshipNotFoundError(
                     f"{source!r} has no relationship {relation!r} to {target!r}.",
-                    candidates=told[:_SUGGESTED],
-                    suggestions=("Look at them with check_entity_relationships.",),
+                    candidates=existing[:_SUGGESTED],
+                    suggestions=("List them with check_entity_relationships.",),
                 )
         return removed
 
     def relationships_of(
         self, name: str, other: str | None = None, other_type: EntityType | None = None
     ) -> tuple[list[Entity], list[Entity], list[Relationship]]:
-        """The relationships of an entity in either direction, of all or of one other.
+        """Returns the relationships of an entity in both directions, with all others or one.
 
         Args:
             name: The entity, in any spelling.
-            other: Only with this one, in any spelling.
+            other: Only with this entity, in any spelling.
             other_type: Only with entities of this type.
 
         Returns:
-            The entities that the names mean (of several types or devices, perhaps), and their
-            relationships by relation and names.
+            The entities that the names match (possibly of several types or devices), and their
+                relationships by relation and names.
         """
         with self._database.read() as connection:
-            ones = self._meant(connection, name, None)
-            others = [] if other is None else self._meant(connection, other, other_type)
+            ones = self._require_match(connection, name, None)
+            others = [] if other is None else self._require_match(connection, other, other_type)
             found = relationships.find_relationships(
                 connection,
                 self._identity,
@@ -248,7 +247,7 @@ class People:
         return ones, others, found
 
     def paths(self, ones: Sequence[Entity], others: Sequence[Entity]) -> list[EntityPath]:
-        """How two entities are related through a third, by its name."""
+        """Returns the paths between two entities through a third, by its name."""
         with self._database.read() as connection:
             return relationships.find_paths(
                 connection,
@@ -260,19 +259,19 @@ class People:
     def spellings(
         self, name: str, is_said: Callable[[Sequence[str]], bool] = lambda _names: False
     ) -> tuple[str, ...]:
-        """The folded names that a name in any spelling may stand for where contexts mention names.
+        """Returns the folded names that a name in any spelling may have in contexts.
 
-        Those are all names of the entity that it means, or the mentioned names that it means; at
-        most `MAX_SPELLINGS`, and none where nothing is like it.
+        Those are all names of the matching entity, or else the matching mentioned names; at most
+        `MAX_SPELLINGS`, and none if nothing resembles it.
 
         Args:
             name: The name.
-            is_said: Whether a text says one of the names of an entity.
+            is_said: Returns whether a text mentions one of an entity's names.
         """
         asked = fold(name)
         where, user_id = self._whose(None)
         with self._database.read() as connection:
-            names = _folded_names(self._having(connection, name, None))
+            names = _folded_names(self._find_named(connection, name, None))
             if (names and is_said(names)) or any(
                 self._is_mentioned(connection, each) for each in (asked, *names)
             ):
@@ -286,13 +285,13 @@ class People:
         return tuple(dict.fromkeys([*names, *found, *_folded_names(meant)]))[:MAX_SPELLINGS]
 
     def names_of(self, name: str) -> tuple[str, ...]:
-        """All names, folded, of the entities that surely have a name; none where none has it."""
+        """Returns all folded names of the entities that certainly have a name."""
         with self._database.read() as connection:
-            return tuple(dict.fromkeys(_folded_names(self._having(connection, name, None))))
+            return tuple(dict.fromkeys(_folded_names(self._find_named(connection, name, None))))
 
     @contextmanager
-    def _changing(self) -> Iterator[sqlite3.Connection]:
-        """A write after which the cards say what is stored, or none of it happened."""
+    def _write(self) -> Iterator[sqlite3.Connection]:
+        """Opens a write that also refreshes the cards, all in one transaction."""
         with self._database.write() as connection:
             yield connection
             cards.refresh(connection)
@@ -304,26 +303,26 @@ class People:
     def _is_mentioned(self, connection: sqlite3.Connection, folded: str) -> bool:
         return mentions.is_mentioned(connection, self._identity, folded)
 
-    def _having(
+    def _find_named(
         self, connection: sqlite3.Connection, name: str, entity_type: EntityType | None
     ) -> list[Entity]:
-        """The entities that surely have a name, or where there are none, that alias."""
+        """Returns the entities with a name, or else those with it as an alias."""
         sure = entities.sure_matches(connection, *self._whose(entity_type), name)
         asked = fold(name)
         named = [match.entity for match in sure if fold(match.entity.name) == asked]
         return named or [match.entity for match in sure]
 
-    def _named(
+    def _require_named(
         self, connection: sqlite3.Connection, name: str, entity_type: EntityType | None = None
     ) -> list[Entity]:
-        """The entities that surely have a name, which is one name, this very identity's first."""
-        found = self._having(connection, name, entity_type)
+        """Returns the entities with a name, the identity's own first; raises if ambiguous."""
+        found = self._find_named(connection, name, entity_type)
         return self._of_one_name(connection, name, entity_type, found)
 
-    def _meant(
+    def _require_match(
         self, connection: sqlite3.Connection, name: str, entity_type: EntityType | None
     ) -> list[Entity]:
-        """The entities that a name in any spelling means, which have one name."""
+        """Returns the entities that a name in any spelling matches; raises if it is ambiguous."""
         matches = find_entities(connection, *self._whose(entity_type), name)
         return self._of_one_name(connection, name, entity_type, [match.entity for match in matches])
 
@@ -348,7 +347,7 @@ class People:
             f"No {entity_type or 'entity'} named {name!r} is stored for user"
             f" {self._identity.user_id!r}.",
             candidates=tuple(dict.fromkeys(match.entity.name for match in near)),
-            suggestions=("Look for it with search_entities, or save it with save_entity.",),
+            suggestions=("Search with search_entities, or save it with save_entity.",),
         )
 
 

@@ -1,4 +1,4 @@
-"""Profiles in the record: what is known of the user, once for each identity."""
+"""Stores profiles: one per identity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from storage.people.models import Profile, merged_values
 
 
 def find_profile(connection: sqlite3.Connection, identity: Identity) -> Profile | None:
-    """The profile under this very identity, else the one saved last of those that it may see."""
+    """Returns the profile of exactly this identity, else the last saved one that it sees."""
     owner = identity_clause(identity, "p")
     own = exactly(identity, "p")
     row = connection.execute(
@@ -27,7 +27,7 @@ def find_profile(connection: sqlite3.Connection, identity: Identity) -> Profile 
 
 
 def own_profile(connection: sqlite3.Connection, identity: Identity) -> Profile | None:
-    """The profile under this very identity."""
+    """Returns the profile of exactly this identity."""
     own = exactly(identity, "p")
     row = connection.execute(f"SELECT p.* FROM profiles p WHERE {own.sql}", own.values).fetchone()
     return None if row is None else _profile(row)
@@ -41,10 +41,10 @@ def save_profile(
     facts: Mapping[str, Any],
     metadata: Mapping[str, Any],
 ) -> tuple[Profile, bool]:
-    """Merges what is said into the profile of this very identity; facts that it replaces are kept.
+    """Merges new data into the profile of exactly this identity; replaced facts become former.
 
     Returns:
-        The profile as stored, and whether it is new.
+        The stored profile, and whether it is new.
     """
     now = time.time()
     own = exactly(identity, "p")

@@ -1,4 +1,4 @@
-"""Questions that are put around a name, such as "who is …", in some languages."""
+"""Finds the name in a question, such as "who is …", in several languages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ASKING = STOP_WORDS | frozenset(
     see show somebody someone tell us want whats whos work working works
     """.split()  # noqa: SIM905  # words read best as text
 )
-"""Words that a question about a person consists of, beside the name; apostrophes left out."""
+"""Words of questions about a person, next to the name; without apostrophes."""
 
 _BEFORE = re.compile(
     r"""^\W*(?:please|pls|hi|hey|hello|can\ you|could\ you|do\ you\ know|i\ need|i'm\ looking\ for
@@ -40,7 +40,7 @@ _AFTER = re.compile(
 
 
 def name_in(question: str) -> str:
-    """What is left of a question without the words around a name; a mere name is left as it is."""
+    """Strips the words around a name from a question; a plain name stays as it is."""
     asked = question.strip()
     while True:
         bare = _BEFORE.sub("", asked, count=1)
@@ -52,7 +52,7 @@ def name_in(question: str) -> str:
 
 
 def kernel_of(question: str) -> str:
-    """The words of a question that are not mere words of asking, in their order."""
+    """Returns the words of a question without question words, in order."""
     words = (
         word.strip("?!.,;:\"'()\u201c\u201d\u2019\uff1f\uff01\u3002") for word in question.split()
     )

@@ -1,4 +1,4 @@
-"""Relationships in the record: directed rows between two entities."""
+"""Stores relationships: directed rows between two entities."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SINGLE = frozenset(
         *("住在", "居住在", "位于", "位於"),
     )
 )
-"""Relations, folded, of which one thing has one target at a time, whatever is said."""
+"""Folded relations of which an entity has only one target at a time."""
 
 _SELECT = (
     "SELECT r.*, s.name AS source, s.entity_type AS source_type, t.name AS target,"
@@ -46,10 +46,10 @@ def save_relationship(
     target: Entity,
     new: NewRelationship,
 ) -> tuple[Relationship, bool]:
-    """Merges what is said of two entities into what is stored under this very identity.
+    """Merges new data into a relationship of exactly this identity, or adds it.
 
     Returns:
-        The relationship as stored, and whether it is new.
+        The stored relationship, and whether it is new.
     """
     now = time.time()
     relation = bare_name(new.relation)
@@ -81,16 +81,16 @@ def save_relationship(
 def end_others(
     connection: sqlite3.Connection, identity: Identity, kept: Relationship, end: Literal[0, 1]
 ) -> int:
-    """Ends what a relationship takes the place of: those of its relation with one end in common.
+    """Ends the relationships that a new one replaces: same relation, one common end.
 
     Args:
         connection: The record.
-        identity: Under which they are stored.
-        kept: The one that holds from now on.
-        end: The end that stays: 0, the source has another target now; 1, the target another source.
+        identity: The identity they are stored under.
+        kept: The new relationship.
+        end: The end that stays: 0 if the source has a new target, 1 if the target has a new source.
 
     Returns:
-        How many ended.
+        The number of ended relationships.
     """
     own = exactly(identity, "r")
     column = ("source_seq", "target_seq")[end]
@@ -108,10 +108,10 @@ def delete_relationships(
     relation: str,
     targets: Iterable[int],
 ) -> int:
-    """Deletes what the identity may see of a relation from any source to any target.
+    """Deletes a relation from any source to any target, within what the identity sees.
 
     Returns:
-        How many relationships went.
+        The number of deleted relationships.
     """
     owner = identity_clause(identity, "r")
     return connection.execute(
@@ -128,13 +128,13 @@ def find_relationships(
     others: Collection[int] | None = None,
     other_type: EntityType | None = None,
 ) -> list[Relationship]:
-    """Relationships of entities in either direction, by relation and names.
+    """Returns relationships of entities in both directions, by relation and names.
 
     Args:
         connection: The record.
-        identity: Whose.
+        identity: The owner.
         ids: The entities.
-        others: Only with these entities; None means with any.
+        others: Only with these entities; None means any.
         other_type: Only with entities of this type.
     """
     owner = identity_clause(identity, "r")
@@ -161,7 +161,7 @@ def find_relationships(
 def newest_relationships(
     connection: sqlite3.Connection, entity: Entity, limit: int
 ) -> list[Relationship]:
-    """An entity's relationships in either direction under its very identity, oldest first."""
+    """Returns an entity's newest relationships of exactly its identity, in order of creation."""
     own = exactly(entity.identity, "r")
     rows = connection.execute(
         f"{_SELECT} WHERE {own.sql} AND (r.source_seq = ? OR r.target_seq = ?)"
@@ -177,7 +177,7 @@ def find_paths(
     ones: Collection[int],
     others: Collection[int],
 ) -> list[EntityPath]:
-    """How two entities are related through a third, by its name."""
+    """Returns the paths between two entities through a third, by its name."""
     of_ones = _by_neighbour(find_relationships(connection, identity, ones), ones)
     of_others = _by_neighbour(find_relationships(connection, identity, others), others)
     between = (of_ones.keys() & of_others.keys()) - {*ones, *others}

@@ -1,10 +1,9 @@
-"""Which texts say the name of an entity, worked out when it is asked for and never out of date.
+"""Finds the texts that mention an entity's name, on demand and always up to date.
 
-The lexical index tells which chunks hold the words of a name; these are read, and nothing else. A
-chunk's text never changes, so what was read is read no more: of each name the chunks that say it
-are remembered, and how far was read. So nothing has to be kept in step, neither with contexts that
-are added or forgotten nor with entities that are saved, renamed, merged or deleted, and adding
-either costs nothing.
+The lexical index lists the chunks that contain the words of a name, and only those are read. A
+chunk's text never changes, so nothing is read twice: per name, the matching chunks and the last
+chunk read are cached. So no data needs to be synchronized when contexts or entities change, and
+adding either costs nothing.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _WORDS_TOO = frozenset(
     mai rot sanft schnell schwarz stark still treu wahr warm weiß wild
     """.split()  # noqa: SIM905  # words read best as text
 )
-"""Words of texts that are names as well, folded."""
+"""Folded names that are also ordinary words."""
 
 _MONTHS = frozenset(
     """
@@ -72,22 +71,22 @@ _AFTER_A_VERB = (
     r"\s+(?:the|an?|i|you|we|they|he|she|it|this|that|these|those|my|your|our|his|her|its|their|me"
     r"|us|him|them|there|all|any|some|der|die|das|ein|eine|ich|du|wir|sie|er|es|ihr)\b"
 )
-_APOSTROPHE = r"(?:['`\u2018\u2019\u02bc](?!(?:ll|re|ve|[sdmt])\b))?"  # "she'll" is no "Shell"
+_APOSTROPHE = r"(?:['`\u2018\u2019\u02bc](?!(?:ll|re|ve|[sdmt])\b))?"  # "she'll" is not "Shell"
 _BLANK = (
-    r"(?:[^\S\n]{1,4}|[^\S\n]{0,4}\n[^\S\n]{0,8}"  # a line may end there, a paragraph not
+    r"(?:[^\S\n]{1,4}|[^\S\n]{0,4}\n[^\S\n]{0,8}"  # a line break, but not a paragraph break
     r"|[\u00b7\u30fb_/\u2010-\u2015-]|\.(?=\w)"
 )
-_SHORT = 2  # letters of what a full stop shortens: "Dr. Berg", "J. Doe"
-_KATAKANA = "[\u30a1-\u30fa\u30fc]"  # a name ends where it does
-_NEAR = 24  # characters that are looked at before a name
+_SHORT = 2  # letters of an abbreviation: "Dr. Berg", "J. Doe"
+_KATAKANA = "[\u30a1-\u30fa\u30fc]"  # a name ends with its run
+_NEAR = 24  # characters of context to check
 
 
 class NamePattern:
-    """One spelling of a name, as texts say it.
+    """Matches one spelling of a name in texts.
 
     Args:
-        spelling: As it is stored.
-        of_person: Whether it is a person's, so that "Jean" is not found in "Jean-Luc".
+        spelling: The stored spelling.
+        of_person: Whether it is a person's name, so that "Jean" does not match "Jean-Luc".
     """
 
     def __init__(self, spelling: str, *, of_person: bool) -> None:
@@ -103,7 +102,7 @@ class NamePattern:
         self._of_person = of_person and " " not in self.folded
 
     def is_in(self, text: str) -> bool:
-        """Whether a text says it."""
+        """Returns whether a text contains the name."""
         if not self.is_sayable:
             return False
         text = fold_accents(text)
@@ -111,17 +110,17 @@ class NamePattern:
         return any(self._counts(text, *found.span()) for found in self._body.finditer(searched))
 
     def is_tag(self, tag: str) -> bool:
-        """Whether it is a tag, or the last part of one such as "people/ann-lee"."""
+        """Returns whether it equals a tag, or the last part of one such as "people/ann-lee"."""
         return self.folded in {fold(tag), fold(tag.rpartition("/")[2])}
 
     @cached_property
     def _body(self) -> re.Pattern[str]:
-        return _compiled(self.written if self.is_word else self.folded)
+        return _compile(self.written if self.is_word else self.folded)
 
     def _counts(self, text: str, start: int, end: int) -> bool:
-        """Whether what stands there is the name, by what stands around it."""
+        """Returns whether a match is the name, judging by its context."""
         before, after = text[max(0, start - _NEAR) : start], text[end : end + _NEAR]
-        if _goes_on(text[start], before[-1:]) or _goes_on(text[end - 1], after[:1]):
+        if _continues_word(text[start], before[-1:]) or _continues_word(text[end - 1], after[:1]):
             return False
         if self._of_person and (re.match(r"-[A-Z]", after) or re.search(r"[A-Z][a-z]+-$", before)):
             return False
@@ -135,7 +134,7 @@ class NamePattern:
         return not (begins and re.match(_AFTER_A_VERB, after, re.IGNORECASE))
 
 
-def _compiled(name: str) -> re.Pattern[str]:
+def _compile(name: str) -> re.Pattern[str]:
     words = name.split()
     body = _word(words[0])
     for earlier, word in pairwise(words):
@@ -146,14 +145,13 @@ def _compiled(name: str) -> re.Pattern[str]:
 
 
 def _word(word: str) -> str:
-    """A word of a name; an apostrophe may stand in it anywhere."""
+    """Returns the pattern of a word, with an optional apostrophe anywhere in it."""
     if is_spaceless(word):
         return re.escape(word)
     return _APOSTROPHE.join(map(re.escape, word))
 
 
-def _goes_on(letter: str, beside: str) -> bool:
-    """Whether a letter and what stands beside it belong to one word."""
+def _continues_word(letter: str, beside: str) -> bool:
     if re.match(_KATAKANA, letter):
         return re.match(_KATAKANA, beside) is not None
     apart = is_spaceless(letter) or is_spaceless(beside)
@@ -161,7 +159,7 @@ def _goes_on(letter: str, beside: str) -> bool:
 
 
 REMEMBERED = 1_000
-"""Names of which it is remembered where they are said, those asked for last."""
+"""Maximum names cached, those used last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +167,9 @@ class _Name:
     """A name to look for.
 
     Attributes:
-        spelling: As it is stored.
+        spelling: The stored spelling.
         of_person: Whether it is a person's.
-        is_title: Whether only what has it as its title counts, as no entity has it.
+        is_title: Whether only titles count, because no entity has the name.
     """
 
     spelling: str
@@ -181,14 +179,14 @@ class _Name:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The chunks up to one that say a name."""
+    """The chunks that mention a name, up to the last one read."""
 
     until: int
     seqs: tuple[int, ...]
 
 
 class SaidNames:
-    """Where the texts of every user say names; its calls block.
+    """Finds the chunks of any user that mention names; its methods block.
 
     Args:
         database: The record.
@@ -200,28 +198,28 @@ class SaidNames:
         self._lock = threading.Lock()
 
     def chunks(self, identity: Identity, folded: Sequence[str]) -> tuple[int, ...]:
-        """The chunks of a user that say one of some names of entities, ascending.
+        """Returns the chunks of a user that mention one of these entities' names, ascending.
 
-        Some that are deleted by now may be among them.
+        Deleted chunks may be among them.
 
         Args:
-            identity: Whose; entities that it may not see give no names.
-            folded: The names, folded. One that no entity has is a note's own if it is its title.
+            identity: The owner; names of entities that it does not see are ignored.
+            folded: The folded names. A name without an entity matches notes with that title.
         """
         if not folded:
             return ()
         with self._database.read() as connection:
             reading = _Reading(connection, identity.user_id)
             names = _names(connection, identity, folded)
-            said = {seq for name in names for seq in self._said(reading, name).seqs}
+            said = {seq for name in names for seq in self._read_mentions(reading, name).seqs}
         return tuple(sorted(said))
 
     def saying(self, identity: Identity, spelling: str) -> tuple[int, ...]:
-        """The chunks of a user that say a name as it is given, whether or not an entity has it."""
+        """Returns the chunks of a user that mention a name as given, with or without an entity."""
         with self._database.read() as connection:
-            return self._said(_Reading(connection, identity.user_id), _Name(spelling)).seqs
+            return self._read_mentions(_Reading(connection, identity.user_id), _Name(spelling)).seqs
 
-    def _said(self, reading: _Reading, name: _Name) -> _Read:
+    def _read_mentions(self, reading: _Reading, name: _Name) -> _Read:
         key = (reading.user_id, name)
         with self._lock:
             known = self._known.get(key, _Read(0, ()))
@@ -229,7 +227,7 @@ class SaidNames:
             new = tuple(reading.saying(name, known.until))
             known = _Read(reading.last, (*known.seqs, *new))
             if not reading.is_indexed:
-                return known  # what is not indexed yet is looked for again
+                return known  # not cached: unindexed chunks must be checked again
         with self._lock:
             self._known[key] = known
             self._known.move_to_end(key)
@@ -255,7 +253,7 @@ class _Reading:
         )
 
     def saying(self, name: _Name, after: int) -> Iterator[int]:
-        """The chunks after one that say a name, ascending."""
+        """Yields the chunks after one that mention a name, ascending."""
         pattern = NamePattern(name.spelling, of_person=name.of_person)
         if not pattern.is_sayable:
             return
@@ -266,7 +264,7 @@ class _Reading:
                 yield int(row["seq"])
 
     def _holding(self, terms: Sequence[str], after: int) -> sqlite3.Cursor:
-        """The chunks with all of some terms."""
+        """Reads the chunks that contain all of some terms."""
         from storage.index.lexical import UserIndex
 
         if self._index is None:
@@ -278,7 +276,7 @@ class _Reading:
         )
 
     def _spelling(self, written: str, after: int) -> sqlite3.Cursor:
-        """The chunks with some letters: what is no term is in no index."""
+        """Reads the chunks that contain a string, for names without terms in the index."""
         return self._chunks(
             "chunks c",
             (self.user_id, after, written, written, written),
@@ -298,17 +296,17 @@ class _Reading:
 
 
 def _terms(folded: str) -> list[str]:
-    """The terms of all texts that say a name; none where such texts need not have any."""
-    # A lone character of Chinese is in texts a pair with its neighbour.
+    """Returns the terms in every text that mentions a name; empty if such texts need none."""
+    # Texts are indexed by pairs of Chinese characters, so a single character is never a term.
     return [term for term in tokenize(folded) if len(term) > 1 or not is_spaceless(term)]
 
 
 def _says(row: sqlite3.Row, pattern: NamePattern) -> bool:
-    """Whether a chunk says a name, or its context's keywords or summary do."""
+    """Returns whether a chunk, or its context's keywords or summary, mention a name."""
     texts, tags = [row["title"], row["heading"], row["content"]], []
     if row["position"] == 0:
         texts, tags = [*texts, row["summary"]], json.loads(row["keywords"])
-    # No name goes on from one to the next.
+    # The separator prevents matches across texts.
     return pattern.is_in("\n|\n".join(texts)) or any(map(pattern.is_tag, tags))
 
 
@@ -319,7 +317,7 @@ def _is_titled(row: sqlite3.Row, pattern: NamePattern) -> bool:
 def _names(
     connection: sqlite3.Connection, identity: Identity, folded: Sequence[str]
 ) -> list[_Name]:
-    """How the entities with some names spell them; what is no entity's may be a note's title."""
+    """Returns the spellings of entities with these names; other names may be titles of notes."""
     where = visible(identity)
     rows = connection.execute(
         "SELECT DISTINCT n.folded, n.spelling, e.entity_type = ? AS of_person FROM entity_names n"

@@ -1,1 +1,1 @@
-"""Reading: files and chats become text, and text becomes the pieces that are stored."""
+"""Converts files and chats to text, and text to the chunks that are stored."""

@@ -1,8 +1,8 @@
-"""Text cut into the pieces that are stored, embedded and found.
+"""Splits text into chunks that are stored, embedded and found.
 
-Everything is a span of the source, so that the pieces together lose nothing and change nothing.
-Three steps: sections by heading (`outline.py`), small neighbours joined, large ones cut at the best
-boundary that fits: blocks, then sentences or lines, then words, then characters.
+Chunks are spans of the source, so that together they lose and change nothing. There are three
+steps: sections by heading (`outline.py`); joining of small neighbours; splitting of large ones at
+the best boundary that fits: blocks, then sentences or lines, then words, then characters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WIDE = re.compile(
     "\u2e80-\ud7ff\uf900-\ufaff\uff01-\uffee\U00020000-\U0003ffff]+"  # Han, Kana, Hangul
 )
 _WIDE_WEIGHT = 3
-_TINY_SHARE = 5  # a section under a fifth of a chunk says too little to stand alone
+_TINY_SHARE = 5  # a section under a fifth of a chunk is too small on its own
 
 _SENTENCE = re.compile(
     r"(?<![.!?…])[.!?…]++[\"')\]”\u2019]*+\s++(?![a-z])"
@@ -39,10 +39,10 @@ class TextChunk:
     """A piece of a text.
 
     Attributes:
-        heading: The headings it stands under, outermost first, joined by " > "; of joined sections
-            those that they share.
-        content: The source's own text, its heading lines included.
-        start: Where the content begins in the text; it may overlap the piece before.
+        heading: The headings above it, outermost first, joined by " > "; for joined sections the
+            headings they share.
+        content: The source's text, heading lines included.
+        start: Its offset in the text; it may overlap the previous piece.
     """
 
     heading: str
@@ -51,9 +51,10 @@ class TextChunk:
 
 
 def weigh(text: str) -> int:
-    """The size of a text in characters, where one of Chinese, Japanese, Korean or Thai counts 3.
+    """Returns the size of a text in characters; a Chinese, Japanese, Korean or Thai one counts 3.
 
-    An embedder reads about 256 tokens: four Latin characters make one, but each of these is one.
+    An embedder reads about 256 tokens: four Latin characters are about one token, but each of these
+    is one.
     """
     if text.isascii():
         return len(text)
@@ -63,18 +64,18 @@ def weigh(text: str) -> int:
 def chunk(
     text: str, *, markdown: bool, max_chars: int = 1500, overlap: int = 200
 ) -> list[TextChunk]:
-    """Cuts a text into pieces along its structure, in linear time.
+    """Splits a text into pieces along its structure, in linear time.
 
-    A piece holds text of one section only, except that neighbouring sections under a fifth of
-    `max_chars` are joined, and that a heading with no text of its own stays with what follows.
-    Paragraphs, lists, tables and fenced code stay whole where they fit.
+    A piece has text of one section only. Exceptions: neighbouring sections under a fifth of
+    `max_chars` are joined, and a heading without text stays with the following text. Paragraphs,
+    lists, tables and fenced code are kept together if they fit.
 
     Args:
         text: The text.
         markdown: Whether lines like `# this` are headings, and lists, tables and fences exist.
-        max_chars: The weight (see `weigh`) that a piece's content has at most.
-        overlap: The weight of text repeated from the piece before, at most, from a sentence's
-            beginning on; only between pieces of one section.
+        max_chars: The maximum weight (see `weigh`) of a piece.
+        overlap: The maximum weight of text repeated from the previous piece, starting at a
+            sentence; only between pieces of one section.
 
     Raises:
         ValueError: If max_chars is under 3, or overlap is negative or not less than max_chars.
@@ -94,7 +95,7 @@ def chunk(
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, each line's by themselves, without blanks around them."""
+    """Splits a text into stripped sentences; a line end also ends a sentence."""
     found: list[str] = []
     for line in _LINE.split(text):
         cuts = [0, *(match.end() for match in _SENTENCE.finditer(line)), len(line)]
@@ -103,10 +104,10 @@ def sentences(text: str) -> list[str]:
 
 
 def _without_blank_lines(text: str) -> tuple[int, str]:
-    """The text from its first line that says something, its indentation kept, to its last.
+    """Strips blank lines but keeps the first line's indentation.
 
     Returns:
-        How many characters were left out before it, and the text.
+        The number of characters removed at the beginning, and the text.
     """
     text = text.rstrip()
     indent = len(text) - len(text.lstrip())
@@ -133,7 +134,7 @@ def _join_tiny(text: str, sections: list[Section], max_chars: int) -> Iterator[S
 
 
 def _cut(text: str, section: Section, max_chars: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """The spans of a section's pieces, each within the limit, filled from the front."""
+    """Yields the spans of a section's pieces, each within the limit, filled from the front."""
     if weigh(text[section.start : section.end]) <= max_chars:
         yield section.start, section.end
         return
@@ -151,7 +152,7 @@ def _cut(text: str, section: Section, max_chars: int, overlap: int) -> Iterator[
 
 
 def _overlap_start(text: str, earliest: int, end: int, budget: int) -> int:
-    """Where the repeated text before `end` begins: the first sentence or item that fits."""
+    """Returns the start of the overlap before `end`: the first sentence or item that fits."""
     earliest = max(earliest + 1, end - budget)
     tail = text[earliest:end]
     starts = sorted(
@@ -164,7 +165,7 @@ def _overlap_start(text: str, earliest: int, end: int, budget: int) -> int:
 
 
 def _atoms_of(text: str, section: Section, max_chars: int) -> Iterator[tuple[int, int]]:
-    """Spans that tile the section, each within the limit and as large as a block at most."""
+    """Yields spans that tile the section, each within the limit and at most one block."""
     for block in section.blocks:
         levels = _levels_for(text, block) if block.end - block.start > max_chars else _PROSE
         yield from _atoms(text, block.start, block.end, max_chars, levels)

@@ -1,8 +1,8 @@
-"""Bytes to text, and back in the same way.
+"""Decodes bytes to text, and encodes text back in the same way.
 
 A byte order mark, valid UTF-8 and unmistakable UTF-16 are certain. Other encodings are guessed by
-charset-normalizer, and the guess is taken only if no other plausible one reads differently; it is
-good enough to read by, never to write back under.
+charset-normalizer. A guess counts only if no other plausible encoding reads differently; it is good
+enough for reading, never for writing back.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from storage.errors import UnreadableDocumentError
 
 REPLACEMENT = "\ufffd"
-"""What stands in the place of bytes that could not be read."""
+"""Replaces bytes that could not be decoded."""
 
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -29,28 +29,28 @@ _BINARY_CONTROLS = frozenset(range(0x20)) - frozenset(b"\b\t\n\v\f\r\x1b")
 _MARK_CONTROLS = dict.fromkeys(_BINARY_CONTROLS, REPLACEMENT)
 
 _SAMPLE_BYTES = 100_000
-"""Bytes that a guess looks at."""
+"""Bytes examined for a guess."""
 
 _FEW_BYTES = 4
-"""Broken bytes that a text may have, or one of each `_BYTES_PER_BROKEN`: binary files have more."""
+"""Broken bytes allowed in a text, or one per `_BYTES_PER_BROKEN`; binary files have more."""
 
 _BYTES_PER_BROKEN = 500
 
 _LEAST_COHERENCE = 0.1
-"""How much a guess must look like a language, from 0 to 1 (charset-normalizer's `coherence`)."""
+"""How much a guess must resemble a language, from 0 to 1 (charset-normalizer's `coherence`)."""
 
 _CHAOS_MARGIN = 0.1
-"""How much more mess another reading must show to be ruled out (charset-normalizer's `chaos`)."""
+"""How much more noise rules out another reading (charset-normalizer's `chaos`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Text, and how its bytes say it.
+    """Decoded text with its encoding.
 
     Attributes:
         text: The text, without byte order mark.
         encoding: Name of the codec, such as "utf-8" or "utf-16-le".
-        bom: The byte order mark that stood first, or nothing.
+        bom: The byte order mark at the beginning, or nothing.
         certain: Whether the encoding is known and not guessed.
     """
 
@@ -60,7 +60,7 @@ class Decoded:
     certain: bool
 
     def encode(self, text: str) -> bytes:
-        """Other text in the same encoding, with the same mark.
+        """Encodes another text in the same way, with the same byte order mark.
 
         Raises:
             UnicodeEncodeError: If the encoding has no such character.
@@ -78,8 +78,8 @@ def decode(data: bytes, encoding: str | None = None, *, partial: bool = False) -
 
     Raises:
         LookupError: If there is no text codec of that name.
-        UnreadableDocumentError: If the bytes are binary, are not in the encoding that was named, or
-            if no encoding is certain enough.
+        UnreadableDocumentError: If the bytes are binary, are not in the named encoding, or if no
+            encoding is certain enough.
     """
     bom, marked = byte_order_mark(data)
     if encoding is not None:
@@ -95,7 +95,7 @@ def decode(data: bytes, encoding: str | None = None, *, partial: bool = False) -
 
 
 def decode_marking(data: bytes) -> Decoded:
-    """Decodes text of which a few bytes are broken, each place of them marked by `REPLACEMENT`.
+    """Decodes text with a few broken bytes, which become `REPLACEMENT`.
 
     Raises:
         UnreadableDocumentError: If the bytes are binary, or no encoding is certain enough.
@@ -112,7 +112,7 @@ def decode_marking(data: bytes) -> Decoded:
 
 
 def byte_order_mark(data: bytes) -> tuple[bytes, str]:
-    """The byte order mark that data begins with and the codec it stands for; both empty if none."""
+    """Returns the byte order mark at the beginning and its codec; both empty if there is none."""
     for bom, name in _MARKS:
         if data.startswith(bom):
             return bom, name
@@ -122,7 +122,7 @@ def byte_order_mark(data: bytes) -> tuple[bytes, str]:
 def _codec(encoding: str) -> str:
     try:
         name = codecs.lookup(encoding).name
-        b" ".decode(name)  # LookupError for codecs that are not of text, such as "hex".
+        b" ".decode(name)  # LookupError for codecs that are not for text, such as "hex".
     except UnicodeDecodeError:
         return name  # One in which a space is not a byte, such as "utf-16".
     except ValueError as error:  # A NUL in the name, or a codec that always refuses.
@@ -152,7 +152,7 @@ def _strict(data: bytes, name: str, *, partial: bool) -> str:
 
 
 def _decode_wide(data: bytes, *, partial: bool) -> Decoded:
-    """UTF-16 without a mark: half of the bytes of plain text are NUL, all on the same side."""
+    """Decodes UTF-16 without a mark: half of the bytes of plain text are NUL, all on one side."""
     for name, zeros, others in (
         ("utf-16-le", data[1::2], data[::2]),
         ("utf-16-be", data[::2], data[1::2]),
@@ -190,7 +190,7 @@ def _guess(data: bytes, *, partial: bool) -> Decoded:
 
 
 def _marked(data: bytes) -> Decoded | None:
-    """The text in the encoding of its mark, or UTF-8; None where too much of it is broken."""
+    """Decodes by the byte order mark, or as UTF-8; None if too much is broken."""
     bom, marked = byte_order_mark(data)
     name = marked or "utf-8"
     text = data[len(bom) :].decode(name, "replace").translate(_MARK_CONTROLS)
@@ -200,13 +200,13 @@ def _marked(data: bytes) -> Decoded | None:
 
 
 def _is_mostly_utf8(data: bytes, text: str) -> bool:
-    """Whether more characters of several bytes are whole than broken: other text has none."""
+    """Returns whether more multi-byte characters are valid than broken."""
     whole = sum(character > "\x7f" for character in text) - text.count(REPLACEMENT)
     return byte_order_mark(data)[1] != "" or whole > text.count(REPLACEMENT)
 
 
 def _plausible(sample: bytes) -> Iterable[str]:
-    """Encodings in which the bytes look like a language, the usual ones first."""
+    """Returns encodings in which the bytes resemble a language, the usual ones first."""
     from charset_normalizer import from_bytes
 
     matches = list(from_bytes(sample))

@@ -1,4 +1,4 @@
-"""DOCX to Markdown: headings, lists and tables in the document's order."""
+"""Converts DOCX to Markdown: headings, lists and tables in document order."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from docx.text.paragraph import Paragraph
 
 MAX_UNPACKED_BYTES = 300_000_000
-"""Bytes that an archive's files may have together. A file never unpacks to more than it declares,
-because zipfile stops there."""
+"""Maximum bytes that an archive's files may have in total.
+
+A file never unpacks to more than it declares, because zipfile stops there.
+"""
 
 _NO_MEMORY = (0, 2)
-"""Codes of libxml2's errors where it could not say more, and XML_ERR_NO_MEMORY."""
+"""libxml2's error codes without details, and XML_ERR_NO_MEMORY."""
 
 _MAIN_PART = "word/document.xml"
 _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
@@ -29,17 +31,17 @@ _DEEPEST_HEADING = 6
 
 
 def read(data: bytes) -> tuple[str, str, None]:
-    """Returns the title that the file's metadata give, or nothing, and its text as Markdown.
+    """Returns the title in the file's metadata, if any, and its text as Markdown.
 
     Raises:
-        UnreadableDocumentError: If it is an archive of another kind, or unpacks to too much.
+        UnreadableDocumentError: If it is another kind of archive, or unpacks to too much.
     """
     _check_archive(data)
     import docx
 
     try:
         document = docx.Document(BytesIO(data))
-    except SyntaxError as error:  # lxml's errors are of this class
+    except SyntaxError as error:  # the base class of lxml's errors
         if getattr(error, "code", None) in _NO_MEMORY:
             raise MemoryError from error
         raise
@@ -64,7 +66,7 @@ def _check_archive(data: bytes) -> None:
 
 
 def _lines(container: Document | BlockItemContainer) -> Iterator[str]:
-    """The container's lines, with a blank one around everything but the items of a list."""
+    """Yields the container's lines, with blank lines around everything but list items."""
     from docx.table import Table
 
     in_list = False
@@ -96,7 +98,7 @@ def _prefix(paragraph: Paragraph) -> str:
 
 def _rows(table: Table) -> Iterator[str]:
     for row in table.rows:
-        # A merged cell is given once for each column that it spans.
+        # A merged cell is returned once for each column that it spans.
         cells = {id(cell._tc): cell for cell in row.cells}  # noqa: SLF001  # the cell's identity
         texts = (" ".join(" ".join(_lines(cell)).split()) for cell in cells.values())
         yield "| " + " | ".join(texts) + " |"

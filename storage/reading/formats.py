@@ -1,4 +1,4 @@
-"""Document formats: how each is recognised and read; a new one is one more entry of `FORMATS`."""
+"""Document formats: how each is recognized and read; a new one is another entry of `FORMATS`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import TypeAlias
 from storage.errors import UnreadableDocumentError
 
 MAX_BYTES = 50_000_000
-"""Bytes that a file has at most."""
+"""Maximum bytes of a file."""
 
 Reader: TypeAlias = Callable[[bytes], tuple[str, str, str | None]]
-"""From bytes to title (or nothing), text and encoding (None where bytes are not text)."""
+"""Converts bytes to title (or nothing), text and encoding (None if the bytes are not text)."""
 
 _HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -24,16 +24,16 @@ _PDF_HEADER_BYTES = 1024  # readers accept the header anywhere in the first kilo
 
 @dataclass(frozen=True, slots=True)
 class DocumentFormat:
-    """One format of documents.
+    """A document format.
 
     Attributes:
         media_type: Its MIME type.
-        suffixes: Endings of its files' names, the usual one first.
+        suffixes: Its file suffixes, the usual one first.
         read: Its reader.
-        begins: Whether bytes are of this format; None where only the name says so.
-        by_name: Whether a suffix is enough, whatever the bytes.
-        markdown: Whether the text is Markdown, and so has headings.
-        isolated: Whether a library reads it, which is done in a process that can be killed.
+        begins: Returns whether bytes are in this format; None if only the name can tell.
+        by_name: Whether a suffix is enough, regardless of the bytes.
+        markdown: Whether the text is Markdown, with headings.
+        isolated: Whether a library parses it, which runs in a process that can be killed.
     """
 
     media_type: str
@@ -45,14 +45,14 @@ class DocumentFormat:
     isolated: bool = False
 
     def matches(self, data: bytes, suffix: str) -> bool:
-        """Returns whether a file is of this format, by its bytes and the suffix of its name."""
+        """Returns whether a file is in this format, by its bytes and its suffix."""
         if self.by_name and suffix in self.suffixes:
             return True
         return self.begins is not None and self.begins(data, suffix)
 
 
 def _reader(module: str) -> Reader:
-    """The `read` of a module, which is loaded when the first file of its format comes."""
+    """Returns the `read` of a module, which is loaded on first use."""
 
     def read(data: bytes) -> tuple[str, str, str | None]:
         result: tuple[str, str, str | None] = import_module(module).read(data)
@@ -68,7 +68,7 @@ def _read_text(data: bytes) -> tuple[str, str, str]:
         decoded = decode_marking(data)
     except UnreadableDocumentError as error:
         raise UnreadableDocumentError(
-            error.message, suggestions=("If it is text, save it in UTF-8 and add that.",)
+            error.message, suggestions=("If it is text, save it as UTF-8 and add that file.",)
         ) from error
     return "", decoded.text, decoded.encoding
 
@@ -80,7 +80,7 @@ def _begins_pdf(data: bytes, suffix: str) -> bool:
 def _begins_archive(data: bytes, _suffix: str) -> bool:
     if data.startswith(_OLE_MAGIC):
         raise UnreadableDocumentError(
-            "It is an Office file of the old kind, or one with a password.",
+            "It is an Office file in the old format, or has a password.",
             suggestions=("Save it as .docx without a password.",),
         )
     return data.startswith(b"PK\x03\x04")
@@ -138,10 +138,10 @@ FORMATS = (
     _text("application/xml", ".xml"),
     _text("application/yaml", ".yaml", ".yml"),
 )
-"""The formats, in the order in which they are tried; what is none of them is read as plain text."""
+"""The formats in matching order; other files are read as plain text."""
 
 MARKDOWN_MEDIA_TYPES = frozenset(each.media_type for each in FORMATS if each.markdown)
-"""Media types whose stored text is Markdown; of every other it is plain."""
+"""Media types whose stored text is Markdown; all others are plain text."""
 
 
 def format_of(data: bytes, name: str) -> DocumentFormat:
@@ -149,10 +149,10 @@ def format_of(data: bytes, name: str) -> DocumentFormat:
 
     Args:
         data: The file's bytes.
-        name: The file's name; its suffix tells apart what the bytes leave open.
+        name: The file's name; its suffix decides if the bytes do not.
 
     Raises:
-        UnreadableDocumentError: If it is of a format that cannot be read.
+        UnreadableDocumentError: If the format cannot be read.
     """
     suffix = PurePath(name).suffix.lower()
     return next((each for each in FORMATS if each.matches(data, suffix)), _PLAIN)

@@ -1,7 +1,7 @@
-"""Notes: what a Markdown file says of itself, in front matter, wikilinks and tags.
+"""Notes: parses front matter, wikilinks and tags of Markdown files.
 
-Front matter is YAML between lines of three hyphens at the beginning of a file, as Jekyll, Hugo and
-Obsidian write it (https://help.obsidian.md/properties). Wikilinks and tags are Obsidian's
+Front matter is YAML between lines of three hyphens at the beginning of a file, as in Jekyll, Hugo
+and Obsidian (https://help.obsidian.md/properties). Wikilinks and tags are Obsidian's
 (https://help.obsidian.md/links, https://help.obsidian.md/tags).
 """
 
@@ -17,12 +17,12 @@ from itertools import islice
 from typing import Any
 
 MOST_NAMES = 100
-"""Entities and keywords that one note gives at most: a table of contents links to everything."""
+"""Maximum entities and keywords taken from one note; a table of contents links to everything."""
 
 _MAX_YAML = 65_536
-_MAX_JSON = 65_536  # as much metadata as a caller may give
+_MAX_JSON = 65_536  # the limit for a caller's metadata
 _MAX_LEVELS = 16
-_MAX_VALUES = 10_000  # YAML's aliases make a few lines say billions
+_MAX_VALUES = 10_000  # YAML aliases can expand a few lines to billions
 _MAX_NAME = 256
 
 _BLOCK = re.compile(
@@ -41,15 +41,15 @@ _TAG = re.compile(r"(?<!\S)#(?P<tag>[\w/-]{1,256})")
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A Markdown file taken apart.
+    """A parsed Markdown file.
 
     Attributes:
-        body: The text without the front matter; all of it where nothing else is there.
+        body: The text without the front matter; the whole text if nothing else is left.
         title: The front matter's title, or nothing.
-        event_time: Unix seconds of its `date` or `created`; UTC where it names no zone.
+        event_time: Unix seconds of its `date` or `created`; UTC by default.
         keywords: Its `tags` and `keywords`, then the tags in the text, without the hash.
-        entities: Its `aliases`, `people` and `entities`, then the notes that the text links to.
-        metadata: Every other field, `people` and `entities` among them; dates as ISO 8601.
+        entities: Its `aliases`, `people` and `entities`, then the notes the text links to.
+        metadata: All other fields, also `people` and `entities`; dates as ISO 8601.
     """
 
     body: str
@@ -61,12 +61,12 @@ class Note:
 
 
 def read_note(text: str) -> Note:
-    """Takes a Markdown text apart, in linear time.
+    """Parses a Markdown text, in linear time.
 
-    Front matter that cannot be read stays in the text.
+    Front matter that cannot be parsed stays in the text.
 
     Args:
-        text: The text, lines ended by line feeds.
+        text: The text with LF line ends.
     """
     block = _BLOCK.match(text, 0, _MAX_YAML)
     fields = None if block is None else _fields(block["yaml"])
@@ -86,38 +86,38 @@ def _note(body: str, fields: dict[str, Any]) -> Note:
         title=" ".join(title.split()) if isinstance(title, str) else str(title),
         event_time=_take_time(fields, "date", "created"),
         keywords=_first([*tags, *_tags(prose)]),
-        entities=_first([*aliases, *_named(fields), *_links(prose)]),
+        entities=_first([*aliases, *_declared_names(fields), *_links(prose)]),
         metadata=fields,
     )
 
 
 def _fields(block: str) -> dict[str, Any] | None:
-    """The fields, as values that JSON has; None if this is no front matter."""
+    """Parses the fields to JSON values; None if it is not front matter."""
     import yaml  # type: ignore[import-untyped]  # PyYAML has no types
 
     try:
         loaded = yaml.safe_load(block)
         if not isinstance(loaded, dict):
             return {} if loaded is None else None
-        fields: dict[str, Any] = _plain(loaded, iter(range(_MAX_VALUES)))
+        fields: dict[str, Any] = _to_json(loaded, iter(range(_MAX_VALUES)))
         return fields if len(json.dumps(fields)) <= _MAX_JSON else None
-    except Exception:  # noqa: BLE001  # whatever it does to the library, it stays text
+    except Exception:  # noqa: BLE001  # any failure: the block stays text
         return None
 
 
-def _plain(value: object, budget: Iterator[int], level: int = 0) -> Any:  # noqa: ANN401  # any JSON
-    """The value as JSON has it.
+def _to_json(value: object, budget: Iterator[int], level: int = 0) -> Any:  # noqa: ANN401  # any JSON value
+    """Converts a value to JSON types.
 
     Raises:
-        ValueError: If it is nested too deeply or has no end.
+        ValueError: If it is nested too deeply or too large.
     """
     if next(budget, None) is None or level > _MAX_LEVELS:
         raise ValueError("more than metadata may have")
     match value:
         case dict():
-            return {str(key): _plain(each, budget, level + 1) for key, each in value.items()}
+            return {str(key): _to_json(each, budget, level + 1) for key, each in value.items()}
         case list() | tuple() | set():
-            return [_plain(each, budget, level + 1) for each in value]
+            return [_to_json(each, budget, level + 1) for each in value]
         case None | bool() | int() | str():
             return value
         case float():
@@ -129,7 +129,7 @@ def _plain(value: object, budget: Iterator[int], level: int = 0) -> Any:  # noqa
 
 
 def _take(fields: dict[str, Any], *names: str) -> list[Any]:
-    """Takes out what stands under these names, in any case, a list as its items."""
+    """Removes and returns the values under these names, in any case; lists are flattened."""
     taken: list[Any] = []
     for name in names:
         for key in [key for key in fields if key.strip().lower() == name]:
@@ -139,7 +139,7 @@ def _take(fields: dict[str, Any], *names: str) -> list[Any]:
 
 
 def _take_time(fields: dict[str, Any], *names: str) -> float | None:
-    """Takes out the first of these names that is a date; what is none stays."""
+    """Removes and returns the first of these names that is a date; others stay."""
     for name in names:
         for key in [key for key in fields if key.strip().lower() == name]:
             try:
@@ -153,7 +153,7 @@ def _take_time(fields: dict[str, Any], *names: str) -> float | None:
 
 
 def _names(values: Iterable[object]) -> Iterator[str]:
-    """The names in a field: one an item, or several in a text with commas."""
+    """Yields the names in a field: list items, or parts of a text with commas."""
     for value in values:
         match value:
             case str():
@@ -166,8 +166,8 @@ def _names(values: Iterable[object]) -> Iterator[str]:
                 yield str(value)
 
 
-def _named(fields: Mapping[str, Any]) -> Iterator[str]:
-    """The names under `people` and `entities`: an item each, or several in a text with commas."""
+def _declared_names(fields: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the names under `people` and `entities`: list items, or a text split at commas."""
     for key, value in fields.items():
         if key.strip().lower() not in _NAMING:
             continue
@@ -177,7 +177,6 @@ def _named(fields: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _links(prose: str) -> Iterator[str]:
-    """The notes that are linked to; pictures and other attachments are none."""
     for link in _WIKILINK.finditer(prose):
         name = link["target"].rpartition("/")[2].strip()
         if not _ATTACHMENT.search(name):
@@ -185,14 +184,13 @@ def _links(prose: str) -> Iterator[str]:
 
 
 def _tags(prose: str) -> Iterator[str]:
-    """The tags; a number alone is none."""
+    """Yields the tags; a number alone is not a tag."""
     for tag in _TAG.finditer(prose):
         if any(map(str.isalpha, tag["tag"])):
             yield tag["tag"].strip("/")
 
 
 def _first(names: Iterable[str]) -> tuple[str, ...]:
-    """The first names, each once in its first spelling."""
     spellings: dict[str, str] = {}
     for name in names:
         bare = " ".join(name.split())

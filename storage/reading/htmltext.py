@@ -1,4 +1,4 @@
-"""HTML to Markdown: the article where one stands out, else everything that can be read."""
+"""Converts HTML to Markdown: the article if one stands out, otherwise all text."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from storage.reading.decode import decode
 _DECLARED_ENCODING = re.compile(
     rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w-]{1,40})", re.IGNORECASE
 )
-_HEAD_BYTES = 4096  # where a declaration stands
+_HEAD_BYTES = 4096  # a declaration must be within these
 
-_ARTICLE_SHARE = 0.8  # an article with less of the words has lost more than menus
+_ARTICLE_SHARE = 0.8  # with fewer of the words, more than menus are missing
 _MAX_ARTICLE_CHARS = 2_000_000  # longer ones take trafilatura minutes
 
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
@@ -30,7 +30,7 @@ _HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
 
 
 def read(data: bytes) -> tuple[str, str, str]:
-    """The page's title or nothing, its text as Markdown, and the encoding of its bytes.
+    """Returns the page's title (or nothing), its text as Markdown, and its encoding.
 
     Raises:
         UnreadableDocumentError: If its encoding is not certain.
@@ -61,29 +61,28 @@ def _decode(data: bytes) -> tuple[str, str]:
 
 
 def _article(html: str) -> str:
-    """The page without menus and footers, as trafilatura sees it; nothing where it fails."""
+    """Extracts the page without menus and footers with trafilatura; empty if that fails."""
     from trafilatura import extract
 
     try:
         return extract(html, output_format="markdown", favor_recall=True) or ""
-    except Exception:  # noqa: BLE001  # whatever it trips over, the whole text is there
+    except Exception:  # noqa: BLE001  # any failure: the whole text is used instead
         return ""
 
 
 def _holds(article: str, whole: str) -> bool:
-    """Whether the article has nearly all the words and headings of the page."""
     words = len(_WORD.findall(article)) >= _ARTICLE_SHARE * len(_WORD.findall(whole))
     return words and len(_HEADING.findall(article)) >= _ARTICLE_SHARE * len(_HEADING.findall(whole))
 
 
 class _Page(HTMLParser):
-    """Writes every text of a page as Markdown, without building a tree that could be too deep."""
+    """Converts all text of a page to Markdown, without a tree that could become too deep."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self._title: list[str] = []
         self._in_title = False
-        self._skipped = ""  # the tag whose content is left out, while in one
+        self._skipped = ""  # the open tag whose content is skipped
         self._skipped_depth = 0
         self._lines: list[str] = []
         self._line: list[str] = []

@@ -1,4 +1,4 @@
-"""Parsers of hostile bytes, each in a process that is killed at its deadline."""
+"""Runs parsers of hostile bytes in processes that are killed at a deadline."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from anyio import BrokenWorkerProcess, to_process
 from storage.errors import UnreadableDocumentError
 
 MEMORY_BYTES = 1 << 30
-"""Memory that a worker process may use, where the system can limit it."""
+"""The memory limit of a worker process, if the system supports one."""
 
 _PATIENCE = 10
-"""How many times as long as its processor time a parser may take on a busy machine."""
+"""On a busy machine, a parser may take this many times its processor time."""
 
 _SMALLER = ("Split it, or convert it to plain text or Markdown, and add that.",)
 
@@ -24,32 +24,32 @@ T = TypeVar("T")
 
 
 class _ExhaustedError(BaseException):
-    """The processor time is over; parsers catch no exception of this kind."""
+    """The processor time is used up; a BaseException, so that parsers do not catch it."""
 
 
 async def run_isolated(
     parse: Callable[[], T],
     *,
     name: str,
-    timeout: float,  # noqa: ASYNC109  # the error says how long it was
+    timeout: float,  # noqa: ASYNC109  # named in the error
 ) -> T:
-    """What a parser makes of a file, in a worker process.
+    """Runs a parser in a worker process.
 
     The process is killed when it hangs, or when the caller is cancelled.
 
     Args:
-        parse: The parser with the file's bytes; a function of a module, or a partial of one.
+        parse: The parser with the file's bytes; a module's function, or a partial of one.
         name: The file's name, for errors.
-        timeout: Seconds of processor time that it may take.
+        timeout: Maximum seconds of processor time.
 
     Raises:
-        UnreadableDocumentError: If it takes too long or too much memory, or the process dies of it;
-            and whatever the parser raises.
+        UnreadableDocumentError: If it takes too long or too much memory, or the process dies.
+            Exceptions of the parser are passed on.
     """
     seconds = _PATIENCE * timeout
     try:
         with anyio.fail_after(seconds):
-            return await to_process.run_sync(_limited, parse, timeout, cancellable=True)
+            return await to_process.run_sync(_run_limited, parse, timeout, cancellable=True)
     except TimeoutError as error:
         raise UnreadableDocumentError(
             f"{name!r} took longer than {str(error) or f'{seconds:g} seconds'} to read.",
@@ -67,17 +67,17 @@ async def run_isolated(
         ) from error
 
 
-def _limited(parse: Callable[[], T], timeout: float) -> T:
+def _run_limited(parse: Callable[[], T], timeout: float) -> T:
     try:
-        with _limited_memory(), _limited_time(timeout):
+        with _limit_memory(), _limit_time(timeout):
             return parse()
     except _ExhaustedError:
         raise TimeoutError(f"{timeout:g} seconds of processor time") from None
 
 
 @contextmanager
-def _limited_time(seconds: float) -> Iterator[None]:
-    """Limits processor time; ends this process where that, or who was to kill it, has failed."""
+def _limit_time(seconds: float) -> Iterator[None]:
+    """Limits processor time; further timers end the process if the first or its parent fails."""
     if not hasattr(signal, "setitimer"):  # Windows has none
         yield
         return
@@ -85,7 +85,7 @@ def _limited_time(seconds: float) -> Iterator[None]:
     def stop(_signal: int, _frame: object) -> None:
         raise _ExhaustedError
 
-    signal.signal(signal.SIGPROF, stop)  # waits for a function in C to return; these two do not
+    signal.signal(signal.SIGPROF, stop)  # waits for a C function to return; the next two do not
     signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     timers = (signal.ITIMER_PROF, signal.ITIMER_VIRTUAL, signal.ITIMER_REAL)
@@ -101,8 +101,8 @@ def _limited_time(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def _limited_memory() -> Iterator[None]:
-    """Makes a file that unpacks without end fail here, before the machine runs out of memory."""
+def _limit_memory() -> Iterator[None]:
+    """Limits memory, so that a file that unpacks endlessly fails before the machine runs out."""
     try:
         import resource  # Windows has none
     except ImportError:

@@ -1,7 +1,7 @@
-"""The structure of a text: its headings and its blocks, as spans.
+"""Parses the structure of a text: its headings and blocks, as spans.
 
-Follows CommonMark 0.31 (https://spec.commonmark.org) where it matters for cutting: ATX and setext
-headings, fenced code, lists with their continuation, tables; YAML front matter is a block.
+It follows CommonMark 0.31 (https://spec.commonmark.org) as far as splitting requires: ATX and
+setext headings, fenced code, lists with their continuation, tables. YAML front matter is a block.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from enum import Enum, auto
 from itertools import takewhile
 
 MAX_HEADING_CHARS = 200
-"""Characters of one heading in a path; the text itself keeps it whole."""
+"""Maximum characters of one heading in a path; the text keeps the whole heading."""
 
-_TITLE_CHARS = 20_000  # a heading further on is no title
+_TITLE_CHARS = 20_000  # a later heading is not a title
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _FRONT_MATTER = re.compile(
@@ -34,7 +34,7 @@ class Block:
     Attributes:
         start: Where it begins in the text.
         end: Where the next begins.
-        prose: Whether it is better cut at sentences than at lines.
+        prose: Whether to split it at sentences rather than at lines.
     """
 
     start: int
@@ -47,10 +47,10 @@ class Section:
     """A heading and its text up to the next heading.
 
     Attributes:
-        path: The headings it stands under, outermost first, its own last.
+        path: The headings above it, outermost first, its own last.
         start: Where it begins in the text.
         end: Where the next begins.
-        blocks: What it consists of, without a gap.
+        blocks: Its blocks, without gaps.
     """
 
     path: tuple[str, ...]
@@ -59,12 +59,12 @@ class Section:
     blocks: tuple[Block, ...]
 
     def is_next_to(self, following: Section) -> bool:
-        """Whether the following section is a sibling, a child or a parent."""
+        """Returns whether the following section is a sibling, a child or a parent."""
         shared = len(self._shared_path(following))
         return shared >= max(len(self.path), len(following.path)) - 1
 
     def joined(self, following: Section) -> Section:
-        """Both as one section, under the headings that they share."""
+        """Joins two sections under the headings that they share."""
         path = self._shared_path(following)
         return Section(path, self.start, following.end, self.blocks + following.blocks)
 
@@ -74,10 +74,10 @@ class Section:
 
 
 def sections_of(text: str, *, markdown: bool) -> list[Section]:
-    """The sections of a text in its order, without a gap; one section where it has no headings.
+    """Splits a text into sections without gaps; one section if it has no headings.
 
-    A heading with no text of its own belongs to the section after it, and at the end to the one
-    before, so that no section is a heading alone unless the text is.
+    A heading without text belongs to the section after it, and at the end to the one before, so
+    that no section is just a heading unless the text is.
     """
     marks = _markdown_marks(text) if markdown else _paragraph_marks(text)
     if not marks:
@@ -108,13 +108,12 @@ def sections_of(text: str, *, markdown: bool) -> list[Section]:
 
 
 def first_heading(text: str) -> str:
-    """The first heading near the beginning of a Markdown text, or nothing."""
+    """Returns the first heading near the beginning of a Markdown text, or nothing."""
     marks = _markdown_marks(text[:_TITLE_CHARS])
     return next((mark.title[:MAX_HEADING_CHARS] for mark in marks if mark.title), "")
 
 
 def _append_headings(sections: list[Section], path: tuple[str, ...], headings: Block) -> None:
-    """Gives the headings that end a text, with nothing after them, to the last section."""
     if sections:
         last = sections.pop()
         sections.append(replace(last, end=headings.end, blocks=(*last.blocks, headings)))
@@ -128,7 +127,7 @@ def _titles(path: list[tuple[int, str]]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """Where a block or, with a level, a heading begins."""
+    """The start of a block or, with a level, of a heading."""
 
     start: int
     prose: bool = True
@@ -159,7 +158,7 @@ def _markdown_marks(text: str) -> list[_Mark]:
 
 
 class _Kind(Enum):
-    """What the line before belongs to."""
+    """What the previous line belongs to."""
 
     NOTHING = auto()
     FIRST_LINE = auto()  # of a paragraph: an underline makes it a heading
@@ -173,7 +172,7 @@ class _MarkdownScanner:
     def __init__(self) -> None:
         self.marks: list[_Mark] = []
         self._kind = _Kind.NOTHING
-        self._fence = ""  # what opened the fence that the line stands in
+        self._fence = ""  # the marker of the open fence
         self._first_line = ""
         self._after_blank = False
 

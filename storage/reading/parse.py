@@ -1,7 +1,7 @@
-"""Files to text, each by its format (`formats`).
+"""Converts files to text, by their format (`formats`).
 
-The libraries that read HTML, PDF and DOCX are given hostile bytes, so `parse_isolated` runs them in
-a process that can be killed (`isolated`).
+The libraries for HTML, PDF and DOCX process hostile bytes, so `parse_isolated` runs them in a
+process that can be killed (`isolated`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _DEFAULT = re.compile(
     )[)\]>"']*[\s_.-]*(?:\(?\d{1,3}\)?)?[)\]>"']*""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""What programs and templates call a document that nobody has named, also with a number."""
+"""Default titles by programs and templates, optionally with a number."""
 
 _FILE = re.compile(
     r"(?:file:/|[a-z]:\\|\\\\|~?/).*|\S.{0,200}\.(?:docx?|dotx?|docm|odt|ott|rtf|wpd|wps|pdf|e?ps|dvi|"
@@ -54,18 +54,18 @@ _FILE = re.compile(
     r"xhtml|php|aspx?|txt|md|rst|tmp)",
     re.IGNORECASE,
 )
-"""A file's name or path, which says less than the name that the file has now."""
+"""A file name or path, which is worth less than the file's current name."""
 
 
 def own_title(text: str) -> str:
-    """Returns a title, or nothing where a program put it there by itself.
+    """Returns a title, or nothing if a program set it by default.
 
     Args:
-        text: What the file's metadata give as its title.
+        text: The title in the file's metadata.
     """
     title = _PRODUCERS.sub("", " ".join(text.split()), count=1) if text else ""
-    is_said = any(map(str.isalnum, title))
-    if not is_said or _DEFAULT.fullmatch(title) or _FILE.fullmatch(title):
+    has_letters = any(map(str.isalnum, title))
+    if not has_letters or _DEFAULT.fullmatch(title) or _FILE.fullmatch(title):
         return ""
     return title
 
@@ -75,19 +75,19 @@ _SURROGATES_AND_NUL = re.compile("[\x00\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
-    """A file as text.
+    """A file converted to text.
 
     Attributes:
-        title: Its own title, its first heading, or its name in words.
-        text: The whole text, lines ended by line feeds; of Markdown without its front matter.
+        title: Its own title, its first heading, or its file name as words.
+        text: The whole text with LF line ends; Markdown without its front matter.
         media_type: MIME type it was read as.
-        markdown: Whether the text is Markdown, and so has headings.
-        encoding: Name of the codec its bytes were read by; None for PDF and DOCX.
-        event_time: Unix seconds of the date that it gives itself; of a note also in its name.
-        keywords: What it says that it is about.
-        entities: Names that it gives itself or links to.
-        metadata: What else it says of itself.
-        broken_lines: The lines of the file of which bytes could not be read, from 1; each place is
+        markdown: Whether the text is Markdown, with headings.
+        encoding: The codec its bytes were decoded with; None for PDF and DOCX.
+        event_time: Unix seconds of its own date; for a note also from its file name.
+        keywords: Keywords it declares.
+        entities: Names it declares or links to.
+        metadata: Other fields it declares.
+        broken_lines: The numbers, from 1, of lines with bytes that could not be decoded; these are
             marked in the text (U+FFFD).
     """
 
@@ -108,14 +108,14 @@ def parse(data: bytes, *, name: str) -> ParsedDocument:
 
     Args:
         data: The file's bytes.
-        name: The file's name; its suffix tells apart what the bytes leave open.
+        name: The file's name; its suffix decides if the bytes do not.
 
     Raises:
-        UnreadableDocumentError: If it is empty, too large, binary, encrypted or damaged, or holds
-            no text.
+        UnreadableDocumentError: If it is empty, too large, binary, encrypted or damaged, or has no
+            text.
     """
     _check_size(data, name)
-    with _named(name):
+    with _name_errors(name):
         return _parse_as(format_of(data, name), data, name)
 
 
@@ -123,23 +123,23 @@ async def parse_isolated(
     data: bytes,
     *,
     name: str,
-    timeout: float,  # noqa: ASYNC109  # the error says how long it was
+    timeout: float,  # noqa: ASYNC109  # named in the error
 ) -> ParsedDocument:
-    """Reads a file's text without blocking, whatever its bytes do to the library that reads them.
+    """Reads a file's text without blocking, and survives crashes of the parser.
 
     HTML, PDF and DOCX are read in a worker process with limited memory, which is killed when it
-    hangs or the caller is cancelled; other text in a thread.
+    hangs or the caller is cancelled; other text is read in a thread.
 
     Args:
         data: The file's bytes.
         name: The file's name.
-        timeout: Seconds of processor time that it may take.
+        timeout: Maximum seconds of processor time.
 
     Raises:
-        UnreadableDocumentError: As `parse`; or if it takes too long, or the worker dies of it.
+        UnreadableDocumentError: As in `parse`, or if it takes too long or kills the worker.
     """
     _check_size(data, name)
-    with _named(name):
+    with _name_errors(name):
         kind = format_of(data, name)
     if not kind.isolated:
         return await to_thread.run_sync(lambda: parse(data, name=name))
@@ -149,7 +149,7 @@ async def parse_isolated(
 def _check_size(data: bytes, name: str) -> None:
     if not data:
         raise UnreadableDocumentError(
-            f"{name!r} is empty.", suggestions=("Add a file that holds text.",)
+            f"{name!r} is empty.", suggestions=("Add a file that contains text.",)
         )
     if len(data) > MAX_BYTES:
         raise UnreadableDocumentError(
@@ -159,8 +159,8 @@ def _check_size(data: bytes, name: str) -> None:
 
 
 @contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Turns whatever a parser raises into one error with the file's name."""
+def _name_errors(name: str) -> Iterator[None]:
+    """Converts any exception of a parser to one error with the file's name."""
     try:
         yield
     except UnreadableDocumentError as error:
@@ -182,7 +182,7 @@ def _parse_as(kind: DocumentFormat, data: bytes, name: str) -> ParsedDocument:
     text = _SURROGATES_AND_NUL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     if not text.strip():
         raise UnreadableDocumentError(
-            "It holds no text.", suggestions=("Add a file that holds text.",)
+            "It contains no text.", suggestions=("Add a file that contains text.",)
         )
     broken = () if kind.isolated else _broken_lines(text, data)
     note = read_note(text) if kind is MARKDOWN else Note(text)
@@ -205,7 +205,7 @@ def _parse_as(kind: DocumentFormat, data: bytes, name: str) -> ParsedDocument:
 
 
 def _broken_lines(text: str, data: bytes) -> tuple[int, ...]:
-    """The lines that have a mark which the file does not have itself."""
+    """Returns the lines with a replacement mark, unless the file itself contains that character."""
     if REPLACEMENT not in text or REPLACEMENT.encode() in data:
         return ()
     lines = enumerate(text.split("\n"), start=1)
@@ -213,13 +213,13 @@ def _broken_lines(text: str, data: bytes) -> tuple[int, ...]:
 
 
 def _title_from(name: str) -> str:
-    """The file's name in words: `annual_report-2024.pdf` is "Annual report 2024"."""
+    """Returns the file's name as words: `annual_report-2024.pdf` is "Annual report 2024"."""
     words = re.sub(r"(?:[\s_]|(?<!\d)-|-(?!\d))+", " ", PurePath(name).stem).strip()
     return words[:1].upper() + words[1:] or name
 
 
 def _date_in(name: str) -> float | None:
-    """The day that a note's name begins with, as those of journals do: `2026-11-22.md`; UTC."""
+    """Returns the day at the beginning of a note's name, as in journals: `2026-11-22.md`; UTC."""
     found = re.match(r"\d{4}-\d\d-\d\d(?!\d)", PurePath(name).name, re.ASCII)
     try:
         day = found and datetime.fromisoformat(found[0])

@@ -1,4 +1,4 @@
-"""PDF to text, page by page."""
+"""Converts PDF to text, page by page."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 MOST_CELL_LINES = 4
-"""Lines that a cell may have above the end of the one before it: more is another column."""
+"""Maximum lines of a cell above the end of the previous one; more means another column."""
 
 LINE_HEIGHTS = 1.4
-"""Heights of its letters that the next line of a cell is lower at most; a new row is lower."""
+"""Maximum letter heights between two lines of a cell; a new row is lower."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Text between two breaks, and where it begins; y counts upwards."""
+    """Text between two breaks, with its position; y counts upwards."""
 
     text: str
     x: float
@@ -33,12 +33,12 @@ class _Piece:
 
 @dataclass(slots=True)
 class _Row:
-    """Cells of one row, each the pieces that stand beneath each other in it."""
+    """The cells of one row, each with its pieces from top to bottom."""
 
     cells: list[list[_Piece]] = field(default_factory=list)
 
     def takes(self, piece: _Piece) -> bool:
-        """Puts a piece into the row; False where it begins another one."""
+        """Adds a piece to the row; returns False if it begins another one."""
         if not self.cells or not piece.size:
             return False
         cell = self.cells[-1]
@@ -49,8 +49,8 @@ class _Row:
                 return False
             self.cells.append([piece])
             return True
-        goes_on = abs(piece.x - cell[0].x) <= slack and -rise <= LINE_HEIGHTS * piece.size
-        if len(self.cells) > 1 and rise < 0 and goes_on:
+        continues = abs(piece.x - cell[0].x) <= slack and -rise <= LINE_HEIGHTS * piece.size
+        if len(self.cells) > 1 and rise < 0 and continues:
             cell.append(piece)
             return True
         return False
@@ -84,7 +84,7 @@ def page_text(page: PageObject) -> str:
 
 
 def _lines(pieces: Sequence[_Piece]) -> list[str]:
-    """The text of the pieces, in which the cells of a row are joined; all else as it is."""
+    """Returns the text of the pieces, with the cells of each row joined."""
     parts: list[str] = []
     row, kept = _Row(), ""
 
@@ -95,12 +95,12 @@ def _lines(pieces: Sequence[_Piece]) -> list[str]:
         row, kept = _Row(), ""
 
     for piece in pieces:
-        stands_alone = piece.text.endswith("\n") and piece.text.strip()
-        if stands_alone and row.takes(piece):
+        is_line = piece.text.endswith("\n") and piece.text.strip()
+        if is_line and row.takes(piece):
             kept += piece.text
             continue
         end()
-        if stands_alone:
+        if is_line:
             row.cells.append([piece])
             kept = piece.text
         else:
@@ -113,7 +113,7 @@ _HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_])")
 
 
 def read(data: bytes) -> tuple[str, str, None]:
-    """Returns the title that the file's metadata give, or nothing, and its text.
+    """Returns the title in the file's metadata, if any, and its text.
 
     Raises:
         UnreadableDocumentError: If it needs a password, or its pages are pictures.
@@ -121,7 +121,7 @@ def read(data: bytes) -> tuple[str, str, None]:
     from pypdf import PasswordType, PdfReader
 
     reader = PdfReader(BytesIO(data), strict=False)
-    # A file that anyone may open is often encrypted too, under the empty password.
+    # Files that anyone may open are often encrypted too, with an empty password.
     if reader.is_encrypted and reader.decrypt("") == PasswordType.NOT_DECRYPTED:
         raise UnreadableDocumentError(
             "It is encrypted with a password.", suggestions=("Save a copy without a password.",)
@@ -130,7 +130,7 @@ def read(data: bytes) -> tuple[str, str, None]:
     text = "\n\n".join(page for page in pages if page)
     if not text:
         raise UnreadableDocumentError(
-            "Its pages hold pictures and no text.",
+            "Its pages contain pictures but no text.",
             suggestions=("Run text recognition (OCR) on it first, for example with ocrmypdf.",),
         )
     title = (reader.metadata and reader.metadata.title) or ""

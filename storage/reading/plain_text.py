@@ -1,8 +1,8 @@
-"""A stored text as a person reads it: sentences, list items, table rows and lines of code.
+"""Converts a stored text to readable pieces: sentences, list items, table rows, lines of code.
 
-From Markdown its signs are taken away, and what they say is kept: a heading stands beside what is
-under it, a row has the names of its columns. Any other text keeps every sign: what looks like a
-link may be a shell's test or a list of lists.
+Markdown syntax is removed, but its meaning is kept: pieces have their heading, and a row has the
+names of its columns. Other texts keep every character, because what looks like a link may be a
+shell test or a list of lists.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from storage.reading.formats import FORMATS, MARKDOWN
 from storage.tokenize import is_spaceless
 
 WRAPPED = 50
-"""Characters from which a line without an end goes on in the next one; a shorter one is a line."""
+"""From this length on, a line without a sentence end continues on the next line."""
 
 _NOTES = frozenset(MARKDOWN.suffixes)
 _MARKDOWN = frozenset(suffix for each in FORMATS if each.markdown for suffix in each.suffixes)
@@ -53,7 +53,7 @@ _WIKI_LINK = (
     r"(?<![A-Za-z0-9_)\]])!?\[\[(?![\s\"'])(?=[^\[\]]*[^\W\d_]|\d{4}-\d)"
     r"(?:[^\[\]|:=<>\\]*\|)?([^\[\]|:=<>\\]*[^\[\]|:=<>\\\s])\]\]"
 )
-"""Matches `[[Plan]]`, but no `[[ -f x ]]`, `[[:alpha:]]` or list of lists."""
+"""Matches `[[Plan]]`, but not `[[ -f x ]]`, `[[:alpha:]]` or a list of lists."""
 
 _INLINE = (
     (r"<!--.*?-->", ""),
@@ -77,7 +77,7 @@ _INLINE = (
     (r"~~(?=\S)(.+?)~~", r"\1"),
     (r"\\([!-/:-@\[-`{-~])", r"\1"),
 )
-"""What stands around words, outside of code, in the order in which it is taken away."""
+"""Markup around words outside code, with its replacement, in order of removal."""
 
 _LINK = r"<((?:https?|mailto):[^<>\s]+)>"
 
@@ -86,7 +86,7 @@ _ENDS = (
     r"|[。\uff01\uff1f｡]++[」』”\u2019\uff09]*+"
 )
 _OPEN = frozenset(
-    # German and English; what ends a sentence as often as not ("etc.") is left out.
+    # German and English; without those that often end a sentence ("etc.").
     """
     adj al approx art aug bd bzw ca cf co col corp dec dept dr ed eds eg est evtl feb fig figs gen
     ggf hr hrsg inc inkl jan jr jul jun lt ltd max mio mr mrd mrs ms mt nov nr oct op pp prof rev
@@ -105,11 +105,11 @@ class Piece:
     """A sentence, a list item, a table row or a line of code, as plain text.
 
     Attributes:
-        text: What it says.
-        heading: The heading that it stands under within its text; empty where there is none.
-        lead: The sentence with a colon before the list that it is of.
-        block: The number of the paragraph or list that it is of.
-        is_line: Whether it stands on a line of its own.
+        text: Its text.
+        heading: The heading above it within its text; empty if there is none.
+        lead: The sentence with a colon that introduces its list.
+        block: The number of its paragraph or list.
+        is_line: Whether it has its own line.
     """
 
     text: str
@@ -120,16 +120,16 @@ class Piece:
 
 
 def is_prose(file: str) -> bool:
-    """Whether a text is written to be read, and not code or data.
+    """Returns whether a text is prose, not code or data.
 
     Args:
-        file: The name of its file; empty where it has none.
+        file: The name of its file; empty if it has none.
     """
     return PurePath(file).suffix.lower() in _PROSE
 
 
 def is_markdown(file: str) -> bool:
-    """Whether a text is Markdown, by the name of its file; without one it is not."""
+    """Returns whether a text is Markdown, by its file name; without one it is not."""
     return PurePath(file).suffix.lower() in _MARKDOWN
 
 
@@ -139,20 +139,20 @@ def is_note(file: str) -> bool:
 
 
 def is_unspaced(before: str, after: str) -> bool:
-    """Whether no space is written between two texts, as in Chinese, Japanese or Thai."""
+    """Returns whether two texts are joined without a space, as in Chinese, Japanese or Thai."""
     return re.match(_WIDE, before[-1:]) is not None and re.match(_WIDE, after) is not None
 
 
 def pieces_of(
     text: str, *, prose: bool = True, markdown: bool = True, note: bool = True
 ) -> list[Piece]:
-    """The pieces of a text, in its order.
+    """Splits a text into pieces, in order.
 
     Args:
-        text: The text, or a part of it that was cut anywhere.
-        prose: Whether it is written to be read; of code and data every line is a piece, as it is.
-        markdown: Whether it is Markdown; of any other prose no sign is taken away.
-        note: Whether it may be a note, whose wiki links are shown by their names.
+        text: The text, or any part of it.
+        prose: Whether it is prose; of code and data every line is an unchanged piece.
+        markdown: Whether it is Markdown; other prose is not changed.
+        note: Whether it may be a note, whose wiki links are replaced by their names.
     """
     if not prose:
         lines = (line.rstrip() for line in text.splitlines())
@@ -164,29 +164,29 @@ def pieces_of(
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Where each sentence of a paragraph stands, without the blanks between them."""
+    """Returns the span of each sentence of a paragraph, without the blanks between them."""
     cuts = [0, *(end for end in _sentence_ends(text) if end < len(text)), len(text)]
     spans = []
     for start, end in pairwise(cuts):
-        said = text[start:end]
-        blanks = len(said) - len(said.lstrip())
-        if said.strip():
-            spans.append((start + blanks, start + len(said.rstrip())))
+        sentence = text[start:end]
+        blanks = len(sentence) - len(sentence.lstrip())
+        if sentence.strip():
+            spans.append((start + blanks, start + len(sentence.rstrip())))
     return spans
 
 
 def _sentence_ends(text: str) -> Iterator[int]:
     for match in re.finditer(_ENDS, text):
         following = text[match.end() : match.end() + 12]
-        if match[0].rstrip(_CLOSING) == "." and _goes_on(text[: match.start()], following):
+        if match[0].rstrip(_CLOSING) == "." and _is_abbreviation(text[: match.start()], following):
             continue
         if match[0][0] in ".…" and following.lstrip()[:1].islower():
             continue
         yield match.end()
 
 
-def _goes_on(before: str, following: str) -> bool:
-    """Whether a full stop ends an abbreviation, an initial or a German ordinal."""
+def _is_abbreviation(before: str, following: str) -> bool:
+    """Returns whether a full stop ends an abbreviation, an initial or a German ordinal."""
     word = re.search(r"[^\s(\[\"'“„]*$", before[-24:])
     last = word[0] if word else ""
     if last.isdigit():
@@ -201,7 +201,6 @@ def _goes_on(before: str, following: str) -> bool:
 
 
 def _is_pronoun(letter: str, before: str) -> bool:
-    """Whether a letter is the word "I" at a sentence's end: "Bob and I."."""
     return letter == "I" and before[:-1].rstrip().endswith(("and", "or", "than", "as"))
 
 
@@ -218,12 +217,12 @@ class _Reader:
         self._lead = ""
         self._block = 0
         self._paragraph: list[str] = []
-        self._item: str | None = None  # the marker of the list item that is being read
+        self._item: str | None = None  # the marker of the current list item
         self._rows: list[str] = []
         self._fence = ""
 
     def read(self, line: str, *, is_hard: bool) -> None:
-        """Takes the next line."""
+        """Reads the next line."""
         if self._fence:
             self._read_code(line)
         elif opening := re.match(_FENCE, line):
@@ -285,18 +284,18 @@ class _Reader:
         self._block += 1
 
     def _end_paragraph(self) -> None:
-        said = self._line(_joined(self._paragraph))
+        text = self._line(_join_lines(self._paragraph))
         item, self._item = self._item, None
         self._paragraph = []
-        if not said:
+        if not text:
             return
         if item is not None:
-            self._add(item + said, lead=self._lead, is_line=True)
+            self._add(item + text, lead=self._lead, is_line=True)
             return
-        spans = sentence_spans(said)
+        spans = sentence_spans(text)
         for start, end in spans:
-            self._add(said[start:end], is_line=start == 0 and self._is_within_block())
-        self._lead = said[slice(*spans[-1])] if said.endswith((":", "\uff1a")) else ""
+            self._add(text[start:end], is_line=start == 0 and self._is_within_block())
+        self._lead = text[slice(*spans[-1])] if text.endswith((":", "\uff1a")) else ""
 
     def _end_table(self) -> None:
         rows, self._rows = self._rows, []
@@ -308,13 +307,13 @@ class _Reader:
                 continue
             cells = self._cells(row)
             named = [*names, *[""] * (len(cells) - len(names))]
-            told = [
+            labelled = [
                 f"{name}: {cell}" if name else cell
                 for name, cell in zip(named, cells, strict=False)
                 if cell
             ]
-            if told:
-                self._add("; ".join(told), lead=self._lead, is_line=True)
+            if labelled:
+                self._add("; ".join(labelled), lead=self._lead, is_line=True)
 
     def _cells(self, row: str) -> list[str]:
         bare = row.strip().removeprefix("|")
@@ -330,15 +329,15 @@ class _Reader:
 
 
 class _PlainReader(_Reader):
-    """Reads a text that is not Markdown: its lines and sentences, with all their signs."""
+    """Reads text that is not Markdown: its lines and sentences, unchanged."""
 
     def _line(self, text: str) -> str:
         return text
 
-    def read(self, line: str, *, is_hard: bool) -> None:  # noqa: ARG002  # Markdown's
+    def read(self, line: str, *, is_hard: bool) -> None:  # noqa: ARG002  # used for Markdown only
         if not line:
             self._end_block()
-        elif line[0].isspace() or re.match(_ROW, line):  # code, or laid out by hand
+        elif line[0].isspace() or re.match(_ROW, line):  # code, or manual layout
             self._end_paragraph()
             self._add(line, is_line=True)
         else:
@@ -352,12 +351,12 @@ def _is_separator(line: str) -> bool:
 
 
 def _is_whole(line: str) -> bool:
-    """Whether a line stands for itself, as in a list without signs, a letter's head or a log."""
+    """Returns whether a line is complete, as in a plain list, a letter's head or a log."""
     return len(line) < WRAPPED and not is_spaceless(line)
 
 
-def _joined(lines: list[str]) -> str:
-    """Lines as one; of scripts without spaces without one between them."""
+def _join_lines(lines: list[str]) -> str:
+    """Joins lines; without spaces for scripts that have none."""
     text = ""
     for line in lines:
         between = "" if not text or is_unspaced(text, line) else " "
@@ -366,22 +365,22 @@ def _joined(lines: list[str]) -> str:
 
 
 def plain_line(text: str, *, note: bool = True) -> str:
-    """Returns a line without the signs of Markdown; code stays as it is, in its ticks.
+    """Removes the Markdown syntax from a line; code keeps its backticks.
 
     Args:
         text: The line.
-        note: Whether it is from a note, whose wiki links are shown by their names.
+        note: Whether it is from a note, whose wiki links are replaced by their names.
     """
     parts, at = [], 0
     if "`" in text:
         for match in re.finditer(_CODE_SPAN, text):
-            parts += [_without_signs(text[at : match.start()], note=note), match[0]]
+            parts += [_strip_markup(text[at : match.start()], note=note), match[0]]
             at = match.end()
-    parts.append(_without_signs(text[at:], note=note))
+    parts.append(_strip_markup(text[at:], note=note))
     return " ".join("".join(parts).split())
 
 
-def _without_signs(text: str, *, note: bool) -> str:
+def _strip_markup(text: str, *, note: bool) -> str:
     if not any(sign in text for sign in "*_[<~\\&"):
         return text
     text = re.sub(_LINK, r"\1", text)

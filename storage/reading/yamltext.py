@@ -1,4 +1,4 @@
-"""YAML as JSON has it: without dates, and with no other words for true and false."""
+"""Reads YAML with JSON's types: no dates, and only true and false as booleans."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ _NUMBER = r"[-+]?(?:0|[1-9][0-9]*)"
 
 
 def read_yaml(text: str, *, plain: int = 0, unique: bool = False) -> object:
-    """What a YAML text says.
+    """Parses a YAML text.
 
     Args:
         text: The text.
-        plain: How deep it may be nested if it has to do without tags, anchors and aliases, with
-            which a few lines say billions; 0 allows all that is safe to read.
-        unique: Whether a key that is given twice is refused; otherwise the last value counts.
+        plain: The maximum nesting without tags, anchors and aliases, which could expand a few lines
+            to billions; 0 allows everything that is safe.
+        unique: Whether to refuse duplicate keys; otherwise the last value wins.
 
     Raises:
-        ValueError: If it is no YAML, or more than it may be.
+        ValueError: If it is not YAML, or exceeds these limits.
     """
     import yaml
 
     try:
         if plain:
             _check_plain(text, plain)
-        return yaml.load(text, Loader=_loader(unique=unique))  # noqa: S506  # it is a safe one
+        return yaml.load(text, Loader=_loader(unique=unique))  # noqa: S506  # a safe loader
     except yaml.YAMLError as error:
         raise ValueError(str(error).replace('in "<unicode string>",', "at")) from error
 
 
 def _check_plain(text: str, depth: int) -> None:
-    """Looks at the events of a text, of which nothing is made yet, so that none goes too deep."""
+    """Checks the events of a text before any value is built."""
     import yaml
 
     level = 0
@@ -50,7 +50,7 @@ def _check_plain(text: str, depth: int) -> None:
 def _safe() -> Any:  # noqa: ANN401  # a class of PyYAML, which has no types
     import yaml
 
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the other takes ten times as long
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast
 
 
 def _loader(*, unique: bool) -> type[yaml.SafeLoader]:
@@ -58,20 +58,20 @@ def _loader(*, unique: bool) -> type[yaml.SafeLoader]:
 
     safe: Any = _safe()
 
-    class Loader(safe):  # type: ignore[misc]  # a class known only now
+    class Loader(safe):  # type: ignore[misc]  # a class chosen at run time
         yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # as PyYAML declares it
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:  # noqa: ANN401  # PyYAML's
             read = super().construct_mapping(node, deep)
-            made = {each if isinstance(each, str) else str(each): read[each] for each in read}
-            if unique and len(made) < len(node.value):
+            typed = {each if isinstance(each, str) else str(each): read[each] for each in read}
+            if unique and len(typed) < len(node.value):
                 keys = [str(self.construct_object(key)) for key, _ in node.value]
                 at = next((at for at, key in enumerate(keys) if key in keys[:at]), -1)
                 problem = f"the key {keys[at]!r} is given twice"
                 raise yaml.constructor.ConstructorError(
                     problem=problem, problem_mark=node.value[at][0].start_mark
                 )
-            return made
+            return typed
 
     for tag, pattern, first in (
         ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),

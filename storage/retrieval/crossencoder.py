@@ -1,4 +1,4 @@
-"""The bundled cross-encoder: reads a question and a passage together."""
+"""The bundled cross-encoder, which scores a question and a passage together."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ MODEL_FILE = "crossencoder.onnx"
 MODEL_SHA256 = "e3aaea591afa84aaed291434989dc818a99208e74d56e4c25f744fd1d53af52a"
 
 MAX_TOKENS = 160
-"""Of question and passage together: an answer waits for it. Later tokens are cut."""
+"""The tokens of question and passage together; later ones are cut, because an answer waits."""
 
 PIECES_A_WORD = 1.45
-"""Of a text, tokens to each word, up to which it is English: measured are 1.0 to 1.4, and in German
-1.5 to 2.6."""
+"""Maximum tokens per word of an English text: 1.0 to 1.4, compared with 1.5 to 2.6 in German."""
 
 
 class Reading(NamedTuple):
-    """What it makes of a question and a passage.
+    """The score of a question and a passage.
 
     Attributes:
         logit: How well the passage answers: about -11 for not at all, to 9; 0 is undecided.
-        is_english: Whether it was made for their language; of another it says less.
+        is_english: Whether they are in English; otherwise the score is less reliable.
     """
 
     logit: float
@@ -36,20 +35,20 @@ class Reading(NamedTuple):
 
 
 class CrossEncoder:
-    """ms-marco-MiniLM-L12-v2 as int8 ONNX, for English and, less well, what is written like it.
+    """ms-marco-MiniLM-L12-v2 as int8 ONNX, for English and, less well, for similar languages.
 
-    `assets/make_crossencoder.py` makes the model. It is checked against its SHA-256 and loaded on
-    first use, once for the process. Safe to share between threads.
+    `assets/make_crossencoder.py` builds the model. It is checked against its SHA-256 and loaded on
+    first use, once per process. Can be shared between threads.
 
     Args:
-        folder: Where the model lies.
+        folder: The folder of the model.
     """
 
     def __init__(self, folder: Path = Path(__file__).parent) -> None:
         self._model = _model_in(folder)
 
     def read(self, question: str, passages: Sequence[str]) -> list[Reading | None]:
-        """How well each passage answers; None where it cannot read the question's script."""
+        """Scores each passage; None if it cannot read the question's script."""
         import numpy as np
 
         if is_spaceless(question):
@@ -72,7 +71,7 @@ class CrossEncoder:
 
 
 def _is_english(texts: Sequence[int | None], words: Sequence[int | None]) -> bool:
-    """Whether the words of two texts are mostly whole: a token tells its text and its word."""
+    """Returns whether words are mostly single tokens, given each token's text and word."""
     inside = [each for each in zip(texts, words, strict=True) if each[1] is not None]
     return len(inside) <= PIECES_A_WORD * len(set(inside))
 

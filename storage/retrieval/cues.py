@@ -1,4 +1,4 @@
-"""What a query says beside its words of where its answer stands: dates, quotes, names, "when"."""
+"""The cues in a query besides its words: dates, quotes, names, "when"."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WHEN = (
     r"|(?:an|in)\s(?:welchem|welcher)\s(?:datum|jahr|monat|tag|woche))\b"
     r"|什[么麼]时候|什[么麼]時候|何时|何時|哪(?:一)?[天年月]|几[月号]|幾[月號]"
 )
-_TIME = (  # without (?i), which takes twice the time
+_TIME = (  # without (?i), which would double the time
     r"\b(?:ago|just|lately|recently|since|today|tomorrow|tonight|yesterday"
     r"|(?:every|few|last|next|other|past|this)\s(?:day|fall|month|night|spring|summer|week|winter"
     r"|year)\w*|weekends?|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
@@ -40,15 +40,15 @@ _FIRST_WORD = r"(?:^|[.?!:]\s)\W*\S+"
 
 @dataclass(frozen=True, slots=True)
 class Cues:
-    """Where the answer to a query stands, as far as the query says it.
+    """The cues in a query about where its answer is.
 
     Attributes:
         text: The query.
         dates: The dates that it names.
-        distances: Those that it names by how far they are from an event.
+        distances: The dates that it gives relative to an event.
         asks_when: Whether the answer is a time.
-        phrases: What it quotes, `squeezed`.
-        names: Its words that are written as names.
+        phrases: Its quotes, `squeezed`.
+        names: Its words that are written like names.
     """
 
     text: str
@@ -60,7 +60,7 @@ class Cues:
 
 
 def cues_of(query: str, now: float) -> Cues:
-    """The cues of a query that is asked at a moment, in Unix seconds."""
+    """Returns the cues of a query asked at a moment, in Unix seconds."""
     dates, events = dates_of(query, now)
     return Cues(
         text=query,
@@ -77,10 +77,10 @@ def cues_of(query: str, now: float) -> Cues:
 
 
 def names_in(query: str) -> frozenset[str]:
-    """Words with a capital where no sentence begins, times left out; in German these are nouns.
+    """Returns capitalized words except at the beginning of a sentence and time words.
 
-    Chinese has no capitals: there, whatever has one is a name. So is, wherever it stands, what has
-    a digit besides ("GRP-205").
+    In German these include nouns. Chinese has no capitals, so any capitalized word there is a name.
+    Anywhere, a capitalized word with a digit is one ("GRP-205").
     """
     within = query
     if not is_spaceless(query):
@@ -91,10 +91,10 @@ def names_in(query: str) -> frozenset[str]:
 
 
 def dates_of(query: str, now: float) -> tuple[tuple[NamedDate | Span, ...], tuple[Distance, ...]]:
-    """The dates that a query names, and those that it names by an event.
+    """Returns the dates that a query names, and those that it gives relative to an event.
 
-    "Last Friday" is counted from the day that the query names as well, if it names one, and that
-    day counts too: it may be when somebody spoke of it.
+    "Last Friday" is relative to a day that the query also names, if there is one. That day counts
+    too: it may be when it was mentioned.
     """
     dates = named_dates(query)
     day = next(filter(None, (d.day_span for d in dates if isinstance(d, NamedDate))), None)
@@ -105,14 +105,14 @@ def dates_of(query: str, now: float) -> tuple[tuple[NamedDate | Span, ...], tupl
 
 
 def _is_time(name: str) -> bool:
-    return name == "May" or tells_time(name)  # which in lower case is mostly a verb
+    return name == "May" or tells_time(name)  # lower-case "may" is usually a verb
 
 
 def tells_time(text: str) -> bool:
-    """Whether a text says when something was or will be."""
+    """Returns whether a text says when something was or will be."""
     return re.search(_TIME, text.lower()) is not None
 
 
 def squeezed(text: str) -> str:
-    """A text as quotes are compared: in one case, with single spaces and plain apostrophes."""
+    """Normalizes a text for comparing quotes: case folded, single spaces, plain apostrophes."""
     return " ".join(text.replace("\u2019", "'").casefold().split()).strip(" .,;:!?")

@@ -1,9 +1,9 @@
-"""Dates that a text names, outright or by how long before or after: English, German and Chinese.
+"""Finds dates in a text, absolute or relative, in English, German and Chinese.
 
-"8 May 2023", "im Mai" and "2023年5月8日" say when; "last Friday", "vor zwei Wochen" and "上周" say
-it from another day: of a question the date that it names as well or today, of a turn the day on
-which it was said. In "two weeks before the trip" the day of the trip has to be found first.
-Days are those of UTC, and weeks begin on Monday.
+"8 May 2023", "im Mai" and "2023年5月8日" are absolute. "Last Friday", "vor zwei Wochen" and
+"上周" are relative: in a question to the date that it also names or to today, in a turn to its own
+day. In "two weeks before the trip" the day of the trip must be found first. Days are in UTC, and
+weeks begin on Monday.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-# The patterns are strings, which `re` compiles and keeps on first use: a start needs none of them.
+# The patterns are strings, which `re` compiles and caches on first use, so that startup stays fast.
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_DAY = _EPOCH.date()
@@ -132,7 +132,7 @@ _HINTS = (
     *("kommende", "this", "diese", " ago", " earlier", "vor ", "on ", "am ", "前"),
     *("上", "这", "這", "本", "下", *_CJK_YEARS),
 )
-"""Without any of them no day is named so: most turns are read no further."""
+"""A text without any of these has no relative date; this skips most turns."""
 
 _FROM_EVENT = (
     rf"(?i)\b(?:(?P<count>{_NUMBER})\s(?:of\s)?)?(?P<unit>{_UNIT}|{_WEEKDAY})\s"
@@ -149,17 +149,17 @@ _PART_AFTER = r"的?(?:(?P<early>初|上旬)|(?P<mid>中)|(?P<late>底|末|下�
 _NTH = {"fi": 0, "er": 0, "se": 1, "zw": 1, "th": 2, "dr": 2, "fo": 3, "vi": 3, "la": -1, "le": -1}
 
 _SPREAD = {"day": 1, "week": 3}
-"""Days by which a distance in days or weeks is rounded when it is said."""
+"""The tolerance in days of a distance in days or weeks, since people round it."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedDate:
-    """A day, a month or a year, as far as it was said; at least one part was.
+    """A day, a month or a year, as far as it was given; at least one part is set.
 
     Attributes:
-        year: None where any year is meant, as in "in June".
-        month: 1 to 12; None where any month is meant.
-        day: 1 to 31; None where any day is meant.
+        year: None for any year, as in "in June".
+        month: 1 to 12; None for any month.
+        day: 1 to 31; None for any day.
     """
 
     year: int | None
@@ -167,7 +167,7 @@ class NamedDate:
     day: int | None = None
 
     def covers(self, moment: float) -> bool:
-        """Whether a moment, in Unix seconds, lies within it, UTC."""
+        """Returns whether a moment, in Unix seconds, is within it, UTC."""
         when = _date_of(moment)
         if when is None:
             return False
@@ -176,7 +176,7 @@ class NamedDate:
 
     @property
     def day_span(self) -> Span | None:
-        """Its one day, if it is one that a calendar has."""
+        """Its single day, if it is a valid one."""
         if self.year is None or self.month is None or self.day is None:
             return None
         try:
@@ -188,7 +188,7 @@ class NamedDate:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Days from the first to the last, both within."""
+    """A range of days, both ends included."""
 
     first: date
     last: date
@@ -200,20 +200,20 @@ class Span:
         return days * 43_200.0
 
     def covers(self, moment: float) -> bool:
-        """Whether a moment, in Unix seconds, lies within it, UTC."""
+        """Returns whether a moment, in Unix seconds, is within it, UTC."""
         when = _date_of(moment)
         return when is not None and self.first <= when <= self.last
 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """How far before or after an event something was, as in "two weeks before the trip".
+    """A time relative to an event, as in "two weeks before the trip".
 
     Attributes:
-        event: The event, as it was named.
-        count: How many units after it; before it where it is negative.
+        event: The event, as named.
+        count: The number of units after it; negative for before it.
         unit: "day", "week", "weekend", "month", "year", or the number of a weekday.
-        counted: Whether a number was said: "the week before" ends at the event.
+        counted: Whether a number was given: "the week before" ends at the event.
     """
 
     event: str
@@ -222,7 +222,7 @@ class Distance:
     counted: bool
 
     def span(self, moment: float) -> Span | None:
-        """The days that are meant, if the event was at a moment; None if no calendar has them."""
+        """Returns the days, for an event at a moment; None if they are outside the calendar."""
         when = _date_of(moment)
         if when is None:
             return None
@@ -230,28 +230,28 @@ class Distance:
             if self.unit == "week" and not self.counted:
                 ends = sorted((when + timedelta(self.count), when + timedelta(7 * self.count)))
                 return Span(*ends)
-            return _moved(when, self.count, self.unit, counted=self.counted)
+            return _shift(when, self.count, self.unit, counted=self.counted)
         except (OverflowError, ValueError):
             return None
 
 
 def named_dates(text: str) -> tuple[NamedDate | Span, ...]:
-    """The dates in a text that stand for themselves, in its order, each once.
+    """Returns the absolute dates in a text, in order and without duplicates.
 
-    A month alone counts where a word like "in" or "last" says that a date is meant: "May" and
-    "April" are other words too. "Early May 2023" and "the last week of May 2023" are spans.
+    A month alone counts only after a word like "in" or "last", because "May" and "April" are other
+    words too. "Early May 2023" and "the last week of May 2023" are spans.
     """
     text = " ".join(text.split())
-    found = (_named(text, match) for match in re.finditer(_DATE, text))
+    found = (_parse_date(text, match) for match in re.finditer(_DATE, text))
     return tuple(dict.fromkeys(date for date in found if date is not None))
 
 
 def spans_named(text: str, moment: float) -> tuple[Span, ...]:
-    """The days that a text names from the day on which it was said, as "yesterday" does.
+    """Returns the days of relative dates in a text, such as "yesterday".
 
     Args:
-        text: What was said.
-        moment: When, in Unix seconds.
+        text: The text.
+        moment: When it was written, in Unix seconds.
     """
     when = _date_of(moment)
     if when is None:
@@ -263,13 +263,13 @@ def spans_named(text: str, moment: float) -> tuple[Span, ...]:
     for match in re.finditer(_RELATIVE, text):
         try:
             found.append(_relative(match, when))
-        except (OverflowError, ValueError):  # no calendar has it
+        except (OverflowError, ValueError):  # outside the calendar
             continue
     return tuple(dict.fromkeys(found))
 
 
 def distances(text: str) -> Iterator[Distance]:
-    """What a text names by how far it is from an event, or from a date."""
+    """Yields the times that a text gives relative to an event or a date."""
     for match in re.finditer(_FROM_EVENT, " ".join(text.split())):
         event = match["event"] or match["cjk_event"]
         number = match["count"] or match["cjk_count"]
@@ -281,11 +281,11 @@ def distances(text: str) -> Iterator[Distance]:
 def _date_of(moment: float) -> date | None:
     try:
         return (_EPOCH + timedelta(seconds=moment)).date()
-    except OverflowError:  # no calendar has it
+    except OverflowError:  # outside the calendar
         return None
 
 
-def _named(text: str, match: re.Match[str]) -> NamedDate | Span | None:
+def _parse_date(text: str, match: re.Match[str]) -> NamedDate | Span | None:
     named = {name: value for name, value in match.groupdict().items() if value}
     if "month" in named:
         if not named.keys() & {"from", "day", "day_after", "year"}:
@@ -304,12 +304,12 @@ def _named(text: str, match: re.Match[str]) -> NamedDate | Span | None:
 
 
 def _part(year: int, month: int, before: str, after: str) -> Span | None:
-    """The part of a month that the words around it name."""
-    said = re.search(_PART_BEFORE, before) or re.match(_PART_AFTER, after)
-    if said is None or not date.min.year <= year <= date.max.year or month not in _MONTHS.values():
+    """Returns the part of a month that the words around it name."""
+    part = re.search(_PART_BEFORE, before) or re.match(_PART_AFTER, after)
+    if part is None or not date.min.year <= year <= date.max.year or month not in _MONTHS.values():
         return None
     first, last = _month(year, month)
-    named = said.groupdict()
+    named = part.groupdict()
     nth = named.get("nth")
     if nth is None:
         begin = 0 if named["early"] else 10 if named["mid"] else 20
@@ -327,29 +327,29 @@ def _part(year: int, month: int, before: str, after: str) -> Span | None:
 def _relative(match: re.Match[str], when: date) -> Span:
     named = {name: value for name, value in match.groupdict().items() if value}
     if "word" in named:
-        return _moved(when, _DAYS[named["word"]], "day")
+        return _shift(when, _DAYS[named["word"]], "day")
     if "cjk_years" in named:
-        return _moved(when, _CJK_YEARS[named["cjk_years"]], "year")
+        return _shift(when, _CJK_YEARS[named["cjk_years"]], "year")
     for count, unit in (("ago", "ago_unit"), ("vor", "vor_unit"), ("cjk_ago", "cjk_ago_unit")):
         if count in named:
-            return _moved(when, -_count(named[count]), _unit(named[unit]), counted=True)
+            return _shift(when, -_count(named[count]), _unit(named[unit]), counted=True)
     if "cjk_which" in named:
         return _chinese(named["cjk_which"], named["cjk_unit"], when)
     if "weekday" in named:
-        return _moved(when, -1, _unit(named["weekday"]))
-    return _moved(when, ("next" in named) - ("last" in named), _unit(named["unit"]))
+        return _shift(when, -1, _unit(named["weekday"]))
+    return _shift(when, ("next" in named) - ("last" in named), _unit(named["unit"]))
 
 
 def _chinese(which: str, unit: str, when: date) -> Span:
-    """The week, weekend or month, or the day of a week: that of last week, not the latest one."""
+    """Returns a week, weekend or month, or a weekday of the given week, not the latest one."""
     count = {"上": -1, "下": 1}.get(which, 0)
     if unit in _UNITS:
-        return _moved(when, count, _UNITS[unit])
-    return _moved(when + timedelta(7 * count), 0, _WEEKDAYS[unit[-1]])
+        return _shift(when, count, _UNITS[unit])
+    return _shift(when + timedelta(7 * count), 0, _WEEKDAYS[unit[-1]])
 
 
-def _moved(when: date, count: int, unit: str | int, *, counted: bool = False) -> Span:
-    """The day, week, month or year so many after that of a date, or the weekday."""
+def _shift(when: date, count: int, unit: str | int, *, counted: bool = False) -> Span:
+    """Returns the day, week, month, year or weekday that many units after a date."""
     if isinstance(unit, int):
         ahead = unit - when.weekday()  # within this week
         if count > 0:
@@ -380,16 +380,15 @@ def _month(year: int, month: int) -> tuple[date, date]:
     return first, following - timedelta(1)
 
 
-def _unit(said: str) -> str | int:
-    """The unit, or the number of the weekday."""
-    said = said.lower()
-    if said == "sonnabend":
+def _unit(words: str) -> str | int:
+    words = words.lower()
+    if words == "sonnabend":
         return 5
-    known = (_UNITS[said[:size]] for size in range(len(said), 0, -1) if said[:size] in _UNITS)
+    known = (_UNITS[words[:size]] for size in range(len(words), 0, -1) if words[:size] in _UNITS)
     unit = next(known, None)
-    return _WEEKDAYS[said[:2]] if unit is None else unit
+    return _WEEKDAYS[words[:2]] if unit is None else unit
 
 
-def _count(said: str) -> int:
-    said = said.lower().split()[-1]
-    return int(said) if said.isdecimal() else _COUNTS.get(said, 3)
+def _count(words: str) -> int:
+    last = words.lower().split()[-1]
+    return int(last) if last.isdecimal() else _COUNTS.get(last, 3)

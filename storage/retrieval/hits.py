@@ -1,4 +1,4 @@
-"""Found chunks as hits, with which of a query's words stand in each."""
+"""Builds hits from found chunks, with the query's words in each."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ from storage.retrieval.ranking import Around
 from storage.tokenize import fold_accents
 
 PART = 0.6
-"""Of a word, the share of its letters that stand for it, the first ones: the rest may be an ending,
-or another part of a compound."""
+"""The share of a word's letters, from its beginning, that count as a match.
+
+The rest may be an ending, or another part of a compound.
+"""
 
 LEAST = 4
-"""Letters that stand for a word at least."""
+"""Minimum letters that count as a match."""
 
 STRADDLING = 0.3
-"""What a pair of characters counts of which one says nothing of the subject: it is of no word."""
+"""The weight of a pair with one function character, since it is not a word."""
 
 _ASKED_FOR = frozenset("名称叫类型种时期候")
-"""Characters that say what kind of answer is wanted."""
+"""Characters that name the kind of answer."""
 
 _EMPTY = FUNCTION_CHARACTERS | _ASKED_FOR
 
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """Which of a query's words stand in each of some chunks.
+    """Which of a query's words appear in each of some chunks.
 
     Attributes:
-        words: Those words, by seq, in the query's order.
-        weights: How much each of the query's words tells, its idf; those that say nothing of the
-            subject are left out.
-        rarest: What a word weighs that stands in one chunk alone.
-        missing: Share of the query's names that stand nowhere in its session, 0 to 1; by seq.
+        words: The words of each chunk, by seq, in the query's order.
+        weights: The idf of each of the query's words, without those that have no topic.
+        rarest: The weight of a word that appears in a single chunk.
+        missing: Share of the query's names that appear nowhere in a chunk's session, by seq.
     """
 
     words: Mapping[int, Sequence[str]] = field(default_factory=dict)
@@ -57,14 +58,14 @@ class Matched:
         names: Collection[str] = (),
         sessions: Mapping[int, Sequence[int]] = MappingProxyType({}),
     ) -> Matched:
-        """Looks them up.
+        """Looks up the words.
 
         Args:
             index: The lexical index of the chunks' user.
             seqs: The chunks.
-            words: The query's terms, and the word that each came from.
-            names: Which of the words are names.
-            sessions: The chunks of the session of each.
+            words: The query's terms, each with its original word.
+            names: The words that are names.
+            sessions: The chunks of each one's session.
         """
         present = index.terms_in(seqs, words)
         found = {
@@ -72,13 +73,13 @@ class Matched:
             for seq, terms in present.items()
         }
         weights: dict[str, float] = {}
-        for term, weight in index.weights(words).items():  # a word with several terms is the rarest
+        for term, weight in index.weights(words).items():  # the rarest of a word's terms counts
             weights[words[term]] = max(weight, weights.get(words[term], 0.0))
         telling = {word: each * _telling(word) for word, each in weights.items()}
         weights = {word: each for word, each in telling.items() if each} or weights
         rarest = index.idf(1)
         named = {term: word for term, word in words.items() if word in names}
-        if not named:  # most often, and sessions may be long
+        if not named:  # the usual case; sessions may be long
             return cls(found, weights, rarest)
         count = len(set(named.values()))
         holding = index.terms_in(list({seq for some in sessions.values() for seq in some}), named)
@@ -89,20 +90,20 @@ class Matched:
         return cls(found, weights, rarest, missing)
 
     def share(self, seq: int, text: str) -> float:
-        """The share of the query's words that stand in a chunk, whole or in good part, 0 to 1."""
-        if not self.weights:  # nothing was asked
+        """Returns the share of the query's words in a chunk, whole or in large part, 0 to 1."""
+        if not self.weights:  # empty query
             return 0.0
         words, folded = self.words.get(seq, ()), fold_accents(text).casefold()
-        told = (
+        present = (
             weight
             for word, weight in self.weights.items()
             if word in words or _is_partly_in(folded, word)
         )
-        return sum(told) / (sum(self.weights.values()) or 1.0)
+        return sum(present) / (sum(self.weights.values()) or 1.0)
 
 
 def _telling(word: str) -> float:
-    """How much of a word's weight says something of the subject, 0 to 1."""
+    """Returns the share of a word's weight that concerns the topic, 0 to 1."""
     if word.lower() in FUNCTION_WORDS or _EMPTY.issuperset(word):
         return 0.0
     return STRADDLING if not _EMPTY.isdisjoint(word) else 1.0
@@ -113,7 +114,7 @@ def _is_partly_in(text: str, word: str) -> bool:
     return len(word) >= LEAST and word.isalpha() and fold_accents(word).casefold()[:letters] in text
 
 
-def hits_of(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
+def hits_of(  # noqa: PLR0913, PLR0917  # each kind of score
     connection: sqlite3.Connection,
     seqs: Sequence[int],
     matched: Matched,
@@ -123,17 +124,17 @@ def hits_of(  # noqa: PLR0913, PLR0917  # the scores of a search, kind by kind
     around: Mapping[int, Around] | None = None,
     before: Mapping[int, str] | None = None,
 ) -> tuple[SearchHit, ...]:
-    """Chunks as hits, in the order of their seqs.
+    """Builds hits of chunks, in the order of their seqs.
 
     Args:
         connection: The record.
         seqs: The chunks.
-        matched: The query's words that stand in each.
+        matched: The query's words in each.
         fused: Scores, by seq.
         dense: Cosine similarities, by seq.
         lexical: BM25 scores, by seq.
-        around: Surroundings, by seq, of those where they count.
-        before: What was said before, by seq, of those where anything was.
+        around: Surroundings, by seq, if they count.
+        before: The previous turn, by seq, if there is one.
     """
     loaded = load_chunks(connection, seqs)
     hits = []

@@ -1,9 +1,9 @@
-"""What a query names: the user, people and things by any of their names, and what is near them.
+"""Finds the entities that a query names, by any of their names, and entities related to them.
 
-The cards of those are candidates of a search, whatever their words, and those of their neighbours,
-one or two relationships away. How near a card is counts as its surroundings do: it raises a score,
-never lowers it. A name may be asked for by some of its words and with a typo, where no stored text
-has that word; then its own words are searched for as well.
+Their cards become candidates of a search, whatever their words, as do the cards of entities one or
+two relationships away. Like the surroundings of a chunk, this raises a score and never lowers it. A
+name may be given by some of its words, and with a typo if no stored text has that word; its correct
+words are then searched for too.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ if TYPE_CHECKING:
     from storage.contexts.filters import Seqs
 
 WEIGHT = 0.5
-"""How much it counts that a card is of what the query names; its own score has the weight 1."""
+"""The weight of a named entity's card; the chunk's own score has the weight 1."""
 
 STEPS = (1.0, 0.5, 0.25)
-"""How near the named are, their neighbours, and the neighbours of those."""
+"""The nearness of named entities, of their neighbours, and of the neighbours of those."""
 
 USER = 0.5
-"""How near the user is, where a query says "I" or "the user"."""
+"""The nearness of the user, if a query says "I" or "the user"."""
 
 MOST_NAMED = 10
-"""Entities that a query names at most: a word that many names have in common names none."""
+"""Maximum entities a query can name; a word shared by more names identifies none."""
 
 MOST_NEAR = 100
-"""Neighbours of one step: of what has more, the others are found by their words alone."""
+"""Maximum neighbours per step; further ones are found only by their words."""
 
 MOST_WORDS = 64
 LEAST_SHARE = 0.4
-"""How much of a name's letters a query has to say, so that it names it."""
+"""The share of a name's letters that a query must contain to name it."""
 
 _SHORTEST = 4
-"""Letters of a word in which a typo is recognized."""
+"""Minimum letters of a word in which a typo is recognized."""
 
 _NO_ADVICE = "".join(
     rf"(?<!\b{before} )"
     for before in ("how do", "how can", "how should", "can", "could", "should", "kann", "soll")
 )
-"""Not before an "I" whom somebody else knows what to do for."""
+"""Not before an "I" that asks for advice rather than for facts about the user."""
 
 _OF_USER = (
     rf"(?i)(?:{_NO_ADVICE}\b(?:i|ich)|\b(?:about|of|to|for|know) me|\bmy|\bmine|\bthe user|\bmir"
@@ -66,12 +66,12 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The cards of what a query names, and of what is near.
+    """The cards of named entities and of their neighbours.
 
     Attributes:
-        near: How near each of their chunks is, 0 to 1.
-        words: The terms of names that are stored with other words than the query's, each with the
-            word that stands for it there.
+        near: The nearness of each of their chunks, 0 to 1.
+        words: The terms of stored names that differ from the query's words, each with the stored
+            word.
     """
 
     near: Mapping[int, float] = field(default_factory=dict)
@@ -79,17 +79,17 @@ class Named:
 
     @property
     def seqs(self) -> Seqs:
-        """The chunks."""
+        """The seqs of the chunks."""
         import numpy as np
 
         return np.fromiter(self.near, dtype=np.int64)
 
     def around(self, own: Mapping[int, float], fitting: Collection[int]) -> dict[int, Around]:
-        """What it counts for each chunk; two steps away only where the query speaks of it too.
+        """Returns the effect on each chunk; two steps away only if the query matches it too.
 
         Args:
-            own: Each chunk's own score, 0 to 1; 0 for one that is not given.
-            fitting: Those that the search lets through.
+            own: Each chunk's own score, 0 to 1; 0 if missing.
+            fitting: The chunks that match the search's filter.
         """
         return {
             seq: Around(own.get(seq, 0.0) + (1 - own.get(seq, 0.0)) * near, WEIGHT)
@@ -103,10 +103,10 @@ class _Names:
     """The folded names of some entities.
 
     Attributes:
-        owners: Whose each is.
-        holding: Those that hold each word.
+        owners: The entities of each name.
+        holding: The names that contain each word.
         words: The words.
-        spaceless: Those in scripts without spaces.
+        spaceless: The names in scripts without spaces.
     """
 
     owners: Mapping[str, Sequence[int]]
@@ -121,13 +121,13 @@ NOBODY = Named()
 def find_named(
     connection: sqlite3.Connection, identity: Identity, query: str, index: UserIndex
 ) -> Named:
-    """What a query names, of what an identity may see.
+    """Finds what a query names, within what an identity sees.
 
     Args:
         connection: The record, in the search's transaction.
-        identity: Whose.
+        identity: The owner.
         query: What to look for.
-        index: The lexical index of the user, which knows the words of all texts.
+        index: The lexical index of the user, which has the words of all texts.
     """
     entities, words = _named_entities(connection, identity, query, index)
     near = _within_two_steps(connection, identity, entities)
@@ -138,14 +138,14 @@ def find_named(
 def _named_entities(
     connection: sqlite3.Connection, identity: Identity, query: str, index: UserIndex
 ) -> tuple[dict[int, float], dict[str, str]]:
-    """The entities that a query names, how much of a name it says, and words for its typos."""
+    """Returns the named entities, the share of each name in the query, and words for typos."""
     known = _names(connection, identity)
     asked = fold(query)
-    said = {name: 1.0 for name in known.spaceless if name in asked}
+    shares = {name: 1.0 for name in known.spaceless if name in asked}
     meant = _meant(list(dict.fromkeys(_WORD.findall(asked)))[:MOST_WORDS], known, index)
-    said |= _shares(meant, known.holding)
+    shares |= _shares(meant, known.holding)
     best: dict[int, float] = {}
-    for name, share in said.items():
+    for name, share in shares.items():
         for seq in known.owners[name]:
             best[seq] = max(best.get(seq, 0.0), share)
     if len(best) > MOST_NAMED:
@@ -154,14 +154,13 @@ def _named_entities(
     words = {
         term: word
         for word, (stored, alike) in meant.items()
-        if alike < 1 and not said.keys().isdisjoint(known.holding[stored])
+        if alike < 1 and not shares.keys().isdisjoint(known.holding[stored])
         for term in terms_of(stored)
     }
     return best, words
 
 
 def _names(connection: sqlite3.Connection, identity: Identity) -> _Names:
-    """The names of the entities that an identity sees."""
     owner = identity_clause(identity, "e")
     also = ""
     if owner.narrows:
@@ -176,7 +175,7 @@ def _names(connection: sqlite3.Connection, identity: Identity) -> _Names:
 
 @lru_cache(maxsize=4)
 def _read_names(folded: str, owners: str) -> _Names:
-    """Names from JSON, which two searches have in common for as long as nobody gets another."""
+    """Parses names from JSON; cached, because names rarely change between searches."""
     owning: defaultdict[str, list[int]] = defaultdict(list)
     for name, seq in zip(json.loads(folded), json.loads(owners), strict=True):
         owning[name].append(seq)
@@ -194,7 +193,7 @@ def _read_names(folded: str, owners: str) -> _Names:
 def _shares(
     meant: Mapping[str, tuple[str, float]], holding: Mapping[str, Sequence[str]]
 ) -> dict[str, float]:
-    """How much of each name is said, of those of which enough is."""
+    """Returns the share of each name in the query, if it is large enough."""
     spoken: defaultdict[str, float] = defaultdict(float)
     for stored, alike in meant.values():
         for name in holding[stored]:
@@ -204,7 +203,7 @@ def _shares(
 
 
 def _meant(words: Sequence[str], known: _Names, index: UserIndex) -> dict[str, tuple[str, float]]:
-    """For words of a query those of names that they are, or a typo away from, and how alike."""
+    """Maps a query's words to the same or similar words of names, with the similarity."""
     content = [word for word in words if word not in STOP_WORDS or len(words) == 1]
     exact = {word: (word, 1.0) for word in content if word in known.holding}
     return exact | _typos([word for word in content if word not in exact], known.words, index)
@@ -213,7 +212,7 @@ def _meant(words: Sequence[str], known: _Names, index: UserIndex) -> dict[str, t
 def _typos(
     words: Sequence[str], stored: Sequence[str], index: UserIndex
 ) -> dict[str, tuple[str, float]]:
-    """For words that no text has, the words of names that they are a typo away from."""
+    """Maps words that no text contains to words of names a typo away."""
     from rapidfuzz.distance import OSA
     from rapidfuzz.process import extractOne
 
@@ -245,18 +244,18 @@ def _within_two_steps(
             " AND r.target_seq IN (SELECT value FROM json_each(?)) LIMIT ?",
             (*owner.values, listed, *owner.values, listed, MOST_NEAR),
         ).fetchall()
-        beside = dict.fromkeys(seq for row in rows for seq in row if seq not in near)
-        near |= dict.fromkeys(beside, step)
-        edge = beside
+        neighbours = dict.fromkeys(seq for row in rows for seq in row if seq not in near)
+        near |= dict.fromkeys(neighbours, step)
+        edge = neighbours
     return near
 
 
 def _chunks_of(
     connection: sqlite3.Connection, identity: Identity, near: Mapping[int, float], query: str
 ) -> dict[int, float]:
-    """The chunks of the cards of entities, and of the user's where the query speaks of them.
+    """Returns the chunks of entities' cards, and of the user's if the query mentions the user.
 
-    What held once is near where the query asks for the past, and is left out elsewhere.
+    Former facts are included only if the query asks about the past.
     """
     cards = {(ContextType.ENTITY.value, str(seq)): share for seq, share in near.items()}
     if re.search(_OF_USER, query):

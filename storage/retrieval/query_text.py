@@ -1,4 +1,4 @@
-"""What the text of a query says: its numbers and negations, and its wording."""
+"""Properties of a query's text: its numbers and negations, and its wording."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Hashable
 
-# The patterns are strings, which `re` compiles and keeps on first use: a start needs none of them.
+# The patterns are strings, which `re` compiles and caches on first use, so that startup stays fast.
 
 _DECISIVE = (
     r"\d+(?:[.,:/-]\d+)*"
@@ -20,14 +20,14 @@ _SILENT = r"[\s.,;:!?()\"\u3001\u3002]+"
 
 
 def numbers_and_negations(text: str) -> tuple[str, ...]:
-    """The numbers and negations of a text, in its order: who differs in them says another thing."""
+    """Returns a text's numbers and negations, in order; differing ones mean another statement."""
     return tuple(re.findall(_DECISIVE, unicodedata.normalize("NFKC", text).casefold()))
 
 
 def wording(query: str) -> Hashable:
-    """What has to be the same in two wordings of one question.
+    """Returns a key that is equal for two wordings of the same question.
 
-    That is everything but case, spaces, punctuation and words that say nothing, in its order.
+    It ignores case, spaces, punctuation and stop words.
     """
     text = unicodedata.normalize("NFKC", query).casefold()
     words = (word for word in re.split(_SILENT, text) if word and word not in _EMPTY_WORDS)

@@ -1,14 +1,14 @@
-"""Ranking: how scores of several kinds make one order. Every weight but the surroundings' is here.
+"""Ranking: combines scores of several kinds into one order; all weights except the surroundings'.
 
-A search fuses words and meaning: each kind is scaled to 0..1 over the candidates, BM25 with its
-minimum fixed at 0, and a chunk gets `alpha * dense + (1 - alpha) * lexical`. A weighted sum of true
-scores was measured better than rank fusion, which forgets how much better a hit is.
+A search fuses keyword and semantic scores. Each kind is scaled to 0..1 over the candidates, BM25
+with its minimum fixed at 0, and a chunk gets `alpha * dense + (1 - alpha) * lexical`. A weighted
+sum of actual scores was measured better than rank fusion, which ignores how much better a hit is.
 
-Hits of several origins are reranked by four signals: .40 of the similarity to the query, .35 of
-the query's words, .15 of how few of the same origin stand before it, and .10 of its length, as far
-as it is too short to say much. Similarity and words are cosine and BM25 as shares of the best
-candidate's, and what stands around a passage counts as it does in the search. `benchmarks.rerank`
-measures what this does.
+Hits of several origins are reranked by four signals: .40 for similarity to the query, .35 for the
+query's words, .15 for how few hits of the same origin come before, and .10 for length, which
+penalizes texts too short to be useful. Similarity and words are cosine and BM25 as shares of the
+best candidate's, and the surroundings of a passage count as in the search. `benchmarks.rerank`
+measures the effect.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from storage.retrieval.sameness import can_say_the_same
 from storage.tokenize import terms_of
 
 ALPHA = 0.5
-"""Weight of the dense score against words, 0 to 1, where nothing else is set."""
+"""The default weight of the dense score, 0 to 1."""
 
 CJK_ALPHA = 0.1
-"""Its weight where the embedder does not understand the query's language."""
+"""Its weight if the embedder does not understand the query's language."""
 
 CANDIDATES = 100
 """Candidates of each kind."""
 
 ENOUGH = 20
-"""Candidates of each kind that do under a filter, for few hits: more would hardly be among them."""
+"""Candidates of each kind that suffice under a filter for few hits."""
 
 SIMILARITY = 0.40
 WORDS = 0.35
@@ -42,47 +42,47 @@ DIVERSITY = 0.15
 LENGTH = 0.10
 
 ENOUGH_CHARS = 200
-"""Characters from which a text is no longer too short."""
+"""Characters from which a text is long enough."""
 
 SAME_WORDS = 0.9
-"""Share of all their words that two texts have in common if they say the same."""
+"""The share of words that near-duplicates have in common."""
 
 LONG_WORD = 15
-"""Characters of a word on average, from which a text is taken to have no spaces."""
+"""Average characters per word from which a text is considered to have no spaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """How well what stands around a chunk fits a query.
+    """How well the surroundings of a chunk match a query.
 
     Attributes:
         score: 0 to 1.
-        weight: How much it counts; the chunk's own score has the weight 1.
+        weight: Their weight; the chunk's own score has the weight 1.
     """
 
     score: float
     weight: float
 
     def blend(self, own: float) -> float:
-        """A chunk's own score and that of its surroundings in one, 0 to 1."""
+        """Combines a chunk's own score with that of its surroundings, 0 to 1."""
         return (own + self.weight * self.score) / (1 + self.weight)
 
 
 def balance(
     query: str, embedder: Embedder, default: float, alpha: float | None
 ) -> tuple[float, float]:
-    """The weight of the dense score for a query, and the floor of similarity.
+    """Returns the weight of the dense score for a query, and the similarity floor.
 
     Args:
         query: What to look for.
-        embedder: Makes its vector.
-        default: The weight where the query asks for none.
-        alpha: The weight that it asks for, whatever its language.
+        embedder: The embedder.
+        default: The default weight.
+        alpha: A weight set by the caller, regardless of the language.
     """
     if alpha is not None:
         return alpha, embedder.floor
     if not understands(embedder, query):
-        return min(default, CJK_ALPHA), math.inf  # what it cannot read it cannot find
+        return min(default, CJK_ALPHA), math.inf  # it cannot find texts it does not understand
     return default, embedder.floor
 
 
@@ -92,18 +92,17 @@ def fuse(
     alpha: float,
     floor: float = DEFAULT_FLOOR,
 ) -> dict[int, float]:
-    """One score from two: alpha * dense + (1 - alpha) * lexical, each scaled over the candidates.
+    """Fuses two scores: alpha * dense + (1 - alpha) * lexical, each scaled over the candidates.
 
     Args:
-        dense: Cosine similarities, scaled from their minimum and maximum to 0..1; a candidate that
-            has none is not embedded yet, and its words speak for both.
+        dense: Cosine similarities, scaled from their minimum and maximum to 0..1; a candidate
+            without one is not embedded yet, and its lexical score counts for both.
         lexical: BM25 scores, scaled from 0 and their maximum to 0..1.
         alpha: Weight of the dense score, 0 to 1.
-        floor: Cosine below which a candidate without any of the query's words is no hit.
+        floor: Minimum cosine similarity of a hit without any of the query's words.
 
     Returns:
-        A score of 0 to 1 for each candidate that has one of the query's words, or lies above the
-        floor of similarity.
+        A score of 0 to 1 for each candidate that has one of the query's words or reaches the floor.
     """
     low, high = min(dense.values(), default=0.0), max(dense.values(), default=0.0)
     top = max(lexical.values(), default=0.0)
@@ -126,11 +125,10 @@ class UnifiedHit:
     """A stored passage, or an entry of the session.
 
     Attributes:
-        origin: Where it comes from: "memory", a source's name, or "documents", "knowledge" or
-            "events".
-        layer: Its layer of memory, 1 to 4; 0 where it is no memory.
-        score: How likely it is to answer, 0 to 1; while the hits are ordered, how well it fits.
-        lexical: BM25 of a passage; of an entry the share of the query's words that it has.
+        origin: Its origin: "memory", a source's name, or "documents", "knowledge" or "events".
+        layer: Its layer of memory, 1 to 4; 0 if it is not a memory.
+        score: The probability that it answers, 0 to 1; during ranking, how well it matches.
+        lexical: BM25 of a passage; for an entry the share of the query's words it contains.
         passage: The passage, with its scores.
         entry: The entry of layer 1.
     """
@@ -145,15 +143,15 @@ class UnifiedHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """What the signals are taken from.
+    """The signals of a hit for reranking.
 
     Attributes:
-        similarity: Cosine as a share of the best one's, 0 to 1; None where there is none, and the
-            words speak for both.
+        similarity: Cosine as a share of the best one's, 0 to 1; None if there is none, and then
+            the words count for both.
         words: BM25 as a share of the best one's, 0 to 1.
-        origin: Where it comes from.
+        origin: Its origin.
         length: Its characters.
-        around: What stands around it; None where nothing does.
+        around: Its surroundings; None if it has none.
     """
 
     similarity: float | None
@@ -166,13 +164,13 @@ class Candidate:
 def candidates_of(
     hits: Sequence[SearchHit], origins: Sequence[str], *, by_meaning: bool
 ) -> list[Candidate]:
-    """The hits of one search as candidates.
+    """Returns the hits of one search as candidates.
 
     Args:
         hits: Best first.
-        origins: Where each comes from.
-        by_meaning: Whether their vectors tell anything; not so where the embedder does not
-            understand the query's language.
+        origins: The origin of each.
+        by_meaning: Whether their vectors count; they do not if the embedder does not understand the
+            query's language.
     """
     nearest = max((hit.dense or 0.0 for hit in hits), default=0.0)
     most = max((hit.lexical for hit in hits), default=0.0)
@@ -189,14 +187,14 @@ def candidates_of(
 
 
 def rerank(candidates: Sequence[Candidate]) -> list[tuple[int, float]]:
-    """The candidates in their new order, each as its index and its score of 0 to 1.
+    """Returns the candidates in their new order, each as its index and its score of 0 to 1.
 
-    The best of what is left comes next; of equals the first.
+    The best remaining candidate comes next; ties keep their order.
     """
     own = [_own(candidate) for candidate in candidates]
     waiting: dict[str, list[int]] = {}
     for index in sorted(range(len(own)), key=lambda index: (own[index], -index)):
-        waiting.setdefault(candidates[index].origin, []).append(index)  # the best one last
+        waiting.setdefault(candidates[index].origin, []).append(index)  # best last
     taken = dict.fromkeys(waiting, 0)
     ranked = []
     for _ in candidates:
@@ -213,7 +211,7 @@ def rerank(candidates: Sequence[Candidate]) -> list[tuple[int, float]]:
 
 
 def _own(candidate: Candidate) -> float:
-    """What a candidate has without regard to the others."""
+    """Returns the score of a candidate by itself."""
     similarity = candidate.words if candidate.similarity is None else candidate.similarity
     fits = (SIMILARITY * similarity + WORDS * candidate.words) / (SIMILARITY + WORDS)
     if candidate.around is not None:
@@ -238,10 +236,10 @@ def with_entries(
     passages: Sequence[Candidate],
     entries: Sequence[tuple[Entry, float]],
 ) -> list[Candidate]:
-    """The candidates of one order: passages, and entries as good as a passage of the same words.
+    """Returns passages and entries as candidates of one order.
 
-    An entry is known by its words alone. It counts as the passage with the most of the query's
-    words does, in proportion to its own share of them; where no passage has any, by its share.
+    An entry has only a word score. It counts like the passage with the most of the query's words,
+    in proportion to its own share of them; if no passage has any, by its share.
     """
     words = len(set(terms_of(query).values()))
     most = max(
@@ -254,7 +252,7 @@ def with_entries(
 
 
 def _as_candidate(entry: Entry, share: float, twin: Candidate | None) -> Candidate:
-    """An entry like a passage that has all words, of which it has a share."""
+    """Scores an entry like a passage with all words, in proportion to its share of them."""
     similarity = None if twin is None else twin.similarity
     words = 1.0 if twin is None else twin.words
     return Candidate(
@@ -267,10 +265,10 @@ def _as_candidate(entry: Entry, share: float, twin: Candidate | None) -> Candida
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """What later hits are compared with."""
+    """A chosen hit that later ones are compared with."""
 
     origin: str
-    said: str
+    raw: str
     text: str
     words: frozenset[str]
 
@@ -278,16 +276,16 @@ class _Chosen:
 def distinct(
     hits: Sequence[UnifiedHit], limit: int, mentioned: Sequence[frozenset[str]] = ()
 ) -> list[UnifiedHit]:
-    """Returns the best hits without those that say what a better one says.
+    """Returns the best hits without near-duplicates.
 
-    That is the same text wherever it comes from, or nearly the same words in another origin; of one
-    origin, what differs a little is another version. Names, numbers and negations have to be the
-    same. An entry is left out where every context that it mentions was found.
+    Duplicates are identical texts of any origin, or nearly the same words in different origins;
+    within one origin, small differences mean another version. Names, numbers and negations must be
+    the same. An entry is left out if every context it mentions was found.
 
     Args:
         hits: Best first.
-        limit: How many are wanted.
-        mentioned: For each, the ids of the contexts that it mentions; none where it is a passage.
+        limit: Maximum number of hits.
+        mentioned: The ids of the contexts that each hit mentions; empty for a passage.
     """
     found = {hit.passage.context.id for hit in hits if hit.passage is not None}
     distinct_hits: list[UnifiedHit] = []
@@ -297,15 +295,15 @@ def distinct(
             break
         if mentioned and mentioned[number] and mentioned[number] <= found:
             continue
-        fresh = _Chosen(hit.origin, *_normalized(hit))
+        fresh = _Chosen(hit.origin, *_normalize(hit))
         if not any(_say_the_same(each, fresh) for each in chosen):
             distinct_hits.append(hit)
             chosen.append(fresh)
     return distinct_hits
 
 
-def _normalized(hit: UnifiedHit) -> tuple[str, str, frozenset[str]]:
-    """The text of a hit, the same as it is compared, and its words."""
+def _normalize(hit: UnifiedHit) -> tuple[str, str, frozenset[str]]:
+    """Returns the text of a hit, its normalized form, and its words."""
     text = ""
     if hit.passage is not None:
         text = hit.passage.chunk.content
@@ -326,4 +324,4 @@ def _say_the_same(one: _Chosen, other: _Chosen) -> bool:
         return False
     common = len(one.words & other.words)
     similar = common >= SAME_WORDS * (fewer + more - common)
-    return similar and can_say_the_same(one.said, other.said)
+    return similar and can_say_the_same(one.raw, other.raw)

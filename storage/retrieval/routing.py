@@ -1,8 +1,8 @@
-"""Routing: which part of what is stored a query is about, and the sources that it can name.
+"""Routing: decides which part of the stored data to search, and defines named sources.
 
-A query is narrowed by itself only where its words are sure: "what did you just run" is about this
-session, "according to the docs" about what is stored. Where the narrowed search finds nothing,
-everything is searched. What the caller says is obeyed.
+A query is narrowed automatically only if its words are certain: "what did you just run" is about
+this session, "according to the docs" about stored documents. If the narrowed search finds nothing,
+everything is searched. An explicit scope is always obeyed.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ ORIGINS = {
     ContextType.PROFILE: "people",
     ContextType.ENTITY: "people",
 }
-"""The origins of what is in no named source."""
+"""The origins of contexts outside named sources."""
 
 ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A named part of what is stored, which a query can be limited to; by default all of it.
+    """A named part of the stored data that a query can be limited to; by default all of it.
 
     Attributes:
         name: Its name in a query, `[a-z0-9_-]{1,64}`.
-        description: What is in it.
-        search_hints: What it is good to be asked about.
-        supported_filters: Keys of the metadata that queries may filter it by.
-        context_types: Only contexts of these kinds.
-        raw_types: Only contexts of these kinds of source.
-        under: Only contexts whose raw_id begins with this, such as "guides/" for a folder.
-        labels: Only contexts with one of the values under each key of their metadata, as
-            `storage.contexts.labels.label_of` writes them.
+        description: What it contains.
+        search_hints: Topics to search it for.
+        supported_filters: Metadata keys that queries may filter by.
+        context_types: Only contexts of these types.
+        raw_types: Only contexts of these types of source.
+        under: Only contexts whose raw_id has this prefix, such as "guides/" for a folder.
+        labels: Only contexts with one of the values under each metadata key, in the form of
+            `storage.contexts.labels.label_of`.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Source:
 
     @property
     def criteria(self) -> SearchFilter:
-        """The filter that its contexts fit; memories are in no source."""
+        """The filter of its contexts; memories are in no source."""
         return SearchFilter(
             context_types=self.context_types,
             raw_types=self.raw_types,
@@ -77,7 +77,7 @@ class Source:
         )
 
     def holds(self, context: Context) -> bool:
-        """Returns whether a context fits `criteria`."""
+        """Returns whether a context matches `criteria`."""
         return (
             not context.memory_layer
             and not context.context_type.is_card
@@ -88,7 +88,7 @@ class Source:
         )
 
     def narrowed(self, criteria: SearchFilter) -> SearchFilter | None:
-        """Returns the filter of what is in it and fits another one; None where nothing can."""
+        """Returns the combination with another filter; None if nothing can match."""
         types = _common(self.context_types, criteria.context_types)
         raw_types = _common(self.raw_types, criteria.raw_types)
         under = max(self.under, criteria.under, key=len)
@@ -112,14 +112,14 @@ class Source:
 
 
 def _common(own: tuple[ValueT, ...], other: tuple[ValueT, ...]) -> tuple[ValueT, ...] | None:
-    """The values of both lists, of which an empty one means all; None if there is none."""
+    """Intersects two lists, where an empty one means all; None if the intersection is empty."""
     if not own or not other:
         return own or other
     return tuple(value for value in other if value in own) or None
 
 
 def origin_of(context: Context, sources: Sequence[Source]) -> str:
-    """Returns where a context comes from: memory, the first source that it is in, or its kind."""
+    """Returns the origin of a context: memory, the first source that contains it, or its type."""
     if context.memory_layer:
         return MEMORY
     named = (source.name for source in sources if source.holds(context))
@@ -127,7 +127,7 @@ def origin_of(context: Context, sources: Sequence[Source]) -> str:
 
 
 class Scope(StrEnum):
-    """Where to look for an answer."""
+    """The part of the stored data to search."""
 
     AUTO = "auto"
     MEMORY = "memory"
@@ -141,13 +141,13 @@ class UnifiedQuery:
 
     Attributes:
         text: What to look for.
-        top_k: How many hits at most.
-        scope: Where to look.
-        intent: What it is asked for, such as "recall"; it helps to choose where to look.
-        source: The only source to search; None means every one.
-        sources: All sources, for the origins of hits.
-        layers: Only memories of these layers; empty means of any.
-        criteria: What narrows it further; entities are names in any spelling.
+        top_k: Maximum number of hits.
+        scope: The part to search.
+        intent: The purpose, such as "recall"; it helps to choose the scope.
+        source: The only source to search; None means all.
+        sources: All sources, to determine the origins of hits.
+        layers: Only memories of these layers; empty means any.
+        criteria: The filter; entities may be spelled in any way.
         session_id: The session that asks.
     """
 
@@ -168,17 +168,17 @@ _KNOWLEDGE_INTENTS = frozenset({"documentation", "knowledge"})
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where to look.
+    """A routing decision.
 
     Attributes:
         scope: Memory, knowledge or all.
-        why: Why, in a few words.
-        stored: What narrows the search of stored context; None where none is searched.
-        recent: Whether layer 1 is searched.
-        asks_recent: Whether it is asked for; else it counts only where nothing else is found.
-        failures: Whether failed calls are asked for; else they are left out beside others.
-        latest: Whether what happened last is asked for, whatever it was about.
-        is_guess: Whether the words of the query decided: what finds nothing is widened.
+        why: The reason, in a few words.
+        stored: The filter for stored contexts; None if they are not searched.
+        recent: Whether to search layer 1.
+        asks_recent: Whether layer 1 was asked for; else it counts only if nothing else is found.
+        failures: Whether failed calls are asked for; otherwise they are left out if others match.
+        latest: Whether the latest events are asked for, whatever their topic.
+        is_guess: Whether the query's words decided; if nothing is found, the search is widened.
     """
 
     scope: Scope
@@ -191,14 +191,14 @@ class Route:
     latest: bool = False
 
     def widened(self, criteria: SearchFilter) -> Route:
-        """Returns the route to everything, after this one found nothing."""
+        """Returns the route that searches everything, after this one found nothing."""
         why = f"{self.why}, which has nothing"
         everything = replace(criteria, cards=True)
         return Route(Scope.ALL, why, everything, recent=_fits_entries(criteria))
 
 
 def route(query: UnifiedQuery) -> Route:
-    """Returns where to look for the answer to a query."""
+    """Decides where to search for the answer to a query."""
     scope, why, is_guess = _scope(query)
     criteria, recent = query.criteria, _fits_entries(query.criteria)
     failures = tells_of_failures(query.text)
@@ -229,7 +229,7 @@ def route(query: UnifiedQuery) -> Route:
 
 
 def _scope(query: UnifiedQuery) -> tuple[Scope, str, bool]:
-    """Where, why, and whether that is a guess."""
+    """Returns the scope, the reason, and whether that is a guess."""
     if query.scope in {Scope.MEMORY, Scope.KNOWLEDGE}:
         return query.scope, AS_ASKED, False
     if query.layers:
@@ -241,10 +241,10 @@ def _scope(query: UnifiedQuery) -> tuple[Scope, str, bool]:
         return Scope.ALL, AS_ASKED, False
     if query.criteria.labels:
         return Scope.KNOWLEDGE, "filtered by metadata", False
-    return _guessed(query.text, query.intent.strip().casefold())
+    return _guess(query.text, query.intent.strip().casefold())
 
 
-def _guessed(text: str, intent: str) -> tuple[Scope, str, bool]:
+def _guess(text: str, intent: str) -> tuple[Scope, str, bool]:
     memory, knowledge = memory_cue(text), knowledge_cue(text)
     if memory and not knowledge:
         return Scope.MEMORY, f"{memory!r} asks for memory", True
@@ -258,5 +258,5 @@ def _guessed(text: str, intent: str) -> tuple[Scope, str, bool]:
 
 
 def _fits_entries(criteria: SearchFilter) -> bool:
-    """Whether entries, which have nothing but a time, can fit a filter."""
+    """Returns whether entries, which only have a time, can match a filter."""
     return replace(criteria, time_range=None) == SearchFilter()

@@ -1,7 +1,7 @@
-"""Cues: the words of a question that surely say where its answer is.
+"""Routing cues: words of a question that show with certainty where its answer is.
 
-In English, German and Chinese. Whatever else a question is about, these are sure: "what did you
-just run" is about this session, "according to the docs" about what is stored.
+They are in English, German and Chinese. Whatever the topic, "what did you just run" is about this
+session, and "according to the docs" about stored documents.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DO = (
 )
 _STEP = r"(?:call|command|edit|run|step|action|request|query|attempt|answer|reply|output)"
 _OTHERS = r"(?! (?:of|between|with|app)\b)"
-"""After what is called a session or a talk: of a court, between others."""
+"""Excludes sessions of courts or talks between others."""
 
 _ENGLISH_MEMORY = (
     rf"(?:in|during|of|since) {_THIS} {_TALK}{_OTHERS}",
@@ -75,7 +75,7 @@ _CHINESE_MEMORY = (
     r"我(?:有没有|是不是|是否|之前)?(?:告诉过?你|跟你说|和你说)",
 )
 
-# Words of a question that asks for what failed in this session, and for nothing else.
+# Words of a question about failures in this session.
 _FAILING = r"(?:fail(?:ed|s|ing)?|go(?:es)? wrong|went wrong|errored|crash(?:ed)?|broke)"
 _ENGLISH_FAILURES = (
     (
@@ -164,7 +164,7 @@ _CHINESE_EMPTY = (
     r"|操作|文件|会话|对话"
 )
 
-# Strings, which `re` compiles and caches on first use: a start needs none of them.
+# Strings, which `re` compiles and caches on first use, so that startup stays fast.
 _MEMORY = _any((*_ENGLISH_MEMORY, *_GERMAN_MEMORY), _CHINESE_MEMORY)
 _FAILURES = _any((*_ENGLISH_FAILURES, *_GERMAN_FAILURES), _CHINESE_FAILURES)
 _FAILED = _any(
@@ -175,22 +175,22 @@ _KNOWLEDGE = _any((*_ENGLISH_KNOWLEDGE, *_GERMAN_KNOWLEDGE), _CHINESE_KNOWLEDGE)
 
 
 def memory_cue(text: str) -> str:
-    """The words that ask for memory; empty where none do."""
+    """Returns the words that ask for memory; empty if there are none."""
     return _cue(_FAILURES, text) or _cue(_MEMORY, text)
 
 
 def knowledge_cue(text: str) -> str:
-    """The words that ask for what is stored; empty where none do."""
+    """Returns the words that ask for stored documents; empty if there are none."""
     return _cue(_KNOWLEDGE, text)
 
 
 def tells_of_failures(text: str) -> bool:
-    """Whether a question has a word for what failed."""
+    """Returns whether a question mentions failures."""
     return bool(_cue(_FAILED, text))
 
 
 def asks_what_was_last(text: str) -> bool:
-    """Whether a question about this session says nothing of what it is about."""
+    """Returns whether a question about this session has no topic."""
     if _cue(_LONG_AGO, text):
         return False
     plain = " ".join(text.split())
@@ -201,6 +201,5 @@ def asks_what_was_last(text: str) -> bool:
 
 
 def _cue(pattern: str, text: str) -> str:
-    """The words that match; empty where none do."""
     found = re.search(pattern, " ".join(text.split()))
     return found[0] if found else ""

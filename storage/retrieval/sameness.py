@@ -1,7 +1,7 @@
-"""Sameness: whether two texts can say the same, however near they are in meaning.
+"""Merge guards: whether two texts can mean the same, regardless of their similarity.
 
-To an embedder "the limit of Acme is 30" and "the limit of Globex is 30" are nearly one sentence.
-What makes them two are their names, numbers, dates and identifiers, and whether they deny.
+For an embedder "the limit of Acme is 30" and "the limit of Globex is 30" are nearly the same
+sentence. Their names, numbers, dates, identifiers and negations distinguish them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from storage.retrieval.query_text import numbers_and_negations
 from storage.tokenize import STOP_WORDS, is_spaceless
 
 REMEMBERED = 32
-"""Texts: one is compared with several others in turn."""
+"""Cached texts: one is compared with several others in turn."""
 
 _WORD = r"\w+(?:[._/@:+'\u2019-]\w+)*"
 _SENTENCE_START = r"(?:^|[.!?:\n])\W*"
@@ -24,10 +24,10 @@ _GENITIVE = r"['\u2019]s\b"
 _BEFORE_UNIT = r"^\d[\d.,]*(?=[^\W\d_]{2,}$)"
 
 _PLURAL = r"(?<=\w{3})s$"
-"""Or the genitive of German."""
+"""An English plural, or a German genitive."""
 
 _IDENTIFIER = r".*[._/@:].*|(?=.*[^\W\d_])(?=\D+\d).+"
-"""What has a separator within, or letters and then digits."""
+"""Matches words with an inner separator, or with letters followed by digits."""
 
 _COUNTS = frozenset(
     """
@@ -49,21 +49,21 @@ _LEADING = frozenset(
     aus bei für mit nach von vom vor zu zum zur über unter
     """.split()  # noqa: SIM905  # words read best as text
 )
-"""After these stands what is spoken of, or a word that tells it from its like."""
+"""Words before a subject, or before a word that distinguishes it."""
 
 _IDLE_CHARACTERS = "的了是在为有着于其也都就被把给到和与呢吗吧会要"
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """What a text names.
+class _Features:
+    """The distinguishing features of a text.
 
     Attributes:
-        numbers: As digits or in words.
+        numbers: In digits or in words.
         denies: Whether it has a negation.
         names: Names, dates and identifiers.
-        opening: Words that begin a sentence, whose capital tells nothing.
-        topics: Other words after an article or a preposition; characters that say something.
+        opening: First words of sentences, whose capital means nothing.
+        topics: Other words after an article or a preposition; characters with a meaning.
         words: All words.
     """
 
@@ -76,12 +76,12 @@ class _Said:
 
 
 def can_say_the_same(one: str, other: str) -> bool:
-    """Whether neither text names what the other does not.
+    """Returns whether neither text names something that the other does not.
 
-    That is a name, a number, a date or an identifier. Where no capital tells, it takes a word for
-    the topic in each of the two that the other has not, so that one took the other's place.
+    That is a name, a number, a date or an identifier. Without capitals to distinguish names, the
+    texts differ only if each has a topic word that the other lacks, so that one replaced the other.
     """
-    first, second = _said(one), _said(other)
+    first, second = _features_of(one), _features_of(other)
     if (first.numbers, first.denies) != (second.numbers, second.denies):
         return False
     if first.names - second.words or second.names - first.words:
@@ -94,7 +94,7 @@ def can_say_the_same(one: str, other: str) -> bool:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _said(text: str) -> _Said:
+def _features_of(text: str) -> _Features:
     text = unicodedata.normalize("NFKC", text)
     spaceless = {each for each in text if each.isalpha() and is_spaceless(each)}
     decisive = numbers_and_negations(text)
@@ -107,7 +107,7 @@ def _said(text: str) -> _Said:
         if before in _LEADING and word not in _LEADING
     }
     characters = spaceless - set(_IDLE_CHARACTERS)
-    return _Said(
+    return _Features(
         numbers=frozenset(each for each in decisive if each[0].isdigit()) | _COUNTS & set(words),
         denies=any(not each[0].isdigit() for each in decisive),
         names=frozenset(word for word, is_name, _ in tokens if is_name),
@@ -118,7 +118,7 @@ def _said(text: str) -> _Said:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, bool, bool]]:
-    """Each word as it is compared, whether it is a name, and whether it begins a sentence."""
+    """Yields each normalized word, whether it is a name, and whether it opens a sentence."""
     starts = {found.end() for found in re.finditer(_SENTENCE_START, text)}
     for found in re.finditer(_WORD, text):
         written = re.sub(_BEFORE_UNIT, "", found.group())

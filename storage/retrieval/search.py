@@ -1,7 +1,7 @@
-"""The one retrieval engine: dense and lexical candidates, true scores of both, one fused score.
+"""The search engine: combines dense and lexical candidates into one fused score.
 
-The union of the best candidates of both kinds is scored truly by both: cosine similarity from the
-stored vectors, BM25 from the lexical index. `storage.retrieval.ranking` makes one score of them.
+The union of the best candidates of both kinds is scored exactly by both: cosine similarity from the
+stored vectors, BM25 from the lexical index. `storage.retrieval.ranking` fuses the two.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ if TYPE_CHECKING:
     from storage.contexts.filters import Seqs
 
 EXACT_LIMIT = 2000
-"""Up to this many vectors are compared one by one: exact, and faster than asking the index."""
+"""Up to this many vectors are compared one by one: exact, and faster than the vector index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query as it is put to the indexes.
+    """A query prepared for both indexes.
 
     Attributes:
-        words: Each of its terms with the word that it came from.
+        words: Its terms, each with its original word.
         terms: Its terms, for the lexical index.
-        cues: Where it says that its answer stands.
-        vector: Its meaning; None where that cannot help, and words alone decide.
-        weight: Of the dense score.
-        floor: Cosine below which a chunk without any of the query's words is no hit.
-        status: How complete an answer can be.
+        cues: Its cues about where the answer is.
+        vector: Its embedding; None if only words are searched.
+        weight: The weight of the dense score.
+        floor: Minimum cosine similarity of a hit without any of the query's words.
+        status: The coverage of semantic search.
     """
 
     words: Mapping[str, str]
@@ -75,7 +75,7 @@ class Question:
     status: IndexStatus
 
     def with_words(self, words: Mapping[str, str]) -> Question:
-        """The question with more terms, each with the word that stands for it."""
+        """Returns the question with additional terms, each with its original word."""
         if not words:
             return self
         terms = (*self.terms, *(term for term in words if term not in self.terms))
@@ -83,13 +83,13 @@ class Question:
 
 
 class SearchEngine:
-    """Finds chunks by meaning and by words.
+    """Finds chunks by semantic similarity and by keywords.
 
     Args:
         database: The record, with the lexical index.
-        models: Makes the query's vector.
+        models: Embeds queries.
         vectors: The vector index.
-        indexer: Tells the coverage, and repairs the vector index.
+        indexer: Reports the coverage, and repairs the vector index.
         alpha: Weight of the dense score, 0 to 1.
     """
 
@@ -108,7 +108,7 @@ class SearchEngine:
         self._indexer = indexer
         self._alpha = alpha
 
-    def search(  # noqa: PLR0913  # what narrows and what weighs a search
+    def search(  # noqa: PLR0913  # the filters and weights of a search
         self,
         identity: Identity,
         query: str,
@@ -119,18 +119,18 @@ class SearchEngine:
         surroundings: bool = True,
         now: float | None = None,
     ) -> SearchResult:
-        """The best chunks of one identity for a query.
+        """Returns the best chunks of one identity for a query.
 
         Args:
-            identity: Whose contexts.
+            identity: The owner.
             query: What to look for.
-            criteria: What narrows the search; entities folded.
-            top_k: How many hits at most.
-            alpha: Weight of the dense score, 0 (words only) to 1 (meaning only); by default the
-                engine's, lower where the embedder does not understand the query's language.
-            surroundings: Whether what stands around a chunk counts: see
+            criteria: The filter, with folded entities.
+            top_k: Maximum number of hits.
+            alpha: Weight of the dense score, 0 (keywords only) to 1 (semantic only); by default the
+                engine's, lower if the embedder does not understand the query's language.
+            surroundings: Whether the surroundings of chunks count; see
                 `storage.retrieval.surroundings`.
-            now: When it is asked, in Unix seconds, for "yesterday"; by default now.
+            now: The time of the query, in Unix seconds, for "yesterday"; by default now.
         """
         where = compile_filter(identity, criteria)
         question = self.question(identity, query, alpha=alpha, now=now)
@@ -142,7 +142,7 @@ class SearchEngine:
             if criteria.cards:
                 named = find_named(connection, identity, query, index)
                 question = question.with_words(named.words)
-            # Words first: they tell cheaply how few a filter lets through.
+            # Words first: they show cheaply how few chunks match the filter.
             lexical = index.matches(question.terms, selection, CANDIDATES, enough=enough)
             dense: dict[int, float] = {}
             if vector is not None:
@@ -170,14 +170,14 @@ class SearchEngine:
         return SearchResult(readable, "hybrid", question.status)
 
     def reads(self, query: str) -> bool:
-        """Whether meaning counts, and an embedder understands the query's language."""
+        """Returns whether semantic scores count and the embedder understands the query."""
         try:
             return self._alpha > 0 and understands(self._models.current()[1], query)
         except StorageUnavailableError:
             return False
 
     def newest(self, identity: Identity, criteria: SearchFilter, limit: int) -> SearchResult:
-        """The chunks of the newest contexts of one identity that fit a filter."""
+        """Returns the chunks of an identity's newest contexts that match a filter."""
         with self._database.read() as connection:
             seqs = newest_chunks(connection, compile_filter(identity, criteria), limit)
             hits = hits_of(connection, seqs, Matched(), {}, {}, {})
@@ -191,10 +191,10 @@ class SearchEngine:
         alpha: float | None = None,
         now: float | None = None,
     ) -> Question:
-        """A query of one identity, read for both indexes.
+        """Prepares a query of one identity for both indexes.
 
         Args:
-            identity: Whose contexts it is asked of.
+            identity: The owner.
             query: What to look for.
             alpha: As in `search`.
             now: As in `search`.
@@ -209,7 +209,7 @@ class SearchEngine:
                     vector = Embedding.of_query(model, embedder, query)
                     if status.rough:
                         vector = self._indexer.roughly(vector, query)
-            except StorageUnavailableError as error:  # words still find
+            except StorageUnavailableError as error:  # keyword search still works
                 weight, status = 0.0, replace(status, problem=error.message)
         return Question(
             words=terms_of(query),
@@ -229,14 +229,14 @@ class SearchEngine:
         selection: Selection,
         enough: int = CANDIDATES,
     ) -> dict[int, float]:
-        """The nearest chunks of a selection, nearest first: seq → cosine similarity.
+        """Returns the nearest chunks of a selection, nearest first: seq → cosine similarity.
 
         Args:
             connection: The record, in a transaction.
-            identity: Whose chunks.
-            vector: What they are to be near.
-            selection: Which of them.
-            enough: How many do, where a filter makes `CANDIDATES` costly.
+            identity: The owner.
+            vector: The vector to compare with.
+            selection: The chunks to compare.
+            enough: The number that suffices if a filter makes `CANDIDATES` costly.
         """
         user_id = identity.user_id
         embedded = self._indexer.status(identity).embedded
@@ -262,7 +262,7 @@ class SearchEngine:
         embedded: int,
         count: int,
     ) -> Seqs:
-        """What the vector index finds nearest, at most so many; none while it is damaged."""
+        """Queries the vector index for at most `count` chunks; none while it is damaged."""
         import numpy as np
 
         self._indexer.consulted()
@@ -271,17 +271,17 @@ class SearchEngine:
             near = self._vectors.nearest(vector.model, user_id, vector.vector, count)
         except VectorIndexError:
             near = []
-        if len(near) < min(count, embedded):  # it is damaged, or behind the record
+        if len(near) < min(count, embedded):  # damaged or outdated
             self._indexer.check()
         return np.array(near, dtype=np.int64)
 
 
 def _is_known(hit: SearchHit) -> bool:
-    """Whether more than its vector speaks for a hit: all that is unreadable has vectors alike."""
+    """Returns whether a hit has more than a vector; vectors of unreadable texts are all alike."""
     return hit.lexical > 0 or hit.surroundings is not None
 
 
-def _look_around(  # noqa: PLR0913, PLR0917  # what a search knows so far
+def _look_around(  # noqa: PLR0913, PLR0917  # the state of a search
     connection: sqlite3.Connection,
     index: UserIndex,
     question: Question,
@@ -292,10 +292,10 @@ def _look_around(  # noqa: PLR0913, PLR0917  # what a search knows so far
     fused: dict[int, float],
     named: Named,
 ) -> dict[int, Around]:
-    """Takes what stands around the chunks into their scores, and in what joins them for it.
+    """Adds the surroundings to the scores, and the chunks that join because of them.
 
     Returns:
-        The surroundings of those that have any.
+        The surroundings of the chunks that have any.
     """
     joined = [*surroundings.joined, *selection.keep(named.seqs).tolist()]
     if joined:
@@ -303,7 +303,7 @@ def _look_around(  # noqa: PLR0913, PLR0917  # what a search knows so far
         if question.vector is not None:
             dense |= similarities(connection, question.vector, joined)
         fused |= fuse(dense, lexical, question.weight, question.floor)
-    terms = question.terms if question.weight < 1 else ()  # 1 asks for meaning only
+    terms = question.terms if question.weight < 1 else ()  # 1 means semantic only
     around = surroundings.around(terms, question.cues, fused)
     around |= named.around(fused, set(joined))
     fused |= {seq: fits.blend(fused.get(seq, 0.0)) for seq, fits in around.items()}

@@ -1,7 +1,7 @@
-"""What is shown of what was found: the sentences that fit best, those of Markdown as plain text.
+"""Snippets: selects the best sentences of a found text; Markdown becomes plain text.
 
-They fit by the question's words, and by a static embedder's rough idea of their meaning: what
-answers is often said in other words.
+Sentences are scored by the question's words, and by a static embedder's approximate similarity,
+because answers often use other words.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
 AROUND = 0.4
-"""What a word counts that only the heading, or the line before the list, has."""
+"""The weight of a word that only the heading, or the line before the list, contains."""
 
 MEANING = 5.0
-"""What nearness in meaning counts, beside words of which a rare one counts about 3."""
+"""The weight of semantic similarity; a rare word weighs about 3."""
 
 UNRELATED = 0.1
-"""Cosine similarity of the static embedder up to which it says nothing."""
+"""Cosine similarity of the static embedder up to which it means nothing."""
 
 AFTER, BEFORE = 0.3, 0.2
-"""What standing beside a chosen sentence counts, as a share of the best score."""
+"""The bonus of a sentence next to a chosen one, as a share of the best score."""
 
 LEAST = 0.2
-"""What a sentence beside the best has to tell, as a share of that one."""
+"""Minimum score of further sentences, as a share of the best one."""
 
 USUAL = 120
-"""Characters of a sentence; a longer one has words by chance."""
+"""Characters of a usual sentence; longer ones match words by chance."""
 
 LEFT_OUT = "…"
 
 LEAD_IN = 6
-"""A long sentence is cut a sixth of the room before the first word that counts."""
+"""A long sentence is cut a sixth of the room before the first matching word."""
 
 LONG_WORD = 24
-"""Characters within which the edge of a word is looked for."""
+"""Characters within which to look for a word boundary."""
 
 PREFIX = 2
-"""Characters that the stemmer leaves as they are: it takes endings away."""
+"""Characters that the stemmer keeps, because it only removes endings."""
 
 _WORD = r"(\S+)"
 _PAIR = r"(?=(\w\w))"
@@ -66,14 +66,14 @@ _PAIR = r"(?=(\w\w))"
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text that was found.
+    """A found text.
 
     Attributes:
         text: The text.
-        place: The title and headings that are shown beside it, and so not within it.
-        prose: Whether it is written to be read, and not code or data.
-        markdown: Whether it is Markdown, whose signs are not shown.
-        note: Whether it may be a note, whose wiki links are shown by their names.
+        place: The title and headings shown next to it, and therefore not within it.
+        prose: Whether it is prose, not code or data.
+        markdown: Whether it is Markdown, whose syntax is not shown.
+        note: Whether it may be a note, whose wiki links are replaced by their names.
     """
 
     text: str
@@ -84,13 +84,13 @@ class Passage:
 
     @classmethod
     def of(cls, text: str, title: str, heading: str, file: str = "") -> Passage:
-        """Makes it of a stored chunk.
+        """Builds it from a stored chunk.
 
         Args:
             text: Its content.
             title: The title of its context.
-            heading: The headings that it stands under, joined by " > ".
-            file: The name of the file that it is from; empty where it is from none.
+            heading: The headings above it, joined by " > ".
+            file: The name of its file; empty if it has none.
         """
         markdown, note = is_markdown(file), is_note(file)
         place = tuple(
@@ -101,30 +101,30 @@ class Passage:
 
 
 def snippets(question: str, passages: Sequence[Passage], characters: int) -> list[str]:
-    """What to show of each passage: its best sentences in their order, "…" where some are left out.
+    """Returns the best sentences of each passage in order, with "…" for omissions.
 
-    A passage that fits is shown whole, and as it is where it is not Markdown. A word counts the
-    more the rarer it is among the sentences of all passages (inverse document frequency).
+    A passage that fits is shown whole, and unchanged if it is not Markdown. A word weighs more the
+    rarer it is among the sentences of all passages (inverse document frequency).
 
     Args:
-        question: What was asked; of an empty one the beginnings are shown.
-        passages: What was found.
-        characters: The most that is shown of one; half as many in a script without spaces, whose
-            characters say more.
+        question: The query; for an empty one the beginnings are shown.
+        passages: The found passages.
+        characters: Maximum characters per passage; half as many in scripts without spaces, whose
+            characters carry more.
     """
     wanted = _Wanted(question)
     texts = [_Text(each, wanted) for each in passages]
-    told = (
+    present = (
         own | around for each in texts for own, around in zip(each.terms, each.around, strict=True)
     )
-    counts = Counter(term for terms in told for term in terms)
+    counts = Counter(term for terms in present for term in terms)
     pieces = sum(len(each.pieces) for each in texts)
     weights = {term: math.log1p(pieces / count) for term, count in counts.items()}
     return [_Choice(each, weights, characters).text() for each in texts]
 
 
 class _Wanted:
-    """The terms of a question, and its meaning."""
+    """The terms of a question and its embedding."""
 
     def __init__(self, question: str) -> None:
         self._question = question
@@ -133,19 +133,19 @@ class _Wanted:
         self._begin = {term[:PREFIX] for term in self._terms}
 
     def in_text(self, text: str) -> frozenset[str]:
-        """Returns those that a text has; a plain word that begins like none is not analysed."""
+        """Returns the wanted terms in a text; words with other prefixes are not analysed."""
         words = [word for word in text.split() if self._may_have(word.rstrip(".,;:!?"))]
         return self._terms.intersection(tokenize(" ".join(words))) if words else frozenset()
 
     def nearness(self, texts: Sequence[str]) -> list[float]:
-        """How near each text is in meaning, 0 and up; 0 where that cannot be told."""
+        """Returns the semantic nearness of each text, 0 and up; 0 if unknown."""
         unknown = [0.0] * len(texts)
         if not self._terms or not understands(self._embedder, self._question):
             return unknown
         try:
             similarities = self._embedder.embed_passages(texts) @ self._vector
         except StorageUnavailableError:
-            return unknown  # words still tell
+            return unknown  # words still count
         return [max(float(each) - UNRELATED, 0.0) for each in similarities]
 
     @cached_property
@@ -158,7 +158,7 @@ class _Wanted:
 
 
 class _Text:
-    """A passage's pieces, with those of the wanted terms that each has, and has around it."""
+    """A passage's pieces, with the wanted terms in and around each."""
 
     def __init__(self, passage: Passage, wanted: _Wanted) -> None:
         self.pieces = pieces_of(
@@ -169,17 +169,17 @@ class _Text:
         self._wanted = wanted
         self.spaceless = not passage.text.isascii() and is_spaceless(passage.text)
         self.terms = [wanted.in_text(piece.text) for piece in self.pieces]
-        beside = [f"{piece.heading}\n{piece.lead}" for piece in self.pieces]
-        terms = {said: wanted.in_text(said) for said in set(beside)}
-        self.around = [terms[said] for said in beside]
+        context = [f"{piece.heading}\n{piece.lead}" for piece in self.pieces]
+        terms = {text: wanted.in_text(text) for text in set(context)}
+        self.around = [terms[text] for text in context]
 
     def nearness(self) -> list[float]:
-        """Returns how near each piece is in meaning."""
+        """Returns the semantic nearness of each piece."""
         return self._wanted.nearness([piece.text for piece in self.pieces])
 
 
 class _Choice:
-    """Chooses what is shown of one passage."""
+    """Selects the shown pieces of one passage."""
 
     def __init__(self, text: _Text, weights: Mapping[str, float], characters: int) -> None:
         self._text = text
@@ -188,8 +188,8 @@ class _Choice:
         self._characters = characters // 2 if text.spaceless else characters
 
     def text(self) -> str:
-        """Returns what is shown."""
-        whole = self._text.verbatim or self._shown(range(len(self._pieces)))
+        """Returns the text to show."""
+        whole = self._text.verbatim or self._join_pieces(range(len(self._pieces)))
         if len(whole) <= self._characters:
             return whole
         chosen: list[int] = []
@@ -201,17 +201,16 @@ class _Choice:
             if chosen and value < LEAST * top:
                 break
             more = sorted([*chosen, best])
-            if len(self._shown(more)) <= self._characters:
+            if len(self._join_pieces(more)) <= self._characters:
                 chosen = more
-                for beside, share in ((best + 1, AFTER), (best - 1, BEFORE)):
-                    if beside in left:
-                        left[beside] += share * top
+                for neighbour, share in ((best + 1, AFTER), (best - 1, BEFORE)):
+                    if neighbour in left:
+                        left[neighbour] += share * top
             elif not chosen:
-                return self._clipped(self._pieces[best].text)
-        return self._shown(chosen)
+                return self._clip(self._pieces[best].text)
+        return self._join_pieces(chosen)
 
     def _scores(self) -> dict[int, float]:
-        """What each piece would tell, in the order of the text."""
         text, near = self._text, self._text.nearness()
         scores = {}
         for index, (own, around) in enumerate(zip(text.terms, text.around, strict=True)):
@@ -225,8 +224,7 @@ class _Choice:
     def _discount(self, index: int) -> float:
         return math.sqrt(max(len(self._pieces[index].text) / USUAL, 1.0))
 
-    def _shown(self, indices: Sequence[int]) -> str:
-        """The pieces as one text."""
+    def _join_pieces(self, indices: Sequence[int]) -> str:
         text, last, heading, lead = "", -1, "", ""
         for index in indices:
             piece = self._pieces[index]
@@ -244,14 +242,16 @@ class _Choice:
             last, heading, lead = index, piece.heading, piece.lead
         return f"{text} {LEFT_OUT}" if last < len(self._pieces) - 1 else text
 
-    def _clipped(self, text: str) -> str:
-        """The part of a long piece that has most of the question, at whole words."""
+    def _clip(self, text: str) -> str:
+        """Cuts the part of a long piece with most of the question, at word boundaries."""
         room = self._characters - 2 * len(f"{LEFT_OUT} ")
         words = re.finditer(_PAIR if is_spaceless(text) else _WORD, text)
         values = ((each.start(), self._sum(set(tokenize(each[1])))) for each in words)
-        told = [(at, value) for at, value in values if value]
-        starts = [max(at - room // LEAD_IN, 0) for at, _ in told]
-        sums = [sum(value for at, value in told if start <= at < start + room) for start in starts]
+        matches = [(at, value) for at, value in values if value]
+        starts = [max(at - room // LEAD_IN, 0) for at, _ in matches]
+        sums = [
+            sum(value for at, value in matches if start <= at < start + room) for start in starts
+        ]
         start = starts[sums.index(max(sums))] if sums else 0
         start = max(min(start, len(text) - room), 0)
         end = start + room

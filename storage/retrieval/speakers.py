@@ -1,7 +1,7 @@
-"""Who said a turn, and whether a query names them.
+"""Speakers of turns, and whether a query names them.
 
-Most questions about a conversation name the person whose words answer them, and BM25 hardly sees
-that: in a conversation of two, every name stands in half of the turns or more.
+Most questions about a conversation name the person whose words answer them. BM25 hardly reflects
+that: in a conversation of two, every name appears in half of the turns or more.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from collections.abc import Iterable
 from storage.tokenize import STOP_WORDS, fold_accents, is_spaceless
 
 MOST_WORDS = 4
-"""A heading whose first part has more words is no name."""
+"""A heading whose first part has more words is not a name."""
 
 _WORD = r"[^\W\d_]+"
 
 
 def speaker_of(heading: str) -> str:
-    """The name that a turn's heading begins with, as in "Ann Lee, 8 May 2023"; empty if none."""
+    """Returns the name at the beginning of a turn's heading, as in "Ann Lee, 8 May 2023"; or ""."""
     name = heading.split(",", 1)[0].strip()
     return name if len(name.split()) <= MOST_WORDS else ""
 
 
 def named_speakers(query: str, speakers: Iterable[str]) -> frozenset[str]:
-    """Those of some speakers whom a query names: by the whole name, or by a word of it.
+    """Returns the speakers that a query names, by the whole name or a word of it.
 
-    A name that is a common English word too, such as Will, has to be written as a name.
+    A name that is also a common English word, such as Will, must be capitalized.
     """
     folded = fold_accents(query)
     written = set(re.findall(_WORD, folded))

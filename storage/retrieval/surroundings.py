@@ -1,27 +1,26 @@
-"""What stands around a chunk counts in its score: the turns beside it, its session, who, and when.
+"""Surroundings: scores a chunk also by its neighbours, session, speaker and date.
 
-A turn of a conversation says little alone: the question stands in the turn before, the subject at
-the start, and nobody says what day it is. So a chunk's own score is averaged with
+A turn of a conversation says little on its own: the question is in the turn before, the subject is
+at the beginning, and no one mentions the date. So a chunk's own score is averaged with
 
-- that of its better neighbour, weight 0.4: of turns, which also join the candidates, being found by
-  what stands beside them;
+- that of its better neighbour, weight 0.4: for turns, whose neighbours also join the candidates;
 - that of its session, weight 0.5: BM25 as if the whole session were one text, scaled from 0 and the
-  best to 0..1;
-- its date, weight 0.4: of turns, 1 if a date that the query names covers their session, else 0;
-- the date that it names itself, weight 0.4, where the query names one: of turns, 1 if "yesterday"
-  or "last week", counted from their session, lies within it, else 0;
-- its speaker, weight 0.5: of turns, 1 if the query names who said them, else 0;
-- whether it tells a time, weight 0.3, where the query asks for one: of turns, 1 or 0;
-- a quote, weight 0.5: 1 where what the query quotes stands in it word for word.
+best to 0..1;
+- its date, weight 0.4: for turns, 1 if a date in the query covers their session, else 0;
+- a date that it mentions, weight 0.4, if the query has one: for turns, 1 if "yesterday" or "last
+week", relative to their session, is within it, else 0;
+- its speaker, weight 0.5: for turns, 1 if the query names the speaker, else 0;
+- whether it mentions a time, weight 0.3, if the query asks for one: for turns, 1 or 0;
+- a quote, weight 0.5: 1 if it contains the query's quote verbatim.
 
-What a turn tells of times is read of the `READ` best alone, which saves the query milliseconds.
+Only the `READ` best turns are checked for times, which saves milliseconds per query.
 
 Turns are the chunks of a conversation, and events of one source on one day. A session is that, or
-another context of several chunks. What stands alone keeps its own score.
+another context of several chunks. A single chunk keeps its own score.
 
 The weights lie on a plateau that was found on five of the ten conversations of LoCoMo (Maharana et
 al., "Evaluating Very Long-Term Conversational Memory of LLM Agents", 2024) and confirmed on the
-other five. On long documents a neighbour made no difference and the session a small one.
+other five. On long documents neighbours made no difference, and sessions a small one.
 """
 
 from __future__ import annotations
@@ -51,15 +50,15 @@ TIME = 0.3
 QUOTE = 0.5
 
 READ = 25
-"""Turns that are read for the times that they tell."""
+"""Maximum turns that are checked for times."""
 
 MOST_EVENTS = 5000
-"""Chunks of events that are read for their sessions, however many share a source and a day."""
+"""Maximum chunks of events read for their sessions, however many share a source and a day."""
 
 _DAY = 86_400
 
 Parts: TypeAlias = list[tuple[float, float]]
-"""What counts in a score: weights, and scores of 0 to 1."""
+"""The parts of a score: weights, and scores of 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +67,7 @@ class _Session:
 
     Attributes:
         chunks: Their seqs.
-        moment: When it was, in Unix seconds.
+        moment: Its time, in Unix seconds.
         of_turns: Whether it is a conversation or a chain of events.
     """
 
@@ -79,13 +78,13 @@ class _Session:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a chunk stands."""
+    """The position of a chunk in its session."""
 
     session: _Session
     index: int
 
     def beside(self) -> Iterator[tuple[int, int]]:
-        """The index and the seq of the turn before and of the one after."""
+        """Yields the index and the seq of the previous turn and of the next one."""
         if self.session.of_turns:
             chunks = self.session.chunks
             for index in (self.index - 1, self.index + 1):
@@ -94,14 +93,14 @@ class _Place:
 
 
 class _Text(NamedTuple):
-    """What a chunk says, and what stands over it."""
+    """A chunk's content and its heading."""
 
     heading: str
     content: str
 
 
 class _Chain(NamedTuple):
-    """What events of one session share: whose they are, where they come from, the day (UTC)."""
+    """The common fields of events in one session: owner, source, and day (UTC)."""
 
     device_id: str
     agent_id: str
@@ -116,16 +115,16 @@ _CHAIN_COLUMNS = ", ".join(
 
 
 class Surroundings:
-    """What stands around the candidates of one search.
+    """The surroundings of the candidates of one search.
 
     Args:
         connection: The record, in the search's transaction.
-        index: The lexical index of the user whose chunks they are.
-        selection: What the search lets through; a turn that does not fit does not join.
+        index: The lexical index of the user.
+        selection: The search's filter; turns that do not match it do not join.
         candidates: Seqs of chunks.
 
     Attributes:
-        joined: The turns beside candidates that are no candidates themselves.
+        joined: The neighbouring turns that are not candidates themselves.
     """
 
     def __init__(
@@ -141,25 +140,25 @@ class Surroundings:
         self._index = index
         self._selection = selection
         self._places = dict(_places(connection, index.user_id, candidates))
-        beside = {
+        neighbours = {
             seq: _Place(place.session, index)
             for place in self._places.values()
             for index, seq in place.beside()
             if seq not in self._places
         }
-        fresh = np.array(sorted(beside), dtype=np.int64)
+        fresh = np.array(sorted(neighbours), dtype=np.int64)
         self.joined: list[int] = selection.keep(fresh).tolist()
-        self._places |= {seq: beside[seq] for seq in self.joined}
+        self._places |= {seq: neighbours[seq] for seq in self.joined}
 
     def around(
         self, terms: Sequence[str], cues: Cues, own: Mapping[int, float]
     ) -> dict[int, Around]:
-        """How well their surroundings fit the query, of the candidates and joined that have any.
+        """Returns how well their surroundings match, for candidates and joined turns that have any.
 
         Args:
-            terms: The query's terms, for the sessions; none where words are not to count.
-            cues: Where the query says that its answer stands.
-            own: Each chunk's own score, 0 to 1; 0 for one that is not given.
+            terms: The query's terms, for the sessions; empty if words do not count.
+            cues: The query's cues.
+            own: Each chunk's own score, 0 to 1; 0 if missing.
         """
         turns = [seq for seq, place in self._places.items() if place.session.of_turns]
         texts = _read_texts(self._connection, self._places if cues.phrases else turns)
@@ -175,9 +174,9 @@ class Surroundings:
         quoting = _quoting(texts, cues.phrases)
         found: dict[int, Parts] = {}
         for seq, place in self._places.items():
-            beside = [own.get(near, 0.0) for _, near in place.beside()]
+            scores = [own.get(near, 0.0) for _, near in place.beside()]
             parts = (
-                (NEIGHBOUR, max(beside, default=None)),
+                (NEIGHBOUR, max(scores, default=None)),
                 (SESSION, fits.get(place.session)),
                 (DATE, dated.get(place.session)),
                 (SPEAKER, spoken.get(seq)),
@@ -189,45 +188,45 @@ class Surroundings:
             best = heapq.nlargest(
                 READ, turns, key=lambda seq: _mean(found[seq]).blend(own.get(seq, 0.0))
             )
-            told = {
+            times = {
                 seq: self._times(seq, texts[seq].content, dates, asks_when=cues.asks_when)
                 for seq in best
             }
             for seq in turns:
-                found[seq] += told.get(seq, [(weight, 0.0) for weight in asked])
+                found[seq] += times.get(seq, [(weight, 0.0) for weight in asked])
         return {seq: _mean(parts) for seq, parts in found.items() if parts}
 
     def session(self, seq: int) -> Sequence[int]:
-        """The chunks of a chunk's session, itself among them."""
+        """Returns the chunks of a chunk's session, including itself."""
         place = self._places.get(seq)
         return place.session.chunks if place else (seq,)
 
     def before(self, seqs: Iterable[int]) -> dict[int, str]:
-        """What was said before each of some turns, and by whom, where anything was."""
+        """Returns the previous turn of each turn with its speaker, if there is one."""
         turns = {
             seq: place.session.chunks[place.index - 1]
             for seq in seqs
             if (place := self._places.get(seq)) and place.session.of_turns and place.index
         }
         texts = _read_texts(self._connection, set(turns.values()))
-        said = {seq: texts[before] for seq, before in turns.items()}
-        return {seq: f"{each.heading}: {each.content}" for seq, each in said.items()}
+        previous = {seq: texts[before] for seq, before in turns.items()}
+        return {seq: f"{each.heading}: {each.content}" for seq, each in previous.items()}
 
     def _times(
-        self, seq: int, said: str, dates: Collection[NamedDate | Span], *, asks_when: bool
+        self, seq: int, text: str, dates: Collection[NamedDate | Span], *, asks_when: bool
     ) -> Parts:
-        """What a turn says of times, for what the query asks of them."""
+        """Scores the times that a turn mentions, for what the query asks."""
         parts: Parts = []
         if dates:
-            spans = spans_named(said, self._places[seq].session.moment)
+            spans = spans_named(text, self._places[seq].session.moment)
             within = any(date.covers(span.middle) for span in spans for date in dates)
             parts.append((NAMED_DATE, float(within)))
         if asks_when:
-            parts.append((TIME, float(tells_time(said))))
+            parts.append((TIME, float(tells_time(text))))
         return parts
 
     def _days_of(self, distances: Iterable[Distance]) -> Iterator[Span]:
-        """The days that lie so far from events: from when the best passage about each was."""
+        """Yields the days relative to events, from the date of the best passage about each."""
         for distance in distances:
             about = self._index.matches(tokenize(distance.event), self._selection, 1)
             for row in (
@@ -245,9 +244,9 @@ class Surroundings:
                     yield span
 
     def _fits(self, terms: Sequence[str], sessions: Sequence[_Session]) -> dict[_Session, float]:
-        """How well each session of several chunks fits, 0 to 1; those of one chunk set the scale.
+        """Returns how well each session of several chunks matches, 0 to 1, on a scale over all.
 
-        None does where no term stands in any.
+        It is empty if no term appears in any.
         """
         if not terms or all(len(session.chunks) == 1 for session in sessions):
             return {}
@@ -270,7 +269,7 @@ def _mean(parts: Parts) -> Around:
 
 
 def _spoken(headings: Mapping[int, str], query: str) -> dict[int, float]:
-    """Whether the query names who said each turn; nothing where it names nobody."""
+    """Returns whether the query names the speaker of each turn; empty if it names none."""
     speakers = {heading: speaker_of(heading) for heading in set(headings.values())}
     named = named_speakers(query, set(speakers.values()))
     if not named:
@@ -279,7 +278,7 @@ def _spoken(headings: Mapping[int, str], query: str) -> dict[int, float]:
 
 
 def _quoting(texts: Mapping[int, _Text], phrases: Sequence[str]) -> dict[int, float]:
-    """The chunks in which a quote stands; the others have nothing to lose by it."""
+    """Returns the chunks that contain a quote; the others do not lose by it."""
     if not phrases:
         return {}
     whole = {seq: squeezed(f"{text.heading}\n{text.content}") for seq, text in texts.items()}
@@ -287,7 +286,7 @@ def _quoting(texts: Mapping[int, _Text], phrases: Sequence[str]) -> dict[int, fl
 
 
 def _read_texts(connection: sqlite3.Connection, seqs: Iterable[int]) -> dict[int, _Text]:
-    """Texts of chunks; where no heading stands over one, the title of its context does."""
+    """Reads texts of chunks; a chunk without a heading gets its context's title."""
     rows = connection.execute(
         "SELECT c.seq, iif(c.heading = '', x.title, c.heading), c.content"
         " FROM json_each(?) j CROSS JOIN chunks c ON c.seq = j.value"
@@ -300,7 +299,7 @@ def _read_texts(connection: sqlite3.Connection, seqs: Iterable[int]) -> dict[int
 def _places(
     connection: sqlite3.Connection, user_id: str, seqs: Collection[int]
 ) -> Iterator[tuple[int, _Place]]:
-    """Where chunks stand: in a chain of events, or in their context, whose seqs are successive."""
+    """Yields chunks' positions: in a chain of events, or in their context with successive seqs."""
     rows = connection.execute(
         "SELECT c.seq, c.context_seq, c.position, x.event_time, x.of_turns, x.device_id,"
         " x.agent_id, x.raw_type, x.raw_id,"
@@ -332,7 +331,6 @@ def _places(
 def _read_chains(
     connection: sqlite3.Connection, user_id: str, chains: Iterable[_Chain]
 ) -> list[_Session]:
-    """The sessions of chains of events."""
     listed = list(chains)
     if not listed:
         return []

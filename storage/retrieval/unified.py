@@ -1,4 +1,4 @@
-"""One query over memory and knowledge: cache, routing, both searches at once, one order."""
+"""One query over memory and knowledge: cache, routing, parallel searches, one order."""
 
 from __future__ import annotations
 
@@ -30,40 +30,40 @@ from storage.retrieval.routing import MEMORY, Route, Scope, UnifiedQuery, origin
 from storage.retrieval.search import SearchEngine
 
 SPARE = 3
-"""Candidates for each hit that is wanted: some say the same."""
+"""Candidates per wanted hit, because some are duplicates."""
 
 LEAST_CANDIDATES = 20
 
 FOLLOW_UP_SECONDS = 600.0
-"""How long after a query another one may be a follow-up of it."""
+"""Seconds after a query in which another may be its follow-up."""
 
 LATEST = 5
-"""Entries that answer what happened last, whatever it was."""
+"""Entries that answer a question about the latest events."""
 
 EARLIER = 20
-"""Latest entries among which earlier queries are looked for."""
+"""The latest entries to check for earlier queries."""
 
 WORKERS = 4
-"""Searches of layer 1 at a time: each takes less than a millisecond."""
+"""Parallel searches of layer 1; each takes less than a millisecond."""
 
 Resolve = Callable[[SearchFilter], tuple[SearchFilter, tuple[str, ...]]]
-"""Returns the filter with the stored spellings of its names, and the names that are unknown."""
+"""Returns the filter with the stored spellings of its names, and the unknown names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnifiedResult:
-    """What was found, and how.
+    """The answer to a query, and how it was found.
 
     Attributes:
-        hits: Best first, nothing twice; empty where nothing answers.
-        scope: Where the search looked in the end.
-        why: Why there, in a few words.
-        query: The query as it was searched for, completed where it was a follow-up.
-        mode: "hybrid", or "lexical" where there are no vectors yet.
+        hits: Best first, without duplicates; empty if nothing answers.
+        scope: The scope that was searched in the end.
+        why: The reason, in a few words.
+        query: The query as searched, completed if it was a follow-up.
+        mode: "hybrid", or "lexical" while there are no vectors.
         status: How complete the search was.
-        unknown_names: Entities of the filter that no stored name is like.
-        cached: The earlier query whose answer this is; empty where it was searched anew.
-        nearest: The likeliest of what does not answer, where nothing does.
+        unknown_names: Entities of the filter that resemble no stored name.
+        cached: The earlier query whose cached answer this is; empty if it was searched now.
+        nearest: The best hit that does not answer, if none does.
     """
 
     hits: tuple[UnifiedHit, ...]
@@ -79,7 +79,7 @@ class UnifiedResult:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A query as it is searched for, and whose it is."""
+    """A query with its owner."""
 
     identity: Identity
     query: UnifiedQuery
@@ -87,18 +87,18 @@ class _Request:
 
 
 class UnifiedSearch:
-    """Answers queries of every identity; its calls block.
+    """Answers queries of all identities; its methods block.
 
     Args:
         database: The record.
-        engine: Finds what is stored.
-        confidence: Says what of it answers.
-        indexer: Knows the coverage.
-        entries: What was called and said.
-        recent: Finds among the latest of that.
+        engine: Searches stored contexts.
+        confidence: Rates the hits.
+        indexer: Reports the coverage.
+        entries: The recorded calls and messages.
+        recent: Searches the latest entries.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  # what it searches, and what judges it
+    def __init__(  # noqa: PLR0913, PLR0917  # the dependencies of a search
         self,
         database: Database,
         engine: SearchEngine,
@@ -118,10 +118,10 @@ class UnifiedSearch:
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="toolcrib-recent")
 
     def search(self, identity: Identity, query: UnifiedQuery, resolve: Resolve) -> UnifiedResult:
-        """Returns what is found for a query.
+        """Answers a query.
 
         Args:
-            identity: Whose query.
+            identity: The owner.
             query: The query.
             resolve: Resolves the names of its filter.
         """
@@ -149,22 +149,21 @@ class UnifiedSearch:
         return result
 
     def _leans(self, request: _Request, text: str, alone: UnifiedResult) -> bool:
-        """Whether the completed text finds so much surer hits than the query did alone."""
+        """Returns whether the completed text finds much better hits than the query alone."""
         stored = route(request.query).stored
         hits = alone.hits or ((alone.nearest,) if alone.nearest is not None else ())
         if stored is None or any(hit.passage is None for hit in hits):
-            return False  # what the session did is asked for
+            return False  # a question about this session
         sure = max((hit.score for hit in hits), default=0.0)
         criteria, _ = request.resolve(stored)
         question = request.query.text
         return self._completion.is_surer(request.identity, question, text, criteria, sure)
 
     def close(self) -> None:
-        """Ends its threads."""
+        """Stops its threads."""
         self._workers.shutdown()
 
     def _earlier(self, identity: Identity, query: UnifiedQuery) -> list[str]:
-        """The queries of the session that this one may lean on, the latest last."""
         if not query.session_id or not may_lean(query.text):
             return []
         since = time.time() - FOLLOW_UP_SECONDS
@@ -173,7 +172,7 @@ class UnifiedSearch:
         return [each for each in earlier if each]
 
     def _key(self, request: _Request, chosen: Route) -> Hashable:
-        """All that an answer depends on beside the words of the query."""
+        """Returns everything that an answer depends on besides the query's wording."""
         identity, query = request.identity, request.query
         with self._database.read() as connection:
             version = connection.execute(
@@ -209,9 +208,9 @@ class UnifiedSearch:
                 result = replace(result, hits=tuple(standing))
         entries = recent.result() if recent else []
         asked = entries if chosen.asks_recent else []
-        hits, nearest = self._judged(query.text, self._merged(query, result.hits, asked))
-        if entries and not asked and not hits:  # what the model has just seen answers last
-            hits = self._answering(query.text, self._merged(query, (), entries))
+        hits, nearest = self._judge(query.text, self._merge(query, result.hits, asked))
+        if entries and not asked and not hits:  # the model has just seen these, so they come last
+            hits = self._rate_entries(query.text, self._merge(query, (), entries))
         return UnifiedResult(
             hits=tuple(hits),
             nearest=None if hits else nearest,
@@ -226,7 +225,7 @@ class UnifiedSearch:
     def _entries_for(
         self, request: _Request, chosen: Route, count: int
     ) -> list[tuple[Entry, float]]:
-        """The entries of layer 1 that fit, within the time that is wanted."""
+        """Returns the matching entries of layer 1, within the requested time."""
         query = request.query
         if not query.session_id:
             return []
@@ -245,13 +244,12 @@ class UnifiedSearch:
             and (times.end is None or entry.time <= times.end)
         ]
 
-    def _merged(
+    def _merge(
         self,
         query: UnifiedQuery,
         passages: Sequence[SearchHit],
         entries: Sequence[tuple[Entry, float]],
     ) -> list[UnifiedHit]:
-        """The best of both in one order, nothing twice."""
         hits = [
             *(_of_passage(passage, query) for passage in passages),
             *(_of_entry(entry, share) for entry, share in entries),
@@ -263,14 +261,14 @@ class UnifiedSearch:
         )
         among = with_entries(query.text, passages, candidates, entries)
         ordered = [replace(hits[index], score=score) for index, score in rerank(among)]
-        return distinct(ordered, query.top_k, self._mentioned(ordered) if entries else ())
+        return distinct(ordered, query.top_k, self._mentioned_ids(ordered) if entries else ())
 
-    def _judged(
+    def _judge(
         self, question: str, hits: Sequence[UnifiedHit]
     ) -> tuple[list[UnifiedHit], UnifiedHit | None]:
-        """What answers, scored by how likely it is to, and the nearest of the passages that do not.
+        """Returns the hits that answer, scored by probability, and the nearest other passage.
 
-        Entries are as they were: they were asked for.
+        Entries keep their scores, because they were asked for.
         """
         passages = [hit.passage for hit in hits if hit.passage is not None]
         likely = iter(self._confidence.rate(question, passages))
@@ -281,16 +279,14 @@ class UnifiedSearch:
         nearest = max(others, key=lambda hit: hit.score, default=None)
         return [hit for hit in rated if hit.passage is None or hit.score >= least], nearest
 
-    def _answering(self, question: str, hits: Sequence[UnifiedHit]) -> list[UnifiedHit]:
-        """The entries that answer, scored by how likely they are to."""
+    def _rate_entries(self, question: str, hits: Sequence[UnifiedHit]) -> list[UnifiedHit]:
         texts = {hit.entry.text: hit.lexical for hit in hits if hit.entry is not None}
         likely = dict(zip(texts, self._confidence.rate_texts(question, texts), strict=True))
         rated = [replace(hit, score=likely[hit.entry.text]) for hit in hits if hit.entry]
         least = least_shown(likely.values())
         return [hit for hit in rated if hit.score >= least]
 
-    def _mentioned(self, hits: Sequence[UnifiedHit]) -> list[frozenset[str]]:
-        """For each hit the ids of the contexts that its entry mentions."""
+    def _mentioned_ids(self, hits: Sequence[UnifiedHit]) -> list[frozenset[str]]:
         seqs = [hit.entry.seq for hit in hits if hit.entry is not None]
         mentioned: dict[int, set[str]] = {}
         with self._database.read() as connection:
@@ -305,7 +301,7 @@ class UnifiedSearch:
 
 
 def _by_outcome(found: Sequence[tuple[Entry, float]], chosen: Route) -> list[tuple[Entry, float]]:
-    """Failed calls where failures are asked for, or where memory is and nothing else fits."""
+    """Keeps failed calls only if they are asked for, or if memory is and nothing else matches."""
     failed = [(entry, share) for entry, share in found if entry.outcome != "ok"]
     if chosen.failures and failed:
         return failed
@@ -331,7 +327,7 @@ def _of_entry(entry: Entry, share: float) -> UnifiedHit:
 
 
 def _query_of(entry: Entry) -> str:
-    """The query of a recorded call, or the message that it is; empty where it is neither."""
+    """Returns the query of a recorded call, or the text of a message; empty for others."""
     if entry.kind == "message":
         return entry.said
     query = entry.arguments.get("query")

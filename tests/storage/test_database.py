@@ -124,14 +124,14 @@ def test_a_directory_in_the_place_of_the_file_is_named(tmp_path: Path) -> None:
     path.mkdir()
     with pytest.raises(StorageUnavailableError, match="Is a directory") as error:
         Database(path)
-    assert "Move away what stands in its place" in _advice(error)
+    assert "Move away the file or directory at that path" in _advice(error)
 
 
 def test_a_file_in_the_place_of_the_directory_is_named(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file")
     with pytest.raises(StorageUnavailableError, match="File exists") as error:
         Database(tmp_path / "data" / "toolcrib.db")
-    assert "Move away what stands in its place" in _advice(error)
+    assert "Move away the file or directory at that path" in _advice(error)
 
 
 def test_a_directory_without_the_right_to_write_is_refused_with_advice(tmp_path: Path) -> None:

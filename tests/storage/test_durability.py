@@ -290,6 +290,6 @@ def test_a_deletion_that_fails_half_way_says_how_much_had_gone(
         return delete_some(*given)
 
     monkeypatch.setattr(library.contexts, "delete_some", fail_later)
-    with pytest.raises(StorageUnavailableError, match="200 contexts had been deleted before"):
+    with pytest.raises(StorageUnavailableError, match="200 contexts were already deleted"):
         shelf.forget_all(SearchFilter(raw_types=("text",)))
     assert shelf.count(SearchFilter()) == 50

@@ -297,7 +297,7 @@ UNUSABLE: list[tuple[dict[str, Any], str, str]] = [
     ({"path": "empty.md"}, "invalid_arguments", "'empty.md' is empty"),
     ({"path": "blank.md"}, "invalid_arguments", "blank.md"),
     ({"path": "binary"}, "invalid_arguments", "is binary"),
-    ({"path": "binary"}, "invalid_arguments", "save it in UTF-8"),
+    ({"path": "binary"}, "invalid_arguments", "save it as UTF-8"),
     ({"path": "locked.pdf"}, "invalid_arguments", "encrypted"),
     ({"path": "broken.pdf"}, "invalid_arguments", "'broken.pdf' cannot be read"),
     ({"path": "huge.md"}, "invalid_arguments", "5001 bytes; a document may have 5000"),

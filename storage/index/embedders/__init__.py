@@ -1,1 +1,1 @@
-"""Text to vectors: the bundled model, and those that a setting chooses instead."""
+"""Embedders: the bundled model, and models that a setting selects instead."""

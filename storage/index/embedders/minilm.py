@@ -1,4 +1,4 @@
-"""The bundled MiniLM: on the CPU, with nothing downloaded."""
+"""The bundled MiniLM, which runs on the CPU and downloads nothing."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MODEL_FILE = "minilm.onnx"
 MODEL_SHA256 = "f9d9b7e8871cca2245408d14240f33be51441cdffcb311ee544ae976037002a7"
 
 MAX_TOKENS = 256
-"""What the model was trained to read; later tokens are cut."""
+"""The tokens the model was trained on; later ones are cut."""
 
 MAX_QUERY_TOKENS = 128
-"""What is read of a text whose spans are asked for: a search waits for it."""
+"""The tokens read of a text with spans, because a search waits for it."""
 
 DIMENSIONS = 384
 
@@ -28,13 +28,13 @@ DIMENSIONS = 384
 class MiniLMEmbedder:
     """all-MiniLM-L6-v2 as int8 ONNX: 384 dimensions, English, mean pooling, no prefixes.
 
-    A text is run by itself, so that its vector does not depend on its company, and several run at
-    once, each on one processor; queries go before passages that wait. The model and its tokenizer,
-    which `assets/make_minilm.py` makes, are checked against their SHA-256 and loaded on first use,
-    once for all embedders of the process. Safe to share between threads.
+    Each text is run on its own, so that its vector does not depend on the batch. Several run in
+    parallel, each on one processor, and queries go before waiting passages. The model and its
+    tokenizer are built by `assets/make_minilm.py`. They are checked against their SHA-256 and
+    loaded on first use, once per process. Can be shared between threads.
 
     Args:
-        folder: Where the files of both lie.
+        folder: The folder of both files.
     """
 
     model_id = "all-MiniLM-L6-v2-onnx-int8-per-channel"
@@ -45,11 +45,11 @@ class MiniLMEmbedder:
         self._model = _model_in(folder)
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """One row a text, float32, unit length."""
+        """Returns one row per text, float32, unit length."""
         return self._embed(texts, in_background=True)
 
     def embed_query(self, text: str) -> Vectors:
-        """One vector, float32, unit length."""
+        """Returns one vector, float32, unit length."""
         vector: Vectors = self._embed([text], in_background=False)[0]
         return vector
 
@@ -68,11 +68,11 @@ class MiniLMEmbedder:
         return _unit(vectors)
 
     def embed_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> Vectors:
-        """One row for a text, then one for each of some spans of its characters, in one run.
+        """Returns one row for a text, then one for each span of its characters, in one run.
 
-        A span's vector is the mean of its tokens as the model understood them within the whole:
-        "late chunking" (Günther et al., 2024, https://arxiv.org/abs/2409.04701). A span that is
-        not read any more has the vector of the whole.
+        A span's vector is the mean of its tokens' states within the whole text: "late chunking"
+        (Günther et al., 2024, https://arxiv.org/abs/2409.04701). A span beyond the tokens that are
+        read has the vector of the whole.
         """
         import numpy as np
 
@@ -93,7 +93,6 @@ class MiniLMEmbedder:
 
 
 def _states(session: Any, token_ids: list[int]) -> Any:
-    """What the model makes of each token of a text."""
     import numpy as np
 
     return session.run(None, {"input_ids": np.array([token_ids], dtype=np.int64)})[0][0]

@@ -1,6 +1,6 @@
-"""Any endpoint that speaks OpenAI's embeddings API: OpenAI, Ollama, llama.cpp, vLLM and others.
+"""Embedders behind OpenAI's embeddings API: OpenAI, Ollama, llama.cpp, vLLM and others.
 
-The request and the answer: https://platform.openai.com/docs/api-reference/embeddings
+Request and response: https://platform.openai.com/docs/api-reference/embeddings
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ DEFAULT_URL = "https://api.openai.com/v1"
 DEFAULT_MODEL = "text-embedding-3-small"
 
 BATCH_SIZE = 32
-"""Texts a request; some servers refuse more."""
+"""Texts per request; some servers refuse more."""
 
 
 class OpenAIEmbedder(PrefixingEmbedder):
     """A model behind an endpoint.
 
     Args:
-        url: Where the API begins; empty means OpenAI's own.
+        url: The base URL of the API; empty means OpenAI's own.
         model: The model's name there; empty means text-embedding-3-small.
-        api_key: Sent as a bearer token where it is not empty; never in a log or an error.
-        dimensions: Length of vector to ask for, of models that offer several; 0 asks for none.
-        timeout: Seconds that one request may take, with all its repetitions.
-        prefixes: What the model reads before a text.
-        cjk: Whether it reads Chinese, Japanese and Korean.
-        floor: Cosine below which texts have nothing to do with each other.
-        client: Makes the client that asks the endpoint.
+        api_key: Sent as a bearer token if not empty; never appears in a log or an error.
+        dimensions: Length of vector to request, for models that offer several; 0 requests none.
+        timeout: Seconds that one request may take, retries included.
+        prefixes: The prefixes of its texts.
+        cjk: Whether it understands Chinese, Japanese and Korean.
+        floor: The cosine similarity below which texts are unrelated.
+        client: Makes the HTTP client.
     """
 
-    def __init__(  # noqa: PLR0913  # what can be set of a model
+    def __init__(  # noqa: PLR0913  # the options of a model
         self,
         url: str = "",
         model: str = "",
@@ -43,7 +43,7 @@ class OpenAIEmbedder(PrefixingEmbedder):
         api_key: str = "",
         dimensions: int = 0,
         timeout: float = 30.0,
-        prefixes: Prefixes = Prefixes(),  # noqa: B008  # it cannot be changed
+        prefixes: Prefixes = Prefixes(),  # noqa: B008  # immutable
         cjk: bool = True,
         floor: float = DEFAULT_FLOOR,
         client: ClientFactory = plain_client,
@@ -72,13 +72,13 @@ class OpenAIEmbedder(PrefixingEmbedder):
         return rows
 
     def _rows(self, answer: bytes, count: int) -> list[list[float]]:
-        """The vectors of an answer in the order of their texts, which `index` tells."""
+        """Parses a response to vectors in the order of the texts, which `index` gives."""
         try:
             data = json.loads(answer)["data"]
             placed = {item["index"]: item["embedding"] for item in data}
             return [placed[place] for place in range(count)]
         except (ValueError, TypeError, LookupError, RecursionError) as error:
             raise StorageUnavailableError(
-                f"{self._endpoint.url} did not answer with {count} embeddings.",
+                f"{self._endpoint.url} did not return {count} embeddings.",
                 suggestions=("Check that embedder.url is that of an OpenAI-compatible API.",),
             ) from error

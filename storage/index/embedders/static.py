@@ -1,4 +1,4 @@
-"""Static embeddings: a vector a token, from a table; thousands of texts a second."""
+"""Static embeddings: one vector per token, from a table; thousands of texts per second."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STATIC_TOKENIZER_FILE = "static_tokenizer.json"
 STATIC_TOKENIZER_SHA256 = "96b2cb654e53218d1a430561f234b78015c767875e421f2c994abd40e37169a0"
 
 MAX_TOKENS = 512
-"""What is read of a text."""
+"""The tokens read of a text."""
 
 DIMENSIONS = 256
 
@@ -28,12 +28,11 @@ DIMENSIONS = 256
 class StaticEmbedder:
     """WordLlama's table of 32,000 tokens: 256 dimensions, English, the mean of a text's tokens.
 
-    The table and its tokenizer, which `assets/make_static.py` makes, are checked against their
-    SHA-256 and loaded on first use, once for all embedders of the process. Safe to share between
-    threads.
+    The table and its tokenizer are built by `assets/make_static.py`. They are checked against
+    their SHA-256 and loaded on first use, once per process. Can be shared between threads.
 
     Args:
-        folder: Where both files are.
+        folder: The folder of both files.
     """
 
     model_id = "wordllama-l2-supercat-256"
@@ -44,7 +43,7 @@ class StaticEmbedder:
         self._model = _model_in(folder)
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """One row a text, float32, unit length; zeros for a text without any token."""
+        """Returns one row per text, float32, unit length; zeros for a text without any token."""
         import numpy as np
 
         tokenizer, table = self._model()
@@ -56,12 +55,12 @@ class StaticEmbedder:
         return unit_rows(rows, len(texts), self.model_id)
 
     def embed_query(self, text: str) -> Vectors:
-        """One vector, float32, unit length."""
+        """Returns one vector, float32, unit length."""
         vector: Vectors = self.embed_passages([text])[0]
         return vector
 
     def embed_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> Vectors:
-        """One row for a text, then one for each of some spans of its characters."""
+        """Returns one row for a text, then one for each span of its characters."""
         return self.embed_passages([text, *(text[start:end] for start, end in spans)])
 
 

@@ -1,1 +1,1 @@
-"""What agents did to files: each change, what it replaced, and how a root was last seen."""
+"""Changes that agents made to files: what each replaced, and the last known state of each root."""

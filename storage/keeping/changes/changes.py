@@ -1,7 +1,8 @@
-"""The changes that agents made to files, and what they replaced, within a bound of size and age.
+"""Stores the changes that agents made to files, limited in size and age.
 
-They are in a file of their own beside the record, with hundreds of megabytes that no backup needs.
-It is bounded, while the record forgets nothing by itself. What is removed is overwritten.
+They are in a separate file next to the record: it may hold hundreds of megabytes that no backup
+needs, and old entries are removed, while the record deletes nothing by itself. Removed data is
+overwritten.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ from storage.models import Identity
 
 
 def generation(connection: sqlite3.Connection, root: bytes) -> int:
-    """Differs whenever the files do; 0 where the root was never looked at."""
+    """Returns a number that changes with the files; 0 if the root was never scanned."""
     row = connection.execute("SELECT generation FROM roots WHERE root = ?", (root,)).fetchone()
     return 0 if row is None else int(row["generation"])
 
 
 def turn(connection: sqlite3.Connection, root: bytes, now: float, *, makes: bool = False) -> int:
-    """Begins the next generation of a root, which is 0 where it was never looked at."""
+    """Starts the next generation of a root; returns 0 if it was never scanned."""
     last = generation(connection, root)
     if not last and not makes:
         return 0
-    # As many as there ever were: a root that is forgotten begins with none that was known before.
+    # Derived from the time, so that a forgotten root never repeats an earlier generation.
     following = max(last + 1, int(now * 1000))
     connection.execute(
         "INSERT OR REPLACE INTO roots (root, generation, seen) VALUES (?, ?, ?)",
@@ -54,7 +55,7 @@ def turn(connection: sqlite3.Connection, root: bytes, now: float, *, makes: bool
 
 
 def set_files(connection: sqlite3.Connection, root: bytes, files: Mapping[str, FileState]) -> None:
-    """Says what is where now, of some paths."""
+    """Stores the current state of some paths."""
     connection.executemany(
         "INSERT OR REPLACE INTO files (root, path, state, mode, why, signature)"
         " VALUES (?, ?, ?, ?, ?, ?)",
@@ -73,7 +74,7 @@ def begin_and_end(
     begins: Caller | None,
     ends: Caller | None,
 ) -> None:
-    """Says that a program runs, or runs no longer."""
+    """Records that a program started or ended."""
     if begins is not None:
         _remove_dead(connection, root)
         connection.execute(
@@ -85,7 +86,7 @@ def begin_and_end(
 
 
 def _remove_dead(connection: sqlite3.Connection, root: bytes) -> None:
-    """Removes programs of servers that are no more: what they did was seen just now."""
+    """Removes programs of dead servers, whose changes the current scan has seen."""
     rows = connection.execute("SELECT call, pid FROM programs WHERE root = ?", (root,)).fetchall()
     dead = [(row["call"],) for row in rows if not _is_alive(row["pid"])]
     connection.executemany("DELETE FROM programs WHERE call = ?", dead)
@@ -102,25 +103,25 @@ def _is_alive(pid: int) -> bool:
 
 
 CHANGES = "changes.db"
-"""The name of the file in a data directory."""
+"""The file's name in a data directory."""
 
 _DAY = 86_400
 
 
 def open_changes(directory: Path, *, keep_bytes: int, keep_days: int) -> Changes:
-    """Opens what is kept in a data directory, which is made where it is missing."""
+    """Opens the changes of a data directory, which is created if missing."""
     schema = resources.files("storage") / "keeping" / "changes" / "migrations"
     database = Database(directory / CHANGES, schema)
     return Changes(database, keep_bytes=keep_bytes, keep_seconds=keep_days * _DAY)
 
 
 class Changes:
-    """Everybody's changes, and how roots were last seen; its calls block.
+    """The changes of all users, and the last known state of roots; its methods block.
 
     Args:
-        database: Where they are kept.
-        keep_bytes: Bytes that the contents may have, as they are kept.
-        keep_seconds: How old a change may become.
+        database: The database.
+        keep_bytes: Maximum bytes of stored contents, compressed.
+        keep_seconds: The maximum age of a change.
     """
 
     def __init__(self, database: Database, *, keep_bytes: int, keep_seconds: float) -> None:
@@ -129,23 +130,23 @@ class Changes:
         self.keep_bytes = keep_bytes
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         self._database.close()
 
     def own(self, identity: Identity) -> OwnChanges:
-        """What one identity sees of them."""
+        """Returns the changes of one identity."""
         return OwnChanges(self._database, identity)
 
     def keep(
         self, root: str, by: Caller, difference: Difference, content: Mapping[str, bytes]
     ) -> int:
-        """Keeps a change that is about to be made; it is on the disk when this returns.
+        """Stores a change that is about to be made; it is synced to disk when this returns.
 
         Args:
             root: The root.
             by: The call that makes it.
             difference: The change.
-            content: What it replaces, packed, by its digest.
+            content: The replaced contents, packed, by digest.
 
         Returns:
             Its number.
@@ -155,7 +156,7 @@ class Changes:
             contents.add(connection, content)
             made = connection.execute(INSERT_CHANGE, change_values(by, now, name, difference))
             number = int(made.lastrowid or 0)
-            if turn(connection, name, now):  # programs did not make it, whichever runs
+            if turn(connection, name, now):  # so that it is not attributed to a running program
                 set_files(connection, name, {difference.path: difference.after})
             self._bound(connection, name, number)
         return number
@@ -170,7 +171,7 @@ class Changes:
             contents.remove_unused(connection, [difference.before.state])
 
     def root_state(self, root: str, known: RootState | None) -> RootState:
-        """How a root was last seen; the state that is known already where nothing is newer."""
+        """Returns the last known state of a root; the given state if nothing is newer."""
         name = os.fsencode(root)
         with self._database.read() as connection:
             number = generation(connection, name)
@@ -192,22 +193,22 @@ class Changes:
         begins: Caller | None = None,
         ends: Caller | None = None,
     ) -> RootState | None:
-        """Takes a look at a root for how it was last seen.
+        """Stores the scan of a root as its last known state.
 
-        It outlives the process at once, and a power failure after the next synchronised write: one
-        for every program would cost more than the program.
+        It survives the process at once, but a power failure only after the next synced write: a
+        sync per program would cost more than the program.
 
         Args:
             root: The root.
-            known: How it was seen before.
-            observed: What the look found.
-            differences: What changed, where somebody is to be named for it.
-            by: Who made the changes.
-            begins: A program that is started now.
-            ends: One that has ended.
+            known: The previous state.
+            observed: The result of the scan.
+            differences: The changes to attribute, if any.
+            by: The call that made them.
+            begins: A program that starts now.
+            ends: A program that ended.
 
         Returns:
-            The state now; None if another process was faster, so that nothing was taken.
+            The new state; None if another process was faster, so that nothing was stored.
         """
         name, now = os.fsencode(root), time.time()
         gone = [path for path in known.files if path not in observed.files]
@@ -240,7 +241,7 @@ class Changes:
         return RootState(number, observed.files)
 
     def running(self, root: str) -> Caller | None:
-        """The program that was started last of those that have not ended."""
+        """Returns the last started program that has not ended."""
         with self._database.read() as connection:
             row = connection.execute(
                 "SELECT * FROM programs WHERE root = ? ORDER BY time DESC LIMIT 1",
@@ -249,9 +250,9 @@ class Changes:
         return None if row is None else caller_of(row)
 
     def _bound(self, connection: sqlite3.Connection, root: bytes, first: int) -> None:
-        """Removes what is too old or too much, but nothing of the change that is just made.
+        """Removes what is too old or too large, except the change just made.
 
-        How other roots were seen goes first: that is found again, an old content is not.
+        The states of other roots go first: they can be scanned again, old contents cannot.
         """
         limit = first or _next_number(connection)
         idle = "root != ? AND root NOT IN (SELECT root FROM programs)"
@@ -284,7 +285,6 @@ def _next_number(connection: sqlite3.Connection) -> int:
 def _forget_roots(
     connection: sqlite3.Connection, condition: str, values: tuple[object, ...]
 ) -> None:
-    """Forgets how some roots were seen, and all contents that nothing needs."""
     connection.execute(
         f"DELETE FROM files WHERE root IN (SELECT root FROM roots WHERE {condition})", values
     )

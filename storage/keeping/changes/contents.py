@@ -1,4 +1,4 @@
-"""Contents of files by their SHA-256, packed; those that nothing needs any more are removed."""
+"""Contents of files by SHA-256, compressed; unused ones are removed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _UNUSED = (
 
 
 def pack(content: bytes) -> bytes:
-    """A content as it is kept: at the lowest level, which costs a tenth of the highest."""
+    """Compresses a content at the lowest level, which costs a tenth of the highest."""
     return zlib.compress(content, 1)
 
 
 def add(connection: sqlite3.Connection, packed: Mapping[str, bytes]) -> None:
-    """Keeps contents, each once."""
+    """Stores contents, each once."""
     connection.executemany(
         "INSERT INTO contents (digest, packed) VALUES (?, ?) ON CONFLICT DO NOTHING",
         packed.items(),
@@ -26,13 +26,13 @@ def add(connection: sqlite3.Connection, packed: Mapping[str, bytes]) -> None:
 
 
 def read(connection: sqlite3.Connection, digest: str) -> bytes | None:
-    """The content of a digest; None where it is not kept."""
+    """Returns the content of a digest; None if it is not stored."""
     row = connection.execute("SELECT packed FROM contents WHERE digest = ?", (digest,)).fetchone()
     return None if row is None else zlib.decompress(row["packed"])
 
 
 def remove_unused(connection: sqlite3.Connection, digests: Iterable[str] | None = None) -> None:
-    """Removes what no change and no root needs: of some digests, or of all."""
+    """Removes contents that no change and no root needs: some digests, or all."""
     if digests is None:
         connection.execute(f"DELETE FROM contents WHERE {_UNUSED}")
         return
@@ -42,5 +42,5 @@ def remove_unused(connection: sqlite3.Connection, digests: Iterable[str] | None 
 
 
 def total(connection: sqlite3.Connection) -> int:
-    """Bytes of all contents, as they are kept."""
+    """Returns the bytes of all contents, compressed."""
     return int(connection.execute("SELECT bytes FROM totals").fetchone()[0])

@@ -1,4 +1,4 @@
-"""What is at a path, what changed there, and who did it, as plain values."""
+"""Data classes of file states, changes and callers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from storage.models import Identity
 
 
 class FileState(NamedTuple):
-    """What is at a path.
+    """The state of a path.
 
     Attributes:
-        state: The SHA-256 of a file's content, empty where nothing is, else a word that differs
-            where what is there does: `link:…`, `large:…`, `directory`, `other`.
-        mode: A file's mode, as stat(2) has it; 0 where that is not known or does not matter.
-        why: Why its content is not kept; empty where it is, or where nothing is.
-        signature: What changes when the file does; empty where only reading it can tell.
+        state: The SHA-256 of a file's content, empty if nothing exists, else a word that identifies
+            what exists: `link:…`, `large:…`, `directory`, `other`.
+        mode: A file's mode, as in stat(2); 0 if unknown or irrelevant.
+        why: Why its content is not stored; empty if it is, or if nothing exists.
+        signature: A value that changes with the file; empty if only reading the file can tell.
     """
 
     state: str
@@ -27,11 +27,11 @@ class FileState(NamedTuple):
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a file whose content is kept."""
+        """Whether it is a file whose content is stored."""
         return bool(self.state) and not self.why
 
     def same_as(self, other: FileState) -> bool:
-        """Whether what is there is the same, whatever else is known of it."""
+        """Returns whether two states mean the same content and mode."""
         is_mode_same = not self.mode or not other.mode or self.mode == other.mode
         return self.state == other.state and is_mode_same
 
@@ -40,12 +40,12 @@ ABSENT = FileState("", 0)
 
 
 class Difference(NamedTuple):
-    """One path that is not as it was.
+    """A path that changed.
 
     Attributes:
-        path: Relative to the root, without links; bytes that are no text as Python has them.
-        before: What was there.
-        after: What is there now.
+        path: Relative to the root, without links; undecodable bytes as Python decodes them.
+        before: The earlier state.
+        after: The current state.
     """
 
     path: str
@@ -55,11 +55,11 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One call that changes files.
+    """A call that changes files.
 
     Attributes:
         call: Its number in the audit log.
-        identity: Whose it is.
+        identity: The caller's identity.
         session_id: The session it belongs to.
         tool: The tool.
     """
@@ -72,15 +72,15 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change as it is kept.
+    """A stored change.
 
     Attributes:
         id: Its number; later ones have higher numbers.
         time: When it was made, Unix seconds.
         by: The call that made it.
         path: Relative to the root.
-        before: What was there.
-        after: What it put there.
+        before: The earlier state.
+        after: The state it made.
     """
 
     id: int
@@ -93,11 +93,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class RootState:
-    """How a root was last seen.
+    """The last known state of a root.
 
     Attributes:
-        generation: Differs whenever the files do.
-        files: What was where; paths that are passed over are in it too, with why.
+        generation: A number that changes with the files.
+        files: The state of each path; skipped paths are included, with the reason.
     """
 
     generation: int
@@ -106,11 +106,11 @@ class RootState:
 
 @dataclass(slots=True)
 class Observed:
-    """What a look at a root found, beside what was known.
+    """The result of scanning a root.
 
     Attributes:
-        files: What is where now.
-        contents: Contents that were read, packed, by their SHA-256.
+        files: The current state of each path.
+        contents: The contents that were read, packed, by their SHA-256.
     """
 
     files: dict[str, FileState] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What one identity sees of the changes of files."""
+"""The file changes of one identity."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from storage.models import Identity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFilter:
-    """Which changes beneath a root are wanted.
+    """Selects changes in a root.
 
     Attributes:
         root: The root.
-        session_id: Only those of this session.
-        call: Only those of the calls whose number begins so.
-        ids: Only those with these numbers.
-        since: Only those made since then, Unix seconds.
-        until: Only those made until then.
-        path: Only of this file, or of those beneath this directory.
+        session_id: Only changes of this session.
+        call: Only changes of calls whose number has this prefix.
+        ids: Only changes with these numbers.
+        since: Only changes made since then, Unix seconds.
+        until: Only changes made until then.
+        path: Only changes of this file, or inside this directory.
     """
 
     root: str
@@ -36,7 +36,7 @@ class ChangeFilter:
     path: str = ""
 
     def conditions(self) -> Iterator[tuple[str, Sequence[object]]]:
-        """Each condition, and its values."""
+        """Yields each SQL condition with its values."""
         yield "root = ?", (os.fsencode(self.root),)
         if self.session_id is not None:
             yield "session_id = ?", (self.session_id,)
@@ -55,18 +55,18 @@ class ChangeFilter:
 
 @dataclass(frozen=True, slots=True)
 class OwnChanges:
-    """The changes of one identity; nobody else's are read or removed.
+    """Reads and removes the changes of one identity only.
 
     Attributes:
-        database: Where everybody's are.
-        identity: Whose; an empty device or agent means any of the user's.
+        database: The database of all changes.
+        identity: The owner; an empty device or agent matches any of the user's.
     """
 
     database: Database
     identity: Identity
 
     def find(self, wanted: ChangeFilter, limit: int = -1) -> list[Change]:
-        """The changes that are wanted, newest first, as many as the limit; -1 for all."""
+        """Returns the selected changes, newest first, up to the limit; -1 for all."""
         where = self._where(wanted)
         with self.database.read() as connection:
             rows = connection.execute(
@@ -76,12 +76,12 @@ class OwnChanges:
         return list(map(change_of, rows))
 
     def content(self, change: Change) -> bytes | None:
-        """What a change of theirs replaced; None where that is no longer kept."""
+        """Returns the content that a change replaced; None if it is no longer stored."""
         with self.database.read() as connection:
             return contents.read(connection, change.before.state)
 
     def has_content(self, change: Change) -> bool:
-        """Whether what a change of theirs replaced is still kept."""
+        """Returns whether the content that a change replaced is still stored."""
         with self.database.read() as connection:
             row = connection.execute(
                 "SELECT 1 FROM contents WHERE digest = ?", (change.before.state,)
@@ -89,9 +89,9 @@ class OwnChanges:
         return row is not None
 
     def forget(self, wanted: ChangeFilter) -> int:
-        """Removes changes for good, and says how many they were.
+        """Deletes changes permanently and returns how many.
 
-        How the root was last seen goes too: it is found again before the next program.
+        The last known state of the root is deleted too; the next program triggers a new scan.
         """
         where = self._where(wanted)
         with self.database.write() as connection:

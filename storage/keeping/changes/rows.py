@@ -1,4 +1,4 @@
-"""Values as rows of the tables, and back."""
+"""Converts values to table rows and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INSERT_CHANGE = (
 
 
 def caller_values(caller: Caller, time: float) -> tuple[object, ...]:
-    """A call, and when, as the columns of the tables that name one begin."""
+    """Returns a call and its time as the leading columns of the tables that have them."""
     own = caller.identity
     return (
         *(caller.call, time, own.user_id, own.device_id, own.agent_id),
@@ -27,7 +27,7 @@ def caller_values(caller: Caller, time: float) -> tuple[object, ...]:
 
 
 def caller_of(row: sqlite3.Row) -> Caller:
-    """The call that a row names."""
+    """Builds the caller of a row."""
     identity = Identity(row["user_id"], row["device_id"], row["agent_id"])
     return Caller(row["call"], identity, row["session_id"], row["tool"])
 
@@ -35,7 +35,7 @@ def caller_of(row: sqlite3.Row) -> Caller:
 def change_values(
     caller: Caller, time: float, root: bytes, difference: Difference
 ) -> tuple[object, ...]:
-    """What `INSERT_CHANGE` takes."""
+    """Returns the values for `INSERT_CHANGE`."""
     path, before, after = difference
     return (
         *caller_values(caller, time),
@@ -45,7 +45,7 @@ def change_values(
 
 
 def change_of(row: sqlite3.Row) -> Change:
-    """The change of a row."""
+    """Builds the change of a row."""
     return Change(
         id=row["change_id"],
         time=row["time"],
@@ -57,6 +57,6 @@ def change_of(row: sqlite3.Row) -> Change:
 
 
 def file_of(row: Any) -> tuple[str, FileState]:  # noqa: ANN401  # a row, which unpacks as a tuple
-    """The path and the state of a row of `files`."""
+    """Returns the path and the state of a row of `files`."""
     path, *state = row
     return os.fsdecode(path), FileState(*state)

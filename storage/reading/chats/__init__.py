@@ -1,1 +1,1 @@
-"""Conversations that people had with assistants elsewhere, as they come out of there."""
+"""Conversations with assistants of other programs, read from their exports."""

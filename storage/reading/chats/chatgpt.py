@@ -1,8 +1,8 @@
-"""Conversations of ChatGPT, as its data export has them.
+"""Reads ChatGPT conversations from its data export.
 
 There is no published schema; this follows the exports of 2023 to 2026. A conversation is a tree of
-messages (`mapping`), since a question can be edited and an answer asked for again; `current_node`
-is the end of the branch that was shown last.
+messages (`mapping`), because questions can be edited and answers regenerated; `current_node` is the
+end of the branch last shown.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read_chatgpt(value: Mapping[str, Any]) -> Conversation | None:
     if not isinstance(nodes, Mapping):
         return None
     left_out: Counter[str] = Counter()
-    messages = _shown(nodes, get(value, "current_node", str), left_out)
+    messages = _current_branch(nodes, get(value, "current_node", str), left_out)
     title, time = title_of(value.get("title")), seconds(value.get("create_time"))
     model = text_of(value.get("default_model_slug"))
     turns = tuple(turn for message in messages if (turn := _turn(message, left_out)))
@@ -59,8 +59,9 @@ def read_chatgpt(value: Mapping[str, Any]) -> Conversation | None:
     )
 
 
-def _shown(nodes: Mapping[str, Any], current: str, left_out: Counter[str]) -> list[dict[str, Any]]:
-    """The messages of the current branch."""
+def _current_branch(
+    nodes: Mapping[str, Any], current: str, left_out: Counter[str]
+) -> list[dict[str, Any]]:
     parents = {name: get(node, "parent", str) for name, node in nodes.items()}
     if current not in nodes:
         current = _newest_leaf(nodes, parents)
@@ -103,18 +104,18 @@ def _turn(message: Mapping[str, Any], left_out: Counter[str]) -> Utterance | Non
 
 
 def _text(kind: str, content: Mapping[str, Any]) -> tuple[str, int]:
-    """What a message says, and how many pictures and files were with it."""
+    """Returns a message's text, and the number of its pictures and files."""
     if kind == "code":
         language = get(content, "language", str).replace("unknown", "")
-        code = text_of(content.get("text")) or _joined(get(content, "parts", list))[0]
+        code = text_of(content.get("text")) or _join_parts(get(content, "parts", list))[0]
         return (f"```{language}\n{code}\n```" if code else ""), 0
     if isinstance(content.get("parts"), list):
-        return _joined(content["parts"])
+        return _join_parts(content["parts"])
     return text_of(content.get("text")) or text_of(content.get("result")), 0
 
 
-def _joined(parts: list[Any]) -> tuple[str, int]:
-    """The texts among the parts; speech has its own in a field."""
+def _join_parts(parts: list[Any]) -> tuple[str, int]:
+    """Joins the texts of the parts; returns also the number of parts without text."""
     texts = [text_of(get(part, "text", str) if isinstance(part, dict) else part) for part in parts]
     silent = sum(
         1 for part, text in zip(parts, texts, strict=True) if isinstance(part, dict) and not text

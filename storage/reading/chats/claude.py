@@ -1,8 +1,8 @@
-"""Conversations of Claude, as its data export has them.
+"""Reads Claude conversations from its data export.
 
-There is no published schema; this follows the exports of 2024 to 2026. Messages are a list in the
-order of time; where they name a parent they are a tree, and the last one ends the branch that is
-shown unless the conversation names another leaf.
+There is no published schema; this follows the exports of 2024 to 2026. Messages are a chronological
+list. If they name parents they form a tree: the last one ends the branch that is shown, unless the
+conversation names another leaf.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def read_claude(value: Mapping[str, Any]) -> Conversation | None:
         return None
     left_out: Counter[str] = Counter()
     messages = [message for message in value["chat_messages"] if isinstance(message, dict)]
-    shown = _shown(messages, get(value, "current_leaf_message_uuid", str))
+    shown = _current_branch(messages, get(value, "current_leaf_message_uuid", str))
     left_out[BRANCHES] += len(messages) - len(shown)
     title, time = title_of(value.get("name")), seconds(value.get("created_at"))
     model = text_of(value.get("model"))
@@ -63,8 +63,8 @@ def read_claude(value: Mapping[str, Any]) -> Conversation | None:
     )
 
 
-def _shown(messages: list[dict[str, Any]], leaf: str) -> list[dict[str, Any]]:
-    """The messages of the branch that is shown; all, where their parents tell no whole branch."""
+def _current_branch(messages: list[dict[str, Any]], leaf: str) -> list[dict[str, Any]]:
+    """Returns the branch that is shown; all messages if their parents form no complete branch."""
     named = {get(message, "uuid", str): message for message in messages}
     parents = {name: get(message, "parent_message_uuid", str) for name, message in named.items()}
     way = branch(leaf if leaf in named else next(reversed(named), ""), parents)
@@ -83,7 +83,7 @@ def _turn(message: Mapping[str, Any], left_out: Counter[str]) -> Utterance | Non
             left_out[_BLOCKS.get(kind, OTHER)] += 1
     if not any(texts):
         texts.append(text_of(_PLACEHOLDER.sub("", text_of(message.get("text")))))
-    texts += _attached(message, left_out)
+    texts += _attachment_texts(message, left_out)
     text = "\n\n".join(filter(None, texts))
     if not text:
         return None
@@ -92,8 +92,8 @@ def _turn(message: Mapping[str, Any], left_out: Counter[str]) -> Utterance | Non
     return Utterance(speaker, seconds(message.get("created_at")), text)
 
 
-def _attached(message: Mapping[str, Any], left_out: Counter[str]) -> list[str]:
-    """The texts of attachments, which is where long pastes are; pictures and files have none."""
+def _attachment_texts(message: Mapping[str, Any], left_out: Counter[str]) -> list[str]:
+    """Returns the texts of attachments, which include long pastes; counts those without text."""
     texts = []
     for attachment in get(message, "attachments", list):
         text = text_of(get(attachment, "extracted_content", str))

@@ -1,4 +1,4 @@
-"""A conversation, whichever program it comes from, and what its readers share."""
+"""Conversations from any program, and the code their readers share."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """What one side said at once.
+    """A turn of one speaker.
 
     Attributes:
-        speaker: Who.
-        time: Unix seconds; None where it is not known.
-        text: What.
+        speaker: The speaker.
+        time: Unix seconds; None if unknown.
+        text: The text.
     """
 
     speaker: str
@@ -50,14 +50,14 @@ class Conversation:
     """A conversation.
 
     Attributes:
-        source: Where it was: "chatgpt", "claude" or "chat".
-        id: Its name there.
+        source: Its program: "chatgpt", "claude" or "chat".
+        id: Its id there.
         title: Its title, or its first words.
-        time: Unix seconds of its start; None where it is not known.
-        turns: What was said, in order; what has no text is left out.
-        summary: What it was about, where its source says so.
-        metadata: What else is worth knowing.
-        left_out: How much of it is not in the turns, by reason.
+        time: Unix seconds of its start; None if unknown.
+        turns: The turns in order, without those that have no text.
+        summary: A summary, if the source has one.
+        metadata: Other useful values.
+        left_out: How much is not in the turns, by reason.
     """
 
     source: str
@@ -70,7 +70,7 @@ class Conversation:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def to_context(self) -> NewContext:
-        """The conversation as a document: one turn after the other, unchanged if nothing is new."""
+        """Converts it to a document, unchanged if there are no new turns."""
         times = [turn.time for turn in self.turns if turn.time is not None]
         return NewContext(
             context_type=ContextType.DOCUMENT,
@@ -87,25 +87,25 @@ class Conversation:
 
 
 def get(value: object, key: str, kind: type[_T]) -> _T:
-    """What stands under a key, or nothing of that kind if anything else does."""
+    """Returns the value under a key, or an empty one if its type differs."""
     found = value.get(key) if isinstance(value, Mapping) else None
     return found if isinstance(found, kind) else kind()
 
 
 def text_of(value: object) -> str:
-    """A text without what cannot be stored, or nothing."""
+    """Returns a text without characters that cannot be stored; empty for other types."""
     if not isinstance(value, str):
         return ""
     return _SURROGATES_AND_NUL.sub("", value.replace("\r\n", "\n")).strip()
 
 
 def title_of(value: object) -> str:
-    """A text on one line that is not too long."""
+    """Returns a text on one line, truncated."""
     return " ".join(text_of(value).split())[:_MAX_TITLE]
 
 
 def seconds(value: object) -> float | None:
-    """Unix seconds from a number (seconds or milliseconds) or an ISO 8601 text, UTC by default."""
+    """Parses a number (s or ms) or an ISO 8601 text, UTC by default, to Unix seconds."""
     match value:
         case str():
             try:
@@ -123,17 +123,17 @@ def seconds(value: object) -> float | None:
 
 
 def _within(moment: float) -> float | None:
-    """The moment, if a calendar has it; exports write 0 and less where they know none."""
+    """Returns a moment within the calendar; exports write 0 and less for unknown times."""
     return float(moment) if 0 < moment <= _LAST_MOMENT else None
 
 
 def identifier(
     *candidates: object, title: str, time: float | None, turns: Sequence[Utterance]
 ) -> str:
-    """The first candidate that is a name, else one made from what no other conversation shares.
+    """Returns the first candidate that is a valid id, else a hash that identifies the conversation.
 
-    That is the title, the start and the first turn, which stay when it goes on; without any time
-    it is all that was said: to keep a conversation twice is better than to lose another one.
+    The hash is of the title, the start and the first turn, which stay the same when it continues.
+    Without any time it is of all turns: storing a conversation twice is better than losing another.
     """
     for candidate in candidates:
         if isinstance(candidate, str | int) and not isinstance(candidate, bool):
@@ -145,11 +145,11 @@ def identifier(
 
 
 def branch(leaf: str, parents: Mapping[str, str]) -> list[str]:
-    """The way to a leaf of the tree that a conversation is where something was said anew.
+    """Returns the path to a leaf in the tree of messages, which branches at edits and retries.
 
     Args:
         leaf: The last message.
-        parents: Each message's predecessor, which need not be there.
+        parents: Each message's predecessor, which may be missing.
 
     Returns:
         The messages from the first to the leaf.
@@ -180,26 +180,26 @@ def _first_words(turns: tuple[Utterance, ...]) -> str:
 
 
 def read_plain(value: Mapping[str, Any]) -> Conversation | None:
-    """Reads a conversation in the form that any other program's can be brought into.
+    """Reads a conversation in the generic format, to which other programs' can be converted.
 
     `{"conversation": …, "title": …, "time": …, "turns": [{"speaker": …, "time": …, "text": …}]}`;
-    only `turns` is needed. Times are Unix seconds or ISO 8601. None if it is not of this kind.
+    only `turns` is required. Times are Unix seconds or ISO 8601. Returns None for other formats.
     """
     turns = value.get("turns")
     if not isinstance(turns, list) or not any(_is_turn(turn) for turn in turns):
         return None
     title, time = title_of(value.get("title")), seconds(value.get("time"))
-    said = tuple(
+    utterances = tuple(
         Utterance(title_of(turn.get("speaker")) or "Unknown", seconds(turn.get("time")), text)
         for turn in turns
         if isinstance(turn, dict) and (text := text_of(turn.get("text")))
     )
     return Conversation(
         source="chat",
-        id=identifier(value.get("conversation"), title=title, time=time, turns=said),
+        id=identifier(value.get("conversation"), title=title, time=time, turns=utterances),
         title=title,
         time=time,
-        turns=said,
+        turns=utterances,
     )
 
 

@@ -1,8 +1,7 @@
-"""Chat exports: from a file as people download it to the conversations in it, one at a time.
+"""Chat exports: reads the conversations of a downloaded file, one at a time.
 
-The file is JSON (a list, or one value a line), or a zip archive that holds such files. Exports have
-a gigabyte and more, so no more than one conversation is in memory, and what stands before a damaged
-place is read.
+The file is JSON (a list, or one value per line), or a zip archive of such files. Exports can exceed
+a gigabyte, so only one conversation is in memory, and everything before a damaged part is read.
 """
 
 from __future__ import annotations
@@ -21,35 +20,35 @@ from storage.reading.chats.claude import read_claude
 from storage.reading.chats.conversation import Conversation, read_plain
 
 MAX_CONVERSATION_CHARS = 64_000_000
-"""Characters of JSON that one conversation has at most."""
+"""Maximum characters of JSON of one conversation."""
 
 MAX_UNPACKED_BYTES = 8_000_000_000
-"""Bytes of JSON that an archive unpacks to at most."""
+"""Maximum bytes of JSON that an archive may unpack to."""
 
 SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".zip"})
-"""How the names of files end that may be exports."""
+"""The suffixes of files that may be exports."""
 
 _CHUNK_CHARS = 1 << 20
 _BETWEEN = re.compile(r"[\s,\[\]]*")
 _READERS = (read_chatgpt, read_claude, read_plain)
-_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # the others unpack without a bound
+_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # others may unpack without limit
 
 
 def read_export(
     file: IO[bytes], *, name: str, max_bytes: int = MAX_UNPACKED_BYTES
 ) -> Generator[Conversation | None, None, None]:
-    """Reads the conversations in a file; none at all if it is no chat export.
+    """Reads the conversations in a file; yields nothing if it is not a chat export.
 
     Args:
-        file: The file, which is read while the conversations are asked for, and then closed.
-        name: Its name; the suffix tells an archive from JSON.
-        max_bytes: Bytes that an archive unpacks to at most.
+        file: The file, which is read lazily and then closed.
+        name: Its name; the suffix distinguishes an archive from JSON.
+        max_bytes: Maximum bytes that an archive may unpack to.
 
     Yields:
-        Each conversation, or None for what stands among them and is no conversation.
+        Each conversation, or None for a value that is not one.
 
     Raises:
-        UnreadableDocumentError: If the file is damaged or too large; what was yielded is sound.
+        UnreadableDocumentError: If the file is damaged or too large; earlier results are valid.
     """
     if PurePath(name).suffix.lower() != ".zip":
         yield from _conversations(file, name)
@@ -61,12 +60,12 @@ def read_export(
                     yield from _conversations(stream, f"{name}: {member.filename}")
     except UnreadableDocumentError:
         raise
-    except Exception as error:  # damage makes zipfile raise a dozen kinds
-        raise _damaged(name, str(error) or type(error).__name__) from error
+    except Exception as error:  # zipfile raises many types for damaged files
+        raise _damage_error(name, str(error) or type(error).__name__) from error
 
 
 def _members(archive: zipfile.ZipFile, name: str, max_bytes: int) -> list[zipfile.ZipInfo]:
-    """The files of an archive that may hold conversations; their names are never used as paths."""
+    """Returns an archive's files with possible conversations; names are never used as paths."""
     members = [
         member
         for member in archive.infolist()
@@ -85,7 +84,6 @@ def _members(archive: zipfile.ZipFile, name: str, max_bytes: int) -> list[zipfil
 
 
 def _conversations(stream: IO[bytes], name: str) -> Iterator[Conversation | None]:
-    """Those of one JSON file, which is closed after them."""
     begun = False
     with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace") as text:
         try:
@@ -97,7 +95,7 @@ def _conversations(stream: IO[bytes], name: str) -> Iterator[Conversation | None
                 yield found
         except (ValueError, RecursionError) as error:
             if begun:
-                raise _damaged(name, str(error)) from error
+                raise _damage_error(name, str(error)) from error
 
 
 def _conversation(value: object) -> Conversation | None:
@@ -107,10 +105,10 @@ def _conversation(value: object) -> Conversation | None:
 
 
 def _values(text: TextIO) -> Iterator[object]:
-    """The values in a JSON list, or of a text that is one value after another.
+    """Yields the values of a JSON list, or of a text with one value after another.
 
     Raises:
-        ValueError: Where something else stands, or a value is too long.
+        ValueError: If anything else is found, or a value is too long.
         RecursionError: If a value is nested too deeply.
     """
     decoder = json.JSONDecoder()
@@ -125,7 +123,7 @@ def _values(text: TextIO) -> Iterator[object]:
                 raise ValueError(
                     f"a value has more than {MAX_CONVERSATION_CHARS:,} characters"
                 ) from error
-            more = text.read(max(_CHUNK_CHARS, held))  # twice as much each time: linear altogether
+            more = text.read(max(_CHUNK_CHARS, held))  # doubling keeps it linear
             if not more:
                 if held:
                     raise
@@ -136,8 +134,8 @@ def _values(text: TextIO) -> Iterator[object]:
             at = end
 
 
-def _damaged(name: str, reason: str) -> UnreadableDocumentError:
+def _damage_error(name: str, reason: str) -> UnreadableDocumentError:
     return UnreadableDocumentError(
         f"{name!r} cannot be read to its end. It is damaged: {reason[:200]}",
-        suggestions=("Download the export again; what stands before that place was read.",),
+        suggestions=("Download the export again; everything before the damage was read.",),
     )

@@ -1,1 +1,1 @@
-"""Follow-ups: which queries lean on earlier ones, and what they become."""
+"""Follow-ups: detects queries that depend on earlier ones, and completes them."""

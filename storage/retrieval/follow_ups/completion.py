@@ -1,7 +1,7 @@
-"""Whether a query is completed that only may be a follow-up: what is found says so.
+"""Decides whether to complete a doubtful follow-up, by what both versions find.
 
-"Does a trailer cost extra?" has the form of a question that stands alone. It is asked both ways
-where its form leaves room for doubt: completed, if that finds what answers it much more surely.
+"Does a trailer cost extra?" has the form of a complete question. If the form leaves room for doubt,
+both versions are searched. The completed one is used if its answers are much more certain.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from storage.retrieval.follow_ups.form import leaning
 from storage.retrieval.search import SearchEngine
 
 WEIGHT = 6.0
-"""What the difference of both probabilities counts beside the form."""
+"""The weight of the difference in probability, relative to the form."""
 
 COMPARED = 3
-"""Hits that are read: each takes 12 ms of a processor."""
+"""The hits that are read; each takes 12 ms of a processor."""
 
 
 def may_lean(query: str) -> bool:
-    """Whether a query leans by its form, or what is found could still say so."""
+    """Returns whether a query is a follow-up by its form, or could be by its results."""
     return leaning(query) > -WEIGHT
 
 
 class Completion:
-    """Compares what a query and its completion find; its calls block.
+    """Compares the results of a query and its completion; its methods block.
 
     Args:
-        engine: Finds.
-        confidence: Says how likely what is found is to answer.
+        engine: The search engine.
+        confidence: Rates the hits.
     """
 
     def __init__(self, engine: SearchEngine, confidence: Confidence) -> None:
@@ -38,21 +38,21 @@ class Completion:
     def is_surer(
         self, identity: Identity, query: str, completed: str, criteria: SearchFilter, sure: float
     ) -> bool:
-        """Whether the completed query answers the query so much better that it leans.
+        """Returns whether the completed query answers so much better that it should be used.
 
         Args:
-            identity: Whose query.
+            identity: The owner.
             query: The query.
-            completed: The same after the one it may lean on.
-            criteria: What is searched.
-            sure: How likely the best that the query itself finds is to answer.
+            completed: The query completed by an earlier one.
+            criteria: The filter.
+            sure: The best probability among the results of the query itself.
 
         Returns:
-            False also where the language is not English: the rest was measured to mislead.
+            Always False for languages other than English, where this was measured to mislead.
         """
         form = leaning(query)
         if form + WEIGHT * (1 - sure) <= 0:
-            return False  # nothing can be that much surer
+            return False  # no probability is high enough
         hits = self._engine.search(identity, completed, criteria, COMPARED).hits
         evidence = self._confidence.evidence(query, hits)
         if any(each.known[0] != "English" for each in evidence):

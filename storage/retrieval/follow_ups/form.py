@@ -1,13 +1,13 @@
-"""Follow-ups: questions that cannot stand alone, and what they become.
+"""Detects follow-ups by their form, and completes them.
 
-"And its limits?" finds nothing alone, so it is asked together with the query before it. Whatever
-can stand alone is left as it was asked: words of an earlier question would only lead away from it.
+"And its limits?" finds nothing on its own, so it is searched together with the query before it. A
+complete question stays as it is: words of an earlier question would only mislead.
 
-Which is which, a logistic regression tells by the form of a question in English, German or Chinese:
-its function words and their neighbours, in which every other word is but a shape, how many of those
-bring a topic, and what stands before its pronouns. The weights were fitted by
-`python -m benchmarks.follow_up_weights`. Where the form leaves room for doubt, `completion` looks
-at what is found.
+A logistic regression decides by the form of a question in English, German or Chinese. Its features
+are the function words and their neighbours (every other word is reduced to a shape), how many of
+those bring a topic, and what precedes its pronouns. The weights were fitted by
+`python -m benchmarks.follow_up_weights`. If the form leaves room for doubt, `completion` compares
+the results.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ from storage.retrieval.follow_ups.words import (
 )
 from storage.tokenize import is_spaceless, tokenize
 
-# The patterns are strings, which `re` compiles and keeps on first use: a start needs none of them.
+# The patterns are strings, which `re` compiles and caches on first use, so that startup stays fast.
 
 WEIGHTS_FILE = "weights.json"
-"""Beside this module: the weight of each feature."""
+"""The weight of each feature, in a file next to this module."""
 
 SURE = 0.5
-"""Sum of weights above which a query is completed: one that stands alone is hurt more by it."""
+"""The score above which a query is completed, since completing a complete one does more harm."""
 
 LONGEST = 300
-"""Characters of the earlier query that are taken over."""
+"""Maximum characters to take from the earlier query."""
 
 MOST_READ = 200
-"""Characters of a query whose form is looked at: what is longer stands alone."""
+"""Maximum characters of a query to examine; a longer one is complete."""
 
 LONGEST_RUN = 3
-"""Neighbours that are a feature together."""
+"""Maximum neighbouring words that form one feature."""
 
 LONGEST_ENDING = 3
-"""Letters that a general word may end with."""
+"""Maximum letters of an ending of a general word."""
 
 SHORTEST_STEM = 3
-"""Letters that are left of it."""
+"""Minimum letters of its stem."""
 
 LONGEST_WORD = 3
-"""Characters of a general word of Chinese."""
+"""Maximum characters of a general word in Chinese."""
 
 _PRONOUNS = frozenset(
     """
@@ -63,10 +63,10 @@ _PRONOUNS = frozenset(
 )
 _THINGS = frozenset(["es", "it", "its"])
 _CLAUSAL = frozenset(["dass", "if", "ob", "that"])
-"""What begins the clause that "it" stands for: "is it true that"."""
+"""Words that begin the clause that "it" refers to: "is it true that"."""
 
 _POLITE = frozenset(["Ihnen", "Ihr", "Ihre", "Ihrem", "Ihren", "Ihrer", "Sie"])
-"""What within a sentence addresses the one who is asked."""
+"""Words within a sentence that address the other person."""
 
 _GERMAN_POINTING = frozenset(["das", "dem", "den", "der", "die", "dies"])
 _SUBORDINATE = frozenset(
@@ -79,7 +79,7 @@ _CLASSES = {"wh": "什怎谁哪几多何", "self": "我你您咱", "pointing": "
 _ENDINGS = ("ing", "ed", "er", "est", "ly", "s", "en", "t", "e")
 _WORD = r"\d+|[^\W\d_]+"
 _WITHIN = r"[\w,] $"
-"""What stands before a word within a sentence."""
+"""What precedes a word within a sentence."""
 
 _CLITIC = r"['\u2019][^\W\d_]+"
 _CHARACTER = r"[a-zA-Z0-9]+|\w"
@@ -92,39 +92,38 @@ _NAME = (
 
 
 def completed(query: str, earlier: Sequence[str]) -> str:
-    """The query together with what it leans on.
+    """Completes a query with the earlier one that it depends on.
 
     Args:
-        query: What was asked.
-        earlier: What was asked before it in the same conversation, the latest last.
+        query: The query.
+        earlier: The queries before it in the same session, latest last.
 
     Returns:
-        The query itself where nothing was said before it; else the latest earlier query that stands
-        alone, or the first of all, and the query. Where the query speaks of a person, only the
-        names are taken, also of the follow-ups since: what else was asked was measured to lead
-        away.
+        The query itself if there is none before it; else the latest complete query, or the first of
+            all, followed by the query. For a query about a person only names are taken, also from
+            follow-ups since then: other words were measured to mislead.
     """
-    said = [each for each in earlier if tokenize(each)]
-    if not said:
+    asked = [each for each in earlier if tokenize(each)]
+    if not asked:
         return query
-    # The first leans on nothing, whatever its form.
-    first = next((at for at in reversed(range(len(said))) if not is_follow_up(said[at])), 0)
-    subject = said[first]
+    # The first cannot depend on an earlier one, whatever its form.
+    first = next((at for at in reversed(range(len(asked))) if not is_follow_up(asked[at])), 0)
+    subject = asked[first]
     if re.search(_PERSON, query):
-        named = (name for before in said[first:] for name in re.findall(_NAME, before))
+        named = (name for before in asked[first:] for name in re.findall(_NAME, before))
         subject = " ".join(dict.fromkeys(named)) or subject
-    return f"{_shortened(subject)} {query.strip()}"
+    return f"{_shorten(subject)} {query.strip()}"
 
 
 def is_follow_up(query: str) -> bool:
-    """Whether a query cannot stand alone: its form is that of one that points to what was said."""
+    """Returns whether a query's form shows that it depends on an earlier one."""
     return leaning(query) > 0
 
 
 def leaning(query: str) -> float:
-    """How much the form of a query is that of one that cannot stand alone, from 0 on; a logit.
+    """Returns a logit, above 0 if a query's form shows that it depends on an earlier one.
 
-    Without bounds below where it has no form: mere keywords, and what is too long, stand alone.
+    It is minus infinity for mere keywords and for long queries, which are always complete.
     """
     found = features(query)
     weights = _weights()
@@ -132,7 +131,7 @@ def leaning(query: str) -> float:
 
 
 def features(query: str) -> set[str]:
-    """What is true of the form of a query; nothing of mere keywords and of what is too long."""
+    """Returns the features of a query's form; none for mere keywords and long queries."""
     if len(query) > MOST_READ or not _has_function_word(query):
         return set()
     return set(_of_characters(query) if is_spaceless(query) else _of_words(query))
@@ -171,13 +170,13 @@ def _of_words(query: str) -> Iterator[str]:
 
 
 def _shape(word: re.Match[str], query: str) -> str:
-    """A function word; else a number, what looks like a name, or how a word ends."""
+    """Returns a function word, or the shape of another: number, name, or ending."""
     written, folded = word.group(), word.group().casefold()
     is_within = re.search(_WITHIN, query[: word.start()]) is not None
     if is_within and written in _POLITE:
         return "you"
     if (is_within and written[0].isupper()) or (written.isupper() and len(written) > 1):
-        return "N"  # "IT" is no "it", "Will" no "will"
+        return "N"  # "IT" is not "it", "Will" is not "will"
     if folded in FUNCTION_WORDS:
         return folded
     if written.isdigit():
@@ -192,35 +191,37 @@ def _is_general(word: str) -> bool:
 
 
 def _of_characters(query: str) -> Iterator[str]:
-    """The same where words are not set apart: characters, and how long what says something is."""
-    said = re.findall(_CHARACTER, query)
-    kinds = _kinds(said)
+    """Yields the features of text without spaces: characters, and the lengths of content runs."""
+    characters = re.findall(_CHARACTER, query)
+    kinds = _kinds(characters)
     shapes: list[str] = []
-    for kind, run in groupby(zip(kinds, said, strict=True), itemgetter(0)):
-        characters = [character for _, character in run]
-        shapes += characters if not kind else [f"{kind}{min(len(characters), 4)}"]
+    for kind, run in groupby(zip(kinds, characters, strict=True), itemgetter(0)):
+        members = [character for _, character in run]
+        shapes += members if not kind else [f"{kind}{min(len(members), 4)}"]
     yield from _runs(shapes)
     topical = kinds.count("-")
     content = topical + kinds.count("~")
     yield f"characters {min(content, 7)}"
     yield f"topical {min(topical, 5)}"
-    yield f"topical {min(topical, 3)} of {min(len(said) // 3, 4)}"
-    yield f"length {min(len(said) // 2, 8)}"
-    for name, members in _CLASSES.items():
-        at = next((at for at, each in enumerate(said) if each in members), None)
+    yield f"topical {min(topical, 3)} of {min(len(characters) // 3, 4)}"
+    yield f"length {min(len(characters) // 2, 8)}"
+    for name, initials in _CLASSES.items():
+        at = next((at for at, each in enumerate(characters) if each in initials), None)
         if at is not None:
             before = at - kinds[:at].count("")
             yield f"{name} after {min(before, 3)}"
             yield f"{name} before {min(content - before, 3)}"
 
 
-def _kinds(said: Sequence[str]) -> list[str]:
-    """What each character is: "" for a function word, "~" of a general word, else "-"."""
-    kinds = ["" if each in FUNCTION_CHARACTERS else "-" for each in said]
+def _kinds(characters: Sequence[str]) -> list[str]:
+    """Returns each character's kind: "" in a function word, "~" in a general word, else "-"."""
+    kinds = ["" if each in FUNCTION_CHARACTERS else "-" for each in characters]
     at = 0
-    while at < len(said):
+    while at < len(characters):
         lengths = range(LONGEST_WORD, 0, -1)
-        run = next((n for n in lengths if "".join(said[at : at + n]) in GENERAL_CHARACTERS), 0)
+        run = next(
+            (n for n in lengths if "".join(characters[at : at + n]) in GENERAL_CHARACTERS), 0
+        )
         kinds[at : at + run] = [kind and "~" for kind in kinds[at : at + run]]
         at += run or 1
     return kinds
@@ -240,6 +241,6 @@ def _weights() -> dict[str, float]:
     return weights
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     text = " ".join(text.split()).rstrip("?.! \uff1f\u3002\uff01")
     return text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0]

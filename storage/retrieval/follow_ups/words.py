@@ -1,8 +1,8 @@
-"""Words that say nothing of a subject, in English, German and Chinese.
+"""Words without a topic, in English, German and Chinese.
 
-Function words make the form of a question. General words have a meaning, but bring no topic: what
-is asked with them alone is asked about what was said before. "Were there any side effects?" and "Is
-breakfast included?" need to be told of what; "Do penguins have knees?" does not.
+Function words make the form of a question. General words have a meaning but no topic: a question
+that consists of them depends on what came before. "Were there any side effects?" and "Is breakfast
+included?" need an earlier subject; "Do penguins have knees?" does not.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ FUNCTION_WORDS = frozenset(
     sogar eigentlich bitte zeig erzähl liste sag gib erklär weiter wirklich
     """.split()  # noqa: SIM905  # words read best as text
 )
-"""Of English and German."""
+"""In English and German."""
 
 FUNCTION_CHARACTERS = frozenset(
     "的了吗呢吧啊么是在有不没无别也都还就才又再要会能可以该得应需想把被让给跟和与对从到往向比按用为因什怎"
     "谁哪几多少何这那它他她我你您们咱个些次张本条件家位只第一二三四五六七八九十两天周月年日号点里上下前后"
     "中间外内边最更太很真已经刚现当时候其另每各全所请来去过着地做说样如果除关于久大小长高远贵早晚好人"
 )
-"""The same of Chinese."""
+"""In Chinese."""
 
 GENERAL_WORDS = frozenset(
     """
@@ -161,7 +161,7 @@ GENERAL_WORDS = frozenset(
     üblich übrig
     """.split()  # noqa: SIM905  # words read best as text
 )
-"""Of English and German, without endings."""
+"""In English and German, without endings."""
 
 GENERAL_CHARACTERS = frozenset(
     """

@@ -252,7 +252,7 @@ def test_nobody_reads_or_changes_the_plan_of_another(database: Database, other: 
         (
             [partial(replanned, drafts=drafts("a < c"))],
             InvalidSourceError,
-            "'a' is blocked by 'c', which is no step",
+            "'a' is blocked by 'c', which is not a step",
         ),
         (
             [partial(replanned, drafts=drafts("c < b", "a < c"))],
@@ -271,7 +271,7 @@ def test_nobody_reads_or_changes_the_plan_of_another(database: Database, other: 
         (
             [partial(replanned, drafts=(), removed=["a"])],
             InvalidSourceError,
-            "'b' is blocked by 'a', which is no step",
+            "'b' is blocked by 'a', which is not a step",
         ),
         (
             [become("a", "in_progress"), partial(replanned, drafts=drafts("c", "a < c"))],

@@ -104,7 +104,7 @@ def test_a_tool_that_was_changed_in_the_record_is_not_whole(
 def test_one_user_cannot_fill_the_record(store: CreatedToolStore, tmp_path: Path) -> None:
     for number in range(MOST_TOOLS):
         keep(store, name=f"double_{number}")
-    with pytest.raises(StorageError, match="more than 200"):
+    with pytest.raises(StorageError, match="at most 200"):
         keep(store)
     assert keep(store, name="double_0").version == 2
     assert keep(store, BOB).version == 1

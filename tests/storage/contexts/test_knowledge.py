@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.contexts.knowledge import MAX_MERGED_CHARS, MERGE_SIMILARITY, _plain
+from storage.contexts.knowledge import MAX_MERGED_CHARS, MERGE_SIMILARITY, _normalize
 from storage.errors import StorageUnavailableError
 from storage.index.embedders.minilm import MiniLMEmbedder
 from storage.library import Library, Shelf
@@ -204,7 +204,7 @@ def test_two_that_say_the_same_at_once_end_as_one(
 
 @given(st.text(), st.text())
 def test_a_text_is_plainly_in_what_it_was_put_into(before: str, text: str) -> None:
-    assert _plain(text) in _plain(f"{before} {text}")
+    assert _normalize(text) in _normalize(f"{before} {text}")
 
 
 def _told(hit: UnifiedHit) -> str:

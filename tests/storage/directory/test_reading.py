@@ -160,7 +160,7 @@ def test_another_directory_reads_other_fields() -> None:
         ('[{"name": "Ann", "publications": [{"title": "t", "year": 20201}]}]', "a year like 2020"),
         ('[{"name": "Ann", "Name": "Bob"}]', "a field that comes once"),
         (f'[{{"name": "{"x" * 301}"}}]', "at most 300 characters"),
-        ("first,last\nAnn,Lee\n", "names no column 'name'"),
+        ("first,last\nAnn,Lee\n", "has no column 'name'"),
         ("name,name\nAnn,Lee\n", "names 'name' twice"),
         ("name,title\nAnn,Dr,more\n", "Record 1 has 3 cells; the first line names 2"),
         ('name,title\n"Ann,Dr\nBob,Dr\n', "unexpected end of data"),

@@ -255,7 +255,7 @@ def test_a_model_that_is_no_longer_what_it_was_is_told(
     library = opened(world.HashEmbedder("m", 48))
     found = _search(library, "herons")
     assert (found.mode, len(found.hits)) == ("lexical", 1)
-    assert "vectors of 48 numbers now; those that are stored have 64" in found.status.problem
+    assert "vectors of 48 numbers, but the stored ones have 64" in found.status.problem
     library.shelf(ANN).add(world.new_document("two", "about egrets"))
     with pytest.raises(StorageUnavailableError, match="no longer the same model"):
         world.drain(library)

@@ -72,4 +72,4 @@ def test_rows_that_belong_to_nothing_are_damage(folded: Library) -> None:
         connection.execute("UPDATE mentions SET context_seq = 99999")
         connection.execute("DELETE FROM contexts WHERE raw_id = 'late'")  # no foreign keys here
         connection.commit()
-    assert seen(folded)[0] == "1 rows of chunks belong to nothing"
+    assert seen(folded)[0] == "1 rows of chunks refer to missing rows"

@@ -354,7 +354,7 @@ def plan(*steps: str) -> dict[str, Any]:
         ([HEAD, PROFILE, PROFILE | {"facts": "none"}], r"line 3: .*facts.* object"),
         ([HEAD, PROFILE, PROFILE | {"record": "spell"}], r"line 3: .*'spell'"),
         ([HEAD, PROFILE, PROFILE | {"update_time": "now"}], r"line 3: .*update_time.* number"),
-        ([HEAD, PROFILE, RELATION], r"line 3: no entity before it has the id 1"),
+        ([HEAD, PROFILE, RELATION], r"line 3: no earlier entity has the id 1"),
         ([HEAD, PROFILE, "half"], r"line 3: .*object"),
         ([HEAD, PROFILE, plan("a", "a")], r"line 3: .*two steps have the same id"),
         ([HEAD, PROFILE, plan("a < b", "b < a")], r"line 3: .*These steps wait for each other"),

@@ -300,15 +300,19 @@ def test_docx_with_a_title_is_called_by_it() -> None:
     ("data", "name", "message"),
     [
         (b"", "a.txt", "'a.txt' is empty."),
-        (b" \n\t", "a.txt", "'a.txt' cannot be read. It holds no text."),
-        (b"<html><script>x</script>", "a.html", "'a.html' cannot be read. It holds no text."),
+        (b" \n\t", "a.txt", "'a.txt' cannot be read. It contains no text."),
+        (b"<html><script>x</script>", "a.html", "'a.html' cannot be read. It contains no text."),
         (b"\x7fELF\x00\x01\x02" * 50, "a.txt", "'a.txt' cannot be read. The content is binary"),
         (pdf("secret", owner="key", user="key"), "a.pdf", "It is encrypted with a password."),
-        (pdf(""), "a.pdf", "Its pages hold pictures and no text."),
+        (pdf(""), "a.pdf", "Its pages contain pictures but no text."),
         (PDF[:300], "a.pdf", "'a.pdf' cannot be read. It is damaged"),
         (WORD[:3000], "a.docx", "'a.docx' cannot be read. It is damaged"),
         (archive({"a.txt": b"x"}), "a.zip", "It is an archive or an Office file other than"),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "a.doc", "It is an Office file of the"),
+        (
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600,
+            "a.doc",
+            "an Office file in the old format",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_name(data: bytes, name: str, message: str) -> None:
@@ -442,10 +446,10 @@ async def test_a_document_may_take_so_much_memory(paragraph: bytes) -> None:
 def test_a_worker_ends_by_itself_when_nobody_is_left_to_end_it() -> None:
     program = (
         "from functools import partial;"
-        "from storage.reading.isolated import _limited;"
+        "from storage.reading.isolated import _run_limited;"
         "from storage.reading.parse import parse;"
         "page = '<html><p ' + ' '.join(f'a{n}=1' for n in range(200_000)) + '>words</p></html>';"
-        "_limited(partial(parse, page.encode(), name='minutes.html'), 0)"
+        "_run_limited(partial(parse, page.encode(), name='minutes.html'), 0)"
     )
     done = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
     assert done.returncode == -signal.SIGALRM

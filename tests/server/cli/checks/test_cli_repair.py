@@ -70,7 +70,7 @@ def with_garbled_vectors(data: Path) -> None:
 @pytest.mark.parametrize(
     ("harm", "subject", "says"),
     [
-        (loose, "SQLite", "1 rows of chunks belong to nothing"),
+        (loose, "SQLite", "1 rows of chunks refer to missing rows"),
         (without_words, "Words", "wrong for 2 chunks"),
         (with_words_of_what_is_gone, "Words", "wrong for 1 chunks"),
         (with_garbled_words, "Words", "buffer size"),
