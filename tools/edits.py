@@ -168,7 +168,6 @@ def _edit(
     encoding: str | None,
     expected_sha256: str | None,
 ) -> FileEdited:
-    """Changes a file and returns the difference."""
     done: list[tuple[str, str, Changes, int]] = []
 
     def edit(old: bytes) -> bytes:

@@ -159,7 +159,6 @@ def _search(shelf: Shelf, query: str, criteria: SearchFilter, top_k: int) -> Sea
 
 
 def _current(hits: tuple[SearchHit, ...]) -> tuple[SearchHit, ...]:
-    """Filters out former values."""
     return tuple(hit for hit in hits if not is_former(hit))
 
 

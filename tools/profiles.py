@@ -1,4 +1,4 @@
-"""Profiles and entities: who the user is, whom and what they know, and how these are related."""
+"""Profiles and entities: the user, related people and things, and their relationships."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.people.people import People
 
 MAX_RELATIONSHIPS = 500
-"""Relationships, and paths, that one answer shows."""
+"""Limit on the relationships, and on the paths, in an answer."""
 
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 Text = Annotated[str, Field(max_length=20_000)]

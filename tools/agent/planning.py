@@ -225,7 +225,6 @@ def done(
 
 
 def _plan_event(plan: Plan) -> NewContext:
-    """Returns the event for a closed plan."""
     title = f"{plan.status.capitalize()}: {plan.goal}"
     new = _event(title, plan.goal, plan.message, plan.output, _format_steps(plan))
     return replace(new, raw_type="plan", raw_id=plan.id)

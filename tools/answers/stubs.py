@@ -57,7 +57,6 @@ def _parameter(name: str, schema: object, types: _Types, depth: int, is_required
 
 
 def _keyword(name: str) -> str:
-    """Appends an underscore to Python keywords."""
     return f"{name}_" if iskeyword(name) else name
 
 

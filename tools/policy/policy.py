@@ -350,7 +350,6 @@ class Policy:
         return said, Decision(Verdict.ASK, f"confirmation:{word}", TOOL, reason)
 
     def _closed(self, spec: ToolSpec) -> ClosedPlaces | None:
-        """Returns the places denied to every tool."""
         if spec.scope is ToolScope.MCP:
             return None
         denied = self.denied_places

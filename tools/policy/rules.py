@@ -127,7 +127,7 @@ class Selector:
 def _check_value(value: str, choices: type[ToolScope | Effect]) -> str:
     known = [each.value for each in choices]
     if value not in known:
-        raise ValueError(f"{value!r} is none of {', '.join(known)}")
+        raise ValueError(f"{value!r} is not one of {', '.join(known)}")
     return value
 
 

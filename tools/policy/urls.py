@@ -148,5 +148,4 @@ def _unescape(found: re.Match[str]) -> str:
 
 
 def _collapse(path: str) -> str:
-    """Collapses repeated slashes, as some servers do."""
     return "/".join(part for part in path.split("/") if part) or "."

@@ -234,7 +234,6 @@ def _remote_skills(
 
 
 def _ancestors(path: str) -> Iterator[str]:
-    """Yields a path and its parent directories."""
     yield path
     while "/" in path:
         path = path.rpartition("/")[0]

@@ -215,7 +215,6 @@ class _Walk:
                 yield Opened(path, redirect.operator != "<", self._directories)
 
     def _check_loops(self, words: Sequence[Word]) -> None:
-        """Rejects commands that may change a loop variable."""
         name, *rest = _without_time(words)
         changes = name in SETTING or (name == "printf" and any(map(_names_variable, rest)))
         if changes and any(self._loops):

@@ -282,7 +282,6 @@ def _of_options(words: Sequence[Word], start: int, end: int, name: str) -> Itera
 
 
 def _placeholders(options: Sequence[Word]) -> Iterator[str]:
-    """Yields the placeholders for input in the words of xargs."""
     yield "{}"
     for text, following in pairwise([*(word.text or "" for word in options), ""]):
         if found := PLACEHOLDER.fullmatch(text):
@@ -298,7 +297,6 @@ def _fill(words: Sequence[Word], *placeholders: str) -> tuple[Word, ...]:
 
 
 def _takes_value(option: str, wrapper: Wrapper) -> bool:
-    """Returns whether the next word is the option's value."""
     if option.startswith("--"):
         return option in wrapper.names
     takers = (*wrapper.letters, *wrapper.joined)

@@ -104,7 +104,6 @@ def list_entries(
 def _name_filter(
     parts: tuple[str, ...], leaves_out: Callable[[str], bool] | None
 ) -> Callable[[str], bool]:
-    """Returns a filter for the names in a directory."""
     if leaves_out is None:
         return lambda _name: True
     return lambda name: not leaves_out("/".join((*parts, name)))

@@ -278,7 +278,6 @@ def _kernel_resolves() -> bool:
 
 @functools.cache
 def _syscall() -> Callable[..., int]:
-    """Returns syscall(2) with the types for openat2(2)."""
     function = ctypes.CDLL(None, use_errno=True).syscall
     function.restype = ctypes.c_long
     function.argtypes = (

@@ -275,7 +275,6 @@ class Resolver:
         return "/".join(names if names and top == "." else (top, *names))
 
     def _refuse_directory(self, path: str, name: str) -> None:
-        """Raises an error if a path can only be a directory."""
         if name in _NO_NAMES:
             os.close(self._open_directory(self._root, path))
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))

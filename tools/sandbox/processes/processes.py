@@ -262,7 +262,6 @@ class Processes:
         return self._protection.begin(work, removed)
 
     def _abandon(self, command: Command, scratch: str, home: PrivateHome) -> None:
-        """Undoes `_prepare` if the program was not started."""
         shutil.rmtree(scratch, ignore_errors=True)
         self._clean_up(command, home, None)
 

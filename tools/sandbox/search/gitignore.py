@@ -227,7 +227,6 @@ def _members(members: str) -> str:
 
 
 def _any(rules: Iterable[Rule]) -> re.Pattern[str]:
-    """Joins the patterns of the rules into one."""
     alternatives = [f"(?:{rule.pattern.pattern})" for rule in rules]
     return re.compile("|".join(alternatives) or "(?!)", re.DOTALL | re.ASCII)
 

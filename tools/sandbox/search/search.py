@@ -302,7 +302,6 @@ def _real_path(sandbox: Sandbox, path: str, root: int, start: int) -> str:
 
 
 def _characters(item: Answer) -> int:
-    """Returns the approximate length of a result."""
     return sum(
         len(value) if isinstance(value, str) else sum(len(str(each)) for each in value)
         for value in item.values()

@@ -126,7 +126,6 @@ class _Search:
         self._fds.append(os.dup(start))
 
     def _glob(self, names: str) -> int:
-        """Finds files and links by path, newest first."""
         fits = re.compile(names, re.DOTALL).fullmatch
         found = [file for file in self._tree.files if fits(file.path)]
         found.sort(key=lambda file: (-file.mtime, file.path))
@@ -134,7 +133,6 @@ class _Search:
         return len(found)
 
     def _grep(self, pattern: str, names: str, context: int, *, ignore_case: bool) -> int:
-        """Finds lines that match a pattern."""
         flags = re.IGNORECASE if ignore_case else 0
         fits = re.compile(pattern, flags).search
         self._plain = PlainText.of(pattern, ignore_case=ignore_case)
@@ -145,7 +143,6 @@ class _Search:
         return len(paths)
 
     def _rank(self, words: list[str], names: str) -> int:
-        """Ranks files by words in their names and lines."""
         paths = self._fitting(names)
         ranking = WordRanking(words)
         self._whole = ranking.search
@@ -153,7 +150,6 @@ class _Search:
         return len(paths)
 
     def _more(self, count: int) -> Message:
-        """Returns the next results."""
         items = list(islice(self._results, count))
         return {
             "items": items,
@@ -168,7 +164,6 @@ class _Search:
         return [each.path for each in self._tree.files if not each.is_link and fits(each.path)]
 
     def _matches(self, fits: Search, paths: list[str], context: int) -> Iterator[Message]:
-        """Yields the matches of each file."""
         for path in paths:
             lines = self._lines(path) or []
             for at, line in enumerate(lines):
@@ -230,7 +225,6 @@ class _Search:
 
 
 def _messages(channel: socket.socket) -> Iterator[tuple[Message, list[int]]]:
-    """Yields the server's messages, each with its descriptors."""
     received, fds = b"", list[int]()
     while True:
         chunk, came, _, _ = socket.recv_fds(channel, CHUNK, 2)

@@ -253,7 +253,6 @@ class WebClient:
 
 
 def _headers_of(request: _Request) -> list[tuple[str, str]]:
-    """Returns all headers of a request."""
     given = {name.lower() for name, _ in request.headers}
     usual = [("User-Agent", USER_AGENT), ("Accept", "*/*")]
     headers = [("Host", request.url.authority)]

@@ -230,7 +230,6 @@ class _Reader:
         self._open.append("(")
 
     def _separate(self, operator: str) -> None:
-        """Processes an operator or a line break."""
         self._end_command()
         if operator == "\n" and self._body is not None:
             newline, end = self._body
@@ -247,7 +246,6 @@ class _Reader:
             raise NotPlainError(f"a command is missing before {operator}")
 
     def _end_head(self) -> None:
-        """Ends the head of a loop."""
         name, *rest = self._loop or [Template(())]
         text = name.literal or ""
         if len(rest) < 2 or rest[0].pieces != ("in",) or not re.fullmatch(NAME, text):  # noqa: PLR2004  # in, and a value
@@ -284,7 +282,6 @@ class _Reader:
         self._operator = operator.lstrip("0123456789")
 
     def _begin_document(self, piece: str) -> None:
-        """Processes a here-document, whose text begins on the next line."""
         if self._body is not None:
             raise NotPlainError("it has two here-documents in one line")
         self._begin_redirect("<<")

@@ -171,7 +171,6 @@ class Launcher:
         return running, [control.fileno(), *(writable for _, writable in outputs)]
 
     def _open(self, confines: bool) -> _Zygote:
-        """Returns the zygote, started if necessary; runs in threads."""
         with self._opening:
             zygote = self._zygotes.get(confines)
             if zygote is None or not zygote.is_alive():

@@ -252,7 +252,6 @@ def _unnamed_file(content: bytes, stack: ExitStack) -> int:
 
 
 def _write(fd: int, content: bytes) -> None:
-    """Writes to the start of a file without moving its position."""
     done = 0
     with memoryview(content) as view:
         while done < len(content):

@@ -189,7 +189,6 @@ def _exact(pids: Iterable[int], shared: int) -> int:
 
 
 def _links(pid: int) -> Iterator[str]:
-    """Yields the targets of a process's descriptors."""
     for entry in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208  # pathlib is slow to load
         with suppress(OSError):  # closed meanwhile
             yield os.readlink(f"/proc/{pid}/fd/{entry}")  # noqa: PTH115  # pathlib is slow to load

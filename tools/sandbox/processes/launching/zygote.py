@@ -134,7 +134,6 @@ class _Zygote:
             os._exit(0)
 
     def _close(self) -> None:
-        """Closes descriptors that supervisors do not need."""
         self._statuses.close()
         for fd in (self._wakeup, signal.set_wakeup_fd(-1), *self._running.values()):
             os.close(fd)

@@ -65,7 +65,6 @@ def _message(said: bytes) -> bytes | None:
 
 
 def _extensions(hello: bytes) -> dict[int, bytes]:
-    """Returns the content of each extension of a ClientHello."""
     _, rest = _cut(hello[_VERSION_AND_RANDOM:], 1)  # session
     _, rest = _cut(rest, 2)  # ciphers
     _, rest = _cut(rest, 1)  # compression

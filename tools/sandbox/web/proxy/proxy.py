@@ -261,7 +261,6 @@ def _local_host(client: SocketStream) -> str:
 
 
 async def _refuse(client: SocketStream, refusal: RefusedRequestError) -> None:
-    """Sends the reason for a refusal."""
     body = f"{refusal.text}\n".encode()
     status = HTTPStatus(refusal.status)
     lines = [

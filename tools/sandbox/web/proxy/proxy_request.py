@@ -141,7 +141,6 @@ def _check_framing(fields: dict[bytes, bytes]) -> None:
 
 
 def _target(method: str, target: bytes) -> tuple[str, int, str]:
-    """Returns host, port and path of the target."""
     if method == "CONNECT":
         return *_authority(target), ""
     url = _ABSOLUTE.fullmatch(target)
