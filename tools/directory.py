@@ -181,7 +181,7 @@ def _filter_in(
         sizes = directories.groups(where, field)
         if not sizes:
             _check_filled(directories, where)
-        return FilteredDirectory.listed(where, field, sizes, page)
+        return FilteredDirectory.of_groups(where, field, sizes, page)
     found = directories.members(where, field, value, *page)
     if found.match == "none":
         _check_filled(directories, where)

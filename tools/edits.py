@@ -14,7 +14,7 @@ from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.files.editing import MAX_EDIT_BYTES
-from tools.sandbox.files.text_diff import hunks, shown
+from tools.sandbox.files.text_diff import format_hunks, hunks
 from tools.sandbox.files.text_edit import (
     MOST_COUNTED,
     Change,
@@ -187,7 +187,7 @@ def _edit(
         encoding=name,
         changes=count,
         lines=[(hunk.new_line, hunk.new_last) for hunk in touched],
-        diff=shown(touched, limit=MAX_DIFF_CHARACTERS),
+        diff=format_hunks(touched, limit=MAX_DIFF_CHARACTERS),
     )
 
 

@@ -74,7 +74,7 @@ class FoundEvent(Hit):
     events: int
 
     @classmethod
-    def found(cls, found: EventHit) -> FoundEvent:
+    def of_hit(cls, found: EventHit) -> FoundEvent:
         """Converts a search hit."""
         context = found.hit.context
         told = context.metadata if context.hierarchy_level else {}
@@ -132,8 +132,8 @@ class FoundEvents(ToolModel):
         summaries = result.summaries if include_summaries else ()
         return cls(
             mode=result.mode,
-            events=[FoundEvent.found(hit) for hit in result.events],
-            summaries=[FoundEvent.found(hit) for hit in summaries],
+            events=[FoundEvent.of_hit(hit) for hit in result.events],
+            summaries=[FoundEvent.of_hit(hit) for hit in summaries],
             coverage=Coverage.of(result.status),
         )
 

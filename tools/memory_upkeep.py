@@ -56,7 +56,7 @@ class _Asked:
     older_than: float | None
 
     @property
-    def named(self) -> set[str]:
+    def given(self) -> set[str]:
         """Names of the arguments that were given."""
         return {each.name for each in fields(self) if getattr(self, each.name) not in {None, ()}}
 
@@ -136,14 +136,14 @@ async def manage_memory(
 
 def _check(action: Action, asked: _Asked) -> None:
     """Rejects parameters that the action does not take, and an empty filter for forget."""
-    if refused := sorted(asked.named - TAKEN[action]):
+    if refused := sorted(asked.given - TAKEN[action]):
         taken = ", ".join(sorted(TAKEN[action])) or "nothing else"
         raise InvalidArgumentsError(
             f"{', '.join(refused)}: action={action} takes {taken}.",
             next_actions=("Leave out what the action does not take.",),
         )
-    in_layer = bool(asked.named & {"indices", "older_than"})
-    if action == "forget" and (not asked.named or in_layer != ("layer" in asked.named)):
+    in_layer = bool(asked.given & {"indices", "older_than"})
+    if action == "forget" and (not asked.given or in_layer != ("layer" in asked.given)):
         raise InvalidArgumentsError(
             "forget takes ids, a session, or a layer with indices or older_than.",
             next_actions=("Say what to forget: browse_memory lists what there is.",),

@@ -49,7 +49,7 @@ class DirectoryEntry(ToolModel):
             link=entry.link,
         )
 
-    def told(self, without: str = "") -> str:
+    def describe(self, without: str = "") -> str:
         """Formats aliases, facts and groups as one line, optionally without one group field."""
         also = {"also": ", ".join(self.aliases)}
         groups = {in_words(field): ", ".join(each) for field, each in self.groups.items()}
@@ -119,7 +119,7 @@ class FoundEntry(ToolModel):
 
     def to_text(self) -> str:
         """Formats a block: name and reason, facts, snippets, address."""
-        lines = [f"{self.entry.name} ({self.how} {self.score:.2f})", self.entry.told()]
+        lines = [f"{self.entry.name} ({self.how} {self.score:.2f})", self.entry.describe()]
         lines += [each.to_text() for each in self.snippets[:SNIPPETS]]
         return "\n".join(filter(None, [*lines, self.entry.link]))
 

@@ -76,7 +76,7 @@ class FilteredDirectory(ToolModel):
     next_offset: OmitNone[int]
 
     @classmethod
-    def listed(
+    def of_groups(
         cls, directory: Directory, field: str, sizes: list[GroupSize], page: tuple[int, int]
     ) -> FilteredDirectory:
         """Builds a page (limit, offset) of the groups of a field."""
@@ -139,7 +139,7 @@ class FilteredDirectory(ToolModel):
 
 def _member_line(member: GroupMember, field: str) -> str:
     mark = " (associated)" if member.associated else ""
-    told = member.entry.told(without="" if member.associated else field)
+    told = member.entry.describe(without="" if member.associated else field)
     told = ". ".join(filter(None, (told, member.entry.link)))
     return f"{member.entry.name}{mark}" + (f". {told}" if told else "")
 

@@ -140,7 +140,7 @@ class EntityPage(ToolModel):
     total: int
 
     @classmethod
-    def found(
+    def of_matches(
         cls,
         matches: Sequence[EntityMatch],
         former: Callable[[Entity], Sequence[FormerFact]] | None = None,
@@ -153,7 +153,7 @@ class EntityPage(ToolModel):
         return cls(entities=entities, total=len(entities))
 
     @classmethod
-    def listed(cls, entities: Iterable[Entity], total: int) -> EntityPage:
+    def of_listing(cls, entities: Iterable[Entity], total: int) -> EntityPage:
         """Builds a page of a listing."""
         return cls(entities=[FoundEntity.of(entity) for entity in entities], total=total)
 

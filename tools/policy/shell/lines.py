@@ -78,7 +78,7 @@ class LineRules:
             each, shown = [], []
             for run, said in zip(command.plain.runs, judged, strict=True):
                 each += (said, *map(self._judge_opened, run.opened))
-                shown += (_shorten(_line(run.shown)), *map(_opening, run.opened))
+                shown += (_shorten(_line(run.all_words)), *map(_opening, run.opened))
         parts = tuple(dict.fromkeys(map(_part, shown, each)))
         order = (Verdict.DENY, Verdict.ASK, Verdict.ALLOW)
         # Of several equal verdicts, report one with a more specific reason than a missing rule.
@@ -104,7 +104,7 @@ class LineRules:
         """Returns the commands that a profile asks about because no rule matches."""
         asks = self.otherwise.verdict is Verdict.ASK and self.otherwise.source != SETTINGS
         return tuple(
-            run.shown
+            run.all_words
             for run, said in zip(line.runs, each, strict=True)
             if asks and said is self.otherwise
         )

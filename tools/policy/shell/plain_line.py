@@ -81,7 +81,7 @@ class Run:
     directories: tuple[str, ...] | None = (".",)
 
     @property
-    def shown(self) -> tuple[Word, ...]:
+    def all_words(self) -> tuple[Word, ...]:
         """Its variables and words."""
         return (*(Word(f"{name}={value}") for name, value in self.assigned), *self.words)
 

@@ -145,7 +145,7 @@ class ShellCommand:
 
 @lru_cache(maxsize=128)
 def _parse(line: str, variables: tuple[tuple[str, str], ...]) -> ShellCommand:
-    plain, reason = _plain(line)
+    plain, reason = _parse_plain(line)
     bare = f"{QUOTES.sub('', line)}\n{ESCAPES.sub(' ', line)}".casefold()
     if plain is None:
         look = _Look()
@@ -167,7 +167,7 @@ def _parse(line: str, variables: tuple[tuple[str, str], ...]) -> ShellCommand:
     return ShellCommand(line, plain, "", found, unseen, names, bare)
 
 
-def _plain(line: str) -> tuple[PlainLine | None, str]:
+def _parse_plain(line: str) -> tuple[PlainLine | None, str]:
     try:
         read = read_script(line)
         root = parsed(line)

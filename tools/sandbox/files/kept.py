@@ -54,7 +54,7 @@ class ChangeKeeper(Protocol):
 
 
 @contextmanager
-def kept(
+def keep_replaced(
     keeper: ChangeKeeper | None,
     place: Place,
     path: Callable[[], str],

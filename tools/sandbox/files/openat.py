@@ -71,9 +71,9 @@ class HeldRoot:
         self._expected = expected
         self._fd = -1
         if os.path.isdir(path):  # noqa: PTH112  # the other raises where it may not look
-            self.held()
+            self.descriptor()
 
-    def held(self) -> int:
+    def descriptor(self) -> int:
         """Returns the descriptor, even if the path now leads elsewhere."""
         if self._fd < 0:
             try:
@@ -86,7 +86,7 @@ class HeldRoot:
 
     def check(self) -> int:
         """Returns the descriptor; raises an error unless the path still leads to the directory."""
-        fd = self.held()
+        fd = self.descriptor()
         try:
             found = identity(os.stat(self.path))  # noqa: PTH116  # called on every read
         except OSError as error:

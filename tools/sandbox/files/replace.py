@@ -35,7 +35,7 @@ class WriteLocks:
         self._locks = weakref.WeakValueDictionary[tuple[int, int], threading.Lock]()
 
     @contextlib.contextmanager
-    def held(self, directory: int) -> Iterator[None]:
+    def hold(self, directory: int) -> Iterator[None]:
         """Holds the lock of an open directory.
 
         Args:

@@ -20,7 +20,7 @@ from storage.keeping.changes.models import ABSENT, FileState
 from tools.core.calling.words import Action
 from tools.core.errors import InvalidArgumentsError, UnavailableError
 from tools.sandbox.files.editing import check_expected, whole_content
-from tools.sandbox.files.kept import ChangeKeeper, Found, digest_of, kept, look_for
+from tools.sandbox.files.kept import ChangeKeeper, Found, digest_of, keep_replaced, look_for
 from tools.sandbox.files.listing import Listing, list_entries
 from tools.sandbox.files.nofollow import read_up_to
 from tools.sandbox.files.openat import (
@@ -249,7 +249,7 @@ class Sandbox:
         """
         return self._replace(path, function, expected_sha256, whole=False)
 
-    def found(self, path: str, expected: FileState) -> Found:
+    def examine(self, path: str, expected: FileState) -> Found:
         """Returns the state of a path without links, examined like the expected state."""
         with explained(path, self._root), self._resolver() as resolver:
             if self._rules is not None:
@@ -273,11 +273,11 @@ class Sandbox:
             explained(path, self._root),
             self._resolver() as resolver,
             resolver.exact(path, create=content is not None) as place,
-            self._locks.held(place.directory),
+            self._locks.hold(place.directory),
         ):
             check_same(place, path, expected)
             after = "" if content is None else digest_of(content)
-            with kept(self._keeper, place, lambda: path, after, mode):
+            with keep_replaced(self._keeper, place, lambda: path, after, mode):
                 resolver.judge_write(place)  # again, as waiting took time
                 put_back(place, content, mode)
 
@@ -310,7 +310,7 @@ class Sandbox:
             explained(path, self._root),
             self._resolver() as resolver,
             resolver.writable(self._beneath(path), create=whole) as place,
-            self._locks.held(place.directory),
+            self._locks.hold(place.directory),
         ):
             reads = not whole or expected_sha256 is not None
             if reads:
@@ -332,7 +332,9 @@ class Sandbox:
             obeyed = resolver.permitted(place)
             with (
                 self._accept(obeyed, data) if obeyed else contextlib.nullcontext(),
-                kept(self._keeper, place, lambda: resolver.real_path(place), after) as lost,
+                keep_replaced(
+                    self._keeper, place, lambda: resolver.real_path(place), after
+                ) as lost,
             ):
                 resolver.judge_write(place)  # again, as waiting and editing took time
                 replace_file(place.directory, place.name, data, existing)

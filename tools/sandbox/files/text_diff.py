@@ -82,7 +82,7 @@ def hunks(text: str, changes: Iterable[Change]) -> Iterator[Hunk]:
         counted, above = start, stop
 
 
-def shown(touched: Iterable[Hunk], *, limit: int) -> str:
+def format_hunks(touched: Iterable[Hunk], *, limit: int) -> str:
     """Formats changes as in a unified diff, as many as fit.
 
     Args:

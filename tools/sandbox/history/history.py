@@ -123,7 +123,7 @@ class History:
                 known = self.changes.root_state(self.root, self._state)
                 by = ends or self.changes.running(self.root)
                 observed = walk(
-                    self._held.held() if ends else self._held.check(),
+                    self._held.descriptor() if ends else self._held.check(),
                     known.files,
                     closed=self._closed(),
                     is_after=by is not None,

@@ -113,7 +113,7 @@ class Undo:
         if step.action == "none":
             return ""
         try:
-            now = self._sandbox.found(step.path, step.now).content
+            now = self._sandbox.examine(step.path, step.now).content
         except ToolError as error:
             return error.message
         then = self._own.content(step.change) if step.action == "put back" else None
@@ -132,7 +132,7 @@ class Undo:
     def _step(self, first: Change, after: FileState, *, force: bool) -> Step:
         before = first.before
         try:
-            now = self._sandbox.found(first.path, after).state
+            now = self._sandbox.examine(first.path, after).state
         except ToolError as error:
             return Step(first, "none", error.message)
         why = ""

@@ -38,7 +38,7 @@ class Secrets:
         self._environ = environ or {}
         self.redaction = redaction or Redaction()
 
-    def named(self, name: str) -> Secret:
+    def find(self, name: str) -> Secret:
         """Returns the secret with this name that requests may use."""
         usable = {each.name: each for each in self._secrets.values() if each.hosts}
         if name in usable:

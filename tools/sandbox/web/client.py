@@ -127,7 +127,7 @@ class WebClient:
                 f"The method {method[:50]!r} is not known.",
                 next_actions=[f"Use one of {', '.join(sorted(METHODS))}."],
             )
-        named = None if secret is None else self._secrets.named(secret)
+        named = None if secret is None else self._secrets.find(secret)
         request = _Request(method, Url.parse(url), checked_headers(headers), body, named)
         seconds = self._timeout if timeout is None else timeout
         begun = time.monotonic()

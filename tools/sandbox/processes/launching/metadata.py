@@ -138,7 +138,7 @@ class _Call:
             raise _error(errno.ENAMETOOLONG)
         return path
 
-    def opened(self, descriptor: int) -> int:
+    def open_file(self, descriptor: int) -> int:
         """Opens one of the program's open files, or its working directory."""
         name = b"cwd" if descriptor == _AT_FDCWD else b"fd/%d" % descriptor
         try:
@@ -150,8 +150,8 @@ class _Call:
         """Opens the target of a path, as the program would."""
         folder, _, name = path.rpartition(b"/")
         if follow and folder + b"/" in _OWN_DESCRIPTORS and name.isdigit():
-            return self.opened(int(name))
-        start = _AT_FDCWD if path.startswith(b"/") else self.opened(directory)
+            return self.open_file(int(name))
+        start = _AT_FDCWD if path.startswith(b"/") else self.open_file(directory)
         flags = os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
         # Other magic links in /proc would refer to the supervisor.
         how = struct.pack("=QQQ", flags, 0, _NO_MAGIC_LINKS)
@@ -241,7 +241,7 @@ class _Shape(NamedTuple):
         """Opens the target of the call; returns the descriptor."""
         directory = _AT_FDCWD if self.directory is None else call.descriptor(self.directory)
         if self.path is None:
-            return call.opened(directory)
+            return call.open_file(directory)
         flags = 0 if self.flags is None else call.number(self.flags)
         if flags & ~(_AT_SYMLINK_NOFOLLOW | _AT_EMPTY_PATH):
             raise _error(errno.EINVAL)
@@ -249,7 +249,7 @@ class _Shape(NamedTuple):
         if path is None and not self.pathless:
             raise _error(errno.EFAULT)
         if path is None or (not path and flags & _AT_EMPTY_PATH):
-            return call.opened(directory)
+            return call.open_file(directory)
         follow = self.follow and not flags & _AT_SYMLINK_NOFOLLOW
         return call.resolved(directory, path, follow=follow)
 

@@ -98,7 +98,7 @@ class Protection:
         """
         with self._lock:
             self._held.check()
-            root = self._opened()
+            root = self._open_root()
             if not self._running:
                 found = self._accept(root)
             if self._running or self._failed:
@@ -116,7 +116,7 @@ class Protection:
         """
         with self._lock:
             try:
-                self._restore(self._opened())
+                self._restore(self._open_root())
             except OSError as error:
                 return (f"The protected files could not be looked at: {error}",)
             finally:
@@ -145,12 +145,12 @@ class Protection:
             yield
             if self._running:
                 with contextlib.suppress(OSError):
-                    self._entries |= accepted(self._opened(), path, content, self._entries)
+                    self._entries |= accepted(self._open_root(), path, content, self._entries)
                 self._failed.pop(path, None)
 
-    def _opened(self) -> int:
+    def _open_root(self) -> int:
         """Returns the descriptor of the programs' root, even if it has been moved."""
-        root = self._held.held()
+        root = self._held.descriptor()
         mode = os.fstat(root).st_mode
         if self._running and mode & READABLE != READABLE:
             # fchmod() does not accept O_PATH descriptors.
