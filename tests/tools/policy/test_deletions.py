@@ -126,7 +126,7 @@ def test_a_line_that_deletes_much_asks_and_says_what(line: str, reason: str, jud
         ("git reset --hard && rm -rf src", ("discards all", "30 files (src)")),
         ("(git clean -f; git reset --hard)", ("does not track", "discards all")),
         ("rm -rf vendor src", ("repository (vendor)", "33 files (vendor, src)")),
-        ('rm -rf vendor "$x"', ("repository (vendor)", "cannot be told")),
+        ('rm -rf vendor "$x"', ("repository (vendor)", "cannot be determined")),
         ("if rm -rf src; then find . -delete; fi", ("30 files (src)", "all that find finds")),
     ],
 )
