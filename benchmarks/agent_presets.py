@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tools.agent.agents.agent import TOKEN_VARIABLE, Agent, filled
+from tools.agent.agents.agent import TOKEN_VARIABLE, Agent, fill
 from tools.agent.agents.presets import PRESETS
 from tools.agent.agents.programs import mcp_config
 
@@ -105,7 +105,7 @@ def run(agent: Agent, path: str, home: Path) -> Mapping[str, object]:
         values = {"url": url, "mcp_config": mcp_config(url), "cost": "1", "prompt": ""}
         for name, text in agent.files.items():
             (home / name).parent.mkdir(parents=True, exist_ok=True)
-            (home / name).write_text(filled(text, values), encoding="utf-8")
+            (home / name).write_text(fill(text, values), encoding="utf-8")
         words = (*agent.argv, *agent.confined, *agent.budget)
         endpoints = {name: filled_api(text, base) for name, text in ENDPOINTS[agent.name].items()}
         environment = {
@@ -121,7 +121,7 @@ def run(agent: Agent, path: str, home: Path) -> Mapping[str, object]:
         work.mkdir(exist_ok=True)
         try:
             done = subprocess.run(  # a program of a preset
-                [filled(word, values) for word in words],
+                [fill(word, values) for word in words],
                 cwd=work,
                 env=environment,
                 input="Task: --help kingfisher",

@@ -1,6 +1,6 @@
-"""The crib: every tool, and the one path that a call takes."""
+"""All tools, and the pipeline of a call."""
 
 __all__ = ["GROUPS"]
 
 GROUPS = ("agent", "data")
-"""Packages in here whose modules are tools too."""
+"""Subpackages whose modules are also tools."""

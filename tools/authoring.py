@@ -1,4 +1,4 @@
-"""All that an author of functions imports."""
+"""The names that authors of functions import."""
 
 from __future__ import annotations
 

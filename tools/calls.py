@@ -1,4 +1,4 @@
-"""What was called before, and what came of it."""
+"""Searches the record of earlier calls and messages."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from tools.core.result import ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 
 EXCERPT_CHARACTERS = 160
-"""Of an answer in a line of text; the structured result has all that is kept."""
+"""Limit on an answer in a line of text; the structured result has all that was stored."""
 
 NAMED = 10
-"""Sessions or actions that are named where nothing fits."""
+"""Number of sessions or actions that are named if nothing matches."""
 
 Value = Annotated[str, Field(min_length=1, max_length=1_024, description="What it must match")]
 
 
 class RecordedEvent(ToolModel):
-    """A call or a message, as it is recorded.
+    """A recorded call or message.
 
     Attributes:
         id: Its number; later ones have higher numbers.
         time: When it began, ISO 8601, UTC.
         session: The conversation it belongs to.
-        client: The client, by its name.
+        client: The name of the client.
         kind: "call" or "message".
         action: The tool, or the prompt as "prompt:NAME".
-        target: What it was about; empty where that was forgotten.
-        arguments: What it was given, without secrets, and cut.
+        target: What it was about; empty if that was deleted.
+        arguments: Its arguments, without secrets, shortened.
         outcome: "ok", "cancelled", or the error_type of a failure.
         milliseconds: How long it took.
         importance: How much it matters, 0 to 10.
-        excerpt: How the answer or the message begins; not kept of calls on stored context.
+        excerpt: The start of the answer or message; not stored for calls on stored context.
     """
 
     id: int
@@ -60,7 +60,7 @@ class RecordedEvent(ToolModel):
 
     @classmethod
     def of(cls, entry: Entry) -> RecordedEvent:
-        """The entry as a tool answers it."""
+        """Converts an entry."""
         return cls(
             id=entry.seq,
             time=utc(entry.time).isoformat(timespec="milliseconds"),
@@ -77,7 +77,7 @@ class RecordedEvent(ToolModel):
         )
 
     def to_line(self) -> str:
-        """When, what, with what, and what came of it: one line, whatever stands in it."""
+        """Formats time, action, arguments and outcome as one line; escapes line breaks."""
         given = ", ".join(
             f"{key}={value}" for key, value in self.arguments.items() if value != self.target
         )
@@ -90,9 +90,9 @@ class RecordedEvents(ToolModel):
     """Recorded calls and messages, newest first.
 
     Attributes:
-        events: Those that fit, from the offset on.
-        has_more: Whether more of them follow.
-        note: What there is, where nothing fits.
+        events: The matching ones, from the offset on.
+        has_more: Whether there are more.
+        note: What is recorded, if nothing matches.
     """
 
     events: list[RecordedEvent]
@@ -178,13 +178,13 @@ def _wanted(registry: ToolRegistry, filter_by: str, value: str | None) -> dict[s
 
 
 def _actions(registry: ToolRegistry, value: str) -> Sequence[str]:
-    """The tools that a value means: one by its name or alias, or all with an effect."""
+    """Returns the tools that a value means: one by name or alias, or all with an effect."""
     if value in set(Effect):
         return [each.name for each in registry.specs() if value in each.effects]
     spec = registry.get(value)
     if spec is not None:
         return [spec.name]
-    return [value]  # a prompt, or a tool that is gone
+    return [value]  # a prompt, or a tool that no longer exists
 
 
 def _session(context: RequestContext, shelf: Shelf, session: str) -> str | None:

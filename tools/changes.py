@@ -1,4 +1,4 @@
-"""Changes of files: those that this session made, and taking them back."""
+"""Changes of files: lists and undoes those made in this session."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tools.sandbox.files.text_files import FilePath, unicode_name, visible
 from tools.sandbox.history.undo import Action, Step, Undo
 
 MAX_DIFF_CHARACTERS = 12_000
-"""How much of the differences a result shows."""
+"""Limit on the diff in a result."""
 
 NOT_KEPT = (
     "Of programs, files that git ignores, links, files over 1 MB and what tools make again "
@@ -29,16 +29,16 @@ NOT_KEPT = (
 
 
 class FileChange(ToolModel):
-    """A change of one file.
+    """A change to one file.
 
     Attributes:
         id: Its number.
-        call: The call that made it, as the audit log has it.
-        time: When, UTC.
+        call: ID of the call that made it, as in the audit log.
+        time: When it was made, UTC.
         tool: The tool.
         file_path: The file, relative to the root.
-        change: What became of it.
-        not_kept: Why it cannot be undone; empty where it can.
+        change: The kind of change.
+        not_kept: Why it cannot be undone; empty if it can.
     """
 
     id: int
@@ -51,31 +51,31 @@ class FileChange(ToolModel):
 
     @classmethod
     def of(cls, change: Change) -> FileChange:
-        """The change as a tool answers it."""
+        """Converts a change."""
         return cls(
             id=change.id,
             call=change.by.call,
             time=utc(change.time),
             tool=change.by.tool,
             file_path=unicode_name(change.path),
-            change=_became(change),
+            change=_kind(change),
             not_kept=change.before.why,
         )
 
     def to_line(self) -> str:
-        """The change as a line."""
+        """Formats the change as one line."""
         lost = f" (cannot be undone: {self.not_kept})" if self.not_kept else ""
         done = f"{self.change} {visible(self.file_path)}{lost}"
         return f"#{self.id} {self.time:%Y-%m-%d %H:%M:%S} {self.call} {self.tool}: {done}"
 
 
 class FileChanges(ToolModel):
-    """Changes of files, newest first.
+    """Changes to files, newest first.
 
     Attributes:
         changes: The changes.
         has_more: Whether there are earlier ones.
-        note: What is not among them.
+        note: What the list leaves out.
     """
 
     changes: list[FileChange]
@@ -83,7 +83,7 @@ class FileChanges(ToolModel):
     note: str
 
     def to_text(self) -> str:
-        """One line each: number, time, call, tool, what was done."""
+        """Formats one line per change: number, time, call, tool and the kind of change."""
         lines = [each.to_line() for each in self.changes] or ["No changes in this session."]
         if self.has_more:
             lines.append("[There are more: give a higher limit, or until when.]")
@@ -91,12 +91,12 @@ class FileChanges(ToolModel):
 
 
 class UndoneFile(ToolModel):
-    """What undoing does to one file.
+    """The effect of an undo on one file.
 
     Attributes:
         file_path: The file, relative to the root.
-        action: Whether it is put back, removed, or left.
-        why: Why it is left.
+        action: Whether it is restored, removed or left alone.
+        why: Why it is left alone.
     """
 
     file_path: str
@@ -105,17 +105,17 @@ class UndoneFile(ToolModel):
 
     @classmethod
     def of(cls, step: Step) -> UndoneFile:
-        """The step as a tool answers it."""
+        """Converts a step of an undo."""
         return cls(file_path=unicode_name(step.path), action=step.action, why=step.why)
 
 
 class Undone(ToolModel):
-    """What was undone, or would be.
+    """The result of an undo or a dry run.
 
     Attributes:
-        dry_run: Whether nothing was changed.
+        dry_run: Whether this was a dry run.
         files: The files.
-        diff: What changes in them, as a unified diff, as far as it is shown.
+        diff: The changes as a unified diff, shortened.
     """
 
     dry_run: bool
@@ -123,8 +123,8 @@ class Undone(ToolModel):
     diff: str
 
     def to_text(self) -> str:
-        """A line each, then the differences."""
-        lines = [_told(each, dry_run=self.dry_run) for each in self.files]
+        """Formats one line per file, then the diff."""
+        lines = [_format_file(each, dry_run=self.dry_run) for each in self.files]
         if self.dry_run and any(each.action != "none" for each in self.files):
             lines.append("Nothing was changed: call again with dry_run=false.")
         return "\n".join(filter(None, (*lines, self.diff)))
@@ -146,7 +146,7 @@ def list_changes(
     time_range: Annotated[TimeWindow | None, Field(description="When they were made")] = None,
     limit: Annotated[int, Field(ge=1, le=1_000, description="Most changes")] = 20,
 ) -> FileChanges:
-    """Lists the changes of files that this session made with file tools and programs."""
+    """Lists the changes to files that this session made with file tools and programs."""
     window = None if time_range is None else time_range.to_range()
     wanted = ChangeFilter(
         root=context.history.root,
@@ -182,7 +182,7 @@ def undo_change(
     ] = None,
     dry_run: Annotated[bool, Field(description="Only show what would change")] = True,
 ) -> Undone:
-    """Takes back changes of files that this session made; files changed since are left alone.
+    """Undoes changes to files that this session made; files changed since then are left alone.
 
     list_changes has the numbers. Undoing is itself a change that can be undone.
     """
@@ -224,7 +224,7 @@ def _relative(context: RequestContext, path: str) -> str:
     return "" if relative == "." else relative
 
 
-def _became(change: Change) -> str:
+def _kind(change: Change) -> str:
     match bool(change.before.state), bool(change.after.state):
         case False, _:
             return "created"
@@ -234,7 +234,7 @@ def _became(change: Change) -> str:
             return "changed"
 
 
-def _told(file: UndoneFile, *, dry_run: bool) -> str:
+def _format_file(file: UndoneFile, *, dry_run: bool) -> str:
     name = visible(file.file_path)
     match file.action:
         case "put back":

@@ -1,4 +1,4 @@
-"""Directories of people and things: any by its name, and researchers in their own words."""
+"""Directories of people and things: generic tools, and tools for researchers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from storage.directory.directories import Directories
 
 LIST = "list"
-"""The value that asks for the groups themselves."""
+"""The value that requests the list of groups."""
 
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 Topic = Annotated[str, Field(min_length=1, max_length=2_000)]
@@ -35,8 +35,8 @@ DirectoryName = Annotated[str, Field(min_length=1, max_length=64, description="W
 FieldName = Annotated[str, Field(min_length=1, max_length=64)]
 
 
-def _fitted(spec: ToolSpec, collections: Collections) -> ToolSpec:
-    """A tool with the names of the directories that there are, and of their fields."""
+def _customize(spec: ToolSpec, collections: Collections) -> ToolSpec:
+    """Adds the names of configured directories and their fields to a tool."""
     directories = collections.directories
     fields = {
         "directory": [each.name for each in directories],
@@ -61,7 +61,7 @@ def _fitted(spec: ToolSpec, collections: Collections) -> ToolSpec:
         "look up a person or a thing by name, such as in a directory of staff",
         "find who or what in a directory is about a topic",
     ),
-    customize=_fitted,
+    customize=_customize,
 )
 def directory_search(
     context: RequestContext,
@@ -85,7 +85,7 @@ def directory_search(
         "list everybody or everything of a group in a directory",
         "list the groups of a directory and how many are in each",
     ),
-    customize=_fitted,
+    customize=_customize,
 )
 def directory_filter(
     context: RequestContext,
@@ -106,7 +106,7 @@ def directory_filter(
     effects={Effect.READ},
     tags=("directory", "people"),
     capabilities=("find what people or things of a directory have made or got, by topic or year",),
-    customize=_fitted,
+    customize=_customize,
 )
 def directory_items(
     context: RequestContext,
@@ -134,9 +134,9 @@ def _search_in(
     Args:
         context: The call.
         directory: The directory's name.
-        asked: The three in this order, by the names of the tool's parameters.
-        top_k: How many at most.
-        identity: Whose.
+        asked: The three values in this order, by parameter name.
+        top_k: Limit on the records.
+        identity: The user.
 
     Raises:
         NotFoundError: If nothing is imported into the directory.
@@ -169,11 +169,11 @@ def _filter_in(
         directory: The directory's name.
         field: The group field.
         value: The group, in any spelling, or "list".
-        page: How many at most, and how many are skipped.
-        identity: Whose.
+        page: The limit and the offset.
+        identity: The user.
 
     Raises:
-        NotFoundError: If nothing is imported into the directory, or no group is like the value.
+        NotFoundError: If nothing is imported into the directory, or no group resembles the value.
     """
     where = context.collections.directory(directory)
     directories = context.shelf(**identity).directories
@@ -181,7 +181,7 @@ def _filter_in(
         sizes = directories.groups(where, field)
         if not sizes:
             _check_filled(directories, where)
-        return FilteredDirectory.listed(where, field, sizes, page)
+        return FilteredDirectory.of_groups(where, field, sizes, page)
     found = directories.members(where, field, value, *page)
     if found.match == "none":
         _check_filled(directories, where)
@@ -208,8 +208,8 @@ def _items_in(
         directory: The directory's name.
         items: The field of the list.
         asked: The topic and the year.
-        top_k: How many at most.
-        identity: Whose.
+        top_k: Limit on the items.
+        identity: The user.
 
     Raises:
         NotFoundError: If nothing is imported into the directory.

@@ -1,4 +1,4 @@
-"""Documents: add, find, read and delete them."""
+"""Documents: adds, finds, reads and deletes them."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:  # loaded on first use
 PROGRESS_EVERY = 50
 
 BROKEN = "broken_lines"
-"""The metadata of a file of which some bytes could not be read: in which lines."""
+"""Metadata key for the lines of a file that could not be decoded."""
 
 MOST_KEPT = 100
 MOST_LINES = 5
-"""Broken lines that are kept, and that are named."""
+"""Limit on the broken lines to store and to name."""
 
 
 class AddedDocument(ToolModel):
-    """What adding did."""
+    """The result of adding a document."""
 
     id: str
     raw_type: str
@@ -50,7 +50,7 @@ class AddedDocument(ToolModel):
     coverage: Coverage
 
     def to_text(self) -> str:
-        """One line for the model."""
+        """Formats it as one line for the model."""
         source = f"({self.raw_type}: {self.raw_id})"
         line = f"{self.outcome}: {self.title} {source}, {_chunks(self.chunks)}."
         return " ".join(
@@ -59,7 +59,7 @@ class AddedDocument(ToolModel):
 
 
 def broken_note(lines: Sequence[int]) -> str:
-    """Says which lines of a file could not be read whole; nothing of none."""
+    """Names the lines of a file that could not be fully decoded; empty if there are none."""
     if not lines:
         return ""
     named = ", ".join(map(str, lines[:MOST_LINES]))
@@ -75,9 +75,9 @@ class DocumentChunk(ToolModel):
     """One chunk, in document order.
 
     Attributes:
-        position: Its place, from 0.
-        start: Where it begins in the document's text; it may overlap the chunk before.
-        heading: The headings it stands under.
+        position: Its position, from 0.
+        start: Its start in the document's text; it may overlap the previous chunk.
+        heading: The headings above it.
         content: Its text.
     """
 
@@ -105,7 +105,7 @@ class StoredText(ToolModel):
     chunks: list[DocumentChunk]
 
     def to_text(self) -> str:
-        """The document's head and its text, in which nothing is repeated."""
+        """Formats the document's header and its text, without overlaps."""
         date = utc(self.event_time).date().isoformat()
         source = f"({self.raw_type}: {self.raw_id})"
         head = [f"{self.title} {source}, {date}, {_chunks(self.chunk_count)}"]
@@ -118,14 +118,14 @@ class StoredText(ToolModel):
 
 
 class DeletedDocument(ToolModel):
-    """What went."""
+    """A deleted document."""
 
     raw_type: str
     raw_id: str
     chunks_deleted: int
 
     def to_text(self) -> str:
-        """One line for the model."""
+        """Formats it as one line for the model."""
         return f"Deleted {self.raw_type}: {self.raw_id} with {_chunks(self.chunks_deleted)}."
 
 
@@ -142,7 +142,7 @@ class DeletedDocument(ToolModel):
 )
 async def add_document(
     context: RequestContext,
-    path: Annotated[str | None, Field(description="A file beneath the root")] = None,
+    path: Annotated[str | None, Field(description="A file inside the root")] = None,
     text: Annotated[str | None, Field(description="The text itself, instead of path")] = None,
     title: Annotated[
         str | None, Field(max_length=512, description="Default: from the document")
@@ -164,7 +164,7 @@ async def add_document(
     if (path is None) == (text is None):
         raise InvalidArgumentsError(
             "path and text: give exactly one of them.",
-            next_actions=("Give path for a file beneath the root, or text (with a title).",),
+            next_actions=("Give path for a file inside the root, or text (with a title).",),
         )
     shelf = context.shelf(**identity)
     title = " ".join((title or "").replace("\0", " ").split()) or None
@@ -239,7 +239,7 @@ def get_document(
     return_chunks: Annotated[bool, Field(description="With its text")] = True,
     **identity: Unpack[IdentityArguments],
 ) -> StoredText:
-    """Reads a stored document: what is known of it and its chunks in order."""
+    """Reads a stored document: its metadata and its chunks in order."""
     document, chunks = context.shelf(**identity).get_document(raw_type, raw_id)
     return _stored_text(document, chunks if return_chunks else [])
 
@@ -265,7 +265,7 @@ def delete_document(
 
 
 def _report(context: RequestContext, done: int, total: int) -> None:
-    """Runs in the worker thread: a cancelled call stops here, before anything is written."""
+    """Reports progress from the worker thread; a cancelled call stops here, before any write."""
     if done % PROGRESS_EVERY == 0:
         anyio.from_thread.check_cancelled()
         anyio.from_thread.run(context.report_progress, done, total, f"{done} of {total} chunks")
@@ -311,7 +311,7 @@ async def _parse(data: bytes, name: str) -> ParsedDocument:
 
 
 async def _read_source(context: RequestContext, path: str, max_bytes: int) -> NewContext:
-    """A file as a document, named by its path beneath the root."""
+    """Reads a file as a document, named by its path inside the root."""
     content = await anyio.to_thread.run_sync(
         partial(context.sandbox.read, path, max_bytes=max_bytes)
     )
@@ -343,7 +343,7 @@ async def _read_source(context: RequestContext, path: str, max_bytes: int) -> Ne
 
 
 async def _text_source(text: str, title: str | None, max_bytes: int) -> NewContext:
-    """A text as a document, named by its title, or by its digest where it has none."""
+    """Makes a text into a document, named by its title or else by its digest."""
     data = text.replace("\0", " ").encode(errors="replace")
     if len(data) > max_bytes:
         raise InvalidArgumentsError(

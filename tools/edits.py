@@ -1,4 +1,4 @@
-"""Edits of text files: a passage replaced, or lines put in."""
+"""Edits of text files: replaces a passage or inserts lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 from tools.core.spec import Alias, Effect, Subject, SubjectKind, ToolScope, tool
 from tools.sandbox.files.editing import MAX_EDIT_BYTES
-from tools.sandbox.files.text_diff import hunks, shown
+from tools.sandbox.files.text_diff import format_hunks, hunks
 from tools.sandbox.files.text_edit import (
     MOST_COUNTED,
     Change,
@@ -36,31 +36,31 @@ from tools.sandbox.files.text_files import (
 )
 
 MAX_TEXT_CHARACTERS = 1_000_000
-"""How long a passage may be."""
+"""Limit on a passage."""
 
 MAX_LISTED = 20
-"""Changed places that a result names."""
+"""Limit on the changed places that a result names."""
 
 MAX_DIFF_CHARACTERS = 4_000
-"""How much of the changes a result shows."""
+"""Limit on the diff in a result."""
 
 Changes = Callable[[], Iterable[Change]]
-"""Changes from the first on, as often as they are asked for: of very many none are kept."""
+"""Returns the changes from the start each time: there may be too many to keep."""
 
 Passage = Annotated[str, Field(max_length=MAX_TEXT_CHARACTERS)]
 
 
 class FileEdited(ToolModel):
-    """What an edit did.
+    """The result of an edit.
 
     Attributes:
         file_path: The file, relative to the root.
-        size: Bytes in the file now.
+        size: Size of the file in bytes.
         sha256: Digest of its content.
-        encoding: Name of the codec it is written in.
-        changes: How many places were changed.
-        lines: First and last line, as they are numbered now, of the first changed places.
-        diff: The first changes, as in a unified diff.
+        encoding: The codec of the file.
+        changes: Number of changed places.
+        lines: New line ranges of the first changed places.
+        diff: The first changes, as a unified diff.
     """
 
     file_path: str
@@ -72,7 +72,7 @@ class FileEdited(ToolModel):
     diff: str
 
     def to_text(self) -> str:
-        """What was done, then the changes."""
+        """Formats a summary, then the diff."""
         places = "1 place" if self.changes == 1 else f"{self.changes} places"
         head = f"Changed {visible(self.file_path)} in {places}: {self.size} bytes"
         return f"{head}, sha256 {short_digest(self.sha256)}\n{self.diff}"
@@ -124,7 +124,7 @@ def edit_file(
         _check_found(file_path, text, old_text, passages.lines(), replace_all=replace_all)
         return partial(passages.changes, new_text)
 
-    return _edited(context, file_path, changes, encoding, expected_sha256)
+    return _edit(context, file_path, changes, encoding, expected_sha256)
 
 
 @tool(
@@ -152,23 +152,22 @@ def insert_text_file(
     encoding: Encoding | None = None,
     expected_sha256: Digest | None = None,
 ) -> FileEdited:
-    """Puts lines into a text file; every other byte stays."""
+    """Inserts lines into a text file; every other byte stays."""
 
     def changes(text: str) -> Changes:
         change = inserted(text, line_number, content)
         return lambda: (change,)
 
-    return _edited(context, file_path, changes, encoding, expected_sha256)
+    return _edit(context, file_path, changes, encoding, expected_sha256)
 
 
-def _edited(
+def _edit(
     context: RequestContext,
     file_path: str,
     changes: Callable[[str], Changes],
     encoding: str | None,
     expected_sha256: str | None,
 ) -> FileEdited:
-    """Changes a file, and says what is different now."""
     done: list[tuple[str, str, Changes, int]] = []
 
     def edit(old: bytes) -> bytes:
@@ -188,19 +187,19 @@ def _edited(
         encoding=name,
         changes=count,
         lines=[(hunk.new_line, hunk.new_last) for hunk in touched],
-        diff=shown(touched, limit=MAX_DIFF_CHARACTERS),
+        diff=format_hunks(touched, limit=MAX_DIFF_CHARACTERS),
     )
 
 
 def _check_found(
     path: str, text: str, old_text: str, lines: Sequence[int], *, replace_all: bool
 ) -> None:
-    """Raises unless the passage is there, and only once where it has to be."""
+    """Raises an error unless the passage occurs, and only once if it must be unique."""
     if not lines:
         raise InvalidArgumentsError(
             f"old_text does not occur in {path!r}, as it was given.",
             suggestions=similar_lines(text, old_text),
-            next_actions=["Call read_file and give the passage exactly as it stands there."],
+            next_actions=["Call read_file and copy the passage exactly."],
         )
     if len(lines) > 1 and not replace_all:
         count = f"{len(lines)} times{' or more' * (len(lines) == MOST_COUNTED)}"
@@ -215,10 +214,10 @@ def _check_found(
 
 
 class _Bounded:
-    """Changes, as long as what they make of the text can still be edited.
+    """Changes, checked against the size limit of the result.
 
     Attributes:
-        count: How many were taken.
+        count: Number of changes so far.
     """
 
     def __init__(self, path: str, text: str, changes: Iterable[Change]) -> None:

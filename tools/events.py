@@ -1,4 +1,4 @@
-"""Events: keep what happened, find it again, and sum it up by day, week and month."""
+"""Events: records, finds and summarizes them by day, week and month."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:  # loaded on first use
 
 
 class AddedEvent(ToolModel):
-    """What adding did."""
+    """The result of adding an event."""
 
     id: str
     event_time: str
     time_bucket: str
 
     def to_text(self) -> str:
-        """One line for the model."""
+        """Formats it as one line for the model."""
         return f"Added event {self.id} at {self.event_time}."
 
 
@@ -53,16 +53,16 @@ class PathStep(ToolModel):
 
 
 class FoundEvent(Hit):
-    """An event or a summary of events, and why it was found.
+    """An event or a summary of events, with its scores.
 
     Attributes:
-        own: How near it is to the query by itself; absent where nothing says.
-        blended: Its score by way of the summaries; absent where none leads to it.
-        path: The summaries that it was reached through, from above.
-        parent_id: The summary that it went into; empty where there is none.
-        children_ids: What a summary was made from, oldest first.
-        summarizer: Who wrote a summary: "client:MODEL", "endpoint:MODEL" or "extractive".
-        events: How many events a summary tells of; 1 of an event.
+        own: Its own similarity to the query; absent if unknown.
+        blended: Its score by way of the summaries; absent if none leads to it.
+        path: The summaries that led to it, from the top.
+        parent_id: The summary that includes it; empty if there is none.
+        children_ids: The sources of a summary, oldest first.
+        summarizer: Author of a summary: "client:MODEL", "endpoint:MODEL" or "extractive".
+        events: How many events a summary covers; 1 for an event.
     """
 
     own: OmitNone[FiniteFloat]
@@ -74,8 +74,8 @@ class FoundEvent(Hit):
     events: int
 
     @classmethod
-    def found(cls, found: EventHit) -> FoundEvent:
-        """The hit as a tool answers it."""
+    def of_hit(cls, found: EventHit) -> FoundEvent:
+        """Converts a search hit."""
         context = found.hit.context
         told = context.metadata if context.hierarchy_level else {}
         return cls(
@@ -93,7 +93,7 @@ class FoundEvent(Hit):
         )
 
     def to_text(self) -> str:
-        """A head, the scores and the text."""
+        """Formats a header, the scores and the text."""
         if self.hierarchy_level:
             count = f"{self.events} event{'' if self.events == 1 else 's'}"
             head = f"{self.title} ({self.time_bucket}, {self.summarizer} summary of {count})"
@@ -112,12 +112,12 @@ class FoundEvent(Hit):
 
 
 class FoundEvents(ToolModel):
-    """What a search through the events found.
+    """The result of a search for events.
 
     Attributes:
         mode: "hybrid", "lexical" while nothing is embedded, or "listing" of the latest events.
-        events: Events themselves, best first.
-        summaries: The best matching summaries, best first; they take no event's place.
+        events: Events, best first.
+        summaries: The best matching summaries, best first; they do not displace events.
         coverage: How complete the search was.
     """
 
@@ -128,17 +128,17 @@ class FoundEvents(ToolModel):
 
     @classmethod
     def of(cls, result: EventResult, *, include_summaries: bool) -> FoundEvents:
-        """A search's result as a tool answers it."""
+        """Converts a search result."""
         summaries = result.summaries if include_summaries else ()
         return cls(
             mode=result.mode,
-            events=[FoundEvent.found(hit) for hit in result.events],
-            summaries=[FoundEvent.found(hit) for hit in summaries],
+            events=[FoundEvent.of_hit(hit) for hit in result.events],
+            summaries=[FoundEvent.of_hit(hit) for hit in summaries],
             coverage=Coverage.of(result.status),
         )
 
     def to_text(self) -> str:
-        """Summaries and events for the model."""
+        """Formats the summaries and events for the model."""
         if not self.events and not self.summaries:
             head = "No event is close enough."
         else:
@@ -173,7 +173,7 @@ def add_event(
     raw_id: RawId | None = None,
     **identity: Unpack[IdentityArguments],
 ) -> AddedEvent:
-    """Records an event; it stays as it is, and every call adds another one."""
+    """Records an event; events never change, and every call adds another one."""
     shelf = context.shelf(**identity)
     stored = shelf.add(
         NewContext(
@@ -216,7 +216,7 @@ def retrieve_event_context(
     ] = True,
     **identity: Unpack[IdentityArguments],
 ) -> FoundEvents:
-    """Finds events, by themselves and down through the summaries of months, weeks and days."""
+    """Finds events, both directly and through the summaries of months, weeks and days."""
     shelf = context.shelf(**identity)
     window = None if time_range is None else time_range.to_range()
     return FoundEvents.of(

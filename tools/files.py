@@ -1,4 +1,4 @@
-"""Files beneath the root: read, write, list."""
+"""Files inside the root: reads, writes and lists them."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ from tools.sandbox.files.text_files import (
 )
 
 MAX_READ_BYTES = 10_000_000
-"""How large a file is held as a whole."""
+"""Limit up to which a file is read whole."""
 
 MAX_COUNTED_BYTES = 4_000_000_000
-"""How much of a larger one is looked through for its lines."""
+"""Limit up to which a larger file is scanned for line numbers."""
 
 HEAD_BYTES = 50_000
-"""How much of its beginning tells its encoding, beside the lines that are read."""
+"""Bytes at the start of a large file that decide its encoding, with the lines read."""
 
 MAX_SHOWN_CHARACTERS = 200_000
-"""How much of it one call returns."""
+"""Limit on the text that one call returns."""
 
 MOST_PASSAGE_BYTES = 4 * (MAX_SHOWN_CHARACTERS + 2)
-"""What has more characters than are shown, in every encoding and without its mark."""
+"""Byte size that exceeds the text limit in every encoding, even without a byte order mark."""
 
 MAX_ENTRIES = 500
-"""How many entries one listing returns."""
+"""Limit on the entries of a listing."""
 
 LineRange = Annotated[
     list[int],
@@ -69,7 +69,7 @@ LineRange = Annotated[
 
 
 def _lines_from(given: Mapping[str, Any]) -> list[int]:
-    """The lines that `offset` (the first line) and `limit` (how many) ask for."""
+    """Converts `offset` (first line) and `limit` (number of lines) to a line range."""
     first, last = int(given.get("offset", 1)) or 1, -1
     if "limit" in given:
         last = first + int(given["limit"]) - 1
@@ -88,17 +88,17 @@ class FileText(ToolModel):
     """Text of a file, or some of its lines.
 
     Attributes:
-        file_path: As it was given.
-        content: The lines as they are, with their own ends.
+        file_path: The path as given.
+        content: The lines, with their original line ends.
         first_line: Number of the first line shown, from 1; 0 if the file is empty.
         last_line: Number of the last line shown.
-        total_lines: Lines in the file; absent if it is too large to be counted.
-        encoding: Name of the codec; with "-bom" if a byte order mark stands first.
-        newline: How the lines end.
-        size: Bytes in the file.
-        sha256: Digest of the whole file; absent if it is too large to be read whole.
-        truncated: Whether less is shown than was asked for.
-        note: What to know besides; empty if nothing.
+        total_lines: Lines in the file; absent if it is too large to count.
+        encoding: Name of the codec, plus "-bom" if the file starts with a byte order mark.
+        newline: The line end style.
+        size: Size of the file in bytes.
+        sha256: Digest of the whole file; absent if it is too large to read whole.
+        truncated: Whether less is shown than requested.
+        note: Further remarks; may be empty.
     """
 
     file_path: str
@@ -114,7 +114,7 @@ class FileText(ToolModel):
     note: str
 
     def to_text(self) -> str:
-        """One line that says what is shown, then the content as it is."""
+        """Formats a header line, then the unchanged content."""
         total = "an unknown number" if self.total_lines is None else str(self.total_lines)
         head = [f"lines {self.first_line}-{self.last_line} of {total}", self.encoding, self.newline]
         if self.sha256:
@@ -124,15 +124,15 @@ class FileText(ToolModel):
 
 
 class FileWritten(ToolModel):
-    """What a write did.
+    """The result of a write.
 
     Attributes:
         file_path: The file, relative to the root.
-        size: Bytes in the file now.
+        size: Size of the file in bytes.
         sha256: Digest of its content.
-        encoding: Name of the codec it was written in.
-        created: Whether it did not exist before.
-        lost: Why what it held cannot be put back; empty where it can.
+        encoding: The codec it was written in.
+        created: Whether the file is new.
+        lost: Why its former content cannot be restored; empty if it can.
     """
 
     file_path: str
@@ -143,7 +143,7 @@ class FileWritten(ToolModel):
     lost: str
 
     def to_text(self) -> str:
-        """What was done, in a line."""
+        """Formats it as one line, plus a warning if it cannot be undone."""
         done = "Created" if self.created else "Wrote"
         digest = short_digest(self.sha256)
         lost = f"\n[This cannot be undone: what it held is not kept ({self.lost}).]"
@@ -156,8 +156,8 @@ class DirectoryEntry(ToolModel):
 
     Attributes:
         name: Path relative to the root.
-        type: What it is itself; links are not followed.
-        size: Bytes, of a file; else 0.
+        type: Its type; links are not followed.
+        size: Size in bytes; 0 unless it is a file.
         modified: Time of the last change, UTC.
     """
 
@@ -167,7 +167,7 @@ class DirectoryEntry(ToolModel):
     modified: datetime
 
     def to_text(self) -> str:
-        """The entry as a line."""
+        """Formats the entry as one line."""
         mark = {"directory": "/", "symlink": "@", "file": "", "other": "?"}[self.type]
         return f"{self.modified:%Y-%m-%d %H:%M} {self.size:>9} {visible(self.name)}{mark}"
 
@@ -176,10 +176,10 @@ class DirectoryListing(ToolModel):
     """The entries of a directory.
 
     Attributes:
-        path: The directory as it was given.
+        path: The directory as given.
         entries: Level by level, sorted within each directory.
         truncated: Whether there are more.
-        unreadable: Directories whose entries cannot be shown.
+        unreadable: Directories that could not be listed.
     """
 
     path: str
@@ -188,7 +188,7 @@ class DirectoryListing(ToolModel):
     unreadable: list[str]
 
     def to_text(self) -> str:
-        """A line an entry; `/` marks a directory, `@` a link, `?` anything else but a file."""
+        """Formats one line per entry; `/` marks a directory, `@` a link, `?` any other non-file."""
         lines = [f"[{visible(self.path)}: {len(self.entries)} entries]"]
         lines += [entry.to_text() for entry in self.entries]
         if self.truncated:
@@ -317,7 +317,7 @@ def list_directory(
 def _long_text(
     sandbox: Sandbox, path: str, ranges: list[int] | None, encoding: str | None
 ) -> FileText:
-    """Lines of a file that is too large to be held; they and its beginning tell its encoding."""
+    """Reads lines of a file too large to load; they and its start decide the encoding."""
     with sandbox.open_read(path) as file:
         size = os.fstat(file.fileno()).st_size
         head = os.pread(file.fileno(), HEAD_BYTES, 0)
@@ -339,7 +339,7 @@ def _long_text(
     decoded = read_text(path, FileContent(before + passage, size, 0.0, truncated=True), encoding)
     mark = told.bom if first == 1 else b""
     text = passage.removeprefix(mark).decode(decoded.encoding, "ignore")  # the last may be cut
-    shown = _shown_of(text, first, last, sign)
+    shown = _excerpt_of(text, first, last, sign)
     note = _note(shown, decoded)
     if counted < size:
         note = f"{note} Lines were counted in the first {counted} of {size} bytes.".lstrip()
@@ -358,8 +358,8 @@ def _long_text(
     )
 
 
-def _shown_of(text: str, first: int, last: int, sign: str) -> Excerpt:
-    """What is shown of some lines of a long file, which end in a sign."""
+def _excerpt_of(text: str, first: int, last: int, sign: str) -> Excerpt:
+    """Truncates lines of a large file that end in the given line end."""
     if len(text) <= MAX_SHOWN_CHARACTERS:
         return Excerpt(text, first, last, cut=False)
     if sign not in text[:MAX_SHOWN_CHARACTERS]:

@@ -1,4 +1,4 @@
-"""Forgetting: whatever is stored, by id or by what it has in common."""
+"""Deletes stored contexts, by ID or by filter."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Ids = Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=100
 
 
 class Doomed(ToolModel):
-    """A context that would go.
+    """A context to be deleted.
 
     Attributes:
         id: Its id.
         context_type: Its kind.
-        title: Its title, or else how its text begins.
-        date: Its own date, UTC.
+        title: Its title, or else the start of its text.
+        date: Its date, UTC.
     """
 
     id: str
@@ -49,7 +49,7 @@ class Doomed(ToolModel):
 
     @classmethod
     def of(cls, context: Context, opening: str) -> Doomed:
-        """What tells a person which one it is."""
+        """Describes a context so that a person recognizes it."""
         return cls(
             id=context.id,
             context_type=context.context_type,
@@ -59,18 +59,18 @@ class Doomed(ToolModel):
 
 
 class Forgotten(ToolModel):
-    """What went, or would go.
+    """What was deleted, or would be.
 
     Attributes:
-        dry_run: Whether nothing was deleted.
-        count: How many contexts.
-        kinds: How many of each kind.
-        first: The newest of those that would go.
-        changes: How many changes of files that cannot be undone then.
-        left: How many contexts stay that name the same, in their text or by another name.
+        dry_run: Whether this was a dry run.
+        count: Number of contexts.
+        kinds: Number of contexts of each kind.
+        first: The newest of the contexts to delete.
+        changes: Number of file changes that can then no longer be undone.
+        left: Number of remaining contexts that name the same entities in other ways.
         left_first: The newest of those.
-        missing: Ids under which no context is stored.
-        note: What is to be known beside that.
+        missing: IDs of contexts that are not stored.
+        note: Further remarks.
     """
 
     dry_run: bool
@@ -84,21 +84,21 @@ class Forgotten(ToolModel):
     note: str
 
     def to_text(self) -> str:
-        """What a person is asked, or told."""
-        kinds = [_counted(kind, count) for kind, count in self.kinds.items()]
+        """Formats the question or the confirmation for a person."""
+        kinds = [_count(kind, count) for kind, count in self.kinds.items()]
         if self.changes:
             kinds.append(f"what {self.changes} changes of files replaced")
         what = ", ".join(kinds) or "nothing"
         lines = [f"{'Would forget' if self.dry_run else 'Forgot'} {what}."]
-        lines += _listed(self.first, self.count)
+        lines += _format_titles(self.first, self.count)
         if self.left:
             stay = "1 context stays" if self.left == 1 else f"{self.left} contexts stay"
             lines.append(f"{stay} with such a name in the text, or with another name of the same:")
-            lines += _listed(self.left_first, self.left)
+            lines += _format_titles(self.left_first, self.left)
         return "\n".join(filter(None, [*lines, self.note]))
 
 
-def _listed(shown: Sequence[Doomed], count: int) -> list[str]:
+def _format_titles(shown: Sequence[Doomed], count: int) -> list[str]:
     lines = [f"- {each.title} ({each.context_type}, {each.date}, {each.id})" for each in shown]
     return [*lines, f"and {count - len(shown)} more"] if count > len(shown) > 0 else lines
 
@@ -178,7 +178,7 @@ def forget(
 def _forget_changes(
     history: CallHistory, identity: Identity, criteria: SearchFilter, *, dry_run: bool
 ) -> Forgotten:
-    """Removes what is kept of changes beneath the root, all or those of a time."""
+    """Deletes the undo copies of file changes inside the root, optionally of one period."""
     within = criteria.time_range
     if criteria != SearchFilter(time_range=within):
         raise InvalidArgumentsError(
@@ -204,7 +204,7 @@ def _forget_changes(
 
 
 def _check(criteria: SearchFilter) -> None:
-    """Refuses to take nothing for everything."""
+    """Rejects an empty filter, which would match everything."""
     time_range = criteria.time_range
     open_ended = time_range is None or (time_range.start is None and time_range.end is None)
     filtered = not open_ended or any(
@@ -252,7 +252,7 @@ def _note(
     return " ".join(notes)
 
 
-def _counted(kind: ContextType, count: int) -> str:
+def _count(kind: ContextType, count: int) -> str:
     what = "piece of knowledge" if kind is ContextType.KNOWLEDGE else str(kind)
     return f"1 {what}" if count == 1 else f"{count} {_PLURALS[kind]}"
 
@@ -261,4 +261,4 @@ def _date(seconds: float) -> str:
     try:
         return datetime.fromtimestamp(seconds, UTC).date().isoformat()
     except (ValueError, OverflowError, OSError):
-        return str(seconds)  # before the year 1 or after 9999
+        return str(seconds)  # outside the years 1 to 9999

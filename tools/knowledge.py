@@ -1,4 +1,4 @@
-"""Knowledge: keep what is worth knowing, and find it again beside what happened."""
+"""Knowledge: stores what is worth knowing, and finds it together with events."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from tools.core.result import OmitNone, ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 
 MOST_HITS = 100
-"""How many chunks are found before those of one context become one hit."""
+"""Limit on the chunks found, before the chunks of one context are merged into one hit."""
 
 WANTED = SearchFilter(context_types=(ContextType.KNOWLEDGE, ContextType.EVENT), levels=(0,))
-"""Knowledge, and events themselves: summaries are what `retrieve_event_context` is for."""
+"""Knowledge and events, without summaries: those belong to `retrieve_event_context`."""
 
 
 class AddedKnowledge(ToolModel):
-    """What adding did.
+    """The result of adding knowledge.
 
     Attributes:
-        id: The knowledge that holds it now.
-        outcome: "added", "merged", or "superseded" where it took the place of another value.
-        merge_count: How often it took in what said nearly the same.
-        similarity: How near the two were; absent where it was not merged.
-        former: What it said before, kept as past; absent where nothing was superseded.
+        id: The knowledge item that now holds it.
+        outcome: "added", "merged", or "superseded" if it replaced another value.
+        merge_count: How often near duplicates were merged into it.
+        similarity: Similarity to the merged item; absent if not merged.
+        former: Its former text, kept as past; absent if nothing was superseded.
     """
 
     id: str
@@ -53,7 +53,7 @@ class AddedKnowledge(ToolModel):
 
     @classmethod
     def of(cls, stored: Stored) -> AddedKnowledge:
-        """The outcome as a tool answers it."""
+        """Converts a storage result."""
         near = stored.similarity
         return cls(
             id=stored.context.id,
@@ -64,7 +64,7 @@ class AddedKnowledge(ToolModel):
         )
 
     def to_text(self) -> str:
-        """One line for the model."""
+        """Formats it as one line for the model."""
         if self.outcome == "merged":
             return (
                 f"Merged into knowledge {self.id}, which said nearly the same (similarity"
@@ -98,7 +98,7 @@ def add_knowledge(
     raw_id: RawId | None = None,
     **identity: Unpack[IdentityArguments],
 ) -> AddedKnowledge:
-    """Keeps a piece of knowledge; it merges with what says nearly the same, or takes its place."""
+    """Stores a piece of knowledge; it merges with a near duplicate, or replaces a former value."""
     shelf = context.shelf(**identity)
     stored = shelf.add(
         NewContext(
@@ -144,13 +144,13 @@ def retrieve_knowledge_context(
     )
     shelf = context.shelf(**identity)
     asked = (query or "").strip()
-    found = _found(shelf, asked, criteria, top_k)
-    hits = found.hits if asks_for_past(asked) else _standing(found.hits)
-    return Retrieved.of(replace(found, hits=_merged(hits)[:top_k]), asked)
+    found = _search(shelf, asked, criteria, top_k)
+    hits = found.hits if asks_for_past(asked) else _current(found.hits)
+    return Retrieved.of(replace(found, hits=_merge(hits)[:top_k]), asked)
 
 
-def _found(shelf: Shelf, query: str, criteria: SearchFilter, top_k: int) -> SearchResult:
-    """The hits: the best chunks for a query; else those of the newest contexts."""
+def _search(shelf: Shelf, query: str, criteria: SearchFilter, top_k: int) -> SearchResult:
+    """Returns the best chunks for a query, or those of the newest contexts without one."""
     if query:
         return shelf.search(query, criteria, MOST_HITS)
     newest = shelf.contexts(criteria, top_k)
@@ -158,13 +158,12 @@ def _found(shelf: Shelf, query: str, criteria: SearchFilter, top_k: int) -> Sear
     return shelf.search(None, criteria, chunks)
 
 
-def _standing(hits: tuple[SearchHit, ...]) -> tuple[SearchHit, ...]:
-    """Those that tell what holds."""
+def _current(hits: tuple[SearchHit, ...]) -> tuple[SearchHit, ...]:
     return tuple(hit for hit in hits if not is_former(hit))
 
 
-def _merged(hits: tuple[SearchHit, ...]) -> tuple[SearchHit, ...]:
-    """Each context once, by its best chunk, and what held before beside it: hits are best first."""
+def _merge(hits: tuple[SearchHit, ...]) -> tuple[SearchHit, ...]:
+    """Keeps the best hit for each context and for its former value; hits are best first."""
     best: dict[tuple[str, bool], SearchHit] = {}
     for hit in hits:
         best.setdefault((hit.context.id, is_former(hit)), hit)

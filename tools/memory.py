@@ -1,4 +1,4 @@
-"""Memory: keep something in one call, and look through what is kept, an index first."""
+"""Memory: stores something in one call, and browses what is stored, starting from an index."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ if TYPE_CHECKING:  # loaded on first use
 LINE_CHARACTERS = 120
 
 _SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"))
-"""Seconds and names of what ages are told in."""
+"""Seconds and names of the units for ages."""
 
 
 class Remembered(ToolModel):
-    """What remembering did.
+    """The result of remembering something.
 
     Attributes:
-        id: The memory that holds it now.
-        layer: "l2", the working set of what is important, or "l4", what is known for long.
-        outcome: "added", "merged", or "superseded" where it took the place of another value.
-        merge_count: How often it took in what said nearly the same.
-        merged_into: How what it was merged into begins; empty where it was not.
-        similarity: How near the two were; absent where it was not merged.
-        former: What it said before, kept as past; absent where nothing was superseded.
+        id: The memory that now holds it.
+        layer: "l2", the working set of important memories, or "l4", long-term memory.
+        outcome: "added", "merged", or "superseded" if it replaced another value.
+        merge_count: How often near duplicates were merged into it.
+        merged_into: The start of the memory it was merged into; empty if not merged.
+        similarity: Similarity to that memory; absent if not merged.
+        former: Its former text, kept as past; absent if nothing was superseded.
     """
 
     id: str
@@ -59,7 +59,7 @@ class Remembered(ToolModel):
 
     @classmethod
     def of(cls, stored: Stored, merged_into: str) -> Remembered:
-        """The outcome as a tool answers it."""
+        """Converts a storage result."""
         near = stored.similarity
         return cls(
             id=stored.context.id,
@@ -72,7 +72,7 @@ class Remembered(ToolModel):
         )
 
     def to_text(self) -> str:
-        """One line for the model."""
+        """Formats it as one line for the model."""
         if self.former:
             return f"Now said by memory {self.id} ({self.layer}); kept as past: {self.former}"
         if self.outcome == "merged":
@@ -87,15 +87,15 @@ class BrowsedItem(ToolModel):
     """An entry or a memory.
 
     Attributes:
-        number: What selects it; it names the same for ever.
-        id: Of a memory, as other tools know it; empty of an entry.
-        time: When it happened, or when what it says was last changed; ISO 8601, UTC.
-        age: How long ago that was.
+        number: Selects it; never changes.
+        id: ID of a memory for other tools; empty for an entry.
+        time: When it happened or was last changed; ISO 8601, UTC.
+        age: Time since then.
         importance: 0 to 10.
-        weight: What layer 2 is ordered by; absent elsewhere.
+        weight: Sort key of layer 2; absent elsewhere.
         session: The session it comes from.
-        line: What it is, in one line.
-        content: All of it, where it was selected; else empty.
+        line: A one-line summary.
+        content: The full text if selected; else empty.
     """
 
     number: int
@@ -110,7 +110,7 @@ class BrowsedItem(ToolModel):
 
     @classmethod
     def of_entry(cls, entry: Entry, *, content: str = "") -> BrowsedItem:
-        """An entry of layer 1."""
+        """Converts an entry of layer 1."""
         failed = "" if entry.outcome == "ok" else f"({entry.outcome})"
         told = f"{entry.action} {entry.target} {failed} {entry.said}"
         return cls(
@@ -127,7 +127,7 @@ class BrowsedItem(ToolModel):
 
     @classmethod
     def of_memory(cls, memory: Memory, *, content: str = "") -> BrowsedItem:
-        """A memory of layer 2 to 4."""
+        """Converts a memory of layers 2 to 4."""
         context = memory.context
         is_weighed = context.memory_layer == MemoryLayer.IMPORTANT
         is_summary = context.memory_layer == MemoryLayer.SUMMARY
@@ -147,7 +147,7 @@ class BrowsedItem(ToolModel):
         )
 
     def to_text(self) -> str:
-        """One line, or the head and all of it."""
+        """Formats one line, or a header and the full text."""
         head = f"[{self.number}] {self.age} ago, importance {self.importance:g}"
         if self.id:
             head += f", {self.id}"
@@ -155,16 +155,15 @@ class BrowsedItem(ToolModel):
 
 
 class BrowsedMemory(ToolModel):
-    """What was looked through.
+    """The result of browsing memory.
 
     Attributes:
         action: "list" or "select".
-        layer: Which layer.
-        items: Of layer 1 the newest first; of layer 2 by weight; else the newest first; those that
-            were selected in the order asked for.
+        layer: The layer.
+        items: Layer 2 by weight, other layers newest first; selected items in the requested order.
         more: Whether the layer has more than `limit`.
-        missing: Numbers that were asked for and name nothing in the layer.
-        session: Whose items alone were looked through; absent where those of all were.
+        missing: Requested numbers that do not exist in the layer.
+        session: The session browsed; absent for all sessions.
     """
 
     action: str
@@ -175,7 +174,7 @@ class BrowsedMemory(ToolModel):
     session: OmitNone[str] = None
 
     def to_text(self) -> str:
-        """The index, or the contents."""
+        """Formats the index or the contents."""
         lines = [each.to_text() for each in self.items]
         if not lines and not self.missing:
             lines = [f"Nothing in {self.layer}."]
@@ -210,7 +209,7 @@ def remember(
     metadata: Annotated[Metadata | None, Field(description="Anything to keep with it")] = None,
     **identity: Unpack[IdentityArguments],
 ) -> Remembered:
-    """Keeps something for this and every later session; what says nearly the same merges."""
+    """Keeps something for this and every later session; near duplicates are merged."""
     memories = context.shelf(**identity).memories
     stored = memories.remember(
         content,
@@ -255,7 +254,7 @@ def browse_memory(
     """Looks through a layer of memory: l1 recent, l2 important, l3 summaries, l4 long-term."""
     memories = context.shelf(**identity).memories
     if action == "select":
-        return _selected(memories, layer_of(layer), _given(indices))
+        return _select(memories, layer_of(layer), _check_indices(indices))
     if indices:
         raise InvalidArgumentsError(
             "indices: only action=select takes them.",
@@ -263,10 +262,10 @@ def browse_memory(
         )
     wanted = session or ("this" if layer == "l1" else "all")
     of_session = {"this": context.session_id, "all": None}.get(wanted, wanted)
-    return _listed(memories, layer_of(layer), limit, of_session)
+    return _list(memories, layer_of(layer), limit, of_session)
 
 
-def _listed(
+def _list(
     memories: Memories, layer: MemoryLayer, limit: int, session_id: str | None
 ) -> BrowsedMemory:
     if layer is MemoryLayer.RECENT:
@@ -284,7 +283,7 @@ def _listed(
     )
 
 
-def _selected(memories: Memories, layer: MemoryLayer, numbers: Sequence[int]) -> BrowsedMemory:
+def _select(memories: Memories, layer: MemoryLayer, numbers: Sequence[int]) -> BrowsedMemory:
     if layer is MemoryLayer.RECENT:
         items = [
             BrowsedItem.of_entry(each, content=each.text) for each in memories.entries(numbers)
@@ -304,8 +303,7 @@ def _selected(memories: Memories, layer: MemoryLayer, numbers: Sequence[int]) ->
     )
 
 
-def _given(indices: Sequence[int] | None) -> Sequence[int]:
-    """The numbers."""
+def _check_indices(indices: Sequence[int] | None) -> Sequence[int]:
     if not indices:
         raise InvalidArgumentsError(
             "indices: action=select needs at least one.",

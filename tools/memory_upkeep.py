@@ -1,4 +1,4 @@
-"""Upkeep of memory: what is in its layers, what moves between them, and what is forgotten."""
+"""Upkeep of memory: counts what is in its layers, moves it between them, and deletes it."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ TAKEN: dict[Action, set[str]] = {
     "persist": {"indices", "ids", "older_than"},
     "forget": {"layer", "indices", "ids", "session", "older_than"},
 }
-"""What each action takes, whose context and dry_run aside."""
+"""Parameters of each action, apart from the identity and dry_run."""
 
 Ids = Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=1000)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What a call is about.
+    """The arguments of a call.
 
     Attributes:
-        layer: Of what is to be forgotten.
+        layer: Layer to delete from.
         indices: Numbers of entries or memories.
-        ids: Ids of memories.
-        session: A session's id.
-        older_than: Seconds without use.
+        ids: IDs of memories.
+        session: ID of a session.
+        older_than: Minimum seconds without use.
     """
 
     layer: MemoryLayer | None
@@ -56,8 +56,8 @@ class _Asked:
     older_than: float | None
 
     @property
-    def named(self) -> set[str]:
-        """What of it was given."""
+    def given(self) -> set[str]:
+        """Names of the arguments that were given."""
         return {each.name for each in fields(self) if getattr(self, each.name) not in {None, ()}}
 
 
@@ -106,8 +106,8 @@ async def manage_memory(
 ) -> ManagedMemory:
     """Counts what is in memory, moves it between the layers, or forgets it.
 
-    Without indices, ids or session, promote, aggregate and persist do what it is time for, as also
-    happens by itself. Call forget with dry_run first, and show the user what would go.
+    Without indices, ids or session, promote, aggregate and persist process everything that is due,
+    as also happens automatically. Call forget with dry_run first, and show the user what would go.
     """
     memories = context.shelf(**identity).memories
     asked = _Asked(
@@ -135,15 +135,15 @@ async def manage_memory(
 
 
 def _check(action: Action, asked: _Asked) -> None:
-    """Refuses what the action does not take, and to take nothing for everything."""
-    if refused := sorted(asked.named - TAKEN[action]):
+    """Rejects parameters that the action does not take, and an empty filter for forget."""
+    if refused := sorted(asked.given - TAKEN[action]):
         taken = ", ".join(sorted(TAKEN[action])) or "nothing else"
         raise InvalidArgumentsError(
             f"{', '.join(refused)}: action={action} takes {taken}.",
             next_actions=("Leave out what the action does not take.",),
         )
-    in_layer = bool(asked.named & {"indices", "older_than"})
-    if action == "forget" and (not asked.named or in_layer != ("layer" in asked.named)):
+    in_layer = bool(asked.given & {"indices", "older_than"})
+    if action == "forget" and (not asked.given or in_layer != ("layer" in asked.given)):
         raise InvalidArgumentsError(
             "forget takes ids, a session, or a layer with indices or older_than.",
             next_actions=("Say what to forget: browse_memory lists what there is.",),
@@ -172,7 +172,7 @@ def _promote(memories: Memories, asked: _Asked) -> ManagedMemory:
     notes = [_missing("l1", asked.indices, found)]
     if len(found) > len(made):
         notes.append(
-            "What failed, what a memory already says, or what was forgotten, is not promoted."
+            "Failed calls, forgotten entries and what a memory already covers are not promoted."
         )
     return ManagedMemory.of(
         "promote", [Touched.of(each) for each in made], note=" ".join(filter(None, notes))

@@ -1,4 +1,4 @@
-"""Profiles and entities: who the user is, whom and what they know, and how these are related."""
+"""Profiles and entities: the user, related people and things, and their relationships."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.people.people import People
 
 MAX_RELATIONSHIPS = 500
-"""Relationships, and paths, that one answer shows."""
+"""Limit on the relationships, and on the paths, in an answer."""
 
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 Text = Annotated[str, Field(max_length=20_000)]
@@ -76,10 +76,10 @@ def retrieve_profile_context(
             matches = people.find(name, entity_type, top_k)
             if not matches:
                 raise people.unknown(name, entity_type)
-            found = EntityPage.found(matches, people.former if past else None)
+            found = EntityPage.of_matches(matches, people.former if past else None)
         case "search_entities":
             wanted = _required(operation, "query", query)
-            found = EntityPage.found(people.search(wanted, entity_type, top_k))
+            found = EntityPage.of_matches(people.search(wanted, entity_type, top_k))
         case "list_entities":
             found = _page(people, entity_type, top_k, offset)
     return ProfileContext(operation=operation, found=found)
@@ -125,10 +125,10 @@ def profile_entity_tool(
             ]
             if not sure:
                 raise people.unknown(name, entity_type)
-            found = EntityPage.found(sure)
+            found = EntityPage.of_matches(sure)
         case "find_similar_entity":
             name = _required(operation, "entity_name", entity_name or query)
-            found = EntityPage.found(people.similar(name, entity_type, top_k))
+            found = EntityPage.of_matches(people.similar(name, entity_type, top_k))
         case "list_entities":
             found = _page(people, entity_type, top_k, offset)
         case "check_entity_relationships":
@@ -314,7 +314,7 @@ def _profile(people: People, user_id: str, *, past: bool) -> UserProfile:
 
 def _page(people: People, entity_type: EntityType | None, limit: int, offset: int) -> EntityPage:
     entities = people.listed(entity_type, limit=limit, offset=offset)
-    return EntityPage.listed(entities, people.count(entity_type))
+    return EntityPage.of_listing(entities, people.count(entity_type))
 
 
 def _related(
@@ -327,7 +327,7 @@ def _related(
     ids, other_ids = {one.id for one in ones}, {other.id for other in others}
     return EntityAnswer(
         operation="check_entity_relationships",
-        found=EntityPage.listed(named, len(named)),
+        found=EntityPage.of_listing(named, len(named)),
         relationships=[FoundRelationship.of(each, ids) for each in shown],
         relationship_count=len(relationships),
         paths=[FoundPath.of(path, ids, other_ids) for path in paths],

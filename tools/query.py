@@ -1,4 +1,4 @@
-"""One question over memory and knowledge."""
+"""Searches memory and knowledge with one question."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tools.retrieval.skill_records import TAG
 MOST_SKILLS = 2
 DESCRIPTION_CHARACTERS = 160
 PLAINLY = 0.4
-"""Score from which a query is about a skill's task, and not about something near it."""
+"""Minimum score of a skill that matches the query itself, not just a related topic."""
 
 
 @tool(
@@ -56,7 +56,7 @@ def query(
     """Searches all memory and knowledge of this user: ask here before saying you do not know."""
     if not query.strip():
         raise InvalidArgumentsError(
-            f"query: {query!r} asks nothing.", next_actions=("Ask in words what you look for.",)
+            "query is empty.", next_actions=("Describe what you are looking for.",)
         )
     _check_together(scope, source, layer)
     sources = context.collections.sources
@@ -79,7 +79,7 @@ def query(
 
 
 def _fitting_skills(context: RequestContext, query: str) -> list[FittingSkill]:
-    """The skills that the query is plainly about, without our own, which are about Toolcrib."""
+    """Returns the skills that clearly match the query, except Toolcrib's own."""
     skills = context.catalogue.skills.seen_by(context.identity, context.tool_set)
     others = {each.path: each for each in skills if not each.place.is_own}
     if not others:
@@ -98,7 +98,7 @@ def _fitting_skills(context: RequestContext, query: str) -> list[FittingSkill]:
 
 
 def _check_together(scope: str, source: str | None, layer: str) -> None:
-    """Refuses what contradicts itself: sources are of knowledge, layers of memory."""
+    """Rejects contradictions: sources belong to knowledge, layers to memory."""
     if layer != "auto" and source is not None:
         wrong, drop = f"source {source!r} is knowledge, layer {layer} is memory", "source or layer"
     elif layer != "auto" and scope == "knowledge":

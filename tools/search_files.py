@@ -1,4 +1,4 @@
-"""Search among the files beneath the root: by name, by a pattern in their lines, by plain words."""
+"""Searches the files inside the root: by name, by regular expression or by plain words."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ FilePattern = Annotated[
 IncludeIgnored = Annotated[bool, Field(description="Also what .gitignore leaves out")]
 
 MAX_WORDS = 16
-"""Words that a query is searched for at most."""
+"""Limit on the words of a query."""
 
 PATH = Subject(SubjectKind.PATH, "path")
 
 
 def _unless_ignored(given: Mapping[str, Any]) -> bool:
-    """Whether case matters, where `-i` says whether it does not."""
+    """Converts `-i` to `case_sensitive`."""
     if not isinstance(given["-i"], bool):
         raise TypeError
     return not given["-i"]
 
 
 class Searched(ToolModel):
-    """What every search tells.
+    """Common fields of all searches.
 
     Attributes:
-        truncated: Whether there is more than is shown.
-        unreadable: What could not be opened, at most 20.
-        too_large: Files of more than 50 MB, which are not searched, at most 20.
+        truncated: Whether there are more results.
+        unreadable: Paths that could not be opened, at most 20.
+        too_large: Files over 50 MB, which are not searched, at most 20.
     """
 
     truncated: bool
@@ -60,7 +60,7 @@ class Searched(ToolModel):
     too_large: list[str]
 
     def notes(self) -> list[str]:
-        """What to know besides, a line each."""
+        """Formats the notes, one line each."""
         lines = []
         if self.truncated:
             lines.append("[There is more: narrow the pattern or the path, or raise max_results.]")
@@ -70,7 +70,7 @@ class Searched(ToolModel):
 
 
 class FoundPath(ToolModel):
-    """One file, or a link, which is not followed.
+    """A file, or a link, which is not followed.
 
     Attributes:
         path: Relative to the root.
@@ -86,7 +86,7 @@ class FoundPath(ToolModel):
 
 
 class FilePaths(Searched):
-    """Files whose paths fit a pattern.
+    """Files whose paths match a pattern.
 
     Attributes:
         files: The newest first, then by path.
@@ -95,21 +95,21 @@ class FilePaths(Searched):
     files: list[FoundPath]
 
     def to_text(self) -> str:
-        """A line a file; `@` marks a link."""
+        """Formats one line per file; `@` marks a link."""
         head = f"[{len(self.files)} files, the newest first]"
         lines = [_visible(file.path) + ("@" if file.is_link else "") for file in self.files]
         return "\n".join([head, *lines, *self.notes()])
 
 
 class LineMatch(ToolModel):
-    """One line in which the pattern fits.
+    """A line that matches the pattern.
 
     Attributes:
         path: The file, relative to the root.
         line: Its number, from 1.
-        text: The line without its end; of a long one the part around the match, between `…`.
-        before: The lines before it that were asked for.
-        after: The lines after it.
+        text: The line without its line end; a long one is cut to the part around the match.
+        before: The requested lines before it.
+        after: The requested lines after it.
     """
 
     path: str
@@ -119,37 +119,37 @@ class LineMatch(ToolModel):
     after: list[str]
 
     def numbered(self) -> list[tuple[int, str]]:
-        """The line and those around it, with their numbers."""
+        """Returns the line and its context lines, with their numbers."""
         start = self.line - len(self.before)
         return list(enumerate([*self.before, self.text, *self.after], start))
 
 
 class FileMatches(Searched):
-    """Lines in which a pattern fits.
+    """Lines that match a pattern.
 
     Attributes:
         matches: By path, then by line.
-        files_searched: How many files have the name that was asked for.
+        files_searched: Number of files whose name matches.
     """
 
     matches: list[LineMatch]
     files_searched: int
 
     def to_text(self) -> str:
-        """The lines under the names of their files; `:` marks a match, `-` what is around it."""
+        """Formats lines below their file names; `:` marks a match, `-` a context line."""
         count = len({match.path for match in self.matches})
         lines = [f"[{len(self.matches)} matches in {count} of {self.files_searched} files]"]
         for path, matches in groupby(self.matches, key=lambda match: match.path):
-            lines += [_visible(path), *_merged(list(matches))]
+            lines += [_visible(path), *_merge(list(matches))]
         return "\n".join([*lines, *self.notes()])
 
 
 class FoundLine(ToolModel):
-    """One line of a file that was found.
+    """A line of a matching file.
 
     Attributes:
         line: Its number, from 1.
-        text: The line, or the part around the first word in it.
+        text: The line, or the part around the first matching word.
     """
 
     line: int
@@ -157,12 +157,12 @@ class FoundLine(ToolModel):
 
 
 class RankedFile(ToolModel):
-    """One file that was found.
+    """A matching file.
 
     Attributes:
         path: Relative to the root.
-        score: How well it fits; comparable within one answer only.
-        why: Which words are where in it, and how often.
+        score: How well it matches; comparable within one answer only.
+        why: Which words match where, and how often.
         lines: Its best lines, at most three.
     """
 
@@ -173,18 +173,18 @@ class RankedFile(ToolModel):
 
 
 class RankedFiles(Searched):
-    """Files by plain words.
+    """Files that match plain words.
 
     Attributes:
-        files: The best first.
-        files_searched: How many files have the name that was asked for.
+        files: Best first.
+        files_searched: Number of files whose name matches.
     """
 
     files: list[RankedFile]
     files_searched: int
 
     def to_text(self) -> str:
-        """Each file with why it was found, and its best lines."""
+        """Formats each file with the reason for the match and its best lines."""
         lines = [f"[{len(self.files)} of {self.files_searched} files, the best first]"]
         for file in self.files:
             lines.append(f"{_visible(file.path)} ({file.why})")
@@ -215,7 +215,7 @@ async def glob(
     """
     scope = _scope(path, pattern, include_ignored=include_ignored)
     found = await (await context.file_search()).glob(context.sandbox, scope, limit=max_results)
-    return await anyio.to_thread.run_sync(_paths, found)  # a thousand take their time
+    return await anyio.to_thread.run_sync(_paths, found)  # slow for a thousand files
 
 
 @tool(
@@ -256,7 +256,7 @@ async def grep(
         limit=max_results,
     )
     matches = [LineMatch(**item | {"path": unicode_name(item["path"])}) for item in found.items]
-    return FileMatches(matches=matches, files_searched=found.files, **_told(found))
+    return FileMatches(matches=matches, files_searched=found.files, **_common(found))
 
 
 @tool(
@@ -276,7 +276,7 @@ async def search_files(
     include_ignored: IncludeIgnored = False,
 ) -> RankedFiles:
     """Finds files by plain words in their names and lines, the best first."""
-    words = await anyio.to_thread.run_sync(_words_of, query)  # stemmers are loaded for the first
+    words = await anyio.to_thread.run_sync(_words_of, query)  # loads the stemmers on first use
     if not words:
         raise InvalidArgumentsError(
             f"The query {query!r} has no word in it.",
@@ -288,16 +288,16 @@ async def search_files(
         _scope(path, file_pattern, include_ignored=include_ignored),
         limit=max_results,
     )
-    files = [_ranked(item, list(words.values())) for item in found.items]
-    return RankedFiles(files=files, files_searched=found.files, **_told(found))
+    files = [_rank(item, list(words.values())) for item in found.items]
+    return RankedFiles(files=files, files_searched=found.files, **_common(found))
 
 
 def _words_of(query: str) -> dict[str, str]:
-    """How each word of a query begins in any of its forms, with the word as it was written.
+    """Maps the common prefix of each query word's forms to the word as written.
 
-    The words are those of `storage.tokenize`: without stop words where there are others, and with
-    the parts of identifiers. A word stands for all that begin as it and its stem do: `policies`
-    for `policy` too.
+    The words are those of `storage.tokenize`: stop words are dropped unless there are no others,
+    and identifiers are split. A prefix stands for every word that begins with it, so that
+    `policies` also finds `policy`.
     """
     from storage.tokenize import terms_of
 
@@ -310,7 +310,7 @@ def _words_of(query: str) -> dict[str, str]:
 
 
 def _beginning(word: str, term: str) -> str:
-    """What a word and its stem have in common; the word itself where it holds signs or accents."""
+    """Returns the common prefix of a word and its stem; the whole word unless ASCII letters."""
     if not (word.isascii() and word.isalnum()):
         return word
     pairs = zip(word, term.removesuffix("i"), strict=False)
@@ -328,10 +328,10 @@ def _paths(found: Found) -> FilePaths:
         FoundPath(**item | {"path": unicode_name(item["path"]), "modified": utc(item["mtime"])})
         for item in found.items
     ]
-    return FilePaths(files=files, **_told(found))
+    return FilePaths(files=files, **_common(found))
 
 
-def _told(found: Found) -> dict[str, Any]:
+def _common(found: Found) -> dict[str, Any]:
     return {
         "truncated": found.truncated,
         "unreadable": list(map(unicode_name, found.unreadable)),
@@ -339,7 +339,7 @@ def _told(found: Found) -> dict[str, Any]:
     }
 
 
-def _ranked(item: dict[str, Any], words: list[str]) -> RankedFile:
+def _rank(item: dict[str, Any], words: list[str]) -> RankedFile:
     in_name = [words[at] for at in item["in_name"]]
     in_directories = [words[at] for at in item["in_directories"]]
     in_lines = [
@@ -354,8 +354,8 @@ def _ranked(item: dict[str, Any], words: list[str]) -> RankedFile:
     )
 
 
-def _merged(matches: list[LineMatch]) -> list[str]:
-    """The lines of one file in order, each once; `--` where some are left out between them."""
+def _merge(matches: list[LineMatch]) -> list[str]:
+    """Merges the lines of one file in order; `--` marks gaps."""
     shown: dict[int, str] = {}
     for match in matches:
         for number, text in match.numbered():
@@ -374,7 +374,7 @@ def _merged(matches: list[LineMatch]) -> list[str]:
 
 
 def _visible(text: str, *, tabs: bool = False) -> str:
-    """Text that cannot pass for more than one line or drive a terminal."""
+    """Escapes control characters, so that a text cannot span lines or drive a terminal."""
     if text.isprintable():
         return text
     return "".join(

@@ -1,4 +1,4 @@
-"""Programs: shell commands to their end or in the background, and Python code."""
+"""Programs: runs shell commands, in the foreground or background, and Python code."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from tools.sandbox.processes.output import (
 )
 
 OUTPUT_BYTES = 20_000
-"""Bytes of a job's output in one result at most."""
+"""Limit on a job's output in one result."""
 
 SURELY_SECONDS = 600
-"""A longer timeout may be one in milliseconds; nobody gives a command less than that."""
+"""Timeouts above this may be in milliseconds; no caller gives a command less than 600 ms."""
 
 SHELL_PATH = "/bin:/usr/bin:/usr/local/bin:/opt/homebrew/bin:/run/current-system/sw/bin"
 
@@ -44,14 +44,14 @@ JobId = Annotated[
 
 
 def _line(given: object) -> object:
-    """A command as a line; it may come as the list of its words."""
+    """Joins a command given as a list of words."""
     if isinstance(given, list) and given and all(isinstance(word, str) for word in given):
         return shlex.join(given)
     return given
 
 
 def _seconds(given: Mapping[str, Any]) -> float:
-    """A `timeout`, which is in milliseconds at some and in seconds at others."""
+    """Converts a `timeout`, which some clients give in milliseconds and others in seconds."""
     timeout = float(given["timeout"])
     if SURELY_SECONDS < timeout <= MOST_SECONDS:
         raise ValueError
@@ -59,16 +59,16 @@ def _seconds(given: Mapping[str, Any]) -> float:
 
 
 class ShellTranscript(Transcript):
-    """What a command wrote, and how it ended.
+    """The output and the outcome of a command.
 
     Attributes:
-        job_id: Its identifier where it runs in the background; else absent.
+        job_id: Its ID if it runs in the background; else absent.
     """
 
     job_id: OmitNone[str] = None
 
     def to_text(self) -> str:
-        """Returns the text of any program; for one in the background, how to ask about it."""
+        """Formats the transcript, or how to follow a command in the background."""
         if self.job_id is None:
             return super().to_text()
         lines = [f"[running as job {self.job_id}; sandbox: {self.sandbox}]"]
@@ -78,19 +78,19 @@ class ShellTranscript(Transcript):
 
 
 class JobOutput(ToolModel):
-    """What a job wrote.
+    """Output of a job.
 
     Attributes:
         job_id: The job.
-        output: A part of its output and errors, as they came.
-        first: Bytes of its output before this part.
-        next: Bytes of its output up to here: `since` for what comes next.
-        more: Whether there is more already.
-        lost: Bytes before this part that are no longer kept.
-        state: Whether it runs, has ended, or was ended after a day.
-        exit_code: As a shell has it; absent while it runs.
-        sandbox: What confines it.
-        notes: What else to know.
+        output: A part of its output and errors, interleaved.
+        first: Bytes of output before this part.
+        next: Bytes of output up to here: pass it as `since` for the next part.
+        more: Whether there is already more.
+        lost: Bytes before this part that were discarded.
+        state: Whether it is running, has exited, or was killed after a day.
+        exit_code: As a shell reports it; absent while it runs.
+        sandbox: The sandbox level.
+        notes: Further notes.
     """
 
     job_id: str
@@ -105,7 +105,7 @@ class JobOutput(ToolModel):
     notes: list[str]
 
     def to_text(self) -> str:
-        """Returns a line with its state, then the part."""
+        """Formats a line with its state, then the output."""
         code = "" if self.exit_code is None else f" with exit code {self.exit_code}"
         more = "; there is more" if self.more else ""
         place = f"bytes {self.first} to {self.next}{more}"
@@ -117,13 +117,13 @@ class JobOutput(ToolModel):
 
 
 class JobEnded(ToolModel):
-    """A job that has ended.
+    """A finished job.
 
     Attributes:
         job_id: The job.
-        was_running: Whether this ended it.
+        was_running: Whether this call ended it.
         state: How it ended.
-        exit_code: As a shell has it.
+        exit_code: As a shell reports it.
     """
 
     job_id: str
@@ -132,7 +132,7 @@ class JobEnded(ToolModel):
     exit_code: OmitNone[int]
 
     def to_text(self) -> str:
-        """Returns one line."""
+        """Formats it as one line."""
         done = "Ended" if self.was_running else "It had ended before:"
         return f"{done} job {self.job_id} ({self.state}, exit code {self.exit_code})"
 
@@ -156,7 +156,7 @@ async def bash(
     ],
     cwd: Annotated[
         Text,
-        Field(description="Directory beneath the root"),
+        Field(description="Directory inside the root"),
         Alias("workdir", "directory", "dir_path"),
     ] = ".",
     timeout_seconds: Annotated[
@@ -172,11 +172,11 @@ async def bash(
         bool, Field(description="Answers at once with a job_id"), Alias("is_background")
     ] = False,
 ) -> ShellTranscript:
-    """Runs a shell command beneath the root, confined, without input or a terminal."""
+    """Runs a shell command inside the root, confined, without input or a terminal."""
     shell = shutil.which("bash", path=SHELL_PATH)
     options = ("--noprofile", "--norc") if shell else ()
     processes = context.machine.processes
-    started = Command(  # what a line runs may depend on the variables that are given with it
+    started = Command(  # its environment may affect what the line runs
         argv=(shell or "/bin/sh", *options, "-c", command),
         cwd=cwd,
         environment=env or {},
@@ -226,7 +226,7 @@ async def bash_output(
         ),
     ] = None,
 ) -> JobOutput:
-    """Tells what a command in the background wrote, and whether it still runs."""
+    """Returns what a command in the background wrote, and whether it is still running."""
     job = context.machine.jobs.find(context.identity.user_id, job_id)
     is_running = job.is_running
     part = job.output.part(
@@ -257,7 +257,7 @@ async def bash_output(
     known_as=("kill_bash", "kill_shell"),
 )
 async def bash_kill(context: RequestContext, job_id: JobId) -> JobEnded:
-    """Ends a command in the background, with all that it has started."""
+    """Ends a command in the background, with all its child processes."""
     job = context.machine.jobs.find(context.identity.user_id, job_id)
     was_running = job.is_running
     await job.kill()
@@ -300,8 +300,8 @@ def run():
         sys.exit(1)
 run()
 """
-"""The program of the interpreter: it reads the code from its standard input, which is empty then,
-and shows the value of a last expression as the interpreter's prompt does."""
+"""The interpreter's program: reads the code from standard input, leaving that empty, and prints the
+value of a last expression as the interactive prompt does."""
 
 
 def _encodable(code: str) -> str:
@@ -331,7 +331,7 @@ async def execute_python_code(
         float, Field(gt=0, le=MOST_SECONDS, description="It is ended then")
     ] = 60,
 ) -> Transcript:
-    """Runs Python code in a new process beneath the root, confined; nothing is kept of it."""
+    """Runs Python code in a new process inside the root, confined; no state is kept."""
     return await run_to_completion(
         context.machine.processes,
         Command(

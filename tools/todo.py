@@ -1,4 +1,4 @@
-"""The to-do list of a session: what the agent means to do, and how far it is."""
+"""The to-do list of a session: the agent's tasks and their progress."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tools.core.result import ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 
 MOST = 200
-"""To-dos of one list."""
+"""Limit on the to-dos of a list."""
 
 CHARACTERS = 1_000
-"""Of one to-do."""
+"""Limit on the text of a to-do."""
 
 _COUNTED = {"completed": "done", "in_progress": "in progress", "pending": "pending"}
 
@@ -27,13 +27,13 @@ _Text = Annotated[str, Field(max_length=CHARACTERS, pattern=r"\S")]
 
 
 class NewTodo(ToolModel):
-    """A to-do as it is sent.
+    """A to-do as sent.
 
     Attributes:
-        id: What tells it from the others; made where it is left out.
+        id: Its ID in the list; generated if omitted.
         content: What is to be done.
-        status: How far it is.
-        active_form: How it is said while it is done.
+        status: Its progress.
+        active_form: Its wording while it is in progress.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -45,19 +45,19 @@ class NewTodo(ToolModel):
         _Text | None,
         Field(
             validation_alias=AliasChoices("active_form", "activeForm"),
-            description="How it is said while it is done: Writing the tests",
+            description="Its wording while in progress: Writing the tests",
         ),
     ] = None
 
 
 class ListedTodo(ToolModel):
-    """A to-do as it is stored.
+    """A to-do as stored.
 
     Attributes:
-        id: What tells it from the others.
+        id: Its ID in the list.
         content: What is to be done.
-        status: How far it is.
-        active_form: How it is said while it is done; empty where that was not said.
+        status: Its progress.
+        active_form: Its wording while it is in progress; empty if not given.
     """
 
     id: str
@@ -66,7 +66,7 @@ class ListedTodo(ToolModel):
     active_form: str
 
     def to_text(self) -> str:
-        """One line of a checklist."""
+        """Formats it as one line of a checklist."""
         is_active = self.status == "in_progress" and self.active_form
         said = self.active_form if is_active else self.content
         return checklist_line(self.status, self.id, said)
@@ -85,7 +85,7 @@ class TodoList(ToolModel):
 
     @classmethod
     def of(cls, todos: Sequence[Todo]) -> TodoList:
-        """A list as a tool answers it."""
+        """Converts a stored list."""
         tally = Counter(each.status for each in todos)
         return cls(
             todos=[
@@ -101,7 +101,7 @@ class TodoList(ToolModel):
         )
 
     def to_text(self) -> str:
-        """A checklist with its counts."""
+        """Formats a checklist with its counts."""
         if not self.todos:
             return "Nothing on the list of this session."
         told = ", ".join(

@@ -24,7 +24,7 @@ from tools.core.toolset import ToolOffer
 from tools.retrieval.models import Match, SearchQuery, ToolRecord
 
 DESCRIBED_CHARACTERS = 250
-"""What the description of the search says of the tools that there are."""
+"""Limit on the overview of all tools in the description of the search."""
 
 MOST_CALLS = 20
 """Calls in one."""
@@ -34,24 +34,24 @@ Arguments = Annotated[dict[str, Any] | None, Field(description="As its schema sa
 
 
 class ToolDescription(ToolModel):
-    """All that is known of a tool; of several, how a program calls them.
+    """All that is known of a tool; for several tools, how a program calls them.
 
     Attributes:
-        name: What it is called by.
-        aliases: Other names that reach it.
+        name: Its name.
+        aliases: Its other names.
         description: What it does.
-        scope: What it is given: files, stored context, neither; empty of one that only a file
-            describes, which cannot be called here.
+        scope: What it works on: files, stored context, neither; empty for a tool that only a file
+            describes and that cannot be called here.
         effects: What a call does: read, write, execute, external.
         destructive: Whether a call may remove or overwrite what exists.
         idempotent: Whether repeating a call changes nothing more.
         confirmation: Whether a person should agree first.
-        tags: Groups it belongs to.
+        tags: Its groups.
         source: Where it comes from.
         input_schema: JSON Schema of its arguments.
-        output_schema: JSON Schema of its structured result, where it says one.
-        code: Its source, where an agent wrote it.
-        python: How a program calls it, a line of Python a tool, in the place of all else.
+        output_schema: JSON Schema of its structured result, if declared.
+        code: Its source, if an agent wrote it.
+        python: How a program calls it, one line of Python per tool, instead of all else.
     """
 
     name: str
@@ -71,7 +71,7 @@ class ToolDescription(ToolModel):
 
     @classmethod
     def of(cls, spec: ToolSpec, description: str) -> ToolDescription:
-        """What the specification says, with the description as it is now."""
+        """Converts a specification, with the current description."""
         return cls(
             name=spec.name,
             aliases=list(spec.aliases),
@@ -90,7 +90,7 @@ class ToolDescription(ToolModel):
 
     @classmethod
     def of_record(cls, record: ToolRecord) -> ToolDescription:
-        """What a file says of a tool that there is nowhere here."""
+        """Converts the record of a tool that is only described in a file."""
         return cls(
             name=record.name,
             aliases=list(record.aliases),
@@ -107,7 +107,7 @@ class ToolDescription(ToolModel):
         )
 
     def to_text(self) -> str:
-        """What it does, then both schemas as JSON."""
+        """Formats the description, then both schemas as JSON."""
         if self.python is not None:
             return self.python
         also = f" (also {', '.join(self.aliases)})" if self.aliases else ""
@@ -198,7 +198,7 @@ def describe_tool(
         Literal["schema", "python"], Field(description="python: a line a tool, for run_code")
     ] = "schema",
 ) -> ToolDescription:
-    """Shows all parameters of a tool, those too that the list leaves out, and its result."""
+    """Shows all parameters of a tool, including those that the list leaves out, and its result."""
     if form == "python":
         names = [each.strip() for each in name.split(",")]
         return ToolDescription(name=name, python="\n".join(_stubs(context, names)))
@@ -206,27 +206,27 @@ def describe_tool(
         record = context.catalogue.record(name, context.tool_set)
         if record is not None:
             return ToolDescription.of_record(record)
-    spec = _found(context, name)
-    return ToolDescription.of(spec, spec.details or _described(context, spec))
+    spec = _find(context, name)
+    return ToolDescription.of(spec, spec.details or _description(context, spec))
 
 
 def _stubs(context: RequestContext, names: Sequence[str]) -> Iterator[str]:
     for name in filter(None, names):
-        spec = _found(context, name)
-        yield stub(spec, _described(context, spec))
+        spec = _find(context, name)
+        yield stub(spec, _description(context, spec))
 
 
-def _found(context: RequestContext, name: str) -> ToolSpec:
+def _find(context: RequestContext, name: str) -> ToolSpec:
     return context.catalogue.find(name, context.tool_set, context.identity.user_id)
 
 
-def _described(context: RequestContext, spec: ToolSpec) -> str:
+def _description(context: RequestContext, spec: ToolSpec) -> str:
     return context.registry.description_of(spec, context.tool_set)
 
 
 @tool(
     scope=ToolScope.CONTEXT,
-    effects={Effect.EXECUTE, Effect.EXTERNAL},  # whatever the called tool does
+    effects={Effect.EXECUTE, Effect.EXTERNAL},  # depends on the called tool
     destructive=True,
     tags=("toolsearch",),
     capabilities=("call a tool that is not listed",),
@@ -247,7 +247,7 @@ async def call_tool(
 
 @tool(
     scope=ToolScope.CONTEXT,
-    effects={Effect.EXECUTE, Effect.EXTERNAL},  # whatever the called tools do
+    effects={Effect.EXECUTE, Effect.EXTERNAL},  # depends on the called tools
     destructive=True,
     tags=("toolsearch",),
     capabilities=("call several tools at once",),
@@ -277,7 +277,7 @@ async def call_tools(
 
 @contextmanager
 def _together(context: RequestContext, calls: Sequence[ToolCall]) -> Iterator[RequestContext]:
-    """The context of several calls: of a loop, unless they are in one already, or one alone."""
+    """Yields the context of several calls: a loop, unless already in one or for a single call."""
     if context.loop is not None or len(calls) == 1:
         yield context
     else:

@@ -29,37 +29,37 @@ if TYPE_CHECKING:
     from tools.sandbox.web.page import Page
 
 MAX_BODY = 2_000_000
-"""Characters that one request sends."""
+"""Limit on the characters of a request body."""
 
 MAX_HEADER_VALUE = 1_000
-"""Characters of an answer's header that are shown."""
+"""Limit on the characters of a response header."""
 
 TELLING = ("location", "retry-after", "allow", "www-authenticate", "link")
-"""Headers that tell what to do next."""
+"""Headers that tell the client what to do next."""
 
 
 JSON_TYPES = ("object", "array", "string", "number", "boolean", "null")
 Parsed = Annotated[Any, WithJsonSchema({"anyOf": [{"type": each} for each in JSON_TYPES]})]
-"""Any value of JSON; a schema that says no type at all is a fault to some clients."""
+"""Any JSON value; some clients reject a schema without a type."""
 
 
 class HttpAnswer(ToolModel):
-    """An answer.
+    """An HTTP response.
 
     Attributes:
-        status: Its status code; 404 is an answer too.
-        url: Where it came from, after redirects.
-        redirect_to: Where it leads on to, where that was not followed.
-        content_type: What it says that it is.
+        status: Its status code; 404 is a response too.
+        url: Its URL, after redirects.
+        redirect_to: The target of a redirect that was not followed.
+        content_type: Its declared type.
         headers: Its headers, in lower case; repeated ones joined by commas.
-        form: The form that its content is in; empty where it has none.
+        form: The form of its content; empty if it has none.
         content: Text, Markdown or Base64.
-        parsed: The value, of JSON.
+        parsed: The parsed value of JSON.
         media: The image or sound.
-        bytes: Bytes of its body that were read, unpacked.
-        truncated: Whether less is shown than there is.
-        elapsed: Seconds that it took.
-        note: What to know besides; empty if nothing.
+        bytes: Decompressed bytes that were read.
+        truncated: Whether content was left out.
+        elapsed: Seconds it took.
+        note: Further remarks; may be empty.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -79,7 +79,7 @@ class HttpAnswer(ToolModel):
     note: str
 
     def to_text(self) -> str:
-        """A line about the answer, the headers that tell what to do, and the content."""
+        """Formats a header line, the headers that tell what to do next, and the content."""
         about = [str(self.status), self.content_type or "no type", f"{self.bytes} bytes", self.form]
         lines = [f"[{self.url}: {', '.join(filter(None, about))}]"]
         names = (
@@ -94,8 +94,8 @@ class HttpAnswer(ToolModel):
         return "\n".join(lines)
 
 
-def _fitted(spec: ToolSpec, collections: Collections) -> ToolSpec:
-    """A request that may name the secrets that there are."""
+def _customize(spec: ToolSpec, collections: Collections) -> ToolSpec:
+    """Lists the configured secrets that a request may name."""
     if not collections.secrets:
         return without(spec, "secret")
     told = "; ".join(f"{name} for {', '.join(of)}" for name, of in collections.secrets.items())
@@ -106,12 +106,12 @@ def _fitted(spec: ToolSpec, collections: Collections) -> ToolSpec:
 
 @tool(
     scope=ToolScope.SYSTEM,
-    # No write, although POST may be one: it changes nothing here, and needs no turn among writes.
+    # Not a write, although POST may be one: it changes nothing here, so it need not wait its turn.
     effects={Effect.EXTERNAL},
     destructive=True,
     tags=("system", "web"),
     capabilities=("make an HTTP request", "call a web API", "download from a URL"),
-    customize=_fitted,
+    customize=_customize,
     subject=Subject(SubjectKind.URL, "url", "secret"),
     timeout=620.0,  # the setting requests.timeout ends a request before
 )
@@ -166,23 +166,23 @@ def _http_answer(response: WebResponse, body: Body) -> HttpAnswer:
 
 ACCEPT = "text/html, application/xhtml+xml, text/markdown, text/plain, application/pdf, */*;q=0.5"
 SHOWN = 20_000
-"""Characters that one call returns unless it asks for another number."""
+"""Default limit on the characters that one call returns."""
 
 
 class WebPage(ToolModel):
     """A page or document, or a part of it.
 
     Attributes:
-        url: Where it is, after redirects.
+        url: Its URL, after redirects.
         title: Its title; empty if it has none.
-        site: Name of the site, empty if the page says none; so are the next two.
+        site: Name of the site; empty if unknown, as are the next two.
         author: Who wrote it.
-        date: When it was published, YYYY-MM-DD.
+        date: Publication date, YYYY-MM-DD.
         text: The text as Markdown, from `offset` on.
-        offset: Where in the whole text it begins, in characters.
+        offset: Its start in the whole text, in characters.
         total: Characters of the whole text.
-        next_offset: Where the rest begins; absent if there is none.
-        truncated: Whether the page was too large to be read whole.
+        next_offset: Where the rest begins; absent if this is the end.
+        truncated: Whether the page was too large to read whole.
     """
 
     url: str
@@ -197,7 +197,7 @@ class WebPage(ToolModel):
     truncated: bool
 
     def to_text(self) -> str:
-        """What it is, its text, and how to have the rest."""
+        """Formats a header, the text, and how to get the rest."""
         about = [self.title, self.site, self.author, self.date, self.url]
         lines = [f"[{' | '.join(filter(None, about))}]", self.text]
         if self.next_offset is not None:
@@ -217,9 +217,9 @@ class WebPage(ToolModel):
     tags=("system", "web"),
     capabilities=("read a web page or article", "read a PDF from the web"),
     known_as=("web_fetch",),
-    ignored=("prompt",),  # what to look for in the page, which is returned whole
+    ignored=("prompt",),  # a question about the page, which is returned whole
     subject=Subject(SubjectKind.URL, "url"),
-    timeout=660.0,  # the setting requests.timeout ends the request before
+    timeout=660.0,  # the setting requests.timeout ends a request earlier
 )
 async def read_web_page(
     context: RequestContext,
@@ -247,7 +247,7 @@ async def read_web_page(
 
 
 def _check_page(url: str, response: WebResponse) -> None:
-    """Sees that an answer is a page."""
+    """Raises an error unless the response is a page."""
     status = response.status
     if response.redirect_to:
         raise UpstreamError(
@@ -259,7 +259,7 @@ def _check_page(url: str, response: WebResponse) -> None:
         return
     answered = f"{response.url} answered {status}"
     if status in {404, 410}:
-        raise NotFoundError(f"{answered}: there is no such page.", next_actions=["Check the URL."])
+        raise NotFoundError(f"{answered}: page not found.", next_actions=["Check the URL."])
     if status == 429:  # noqa: PLR2004  # RFC 6585
         wait = response.header("retry-after")[:50]
         raise RateLimitedError(
@@ -267,7 +267,7 @@ def _check_page(url: str, response: WebResponse) -> None:
             next_actions=[f"Wait{f' ({wait})' if wait else ''} before the next."],
         )
     raise UpstreamError(
-        f"{answered}.", next_actions=["Use http_request to see what it says, or try later."]
+        f"{answered}.", next_actions=["Use http_request to see the response, or try later."]
     )
 
 
@@ -299,8 +299,8 @@ class FoundPage(ToolModel):
 
     Attributes:
         title: Its title.
-        snippet: What it says of the query.
-        url: Where it is.
+        snippet: An excerpt about the query.
+        url: Its URL.
         source: The engine that found it.
     """
 
@@ -310,17 +310,17 @@ class FoundPage(ToolModel):
     source: str
 
     def to_text(self, number: int) -> str:
-        """Two or three lines."""
+        """Formats it as two or three lines."""
         return "\n".join(filter(None, [f"{number}. {self.title}", self.url, self.snippet]))
 
 
 class FoundPages(ToolModel):
-    """What a search found.
+    """The result of a search.
 
     Attributes:
-        query: What was searched for.
-        results: Best first, each page once; empty where nothing was found.
-        engine: Which engine answered.
+        query: The query.
+        results: Best first, each page once; may be empty.
+        engine: The engine that answered.
     """
 
     query: str
@@ -328,7 +328,7 @@ class FoundPages(ToolModel):
     engine: str
 
     def to_text(self) -> str:
-        """The results in their order, or that there are none."""
+        """Formats the results, or a note that nothing was found."""
         if not self.results:
             return (
                 f"{self.engine} found nothing for {self.query!r}."

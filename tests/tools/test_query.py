@@ -179,7 +179,7 @@ async def test_top_k_limits_the_answer(open_crib: Opener) -> None:
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({}, "query"),
     ({"query": ""}, "query"),
-    ({"query": " \n"}, "asks nothing"),
+    ({"query": " \n"}, "is empty"),
     ({"query": "x" * 10_001}, "10000"),
     ({"query": "x", "top_k": 0}, "top_k"),
     ({"query": "x", "top_k": 101}, "top_k"),

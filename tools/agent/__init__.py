@@ -1,1 +1,1 @@
-"""Tools of agents that plan, write programs over tools, delegate and learn."""
+"""Tools for agents: plans, programs over tools, delegation and skills."""

@@ -1,4 +1,4 @@
-"""Created tools: an agent's own, from Python source, kept when a person has seen that."""
+"""Created tools: stores an agent's own tools, from Python source that the user approved."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tools.core.spec import Alias, Confirmation, Effect, Prepared, ToolScope, to
 from tools.functions.programs.created import created_of
 
 MOST_TEXT = 2_000
-"""Characters of a description, and of why a tool is wanted."""
+"""Limit on the characters of a description and of a reason."""
 
 MOST_SCHEMA = 20_000
-"""Characters of parameters: a person reads them."""
+"""Limit on the characters of parameters, since a user reads them."""
 
 WHOLE = 1_000_000
-"""Lines around a change that are shown: all there are."""
+"""Lines of context shown around a change: all of them."""
 
 MOST_COMPARED = 1_000
-"""Lines of a source that is compared with the one before: of more that could take minutes."""
+"""Limit on the lines of sources to compare: longer diffs could take minutes."""
 
 ToolName = Annotated[
     str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$", description="What it is called"), Alias("name")
@@ -36,13 +36,13 @@ ToolName = Annotated[
 
 
 class KeptTool(ToolModel):
-    """A tool that can be called now.
+    """A tool that was created.
 
     Attributes:
-        name: What it is called.
-        version: Which version it is, from 1.
-        description: What it does, as those read it who find it.
-        signature: What it takes.
+        name: Its name.
+        version: Its version, from 1.
+        description: What it does, as search results show it.
+        signature: Its parameters.
     """
 
     name: str
@@ -51,7 +51,7 @@ class KeptTool(ToolModel):
     signature: str
 
     def to_text(self) -> str:
-        """How it is called."""
+        """Returns how to call it."""
         return (
             f"Created version {self.version} of {self.signature}. Call it with call_tool, or as"
             f" `await tools.{self.name}(…)` in a program."
@@ -59,23 +59,23 @@ class KeptTool(ToolModel):
 
 
 class RemovedTool(ToolModel):
-    """A tool that is gone.
+    """A removed tool.
 
     Attributes:
-        name: What it was called.
-        version: Its last version, which stays in the record.
+        name: Its former name.
+        version: Its last version, which stays on record.
     """
 
     name: str
     version: int
 
     def to_text(self) -> str:
-        """That it is gone."""
+        """Confirms the removal."""
         return f"{self.name} is gone. Its source stays in the record."
 
 
-async def _prepared(arguments: Mapping[str, Any], context: RequestContext) -> Prepared:
-    """The whole of what is to be kept, checked, and as a person is shown it."""
+async def _prepare(arguments: Mapping[str, Any], context: RequestContext) -> Prepared:
+    """Checks the complete tool, and prepares it for the user's approval."""
     from tools.functions.programs.drafts import check_text, read_draft
 
     created = created_of(context.machine)
@@ -89,23 +89,23 @@ async def _prepared(arguments: Mapping[str, Any], context: RequestContext) -> Pr
     if len(json.dumps(given.get("parameters"))) > MOST_SCHEMA:
         raise InvalidArgumentsError(
             f"parameters: more than {MOST_SCHEMA:,} characters.",
-            next_actions=["Leave out what the signature says already."],
+            next_actions=["Leave out what the signature already covers."],
         )
     if not (given.get("description") or draft.said.description):
         raise InvalidArgumentsError(
             f"description: {draft.function} has no docstring.",
-            next_actions=["Give it one, or a description, that says what it does."],
+            next_actions=["Add one, or pass a description of what it does."],
         )
     earlier = await created.current(context.identity, name)
     lines = [f"tool_name: {name}" + (f", version {earlier.version + 1}" if earlier else "")]
-    lines += [f"{each}: {_indented(given[each])}" for each in SHOWN if each in given]
-    lines.append(_shown(draft.source, None if earlier is None else earlier.source))
+    lines += [f"{each}: {_indent(given[each])}" for each in SHOWN if each in given]
+    lines.append(_format_source(draft.source, None if earlier is None else earlier.source))
     kept = {**given, "implementation": draft.source, "from_run": False}
     return Prepared(kept, "\n".join(lines))
 
 
 def _source(given: Mapping[str, Any], context: RequestContext) -> str:
-    """The source that is given, or that of the last program as a function."""
+    """Returns the given source, or the last program rewritten as a function."""
     from tools.functions.programs.from_runs import function_of
 
     source: str | None = given.get("implementation")
@@ -125,14 +125,14 @@ def _source(given: Mapping[str, Any], context: RequestContext) -> str:
     return function_of(program, given["tool_name"], given.get("parameters"))
 
 
-def _shown(source: str, earlier: str | None) -> str:
-    """All of a source; of a new version with what it changes."""
+def _format_source(source: str, earlier: str | None) -> str:
+    """Formats a source, as a diff if there is an earlier version."""
     lines, before = source.split("\n"), (earlier or "").split("\n")  # as Python reads lines
     if earlier is None or max(len(lines), len(before)) > MOST_COMPARED:
-        return _indented("\n".join(["implementation:", *lines]))
+        return _indent("\n".join(["implementation:", *lines]))
     changes = unified_diff(before, lines, n=WHOLE, lineterm="")
     marked = [*changes][3:] or [f" {each}" for each in lines]
-    return _indented("\n".join(["implementation, with what changes:", *marked]))
+    return _indent("\n".join(["implementation, with what changes:", *marked]))
 
 
 def _check_spelling(name: str) -> None:
@@ -147,12 +147,12 @@ def _check_spelling(name: str) -> None:
 
 
 SHOWN = ("description", "parameters", "reasoning")
-"""What a person reads beside the source."""
+"""Arguments a user reads next to the source."""
 
 
-def _indented(value: object) -> str:
+def _indent(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text.replace("\n", "\n    ").rstrip()  # no line of it passes for another argument
+    return text.replace("\n", "\n    ").rstrip()  # so that no line looks like another argument
 
 
 @tool(
@@ -161,7 +161,7 @@ def _indented(value: object) -> str:
     confirmation=Confirmation.REQUIRED,
     tags=("agent",),
     capabilities=("make a new tool from Python source", "save a program as a tool"),
-    prepare=_prepared,
+    prepare=_prepare,
 )
 async def create_tool(
     context: RequestContext,
@@ -201,7 +201,7 @@ async def create_tool(
     """
     from tools.functions.programs.drafts import read_draft
 
-    del from_run, reasoning  # what it ran is the source by now, and why was for the user
+    del from_run, reasoning  # resolved to source by now; reasoning was for the user
     created = created_of(context.machine)
     created.check_name(tool_name)
     draft = read_draft(implementation or "")

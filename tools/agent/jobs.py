@@ -1,4 +1,4 @@
-"""Tasks: calls that took long and go on, and what came of them."""
+"""Tasks: follows and cancels calls that continue in the background."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ async def get_task(
         float, Field(ge=0, le=LONGEST_WAIT, description="How long to wait for its end; 0 looks")
     ] = 30,
 ) -> TaskReport:
-    """Waits for a call that goes on as a task, and tells its result, or how far it is.
+    """Waits for a call that continues as a task, and returns its result or its progress.
 
-    A result is kept for a day.
+    Results are kept for a day.
     """
     async with context.aside():
         record = await context.jobs.follow(
@@ -51,5 +51,5 @@ async def get_task(
     capabilities=("cancel a task", "stop a call that takes long"),
 )
 async def cancel_task(context: RequestContext, task_id: TaskId) -> TaskReport:
-    """Cancels a call that goes on as a task, with all that it began."""
+    """Cancels a call that continues as a task, and everything it started."""
     return TaskReport.of(await context.jobs.cancel(context.identity, task_id))

@@ -1,4 +1,4 @@
-"""Plans: a goal and its steps, what may begin, and how far it is."""
+"""Plans: goals with steps, which steps can start, and progress."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.agent.plans import Plan
 
 OTHERS = 10
-"""Open plans that are listed where the session has none."""
+"""Number of open plans listed if the session has none."""
 
 TITLE_CHARACTERS = 80
-"""Of the event that a closed plan becomes."""
+"""Limit on the title of the event for a closed plan."""
 
 EVENT_CHARACTERS = 2_000
-"""Of its steps in that event."""
+"""Limit on the steps in that event."""
 
 _Title = Annotated[str, Field(max_length=200, pattern=r"\S")]
 _Detail = Annotated[str, Field(max_length=4_000)]
@@ -41,14 +41,14 @@ _PlanId = Annotated[
 ]
 
 
-class ChangedStep(TypedDict, total=False):  # a thousand are read for a call: models take longer
-    """A step as it is to be; what is left out stays.
+class ChangedStep(TypedDict, total=False):  # a call may have 1,000: models would be slower
+    """Changes to a step; omitted fields stay as they are.
 
     Attributes:
-        id: What tells it from the others; a number where it is left out.
-        title: What is done in it.
-        detail: What else is to be known for it.
-        blocked_by: The steps that have to be over before it begins.
+        id: Its ID; a number if omitted.
+        title: What to do.
+        detail: Further information for it.
+        blocked_by: The steps that must be over before it begins.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]  # pydantic's own way
@@ -72,33 +72,33 @@ class NewStep(ChangedStep):
 
 
 class FoundPlan(ToolModel):
-    """A plan, or those that there are.
+    """A plan, or the open plans.
 
     Attributes:
-        plan: The plan; absent where the session has none.
-        others: The open plans of other sessions; absent where it has one.
+        plan: The plan; absent if the session has none.
+        others: The open plans of other sessions; absent if this session has one.
     """
 
     plan: OmitNone[PlanView] = None
     others: OmitNone[list[PlanLine]] = None
 
     def to_text(self) -> str:
-        """The plan, or the list."""
+        """Formats the plan or the list."""
         if self.plan is not None:
             return self.plan.to_text()
         if not self.others:
             return "No plan is open; `create_plan` makes one."
-        head = "This session has no open plan. Open in other sessions, to go on with by plan_id:"
+        head = "This session has no open plan. Open in other sessions (continue with plan_id):"
         return "\n".join([head, *(each.to_text() for each in self.others)])
 
 
 class Closed(ToolModel):
-    """What was recorded as done.
+    """A closed plan or task.
 
     Attributes:
-        plan_id: The plan that was closed; absent where it was a task without one.
-        status: "completed", or "abandoned" where steps were left open.
-        event_id: The event that tells of it; absent where nothing was said of a task.
+        plan_id: The closed plan; absent for a task without a plan.
+        status: "completed", or "abandoned" if steps were left open.
+        event_id: The event that records it; absent if a task had nothing to record.
     """
 
     plan_id: OmitNone[str] = None
@@ -106,7 +106,7 @@ class Closed(ToolModel):
     event_id: OmitNone[str] = None
 
     def to_text(self) -> str:
-        """One line."""
+        """Formats it as one line."""
         what = f"Plan {self.plan_id} is {self.status}." if self.plan_id else "The task is done."
         return what + (f" Kept as event {self.event_id}." if self.event_id else "")
 
@@ -153,11 +153,11 @@ def update_plan(
     ] = None,
     plan_id: _PlanId = "",
 ) -> PlanView:
-    """Says how a step goes, or replans those that are not over; answers with what may begin now."""
+    """Updates the status of a step, or replans the rest; returns the steps that can start now."""
     check_distinct("steps", (each.get("id") for each in steps or ()))
     if step is None and (status or note):
         raise InvalidArgumentsError(
-            "status and note are those of a step.", next_actions=["Say which one by step."]
+            "status and note need a step.", next_actions=["Pass its ID as step."]
         )
     if not (status or note or steps or remove):
         raise InvalidArgumentsError(
@@ -186,7 +186,7 @@ def get_plan(
     detail: Annotated[bool, Field(description="Every step with everything, in pages")] = False,
     offset: Annotated[int, Field(ge=0, le=MOST_STEPS, description="Steps to leave out")] = 0,
 ) -> FoundPlan:
-    """Shows a plan: titles, of a long one those that go on, failed or may begin."""
+    """Shows a plan; of a long one, only the steps that are active, failed or ready."""
     plans = context.shelf().plans
     if not plan_id and not plans.has_open(context.session_id):
         return FoundPlan(others=[PlanLine.of(each) for each in plans.listed(OTHERS)])
@@ -218,19 +218,19 @@ def done(
         new = _event(f"Done: {said or came}", said, came)
         event_id = shelf.add(new).context.id if said or came else None
         return Closed(status="completed", event_id=event_id)
-    plan, event_id = shelf.plans.close(session, plan_id, said, came, tell=_told, abandon=abandon)
+    plan, event_id = shelf.plans.close(
+        session, plan_id, said, came, tell=_plan_event, abandon=abandon
+    )
     return Closed(plan_id=plan.id, status=plan.status, event_id=event_id)
 
 
-def _told(plan: Plan) -> NewContext:
-    """A closed plan as an event."""
+def _plan_event(plan: Plan) -> NewContext:
     title = f"{plan.status.capitalize()}: {plan.goal}"
-    new = _event(title, plan.goal, plan.message, plan.output, _steps_told(plan))
+    new = _event(title, plan.goal, plan.message, plan.output, _format_steps(plan))
     return replace(new, raw_type="plan", raw_id=plan.id)
 
 
 def _event(title: str, *parts: str) -> NewContext:
-    """What was done, as an event."""
     return NewContext(
         context_type=ContextType.EVENT,
         title=shortened(title, TITLE_CHARACTERS),
@@ -238,8 +238,8 @@ def _event(title: str, *parts: str) -> NewContext:
     )
 
 
-def _steps_told(plan: Plan) -> str:
-    """The steps as lines, as many as an event has room for."""
+def _format_steps(plan: Plan) -> str:
+    """Formats as many steps as fit in an event."""
     lines, room = [], EVENT_CHARACTERS
     for each in plan.steps:
         line = f"- {each.title} ({each.status.replace('_', ' ')})"

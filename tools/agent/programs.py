@@ -1,4 +1,4 @@
-"""Programs over tools: one instead of twenty calls, whose results only the program reads."""
+"""Programs over tools: run code that calls many tools and returns only what it prints."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ from tools.core.result import ToolModel
 from tools.core.spec import Effect, ToolScope, tool
 from tools.sandbox.processes.output import MOST_SECONDS, Capture
 
-if TYPE_CHECKING:  # loaded with the first program
+if TYPE_CHECKING:  # loaded on first use
     from tools.functions.programs.calls import ProgramCalls
     from tools.functions.programs.run import Outcome
 
 MOST_CALLS = 1_000
 
 BESIDES = 500
-"""Characters that are kept for notes and calls, beside what is printed and returned."""
+"""Characters reserved for notes and calls, in addition to the program's output."""
 
 OMISSION = 100
-"""Characters that the note of omitted output takes at most."""
+"""Maximum length of the note about omitted output."""
 
 PRINTED_BYTES = 100_000
-"""Of what a program prints, that are kept while it runs."""
+"""Limit on the output that is kept while a program runs."""
 
 PRINTED_BEFORE = 1_000
-"""Bytes that are shown of what a program printed before it failed."""
+"""Bytes of the output before a failure that are shown."""
 
 ERROR_CHARACTERS = 8_000
-"""Of what a program says that it failed with."""
+"""Limit on a program's error message."""
 
 MOST_NOTES = 10
 NOTE_CHARACTERS = 300
 
 
 class _OutOfTimeError(Exception):
-    """The program took longer than it may."""
+    """The program exceeded its time limit."""
 
 
 class CalledTool(TypedDict):
-    """The calls of one tool.
+    """Statistics on the calls of one tool.
 
     Attributes:
         tool: The tool.
-        calls: How many were made.
-        failed: How many of them failed.
+        calls: Number of calls.
+        failed: Number of failed calls.
     """
 
     tool: str
@@ -64,14 +64,14 @@ class CalledTool(TypedDict):
 
 
 class ProgramResult(ToolModel):
-    """What came of a program.
+    """The result of a program.
 
     Attributes:
-        printed: What it printed.
-        value: What it returned, or its last expression; where that is cut, how its JSON begins.
-        calls: The calls that it made.
-        truncated: Whether something is cut.
-        notes: What else to know.
+        printed: Its output.
+        value: Its return value or last expression; if truncated, the start of its JSON.
+        calls: The calls it made.
+        truncated: Whether anything was cut.
+        notes: Further notes.
     """
 
     printed: str
@@ -81,7 +81,7 @@ class ProgramResult(ToolModel):
     notes: list[str]
 
     def to_text(self) -> str:
-        """What was printed and returned, then the notes and the calls, a line each."""
+        """Formats the output and the value, then one line for each note and call."""
         parts = [self.printed.rstrip("\n")] if self.printed else []
         if self.value is not None:
             is_text = isinstance(self.value, str)
@@ -132,14 +132,14 @@ async def run_code(
         needed = [f"Needs approval: {each}" for each in loop.needed]
     if outcome is None:
         raise DeadlineError(
-            _failed(f"It was ended after {timeout_seconds:g} seconds.", printed, calls, needed),
+            _failure(f"It was ended after {timeout_seconds:g} seconds.", printed, calls, needed),
             next_actions=["Look at what its calls did before you run it again."],
         )
     notes = [visible_controls(each)[:NOTE_CHARACTERS] for each in outcome.notes[:MOST_NOTES]]
     notes += [visible_controls(each)[:NOTE_CHARACTERS] for each in calls.notes[:MOST_NOTES]]
     notes += needed
     if outcome.error is not None:
-        raise ToolFailedError(_failed(outcome.error, printed, calls, notes))
+        raise ToolFailedError(_failure(outcome.error, printed, calls, notes))
     context.machine.last_programs.keep(context.identity, context.session_id, code)
     return _result(outcome.value, printed, calls, notes, context.text_budget - BESIDES)
 
@@ -147,7 +147,7 @@ async def run_code(
 async def _outcome(
     code: str, seconds: float, calls: ProgramCalls, printed: Capture, context: RequestContext
 ) -> Outcome:
-    """What the program comes to; whatever ends this ends its process."""
+    """Runs the program and returns its outcome; always ends its process."""
     from tools.functions.programs.run import outcome_of, started
 
     async with started(code, context.machine, printed.feed) as worker:
@@ -165,12 +165,12 @@ def _result(
     notes: list[str],
     room: int,
 ) -> ProgramResult:
-    """What is told of a program that ended well, within a number of characters."""
+    """Builds the result of a successful program, within a number of characters."""
     said = value if isinstance(value, str) else _json(value)
     limit = min(max(room - len(said), room // 2), PRINTED_BYTES)
     excerpt = printed.excerpt(limit)
     shown = visible_controls(excerpt.text)
-    if len(shown) > limit:  # the note of what is left out and visible controls take room too
+    if len(shown) > limit:  # the omission note and visible controls take room too
         excerpt = printed.excerpt(max(limit * limit // len(shown) - OMISSION, 0))
         shown = visible_controls(excerpt.text)[:limit]
     left = room - len(shown)
@@ -191,8 +191,8 @@ def _result(
     )
 
 
-def _failed(what: str, printed: Capture, calls: ProgramCalls, notes: Sequence[str]) -> str:
-    """Why a program gave no answer, and what it did until then."""
+def _failure(what: str, printed: Capture, calls: ProgramCalls, notes: Sequence[str]) -> str:
+    """Formats the reason for a failure, and what the program did before it."""
     lines = [visible_controls(what[:ERROR_CHARACTERS])]
     if printed.size:
         excerpt = printed.excerpt(PRINTED_BEFORE).text.rstrip("\n")

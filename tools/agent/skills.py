@@ -1,4 +1,4 @@
-"""Skills: what has been written down of how something is done, loaded step by step."""
+"""Skills: written instructions for recurring tasks, loaded step by step."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from tools.sandbox.files.lines import count_lines, excerpt, line_span
 from tools.sandbox.files.text_files import unicode_name
 
 LEAST_SHOWN = 500
-"""Characters of a text that are shown however long what is said above it."""
+"""Characters of a text that are always shown, however long its header is."""
 
 MOST_LISTED_FILES = 40
 MOST_NAMED_TOOLS = 30
 NAME_CHARACTERS = 100
 
 CLOSE_ENOUGH = 0.4
-"""Score from which a tool may do in the place of one that is not here."""
+"""Minimum score of a tool to suggest instead of a missing one."""
 
 MOST_INSTEAD = 2
 
 OF_THE_BEST = 0.5
-"""What part of the best one's score a skill that fits has at least."""
+"""Minimum score of a matching skill, relative to the best one."""
 
 SkillName = Annotated[
     str,
@@ -59,7 +59,7 @@ def list_skills(
 ) -> SkillList:
     """Lists skills: instructions for recurring tasks, each in a line; load_skill has the rest."""
     skills = [each for each in _skills(context) if each.is_for_models]
-    fitting = _fitting(context, query, skills) if query.strip() else skills
+    fitting = _matching(context, query, skills) if query.strip() else skills
     shown = fitting[offset : offset + limit]
     return SkillList(
         skills=[ListedSkill.of(each) for each in shown],
@@ -129,8 +129,8 @@ def _skills(context: RequestContext) -> Sequence[Skill]:
     return context.catalogue.skills.seen_by(context.identity, context.tool_set)
 
 
-def _fitting(context: RequestContext, query: str, skills: Sequence[Skill]) -> list[Skill]:
-    """The skills that fit a need, best first; none that fits much worse than the best."""
+def _matching(context: RequestContext, query: str, skills: Sequence[Skill]) -> list[Skill]:
+    """Returns the skills that match a need, best first; drops those far below the best."""
     asked = SearchQuery(query_text=query, tags_filter=(TAG,), top_k=max(len(skills), 1))
     found = context.catalogue.search(asked, context.identity)
     by_path = {each.path: each for each in skills}
@@ -153,7 +153,7 @@ def _text(skill: Skill, file: str) -> str:
 
 
 def _needed(context: RequestContext, skill: Skill) -> list[NeededTool]:
-    """The tools that a skill names, with those here that are meant."""
+    """Returns the tools that a skill names, with the tools here that they refer to."""
     named = dict.fromkeys((*skill.required_tools, *skill.allowed_tools))
     needed = []
     for name in list(named)[:MOST_NAMED_TOOLS]:
@@ -174,7 +174,7 @@ def _needed(context: RequestContext, skill: Skill) -> list[NeededTool]:
 
 
 def _instead(context: RequestContext, name: str) -> list[str]:
-    """Tools that may do what one of that name does."""
+    """Returns tools that may replace a missing one."""
     asked = SearchQuery(query_text=name, top_k=MOST_INSTEAD * 2, min_score=CLOSE_ENOUGH)
     found = context.catalogue.search(asked, context.identity, admitted=context.tool_set)
     tools = [each.spec.name for each in found if each.spec and not each.record.is_skill]

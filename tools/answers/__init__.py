@@ -1,1 +1,1 @@
-"""What several tools take and answer."""
+"""Arguments and results shared by several tools."""

@@ -1,4 +1,4 @@
-"""Advice: what a complaint about arguments says besides, for whoever has not seen the schema."""
+"""Adds the expected arguments to validation errors, for callers without the schema."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tools.core.result import ToolFailure, ToolResult
 
 
 def advised(result: ToolResult, registry: ToolRegistry, call: ToolCall) -> ToolResult:
-    """The result as it is; a complaint about arguments also says what they should be.
+    """Returns the result; a validation error also lists the expected arguments.
 
-    Other servers complain in their own ways: what they refuse is held against their schema.
+    Other servers word their errors in their own ways, so their failed calls are validated here.
     """
     spec = registry.get(call.name)
     if spec is None or not result.is_error:

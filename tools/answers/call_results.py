@@ -1,4 +1,4 @@
-"""The results of several calls as one, whose texts share what one may have."""
+"""Combines the results of several calls into one, within the length limit of one."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tools.core.result import ToolModel, ToolResult
 
 
 class Answer(TypedDict):
-    """What one call answered.
+    """The result of one call.
 
     Attributes:
-        name: The tool, as it was called.
+        name: The name of the tool, as called.
         is_error: Whether the call failed.
-        result: Its structured result, or what a failure says.
-        media: Its images and sounds, which stand beside the result.
+        result: Its structured result, or its error.
+        media: Its images and sounds, which are not part of the result.
     """
 
     name: str
@@ -29,10 +29,10 @@ class Answer(TypedDict):
 
 
 class Answers(ToolModel):
-    """What the calls answered, in their order.
+    """The results of calls, in order.
 
     Attributes:
-        answers: One for each call.
+        answers: One result per call.
     """
 
     answers: list[Answer]
@@ -40,7 +40,7 @@ class Answers(ToolModel):
 
     @classmethod
     def of(cls, calls: Sequence[ToolCall], results: Sequence[ToolResult], room: int) -> Answers:
-        """The results of calls, whose texts share a number of characters."""
+        """Combines results whose texts share a number of characters."""
         answers = cls(answers=[])
         heads = [
             f"{number}. {call.name}{' failed' if result.is_error else ''}:"
@@ -59,16 +59,16 @@ class Answers(ToolModel):
         return answers
 
     def to_text(self) -> str:
-        """The texts of all, each under its number and its tool."""
+        """Joins the texts, each under its number and tool."""
         return "\n".join(self._texts)
 
 
 def _shares(sizes: Sequence[int], room: int) -> list[int]:
-    """What each of several texts may have of a room: what the short ones leave, the long ones get.
+    """Divides room between texts: what short ones leave over goes to the long ones.
 
     Args:
-        sizes: Characters of each.
-        room: Characters of all together.
+        sizes: Length of each text.
+        room: Combined limit.
     """
     shares = [0] * len(sizes)
     left = room

@@ -1,4 +1,4 @@
-"""What lists of things to do have in common: ids, and how a line of one looks."""
+"""Common parts of to-do lists and plans: IDs, and the format of a line."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from pydantic import Field
 from tools.core.errors import InvalidArgumentsError
 
 ItemId = Annotated[str, Field(pattern=r"^[!-~]{1,64}$", coerce_numbers_to_str=True)]
-"""What tells one from the others of its list; many agents send numbers."""
+"""Identifies an item in its list; many agents send numbers."""
 
 _MARKS = {"completed": "x", "in_progress": ">", "failed": "!", "skipped": "-"}
 
 
 def checklist_line(status: str, item_id: str, said: str) -> str:
-    """One line: `[x] 1. Write the tests`."""
+    """Formats one line: `[x] 1. Write the tests`."""
     return f"[{_MARKS.get(status, ' ')}] {item_id}. {' '.join(said.split())}"
 
 
 def shortened(text: str, characters: int) -> str:
-    """A text in one line, cut where it is longer."""
+    """Shortens a text to one line."""
     line = " ".join(text.split())
     return line if len(line) <= characters else f"{line[: characters - 1]}…"
 
 
 def check_distinct(parameter: str, ids: Iterable[str | None]) -> None:
-    """Refuses ids that stand for more than one; those that are left out are made."""
+    """Rejects duplicate IDs; missing ones are generated later."""
     given = [each for each in ids if each]
     if len(set(given)) < len(given):
         twice = sorted(each for each, times in Counter(given).items() if times > 1)

@@ -1,4 +1,4 @@
-"""Customization: tools fitted to the sources, directories and secrets that the settings name."""
+"""Customizes tools to the sources, directories and secrets in the settings."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from tools.core.collections import Collections
 from tools.core.spec import ToolSpec
 
 LONGEST_DESCRIPTION = 1_200
-"""Characters that a description listing sources may have; describe_tool tells what is cut."""
+"""Limit on a description that lists sources; describe_tool has the full text."""
 
 _POINTER = " describe_tool explains each."
 _VALUE = "FilterValue"
 _PLAIN = [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]
 _VALUES = {"anyOf": [*_PLAIN, {"type": "array", "items": {"anyOf": _PLAIN}}]}
-"""What a key of metadata is filtered by: a value, or several of which one fits."""
+"""The values that filter a key of metadata: one, or several of which any may match."""
 
 
 def customized(spec: ToolSpec, collections: Collections) -> ToolSpec:
-    """A tool with the parameters `source` and `filters`, fitted to the sources there are.
+    """Fits the parameters `source` and `filters` of a tool to the configured sources.
 
-    The description tells what the sources are; `source` is an enum of their names, and left out
-    where there is nothing to choose; `filters` lists the keys of metadata that they support, or
-    takes any under `metadata` where no source is configured.
+    The description lists the sources. `source` becomes an enum of their names, or is omitted if
+    there is no choice. `filters` lists the supported metadata keys, or allows any under `metadata`
+    if no source is configured.
 
     Args:
-        spec: The tool as it was converted; its `filters` are `FilterArguments`.
-        collections: What the settings name.
+        spec: The converted tool; its `filters` are `FilterArguments`.
+        collections: The sources and other collections in the settings.
     """
     sources = collections.sources
     schema = spec.input_schema
@@ -44,11 +44,11 @@ def customized(spec: ToolSpec, collections: Collections) -> ToolSpec:
         properties["source"] = {**_texts(properties["source"]), "type": "string", "enum": names}
     else:
         properties.pop("source")
-    whole = _told(spec.description, [_about(source) for source in sources])
+    whole = _with_sources(spec.description, [_about(source) for source in sources])
     fitting = len(whole) <= LONGEST_DESCRIPTION
     return replace(
         spec,
-        description=whole if fitting else _shortened(spec.description, sources),
+        description=whole if fitting else _shorten(spec.description, sources),
         details="" if fitting else whole,
         input_schema=_with_definitions({**schema, "properties": properties}),
     )
@@ -57,13 +57,13 @@ def customized(spec: ToolSpec, collections: Collections) -> ToolSpec:
 def with_enum(
     spec: ToolSpec, parameter: str, values: Sequence[str], description: str = ""
 ) -> ToolSpec:
-    """A tool of whose parameter, a string, the schema lists the values that there are.
+    """Lists the allowed values of a string parameter in the schema.
 
     Args:
         spec: The tool.
         parameter: The parameter's name; it keeps its default.
-        values: What may be given. The tool itself refuses anything else.
-        description: What to say of it; empty keeps what is said.
+        values: The allowed values. The tool itself rejects all others.
+        description: Its new description; empty keeps the old one.
     """
     properties = dict(spec.input_schema["properties"])
     listed = {**_texts(properties[parameter]), "type": "string", "enum": list(values)}
@@ -74,7 +74,7 @@ def with_enum(
 
 
 def without(spec: ToolSpec, parameter: str) -> ToolSpec:
-    """A tool of which a parameter is not listed, because there is nothing to choose."""
+    """Hides a parameter that offers no choice."""
     properties = {
         name: each for name, each in spec.input_schema["properties"].items() if name != parameter
     }
@@ -86,7 +86,7 @@ def _texts(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _filters_schema(schema: Mapping[str, Any], sources: Sequence[Source]) -> dict[str, Any]:
-    """The schema of `filters`, with nothing to look up but the values of metadata."""
+    """Returns the schema of `filters`, self-contained except for the values of metadata."""
     given = schema["properties"]["filters"]
     whole = resolve(given, schema)
     standard = {
@@ -110,7 +110,7 @@ def _filters_schema(schema: Mapping[str, Any], sources: Sequence[Source]) -> dic
 
 
 def _with_definitions(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with those `$defs` that are referred to."""
+    """Returns the schema with only the `$defs` that it uses."""
     known = {**schema.pop("$defs", {}), _VALUE: _VALUES}
     needed: dict[str, Any] = {}
     while missing := [name for name in known if name not in needed and _refers(schema, name)]:
@@ -124,7 +124,7 @@ def _refers(schema: Mapping[str, Any], name: str) -> bool:
 
 
 def _about(source: Source) -> str:
-    """A source in a few words: what is in it, and how to ask it."""
+    """Describes the content and the use of a source in a few words."""
     advice = (
         ("ask it about: ", source.search_hints),
         ("filters: ", source.supported_filters),
@@ -134,13 +134,15 @@ def _about(source: Source) -> str:
     return f"{text.rstrip('.')} ({told})." if told else f"{text.rstrip('.')}."
 
 
-def _told(description: str, sources: Sequence[str]) -> str:
+def _with_sources(description: str, sources: Sequence[str]) -> str:
     return f"{description} Sources: {' '.join(sources)}" if sources else description
 
 
-def _shortened(description: str, sources: Sequence[Source]) -> str:
-    """The description within its length: of each source as much as of every other."""
-    room = LONGEST_DESCRIPTION - len(_told(description, [""])) - len(_POINTER)
+def _shorten(description: str, sources: Sequence[Source]) -> str:
+    """Shortens the description to its limit, giving each source an equal share."""
+    room = LONGEST_DESCRIPTION - len(_with_sources(description, [""])) - len(_POINTER)
     share = max(room // len(sources) - 1, 1)
-    told = _told(description, [shorten(_about(each), share, placeholder="…") for each in sources])
+    told = _with_sources(
+        description, [shorten(_about(each), share, placeholder="…") for each in sources]
+    )
     return f"{told[: LONGEST_DESCRIPTION - len(_POINTER)]}{_POINTER}"

@@ -15,19 +15,19 @@ LAST_SECOND = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
 
 
 def utc(seconds: float) -> datetime:
-    """The date of Unix seconds, UTC; beyond the calendar its first or last second.
+    """Converts Unix seconds to UTC, clamped to the range of the calendar.
 
-    A file system keeps times that no calendar has.
+    File systems store times outside that range.
     """
     return datetime.fromtimestamp(min(max(seconds, FIRST_SECOND), LAST_SECOND), UTC)
 
 
 def zone_of(name: str, parameter: str = "timezone") -> tzinfo:
-    """The zone of an IANA name.
+    """Returns the zone of an IANA name.
 
     Args:
         name: Such as "Europe/Paris".
-        parameter: What the caller knows it as.
+        parameter: The parameter's name, for errors.
     """
     try:
         return UTC if name == "UTC" else ZoneInfo(name)  # UTC needs no zone files
@@ -43,7 +43,7 @@ PHRASES = (
     *("this week", "last week", "this month", "last month", "this year", "last year"),
     *("last weekend", "last 7 days", "last 30 days"),
 )
-"""Some of what is understood, for completion."""
+"""Examples of accepted phrases, for completion."""
 
 UNDERSTOOD = (
     'Give a date such as "2026-11-22" or "5 march", a week "2026-W47", a month "2026-11", a year,'
@@ -84,20 +84,20 @@ class Period:
 
     @classmethod
     def parse(cls, text: str, zone: tzinfo, now: datetime) -> Period:
-        """The period that a text names; weeks begin on Monday.
+        """Parses a period; weeks begin on Monday.
 
         Args:
             text: A day, week (2026-W47), month (2026-11) or year in ISO 8601, two of them with "to"
                 between, or English words relative to today.
             zone: Where the days begin.
-            now: When it is said, with a time zone.
+            now: The current time, with a time zone.
         """
         words = " ".join(text.lower().split()).removeprefix("on ").removeprefix("in ")
         today = now.astimezone(zone).date()
         try:
             first, last = _days_of(words, today)
             period = cls(first, last, zone)
-            _ = period.start, period.end  # what lies at the edge of the calendar has no seconds
+            _ = period.start, period.end  # raises at the edges of the calendar
         except (ValueError, OverflowError) as error:
             raise InvalidArgumentsError(
                 f"when: {text[:100]!r} names no time.",
@@ -107,18 +107,18 @@ class Period:
 
     @property
     def start(self) -> float:
-        """Unix seconds of its first moment."""
+        """Its first moment in Unix seconds."""
         return datetime.combine(self.first, time.min, self.zone).timestamp()
 
     @property
     def end(self) -> float:
-        """Unix seconds of its last moment, to the microsecond."""
+        """Its last moment in Unix seconds, to the microsecond."""
         after = datetime.combine(self.last + timedelta(days=1), time.min, self.zone)
         return after.timestamp() - _MICROSECOND.total_seconds()
 
     @property
     def title(self) -> str:
-        """Its days in ISO 8601, with the week day of a single one."""
+        """Its days in ISO 8601, with the weekday of a single day."""
         if self.first == self.last:
             return f"{_DAYS[self.first.weekday()].capitalize()}, {self.first}"
         return f"{self.first} to {self.last}"
@@ -137,7 +137,7 @@ def _days_of(words: str, today: date) -> _Days:
 
 
 def _stretch(words: str, today: date) -> _Days:
-    """One stretch, without a beginning and an end of its own."""
+    """Parses a single period, without explicit ends."""
     for read in (_near, _turn, _last_few, _ago, _week_day, _named_month, _named_day):
         days = read(words, today)
         if days is not None:
@@ -153,7 +153,7 @@ def _near(words: str, today: date) -> _Days | None:
 
 
 def _turn(words: str, today: date) -> _Days | None:
-    """This, last or next week, weekend, month or year."""
+    """Parses this, last or next week, weekend, month or year."""
     which, _, unit = words.partition(" ")
     if which not in _TURNS or unit not in _UNITS:
         return None
@@ -161,7 +161,7 @@ def _turn(words: str, today: date) -> _Days | None:
 
 
 def _last_few(words: str, today: date) -> _Days | None:
-    """The last 7 days, and the last 3 weeks, months or years up to today."""
+    """Parses the last 7 days, or the last 3 weeks, months or years up to today."""
     found = re.fullmatch(r"(?:the )?(?:last|past) (\w+) (day|week|month|year)s?", words)
     count = None if found is None else _number(found[1])
     if found is None or count is None:
@@ -172,7 +172,7 @@ def _last_few(words: str, today: date) -> _Days | None:
 
 
 def _ago(words: str, today: date) -> _Days | None:
-    """The day, week, month or year so long ago."""
+    """Parses a day, week, month or year ago."""
     found = re.fullmatch(r"(\w+) (day|week|month|year)s? ago", words)
     count = None if found is None else _number(found[1])
     if found is None or count is None:
@@ -181,12 +181,12 @@ def _ago(words: str, today: date) -> _Days | None:
 
 
 def _number(word: str) -> int | None:
-    """A number of up to four digits, or up to twelve in words."""
+    """Parses a number of up to four digits, or up to twelve in words."""
     return int(word) if re.fullmatch("[0-9]{1,4}", word) else _NUMBERS.get(word)
 
 
 def _week_day(words: str, today: date) -> _Days | None:
-    """The latest day of that name, today included; with "last", before today."""
+    """Parses a weekday: the latest one, including today unless after "last"."""
     name = words.removeprefix("this ").removeprefix("last ")
     if name not in _DAYS:
         return None
@@ -196,7 +196,7 @@ def _week_day(words: str, today: date) -> _Days | None:
 
 
 def _named_month(words: str, today: date) -> _Days | None:
-    """The month of that name and year, or the latest of that name; with "last", before this one."""
+    """Parses a month, without a year the latest one; with "last", before this month."""
     name, _, year = words.removeprefix("last ").partition(" ")
     if name not in _MONTHS or not (year == "" or re.fullmatch(r"\d{4}", year)):
         return None
@@ -206,7 +206,7 @@ def _named_month(words: str, today: date) -> _Days | None:
 
 
 def _named_day(words: str, today: date) -> _Days | None:
-    """The day of a named month, as in "5 march 2026" or "march 5"; without a year the latest."""
+    """Parses a day such as "5 march 2026" or "march 5"; without a year the latest one."""
     month = f"(?P<month>{'|'.join(_MONTHS)})"
     day, year = r"(?P<day>\d\d?)(?:st|nd|rd|th)?", r"(?:,? (?P<year>\d{4}))?"
     forms = (f"(?:the )?{day} (?:of )?{month}{year}", f"{month} (?:the )?{day}{year}")
@@ -220,7 +220,7 @@ def _named_day(words: str, today: date) -> _Days | None:
 
 
 def _iso(words: str) -> _Days:
-    """A day, a week, a month or a year in ISO 8601."""
+    """Parses a day, week, month or year in ISO 8601."""
     if re.fullmatch(r"\d{4}", words):
         return _year(date(int(words), 1, 1), 0)
     if re.fullmatch(r"\d{4}-\d\d", words):

@@ -1,4 +1,4 @@
-"""What tools on directories answer: who or what was found, and why."""
+"""Results of directory tools: the matching records and the reason for each match."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.directory.results import Entry, Found, FoundRecord
 
 SNIPPETS = 3
-"""Snippets of one record that are shown to the model; the structured result has all."""
+"""Limit on the snippets per record for the model; the structured result has all."""
 
 SNIPPET = 300
-"""Characters of a snippet that are shown to the model."""
+"""Limit on the characters of a snippet for the model."""
 
 
 class DirectoryEntry(ToolModel):
@@ -25,10 +25,10 @@ class DirectoryEntry(ToolModel):
 
     Attributes:
         name: Its name.
-        aliases: Further names.
+        aliases: Other names.
         groups: The values of its group fields, such as departments, by field.
-        facts: What else is known, by field.
-        link: Its address on the web; empty where there is none.
+        facts: Other facts, by field.
+        link: Its web address; may be empty.
     """
 
     name: str
@@ -39,7 +39,7 @@ class DirectoryEntry(ToolModel):
 
     @classmethod
     def of(cls, directory: Directory, entry: Entry) -> DirectoryEntry:
-        """The record as a tool answers it, its fields in the order of the directory."""
+        """Converts a record, with fields in the order of the directory."""
         facts = dict.fromkeys((*directory.facts, *entry.facts))
         return cls(
             name=entry.name,
@@ -49,8 +49,8 @@ class DirectoryEntry(ToolModel):
             link=entry.link,
         )
 
-    def told(self, without: str = "") -> str:
-        """Aliases, facts and groups on one line; a group field can be left out."""
+    def describe(self, without: str = "") -> str:
+        """Formats aliases, facts and groups as one line, optionally without one group field."""
         also = {"also": ", ".join(self.aliases)}
         groups = {in_words(field): ", ".join(each) for field, each in self.groups.items()}
         groups.pop(in_words(without), None)
@@ -60,13 +60,13 @@ class DirectoryEntry(ToolModel):
 
 
 class Snippet(ToolModel):
-    """Why a record was found.
+    """The reason for a match.
 
     Attributes:
-        field: The field that says it.
-        text: What it says.
-        year: Of an item, such as a publication; absent where it is not known.
-        score: How well it fits, 0 to 1.
+        field: The matching field.
+        text: Its text.
+        year: Year of an item, such as a publication; absent if unknown.
+        score: How well it matches, 0 to 1.
     """
 
     field: str
@@ -75,20 +75,20 @@ class Snippet(ToolModel):
     score: FiniteFloat
 
     def to_text(self) -> str:
-        """One line."""
+        """Formats it as one line."""
         year = "" if self.year is None or str(self.year) in self.text else f" {self.year}"
         return f"- {in_words(self.field)}{year}: {_short(self.text)}"
 
 
 class FoundEntry(ToolModel):
-    """A record, and why it was found.
+    """A record with the reason for the match.
 
     Attributes:
         entry: The record.
-        how: What it took to find its name, from the surest way to the least sure; "text" where it
-            was found by what it says.
-        score: How well it fits, 0 to 1; comparable within one answer.
-        snippets: What fits, best first; of a record that was found by its name, what it is about.
+        how: How its name was matched, from the surest way to the least sure; "text" if its text
+            matched instead.
+        score: How well it matches, 0 to 1; comparable within one answer.
+        snippets: Matching texts, best first; for a match by name, what the record is about.
     """
 
     entry: DirectoryEntry
@@ -98,12 +98,12 @@ class FoundEntry(ToolModel):
 
     @classmethod
     def of(cls, directory: Directory, found: FoundRecord) -> FoundEntry:
-        """The record as a tool answers it; scores to four digits."""
+        """Converts a match; rounds scores to four digits."""
         snippets = [
             Snippet(field=each.field, text=each.text, year=each.year, score=round(each.score, 4))
             for each in found.snippets
             if each.field
-            and each.text not in {found.entry.name, *found.entry.aliases}  # told anyway
+            and each.text not in {found.entry.name, *found.entry.aliases}  # shown anyway
         ]
         about = [
             Snippet(field=field, text=text, year=None, score=0.0)
@@ -118,23 +118,23 @@ class FoundEntry(ToolModel):
         )
 
     def to_text(self) -> str:
-        """A block: the name and why, what is known, what fits, the address."""
-        lines = [f"{self.entry.name} ({self.how} {self.score:.2f})", self.entry.told()]
+        """Formats a block: name and reason, facts, snippets, address."""
+        lines = [f"{self.entry.name} ({self.how} {self.score:.2f})", self.entry.describe()]
         lines += [each.to_text() for each in self.snippets[:SNIPPETS]]
         return "\n".join(filter(None, [*lines, self.entry.link]))
 
 
 class SearchedDirectory(ToolModel):
-    """The records that fit, best first.
+    """The matching records, best first.
 
     Attributes:
-        directory: Where.
-        noun: What one record is.
-        taken_for: What the query was taken for.
-        reason: Why, where it was for the search to decide.
-        records: Best first; empty when none fits.
+        directory: The directory.
+        noun: What a record is called.
+        taken_for: How the query was interpreted.
+        reason: Why, if the search had to decide.
+        records: Best first; may be empty.
         coverage: How complete the search was.
-        nearest: Where nobody has the name, the names that come nearest.
+        nearest: Similar names, if no record has the name.
     """
 
     directory: str
@@ -147,7 +147,7 @@ class SearchedDirectory(ToolModel):
 
     @classmethod
     def of(cls, directory: Directory, found: Found) -> SearchedDirectory:
-        """What was found, as a tool answers it."""
+        """Converts a search result."""
         return cls(
             directory=directory.name,
             noun=directory.noun,
@@ -159,7 +159,7 @@ class SearchedDirectory(ToolModel):
         )
 
     def to_text(self) -> str:
-        """A block for each record."""
+        """Formats a block for each record."""
         why = f" ({self.reason})" if self.reason else ""
         count = counted(len(self.records), self.noun) if self.records else f"No {self.noun} fits"
         is_named = self.records and all(each.how != "text" for each in self.records)
@@ -171,7 +171,7 @@ class SearchedDirectory(ToolModel):
 
 
 def counted(count: int, noun: str) -> str:
-    """A number of things."""
+    """Formats a count with its noun."""
     if count == 1:
         return f"1 {noun}"
     if noun.endswith("y") and noun[-2:-1] not in "aeiou":
@@ -180,7 +180,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def in_words(field: str) -> str:
-    """A field's name as people write it."""
+    """Returns a field's name with spaces."""
     return field.replace("_", " ")
 
 

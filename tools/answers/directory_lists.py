@@ -16,12 +16,12 @@ if TYPE_CHECKING:  # loaded on first use
 
 
 class ListedGroup(ToolModel):
-    """A group, such as a department, and how many are in it.
+    """A group, such as a department, and its size.
 
     Attributes:
         value: Its name.
-        count: Records that belong to it.
-        associated: Further records that are only associated with it.
+        count: Records in it.
+        associated: Other records that are only associated with it.
     """
 
     value: str
@@ -29,7 +29,7 @@ class ListedGroup(ToolModel):
     associated: int
 
     def to_text(self) -> str:
-        """One line."""
+        """Formats it as one line."""
         more = f", and {self.associated} associated" if self.associated else ""
         return f"- {self.value}: {self.count}{more}"
 
@@ -47,21 +47,21 @@ class GroupMember(ToolModel):
 
 
 class FilteredDirectory(ToolModel):
-    """The members of a group, or the groups that there are.
+    """The members of a group, or the list of groups.
 
     Attributes:
-        directory: Where.
-        noun: What one record is.
+        directory: The directory.
+        noun: What a record is called.
         field: The group field.
-        match: What it took to find the group: "exact" but for case and accents, "partial" for its
-            words, "fuzzy" for typos and the beginnings of words; "list" where the groups
-            themselves were asked for.
-        values: The groups that were taken, the likeliest first.
-        members: The groups' own by name, then those that are associated.
+        match: How the group was matched: "exact" except for case and accents, "partial" by its
+            words, "fuzzy" with typos or word beginnings; "list" if the groups themselves were
+            requested.
+        values: The matched groups, likeliest first.
+        members: The groups' own members by name, then associated ones.
         groups: For a list, the groups by name.
-        total: How many members, or groups, there are on all pages.
-        offset: How many of them were skipped.
-        next_offset: The offset of the next page; absent on the last.
+        total: Members or groups on all pages.
+        offset: How many were skipped.
+        next_offset: Offset of the next page; absent on the last.
     """
 
     directory: str
@@ -76,10 +76,10 @@ class FilteredDirectory(ToolModel):
     next_offset: OmitNone[int]
 
     @classmethod
-    def listed(
+    def of_groups(
         cls, directory: Directory, field: str, sizes: list[GroupSize], page: tuple[int, int]
     ) -> FilteredDirectory:
-        """A page (limit, offset) of the groups of a field."""
+        """Builds a page (limit, offset) of the groups of a field."""
         limit, offset = page
         return cls(
             directory=directory.name,
@@ -101,7 +101,7 @@ class FilteredDirectory(ToolModel):
     def of(
         cls, directory: Directory, field: str, found: Members, page: tuple[int, int]
     ) -> FilteredDirectory:
-        """A page (limit, offset) of the members of a group that was found."""
+        """Builds a page (limit, offset) of the members of a matched group."""
         limit, offset = page
         return cls(
             directory=directory.name,
@@ -122,7 +122,7 @@ class FilteredDirectory(ToolModel):
         )
 
     def to_text(self) -> str:
-        """What was matched, and a line for each member or group."""
+        """Formats the matched groups, then one line per member or group."""
         shown = len(self.members) + len(self.groups)
         page = f", {self.offset + 1} to {self.offset + shown}" if shown < self.total else ""
         page = page if shown or not self.total else f", none from {self.offset + 1} on"
@@ -139,7 +139,7 @@ class FilteredDirectory(ToolModel):
 
 def _member_line(member: GroupMember, field: str) -> str:
     mark = " (associated)" if member.associated else ""
-    told = member.entry.told(without="" if member.associated else field)
+    told = member.entry.describe(without="" if member.associated else field)
     told = ". ".join(filter(None, (told, member.entry.link)))
     return f"{member.entry.name}{mark}" + (f". {told}" if told else "")
 
@@ -149,7 +149,7 @@ def _next(offset: int, limit: int, total: int) -> int | None:
 
 
 Asked = tuple[str, int | None]
-"""The topic, or an empty text, and the year."""
+"""The topic, which may be empty, and the year."""
 
 
 class ItemOwner(ToolModel):
@@ -157,7 +157,7 @@ class ItemOwner(ToolModel):
 
     Attributes:
         name: Its name.
-        link: Its address on the web; empty where there is none.
+        link: Its web address; may be empty.
     """
 
     name: str
@@ -165,15 +165,15 @@ class ItemOwner(ToolModel):
 
 
 class ListedItem(ToolModel):
-    """Something that records have made or got, such as a publication.
+    """A product or achievement of records, such as a publication.
 
     Attributes:
-        text: As it is cited.
-        title: Its title; empty where it is not known apart.
-        year: Its year; absent where it is not known.
-        details: What else is known of it, by name.
-        owners: The records that it belongs to, by name.
-        score: How well it fits, 0 to 1; comparable within one answer.
+        text: Its citation.
+        title: Its title; empty if not known separately.
+        year: Its year; absent if unknown.
+        details: Other details, by name.
+        owners: The records it belongs to, by name.
+        score: How well it matches, 0 to 1; comparable within one answer.
     """
 
     text: str
@@ -185,7 +185,7 @@ class ListedItem(ToolModel):
 
     @classmethod
     def of(cls, item: FoundItem) -> ListedItem:
-        """The item as a tool answers it; the score to four digits."""
+        """Converts an item; rounds the score to four digits."""
         return cls(
             text=item.text,
             title=item.title,
@@ -197,15 +197,15 @@ class ListedItem(ToolModel):
 
 
 class ListedItems(ToolModel):
-    """The items that fit.
+    """The matching items.
 
     Attributes:
-        directory: Where.
+        directory: The directory.
         items: The field of the list, such as "publications".
-        topic: What they are about; empty where all of a year were asked for.
-        year: Their year; absent where any fits.
-        found: Best first; without a topic the newest.
-        total: How many there are of the year; absent where a topic was asked for.
+        topic: The requested topic; empty for all items of a year.
+        year: The requested year; absent for any.
+        found: Best first; newest first without a topic.
+        total: Number of items of the year; absent if a topic was given.
         coverage: How complete the search was.
     """
 
@@ -221,7 +221,7 @@ class ListedItems(ToolModel):
     def of(
         cls, directory: Directory, items: str, asked: Asked, found: FoundItems, total: int | None
     ) -> ListedItems:
-        """What was found, as a tool answers it."""
+        """Converts a search result."""
         topic, year = asked
         return cls(
             directory=directory.name,
@@ -234,7 +234,7 @@ class ListedItems(ToolModel):
         )
 
     def to_text(self) -> str:
-        """A block for each item."""
+        """Formats a block for each item."""
         of_year = "" if self.year is None else f" of {self.year}"
         about = f" about {self.topic!r}" if self.topic else ""
         count = f"{len(self.found) or 'none'}"

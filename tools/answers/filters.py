@@ -1,4 +1,4 @@
-"""Filters of a question: what its `filters` object means, and how it is told to the model."""
+"""Filters of a question: parses the `filters` object and documents it in the schema."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 
 MOST_KEYS = 100
-"""Of metadata that one call may filter by: each is a condition of the search."""
+"""Limit on the metadata keys in a call: each becomes a condition of the search."""
 
 
 def _as_list(value: object) -> object:
@@ -25,10 +25,10 @@ def _as_list(value: object) -> object:
 
 
 class FilterArguments(ToolModel):
-    """What narrows a question.
+    """Narrows a question.
 
-    Other keys than these are of metadata: those that the sources of the settings support. Which
-    ones a call may give depends on the source that it names, so `read_filters` checks them.
+    Other keys are metadata keys supported by the sources in the settings. Which keys are valid
+    depends on the source in the call, so `read_filters` checks them.
     """
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
@@ -56,11 +56,11 @@ class FilterArguments(ToolModel):
 
 
 STANDARD_FILTERS = tuple(FilterArguments.model_fields)
-"""The keys that are there whatever the settings name; no key of metadata can be called so."""
+"""The keys available under any settings; metadata keys cannot use these names."""
 
 
 def supported_filters(sources: Iterable[Source]) -> dict[str, list[str]]:
-    """The keys of metadata that sources may be filtered by, each with the names of its sources."""
+    """Maps each metadata key to the names of the sources that support it."""
     supported: dict[str, list[str]] = {}
     for source in sources:
         for key in source.supported_filters:
@@ -71,16 +71,16 @@ def supported_filters(sources: Iterable[Source]) -> dict[str, list[str]]:
 def read_filters(
     filters: FilterArguments, source: Source | None, sources: Sequence[Source]
 ) -> SearchFilter:
-    """Returns the filter that a call asks for; the source's own limits are not part of it.
+    """Returns the filter for a call, without the source's own limits.
 
-    Where sources are configured, the keys of metadata stand beside the standard ones and are those
-    that the named source supports, or any where none is named. Where none is configured, any key
-    may be asked for under `metadata`.
+    If sources are configured, metadata keys are given next to the standard keys and must be
+    supported by the named source, or by any source if none is named. Without sources, any key is
+    allowed under `metadata`.
 
     Args:
-        filters: As validated.
-        source: The source that the call names, if any.
-        sources: All that the settings name.
+        filters: The validated arguments.
+        source: The source named in the call, if any.
+        sources: All configured sources.
     """
     given = dict(filters.model_extra or {})
     if sources and filters.metadata is not None:
@@ -99,7 +99,7 @@ def read_filters(
 
 
 def _check_keys(given: Mapping[str, Any], source: Source | None, sources: Sequence[Source]) -> None:
-    """Refuses the first key that is not supported."""
+    """Rejects the first unsupported key."""
     asked = sources if source is None else (source,)
     keys = list(supported_filters(asked))
     standard = STANDARD_FILTERS if not sources else _without_metadata(STANDARD_FILTERS)
@@ -127,7 +127,7 @@ def _without_metadata(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _labels(path: str, given: Mapping[str, Any]) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """Each key with the values of which one fits; null and an empty list narrow nothing."""
+    """Yields each key with its allowed values; null and an empty list match everything."""
     for key, value in given.items():
         values = value if isinstance(value, list) else [value]
         labels = [_label(f"{path}.{key}", each) for each in values if each is not None]
@@ -139,7 +139,7 @@ def _label(path: str, value: object) -> str:
     label = label_of(value)
     if label is None:
         raise InvalidArgumentsError(
-            f"{path}: {show(value)} cannot be filtered by.",
+            f"{path}: cannot filter by {show(value)}.",
             next_actions=[
                 f"Give a number, a boolean, a text of up to {LONGEST_LABEL} characters, or a list."
             ],

@@ -1,4 +1,4 @@
-"""What was known before: values that others took the place of, and until which day they held."""
+"""Former values of facts, and the days on which they were replaced."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tools.core.result import AnyJson, ToolModel
 
 
 class FormerValue(ToolModel):
-    """What was known before something else took its place.
+    """A value that was replaced.
 
     Attributes:
-        name: Of the fact.
-        value: What it was.
-        until: The day on which it was replaced, UTC.
+        name: The fact.
+        value: Its former value.
+        until: The day of the replacement, UTC.
     """
 
     name: str
@@ -24,14 +24,14 @@ class FormerValue(ToolModel):
 
     @classmethod
     def of(cls, fact: FormerFact) -> FormerValue:
-        """The former fact as a tool answers it."""
+        """Converts a former fact."""
         return cls(name=fact.name, value=fact.value, until=utc(fact.until).date().isoformat())
 
     def to_text(self) -> str:
-        """A few words."""
+        """Formats it in a few words."""
         return f"{self.name}: {self.value} (until {self.until})"
 
 
 def former_values(facts: Sequence[FormerFact] | None) -> list[FormerValue] | None:
-    """Former facts as a tool answers them; None where nobody asked for them."""
+    """Converts former facts; None if they were not requested."""
     return None if facts is None else list(map(FormerValue.of, facts))

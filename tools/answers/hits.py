@@ -23,42 +23,42 @@ if TYPE_CHECKING:  # loaded on first use
 NOTHING = "Nothing stored fits."
 
 SHOWN = 600
-"""Characters of a hit that the model reads: of long passages 95 % of the answers."""
+"""Characters of a hit shown to the model: enough for 95 % of the answers in long passages."""
 
 BRIEF = 240
-"""Characters that are shown of a call or message of the session: the model has seen it whole."""
+"""Characters of a call or message of the session: the model has already seen it whole."""
 
 KINDS = frozenset({"documents", "knowledge", "events", "people"})
-"""Origins that the kind of a hit implies."""
+"""Origins already implied by the kind of a hit."""
 
 
 class Hit(ToolModel):
-    """One found context and why it was found.
+    """A context that was found, with its scores.
 
     Attributes:
-        id: Stable identifier of the context, or "entry-" and a number.
-        context_type: Its kind: "profile" or "entity" is what retrieve_profile_context gives, the
-            latter by its title; of what was called or said in this session "call" or "message".
-        origin: Where it comes from: "memory", a source's name, or "documents", "knowledge",
+        id: Stable ID of the context, or "entry-" and a number.
+        context_type: Its kind: "profile" or "entity", which retrieve_profile_context returns (an
+            entity by its title); "call" or "message" for entries of this session.
+        origin: Its origin: "memory", a source's name, or "documents", "knowledge",
             "events", "people".
-        layer: Its layer of memory, "l1" to "l4"; absent where it is no memory.
-        position: Which piece of its text this is, from 0.
-        raw_type: Kind of its source.
-        raw_id: Its source's own name.
+        layer: Its layer of memory, "l1" to "l4"; absent if it is not a memory.
+        position: Its position among the pieces of the text, from 0.
+        raw_type: Type of its source.
+        raw_id: Name of its source.
         title: The source's title.
-        heading: The headings it stands under.
-        content: The text; of a call or message a line or two.
-        shown: The sentences of it that fit the question best; absent where that is the text.
+        heading: The headings above it.
+        content: The text; one or two lines of a call or message.
+        shown: The sentences that match the question best; absent if that is the whole text.
         entities: Names it is about.
-        event_time: Its own date, ISO 8601, UTC.
-        time_bucket: An event's second, or the day, week or month that a summary is of.
+        event_time: Its date, ISO 8601, UTC.
+        time_bucket: An event's second, or the day, week or month that a summary covers.
         hierarchy_level: 1, 2 or 3 for the summary of a day, a week or a month.
-        score: How likely it is to answer, 0 to 1, the same in every search.
+        score: Probability that it answers the question, 0 to 1, comparable between searches.
         dense: Cosine similarity; absent while the chunk is not embedded.
-        lexical: BM25 score; of a call or message the share of the query's words that it has.
-        surroundings: How well the turns beside it, its session and its date fit, or how near it is
-            to whom the query names, 0 to 1; absent where none of them counts.
-        matched: The query's words that stand in it.
+        lexical: BM25 score; for a call or message the share of the query's words it contains.
+        surroundings: How well its neighboring turns, session and date match, or its closeness to
+            the entities in the query, 0 to 1; absent if none of them counts.
+        matched: The query's words that it contains.
     """
 
     id: str
@@ -84,7 +84,7 @@ class Hit(ToolModel):
 
     @classmethod
     def of(cls, hit: SearchHit) -> Hit:
-        """Makes it of a hit of the engine; scores to four digits."""
+        """Converts a search hit; rounds scores to four digits."""
         context, chunk = hit.context, hit.chunk
         return cls.from_attributes(
             context,
@@ -104,11 +104,11 @@ class Hit(ToolModel):
 
     @classmethod
     def of_unified(cls, hit: UnifiedHit, query: str) -> Hit:
-        """Makes it of a passage or of an entry of the session.
+        """Converts a hit on a passage or on an entry of the session.
 
         Args:
-            hit: What was found.
-            query: The query as it was searched for, for the words that match.
+            hit: The hit.
+            query: The query as searched, for the matching words.
         """
         if hit.passage is not None:
             update = {"origin": hit.origin, "score": round(hit.score, 4)}
@@ -146,15 +146,15 @@ class Hit(ToolModel):
 
 
 class Coverage(ToolModel):
-    """How much of what is stored can be found by meaning.
+    """How much of the store can be searched by meaning.
 
     Attributes:
-        total: Stored chunks.
-        embedded: Those with a vector; the rest is found by its words alone.
-        problem: Why embedding stands still, or empty.
-        next_embedded: Those with a vector by the embedder that takes over once it has all; absent
-            where none does.
-        rough: Those without one that are found by a rough vector meanwhile; absent where none is.
+        total: Number of stored chunks.
+        embedded: Chunks with a vector; the rest can be found only by words.
+        problem: Why embedding is stalled, or empty.
+        next_embedded: Chunks with a vector of the embedder that takes over once it has all; absent
+            if there is none.
+        rough: Other chunks that can be found by a rough vector; absent if there are none.
     """
 
     total: int
@@ -165,7 +165,7 @@ class Coverage(ToolModel):
 
     @classmethod
     def of(cls, status: IndexStatus) -> Coverage:
-        """Makes it of the indexer's status."""
+        """Converts the indexer's status."""
         return cls(
             total=status.total,
             embedded=status.embedded,
@@ -175,7 +175,7 @@ class Coverage(ToolModel):
         )
 
     def to_text(self) -> str:
-        """Returns one line; empty when everything is embedded, and not being embedded anew."""
+        """Formats it as one line; empty when all is embedded and no new embedder is at work."""
         parts = [self.problem] if self.embedded >= self.total else [self._missing()]
         if self.next_embedded is not None:
             parts.append(f"{self.next_embedded} of {self.total} embedded again by another model.")
@@ -194,10 +194,10 @@ class Retrieved(ToolModel):
 
     Attributes:
         mode: "hybrid", "lexical" (nothing is embedded yet) or "listing" (no query).
-        hits: What is likely to answer, best first; empty when nothing is.
+        hits: Likely answers, best first; may be empty.
         coverage: How complete the search was.
-        unknown_entities: Names asked for that nothing stored is like.
-        nearest: Where there are no hits, what is nearest: it hardly answers; absent where there is
+        unknown_entities: Requested names that resemble nothing in the store.
+        nearest: Near misses if there are no hits: unlikely to be an answer; absent if there are
             none.
     """
 
@@ -209,7 +209,7 @@ class Retrieved(ToolModel):
 
     @classmethod
     def of(cls, result: SearchResult, query: str) -> Retrieved:
-        """Makes it of a result of the engine for a query."""
+        """Converts a search result."""
         return cls(
             mode=result.mode,
             hits=_with_shown([Hit.of(hit) for hit in result.hits], query),
@@ -219,7 +219,7 @@ class Retrieved(ToolModel):
         )
 
     def to_text(self) -> str:
-        """Returns the hits, each with its source, its scores and its text."""
+        """Formats the hits, each with its source, scores and text."""
         unknown = ", ".join(repr(name) for name in self.unknown_entities)
         head = [
             self.summary(),
@@ -235,14 +235,14 @@ class Retrieved(ToolModel):
         return "\n\n".join(blocks)
 
     def summary(self) -> str:
-        """Returns how many hits there are, in a few words."""
+        """Returns the number of hits, in a few words."""
         if self.hits:
             return f"{len(self.hits)} hit{'' if len(self.hits) == 1 else 's'} ({self.mode})"
         return "Nothing stored fits." if self.mode == "listing" else NOTHING
 
 
 def _with_shown(hits: list[Hit], query: str) -> list[Hit]:
-    """The hits with what is shown of each."""
+    """Adds the best sentences to each hit."""
     shown = snippets(query, list(map(_passage, hits)), SHOWN)
     return [
         hit if text in {"", hit.content} else hit.model_copy(update={"shown": text})
@@ -271,7 +271,7 @@ def _block(mark: str, hit: Hit, mode: str) -> str:
 
 
 def _origin(hit: Hit) -> str:
-    """Its name in other calls, and where it comes from."""
+    """Returns its name in other calls, and its origin."""
     source = ": ".join(filter(None, (hit.raw_type, hit.raw_id)))
     kept = f"memory {hit.layer}" if hit.layer else ""
     named = kept or ("" if hit.origin in KINDS else hit.origin)
@@ -292,11 +292,11 @@ ADVICE_WHERE_NARROWED = (
 
 
 class FittingSkill(TypedDict):
-    """A skill that may help with what was asked.
+    """A skill that may help with the question.
 
     Attributes:
-        name: What load_skill takes.
-        description: What it is for.
+        name: Its name for load_skill.
+        description: Its purpose.
     """
 
     name: str
@@ -304,15 +304,14 @@ class FittingSkill(TypedDict):
 
 
 class Answer(Retrieved):
-    """What was found, and where.
+    """The result of a query over memory and knowledge.
 
     Attributes:
-        scope: Where it was looked for: memory, knowledge or all.
-        why: Why there.
-        asked: The query as it was put to the index, where that is more than was asked: what was
-            asked before in this session belongs to it.
-        cached: The recent query whose answer this is, where nothing has changed since.
-        skills: Instructions for a task that the query is about.
+        scope: What was searched: memory, knowledge or all.
+        why: Why that scope.
+        asked: The query as searched, if it was completed with an earlier question of this session.
+        cached: The recent query whose cached answer this is.
+        skills: Skills for the task in the query.
     """
 
     scope: str
@@ -323,7 +322,7 @@ class Answer(Retrieved):
 
     @classmethod
     def of_unified(cls, result: UnifiedResult, query: str) -> Answer:
-        """Makes it of a result over memory and knowledge; `query` is what was asked."""
+        """Converts a result over memory and knowledge; `query` is the original question."""
         return cls(
             mode=result.mode,
             hits=_with_shown(
@@ -340,7 +339,7 @@ class Answer(Retrieved):
         )
 
     def summary(self) -> str:
-        """Returns how many hits there are, and how they were found where that is not obvious."""
+        """Returns the number of hits, and how they were found if that is not obvious."""
         parts = [super().summary().removesuffix(".")]
         if self.scope != Scope.ALL or self.why not in {AS_ASKED, UNSAID}:
             parts.append(f"looked in {self.scope}: {self.why}")
@@ -357,11 +356,11 @@ class Answer(Retrieved):
 
 
 def _brief(text: str, matched: Sequence[str]) -> str:
-    """A line or two of what was called or said, from the first word that matches where it is late.
+    """Shortens a call or message to a line or two around the first matching word.
 
     Args:
         text: The whole text.
-        matched: The words of the query that stand in it.
+        matched: The words of the query that occur in it.
     """
     plain = " ".join(text.split())
     if len(plain) <= BRIEF:

@@ -1,4 +1,4 @@
-"""What the management of memory answers: counts, and what was made, moved or forgotten."""
+"""Results of manage_memory: counts, and memories that were created, moved or deleted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.memory.statistics import LayerStats, MemoryStats
 
 SHOWN = 20
-"""Memories of an answer; the others are counted."""
+"""Limit on the memories in an answer; the rest is only counted."""
 
 LINE_CHARACTERS = 120
 
@@ -24,13 +24,13 @@ Action = Literal["stats", "promote", "aggregate", "persist", "forget"]
 
 
 class LayerCount(ToolModel):
-    """How much a layer holds.
+    """The size of a layer.
 
     Attributes:
         layer: "l1" to "l4".
-        count: Entries or memories.
-        oldest: Date of the oldest, ISO 8601, UTC; empty where there is none.
-        newest: Date of the newest; empty where there is none.
+        count: Number of entries or memories.
+        oldest: Date of the oldest, ISO 8601, UTC; may be empty.
+        newest: Date of the newest; may be empty.
     """
 
     layer: str
@@ -40,7 +40,7 @@ class LayerCount(ToolModel):
 
     @classmethod
     def of(cls, layer: MemoryLayer, told: LayerStats) -> Self:
-        """The counts as a tool answers them."""
+        """Converts the statistics of a layer."""
         return cls(
             layer=layer.label,
             count=told.count,
@@ -49,20 +49,20 @@ class LayerCount(ToolModel):
         )
 
     def to_text(self) -> str:
-        """One line."""
+        """Formats it as one line."""
         span = f", {self.oldest} to {self.newest}" if self.count else ""
         return f"{self.layer}: {self.count}{span}"
 
 
 class Counts(ToolModel):
-    """How much is in memory, and what a consolidation would do.
+    """The size of memory, and what a consolidation would process.
 
     Attributes:
-        layers: Each layer.
-        sessions: Sessions that there are entries of.
-        to_promote: Important entries that no memory says yet.
-        to_aggregate: Sessions that ended without a summary, or went on since.
-        to_persist: Memories of layer 2 that are much used, or not used for long.
+        layers: Every layer.
+        sessions: Number of sessions with entries.
+        to_promote: Important entries not yet covered by a memory.
+        to_aggregate: Ended sessions without an up-to-date summary.
+        to_persist: Memories of layer 2 that are used often, or have long been unused.
     """
 
     layers: list[LayerCount]
@@ -73,7 +73,7 @@ class Counts(ToolModel):
 
     @classmethod
     def of(cls, stats: MemoryStats) -> Self:
-        """The counts as a tool answers them."""
+        """Converts the statistics of memory."""
         return cls(
             layers=[LayerCount.of(layer, told) for layer, told in stats.layers.items()],
             sessions=stats.sessions,
@@ -83,22 +83,22 @@ class Counts(ToolModel):
         )
 
     def to_text(self) -> str:
-        """A line for each layer, and what is to be done."""
+        """Formats one line per layer, then the pending work."""
         lines = [each.to_text() for each in self.layers]
         lines.append(
-            f"{_counted(self.sessions, 'session', 'sessions')}; to promote {self.to_promote},"
+            f"{_count(self.sessions, 'session', 'sessions')}; to promote {self.to_promote},"
             f" to aggregate {self.to_aggregate}, to persist {self.to_persist}"
         )
         return "\n".join(lines)
 
 
 class Touched(ToolModel):
-    """A memory that was made, moved or forgotten, or would be.
+    """A memory that was created, moved or deleted, or would be.
 
     Attributes:
         id: Its id.
-        layer: "l2", "l3" or "l4", where it is now.
-        line: What it says, in one line.
+        layer: Its current layer, "l2", "l3" or "l4".
+        line: Its text in one line.
     """
 
     id: str
@@ -107,7 +107,7 @@ class Touched(ToolModel):
 
     @classmethod
     def of(cls, context: Context, line: str = "") -> Self:
-        """What tells a person which one it is."""
+        """Describes a memory so that a person recognizes it."""
         return cls(
             id=context.id,
             layer=MemoryLayer(context.memory_layer).label,
@@ -116,11 +116,11 @@ class Touched(ToolModel):
 
 
 class SessionSummary(ToolModel):
-    """A summary that was written.
+    """A new summary of a session.
 
     Attributes:
         id: Its id.
-        title: Which session it is of.
+        title: Title of the session.
         summarizer: "client:MODEL", "endpoint:MODEL" or "extractive".
     """
 
@@ -130,17 +130,17 @@ class SessionSummary(ToolModel):
 
 
 class ManagedMemory(ToolModel):
-    """What was done, or would be.
+    """The outcome of an action or a dry run.
 
     Attributes:
-        action: As asked for.
-        counts: Of action=stats; else absent.
-        memories: Those that were made, moved or forgotten, or would be; at most 20.
-        memory_count: How many there are of them.
-        summaries: Of action=aggregate, what was written.
-        entry_count: Entries of layer 1 that were forgotten, or would be.
-        dry_run: Whether nothing was deleted; absent but of action=forget.
-        note: What is to be known beside that.
+        action: The requested action.
+        counts: For action=stats; else absent.
+        memories: The memories created, moved or deleted, or to be; at most 20.
+        memory_count: Total number of those memories.
+        summaries: For action=aggregate, the new summaries.
+        entry_count: Entries of layer 1 that were deleted, or would be.
+        dry_run: Whether this was a dry run; only for action=forget.
+        note: Further remarks.
     """
 
     action: str
@@ -153,7 +153,7 @@ class ManagedMemory(ToolModel):
     note: str = ""
 
     def to_text(self) -> str:
-        """What a person is told, or asked."""
+        """Formats the confirmation or the question for a person."""
         lines = [self._head()]
         lines += [f"- {each.line} ({each.layer}, {each.id})" for each in self.memories]
         lines += [f"- {each.title} ({each.summarizer}, {each.id})" for each in self.summaries]
@@ -162,7 +162,7 @@ class ManagedMemory(ToolModel):
         return "\n".join(filter(None, [*lines, self.note]))
 
     def _head(self) -> str:
-        memories = _counted(self.memory_count, "memory", "memories")
+        memories = _count(self.memory_count, "memory", "memories")
         if self.counts is not None:
             return self.counts.to_text()
         if self.action == "promote":
@@ -170,8 +170,8 @@ class ManagedMemory(ToolModel):
         if self.action == "persist":
             return f"Moved to l4: {memories}."
         if self.action == "aggregate":
-            return f"Summed up: {_counted(len(self.summaries), 'session', 'sessions')}."
-        entries = _counted(self.entry_count, "entry", "entries")
+            return f"Summed up: {_count(len(self.summaries), 'session', 'sessions')}."
+        entries = _count(self.entry_count, "entry", "entries")
         return f"{'Would forget' if self.dry_run else 'Forgot'} {entries} of l1 and {memories}."
 
     @classmethod
@@ -184,7 +184,7 @@ class ManagedMemory(ToolModel):
         dry_run: bool | None = None,
         note: str = "",
     ) -> Self:
-        """An answer about memories; arguments as the attributes."""
+        """Builds an answer about memories; the arguments are the attributes."""
         return cls(
             action=action,
             memories=list(memories[:SHOWN]),
@@ -195,7 +195,7 @@ class ManagedMemory(ToolModel):
         )
 
 
-def _counted(count: int, one: str, many: str) -> str:
+def _count(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
 

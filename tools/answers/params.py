@@ -1,4 +1,4 @@
-"""Parameters that several tools share: whose context, when, and how much."""
+"""Parameters shared by several tools: identity, time and limits."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tools.core.errors import InvalidArgumentsError
 from tools.core.result import ToolModel
 
 MAX_METADATA = 65_536
-"""Characters of JSON that a document's metadata may have."""
+"""Limit on the JSON of a document's metadata."""
 
 METADATA_LEVELS = 32
-"""Levels of nesting in metadata; clients give up on answers far deeper than that."""
+"""Limit on the nesting of metadata; clients fail on much deeper answers."""
 
 
 def _passable(text: str) -> str:
@@ -33,11 +33,11 @@ def _passable(text: str) -> str:
 
 
 Passable = AfterValidator(_passable)
-"""Of a text that is passed to a program."""
+"""Annotates texts that are passed to a program."""
 
 
 def _keepable(metadata: dict[str, Any]) -> dict[str, Any]:
-    """The metadata, which comes back as it was given."""
+    """Checks that the metadata can be stored and returned unchanged."""
     try:
         text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
     except ValueError:
@@ -91,13 +91,13 @@ _DATE_LENGTHS = (len("YYYY"), len("YYYYMMDD"))
 
 
 class TimeWindow(ToolModel):
-    """From start to end, both included, in Unix seconds or ISO 8601.
+    """A range of times, with both ends included, in Unix seconds or ISO 8601.
 
     Attributes:
         start: Unix seconds or ISO 8601.
-        end: Unix seconds or ISO 8601; a day is meant to its end.
-        timezone: IANA zone of ISO times that name none; UTC by default.
-        time_type: Which of a context's times is meant.
+        end: Unix seconds or ISO 8601; a date includes the whole day.
+        timezone: IANA zone for ISO times without one; UTC by default.
+        time_type: The kind of time to compare.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -108,7 +108,7 @@ class TimeWindow(ToolModel):
     time_type: Literal["event_time_ts", "create_time_ts", "update_time_ts"] = "event_time_ts"
 
     def to_range(self) -> TimeRange:
-        """The range in Unix seconds."""
+        """Converts it to Unix seconds."""
         zone = zone_of(self.timezone, "time_range.timezone")
         start = _seconds("time_range.start", self.start, zone)
         end = _seconds("time_range.end", self.end, zone, whole_day=True)
@@ -121,20 +121,20 @@ class TimeWindow(ToolModel):
 
 
 def layer_of(name: str) -> MemoryLayer:
-    """The layer of memory that tools name "l1" to "l4"."""
+    """Returns the memory layer for a name from "l1" to "l4"."""
     return MemoryLayer(int(name[1:]))
 
 
 def instant(
     name: str, value: Instant | None, timezone: str = "UTC", *, whole_day: bool = False
 ) -> float | None:
-    """A parameter's moment in Unix seconds.
+    """Converts a parameter to Unix seconds.
 
     Args:
-        name: The parameter, for the message; that of the zone is `timezone`.
+        name: The parameter, for errors; the zone's is `timezone`.
         value: Unix seconds or ISO 8601; None stays None.
-        timezone: IANA zone of an ISO time that names none.
-        whole_day: Whether a date means the end of that day, not its beginning.
+        timezone: IANA zone for an ISO time without one.
+        whole_day: Whether a date means the end of that day instead of its beginning.
     """
     seconds = _seconds(name, value, zone_of(timezone), whole_day=whole_day)
     if seconds is None:
@@ -144,7 +144,7 @@ def instant(
             f"{name}: {value!r} is outside the years 1 to 9999.",
             next_actions=("Give Unix seconds, not milliseconds, or ISO 8601.",),
         )
-    return min(seconds, LAST_SECOND)  # the last second's end is rounded to the next
+    return min(seconds, LAST_SECOND)  # the end of the last second may round up
 
 
 def _seconds(
@@ -164,7 +164,7 @@ def _seconds(
 
 
 def _parsed(text: str, zone: tzinfo, *, whole_day: bool) -> float:
-    # "2026" and "20261121" are written as dates, not as seconds of the year 1970.
+    # "2026" and "20261121" are dates, not seconds of the year 1970.
     is_date = text.isdecimal() and len(text) in _DATE_LENGTHS
     number = None if is_date else _number(text)
     if number is not None:
@@ -172,7 +172,7 @@ def _parsed(text: str, zone: tzinfo, *, whole_day: bool) -> float:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone)
-    if whole_day and _is_day(text):  # an end that is a day includes that day
+    if whole_day and _is_day(text):  # a date as an end includes that day
         moment += timedelta(days=1, microseconds=-1)
     return moment.timestamp()
 

@@ -1,4 +1,4 @@
-"""What tools on profiles and entities answer: who was found, why, and how they are related."""
+"""Results of profile and entity tools: matches, their reasons, and relationships."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def _day(time: float) -> str:
 
 
 class UserProfile(ToolModel):
-    """What is known of a user.
+    """A user's profile.
 
     Attributes:
-        user_id: Whose it is.
+        user_id: The user.
         summary: Who the user is.
-        facts: What is known, by name.
-        metadata: Free data of the caller's.
-        update_time: Unix seconds when it was last saved.
-        former: Values of facts that others replaced, the latest first; absent unless asked for.
+        facts: Facts, by name.
+        metadata: The caller's own data.
+        update_time: Unix seconds of the last update.
+        former: Former values of facts, latest first; absent unless requested.
     """
 
     user_id: str
@@ -47,7 +47,7 @@ class UserProfile(ToolModel):
 
     @classmethod
     def of(cls, profile: Profile, former: Sequence[FormerFact] | None = None) -> UserProfile:
-        """The profile as a tool answers it."""
+        """Converts a profile."""
         return cls(
             user_id=profile.identity.user_id,
             summary=profile.summary,
@@ -58,7 +58,7 @@ class UserProfile(ToolModel):
         )
 
     def to_text(self) -> str:
-        """The summary and a line for each fact, then for each former one."""
+        """Formats the summary, then one line per fact and per former fact."""
         facts = [f"- {name}: {value}" for name, value in self.facts.items()]
         past = [f"- {each.to_text()}" for each in self.former or ()]
         head = "Formerly:" if past else ""
@@ -67,22 +67,21 @@ class UserProfile(ToolModel):
 
 
 class FoundEntity(ToolModel):
-    """An entity, and why it was found.
+    """An entity, with the reason for the match.
 
     Attributes:
         name: Its name.
         entity_type: Its kind.
         summary: What it is.
-        aliases: More names.
-        metadata: Free data of the caller's.
+        aliases: Other names.
+        metadata: The caller's own data.
         importance: How much it matters, 0 to 10.
-        update_time: Unix seconds when it was last saved.
-        how: What it took to find it, from the surest way to the least sure; "words" where words of
-            its text did it, "listed" where nothing was asked for.
-        score: How well it fits, 0 to 1; absent in a listing.
-        matched: Which of its names was found; empty for words and listings.
-        former: Values of its metadata that others replaced, the latest first; absent unless asked
-            for.
+        update_time: Unix seconds of the last update.
+        how: How it was matched, from the surest way to the least sure; "words" for words in its
+            text, "listed" without a query.
+        score: How well it matches, 0 to 1; absent in a listing.
+        matched: Which of its names matched; empty for words and listings.
+        former: Former values of its metadata, latest first; absent unless requested.
     """
 
     name: str
@@ -104,7 +103,7 @@ class FoundEntity(ToolModel):
         match: EntityMatch | None = None,
         former: Sequence[FormerFact] | None = None,
     ) -> FoundEntity:
-        """The entity as a tool answers it; the score to four digits."""
+        """Converts an entity; rounds the score to four digits."""
         return cls(
             name=entity.name,
             entity_type=entity.entity_type,
@@ -120,7 +119,7 @@ class FoundEntity(ToolModel):
         )
 
     def to_text(self) -> str:
-        """One line: names, kind, summary, and why; one more for what held before."""
+        """Formats one line with names, kind, summary and reason, and one for former values."""
         also = f", also {', '.join(self.aliases)}" if self.aliases else ""
         summary = f": {self.summary}" if self.summary else ""
         why = "" if self.score is None else f" [{self.how} {self.score:.2f}]"
@@ -134,19 +133,19 @@ class EntityPage(ToolModel):
 
     Attributes:
         entities: Those on this page.
-        total: How many there are.
+        total: Number of entities on all pages.
     """
 
     entities: list[FoundEntity]
     total: int
 
     @classmethod
-    def found(
+    def of_matches(
         cls,
         matches: Sequence[EntityMatch],
         former: Callable[[Entity], Sequence[FormerFact]] | None = None,
     ) -> EntityPage:
-        """Matches as a tool answers them, where asked for with what held before."""
+        """Converts matches, optionally with former values."""
         entities = [
             FoundEntity.of(match.entity, match, former and former(match.entity))
             for match in matches
@@ -154,12 +153,12 @@ class EntityPage(ToolModel):
         return cls(entities=entities, total=len(entities))
 
     @classmethod
-    def listed(cls, entities: Iterable[Entity], total: int) -> EntityPage:
-        """A page of a listing."""
+    def of_listing(cls, entities: Iterable[Entity], total: int) -> EntityPage:
+        """Builds a page of a listing."""
         return cls(entities=[FoundEntity.of(entity) for entity in entities], total=total)
 
     def to_text(self) -> str:
-        """A line for each entity."""
+        """Formats one line per entity."""
         if not self.entities:
             return "No entity fits." if not self.total else f"No more; there are {self.total}."
         noun = "entity" if self.total == 1 else "entities"
@@ -170,18 +169,18 @@ class EntityPage(ToolModel):
 
 
 class FoundRelationship(ToolModel):
-    """A relationship, as seen from the first entity of the question.
+    """A relationship, seen from the first entity of the question.
 
     Attributes:
-        source: Name of the one that does.
+        source: Name of the source entity.
         source_type: Its kind.
-        relation: What it does.
-        target: Name of the one that it is done to.
+        relation: The relation.
+        target: Name of the target entity.
         target_type: Its kind.
-        direction: "outgoing" where the first entity is the source.
-        description: More about it.
-        metadata: Free data of the caller's.
-        until: The day on which it ended, UTC; absent while it holds.
+        direction: "outgoing" if the first entity is the source.
+        description: Further description.
+        metadata: The caller's own data.
+        until: The day it ended, UTC; absent while it holds.
     """
 
     source: str
@@ -196,7 +195,7 @@ class FoundRelationship(ToolModel):
 
     @classmethod
     def of(cls, relationship: Relationship, ones: Collection[int]) -> FoundRelationship:
-        """The relationship as seen from the entities with these identifiers."""
+        """Converts a relationship, seen from the entities with these IDs."""
         outgoing = relationship.ends[0] in ones
         return cls(
             source=relationship.source,
@@ -211,7 +210,7 @@ class FoundRelationship(ToolModel):
         )
 
     def to_text(self) -> str:
-        """One line."""
+        """Formats it as one line."""
         past = f"until {self.until}" if self.until else ""
         notes = ", ".join(filter(None, (past, self.description)))
         more = f" ({notes})" if notes else ""
@@ -219,11 +218,11 @@ class FoundRelationship(ToolModel):
 
 
 class FoundPath(ToolModel):
-    """How two entities are related through a third.
+    """A connection of two entities through a third one.
 
     Attributes:
-        through: Name of the third.
-        relationships: First those of the first entity with it, then those of the second.
+        through: Name of the third entity.
+        relationships: Those of the first entity with it, then those of the second.
     """
 
     through: str
@@ -231,7 +230,7 @@ class FoundPath(ToolModel):
 
     @classmethod
     def of(cls, path: EntityPath, ones: Collection[int], others: Collection[int]) -> FoundPath:
-        """The path as a tool answers it; each direction is seen from the end of the path."""
+        """Converts a path; each direction is seen from the end of the path."""
         return cls(
             through=path.through,
             relationships=[
@@ -241,16 +240,16 @@ class FoundPath(ToolModel):
         )
 
     def to_text(self) -> str:
-        """One line."""
+        """Formats it as one line."""
         links = "; ".join(each.to_text() for each in self.relationships)
         return f"through {self.through}: {links}"
 
 
 class ProfileContext(ToolModel):
-    """What is known of a user, or the entities that were found.
+    """A user's profile, or the matching entities.
 
     Attributes:
-        operation: What was asked for.
+        operation: The requested operation.
         profile: The profile, for get_profile.
         found: The entities, for the other operations.
     """
@@ -260,21 +259,21 @@ class ProfileContext(ToolModel):
     found: OmitNone[EntityPage] = None
 
     def to_text(self) -> str:
-        """The profile, or a line for each entity."""
+        """Formats the profile, or one line per entity."""
         if self.profile is not None:
             return self.profile.to_text()
         return "" if self.found is None else self.found.to_text()
 
 
 class EntityAnswer(ToolModel):
-    """The entities that were found, or how they are related.
+    """The matching entities, or their relationships.
 
     Attributes:
-        operation: What was asked for.
-        found: The entities; for check_entity_relationships those that the names mean.
-        relationships: Between them, or of the one.
-        relationship_count: How many there are.
-        paths: How both are related through a third.
+        operation: The requested operation.
+        found: The entities; for check_entity_relationships those that the names refer to.
+        relationships: Between the two, or of the one.
+        relationship_count: Number of relationships.
+        paths: Connections of the two through a third entity.
     """
 
     operation: str
@@ -284,7 +283,7 @@ class EntityAnswer(ToolModel):
     paths: list[FoundPath] = Field(default_factory=list)
 
     def to_text(self) -> str:
-        """A line for each entity, or for each relationship and path."""
+        """Formats one line per entity, or per relationship and path."""
         if self.operation != "check_entity_relationships":
             return self.found.to_text()
         names = " and ".join(dict.fromkeys(each.name for each in self.found.entities))
@@ -302,7 +301,7 @@ class SavedProfile(ToolModel):
     profile: UserProfile
 
     def to_text(self) -> str:
-        """What happened, and the profile."""
+        """Formats the outcome and the profile."""
         return f"{self.outcome}: {self.profile.to_text()}"
 
 
@@ -313,7 +312,7 @@ class SavedEntity(ToolModel):
     entity: FoundEntity
 
     def to_text(self) -> str:
-        """What happened, and the entity."""
+        """Formats the outcome and the entity."""
         return f"{self.outcome}: {self.entity.to_text()}"
 
 
@@ -325,31 +324,31 @@ class SavedRelationship(ToolModel):
     created_entities: list[str]
 
     def to_text(self) -> str:
-        """What happened, and the relationship."""
+        """Formats the outcome and the relationship."""
         made = f" New: {', '.join(self.created_entities)}." if self.created_entities else ""
         return f"{self.outcome}: {self.relationship.to_text()}.{made}"
 
 
 class DeletedEntity(ToolModel):
-    """What went."""
+    """A deleted entity."""
 
     name: str
     entity_type: str
     relationships_deleted: int
 
     def to_text(self) -> str:
-        """One line for the model."""
+        """Formats it as one line for the model."""
         count = self.relationships_deleted
         return f"Deleted {self.name} ({self.entity_type}) and {count} relationships."
 
 
 class DeletedRelationship(ToolModel):
-    """What went."""
+    """A deleted relationship."""
 
     source: str
     relation: str
     target: str
 
     def to_text(self) -> str:
-        """One line for the model."""
+        """Formats it as one line for the model."""
         return f"Deleted {self.source} -[{self.relation}]-> {self.target}."

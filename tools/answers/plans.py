@@ -14,19 +14,19 @@ from tools.core.invisible import revealed, visible_controls
 from tools.core.result import OmitNone, ToolModel
 
 WHOLE = 20
-"""Steps of a plan whose titles are all shown."""
+"""Number of steps up to which all titles are shown."""
 
 READY = 10
-"""Ready steps that are shown of a longer one."""
+"""Limit on the ready steps shown of a longer plan."""
 
 BEGUN = 20
-"""Steps in progress, or failed, that are shown of it."""
+"""Limit on the active and failed steps shown of a longer plan."""
 
 GOAL_CHARACTERS = 80
-"""Of a goal where it is known already."""
+"""Limit on a goal that is already known."""
 
 NOTE_CHARACTERS = 100
-"""Of a note where details are not asked for."""
+"""Limit on a note unless details are requested."""
 
 _NOTABLE: Mapping[StepState, int] = {"in_progress": BEGUN, "failed": BEGUN, "ready": READY}
 
@@ -35,13 +35,13 @@ class ShownStep(ToolModel):
     """A step of a plan.
 
     Attributes:
-        id: What tells it from the others of its plan.
-        title: What is done in it.
-        state: How far it is; a pending one is "ready", or is "waiting" for others, or is "stopped"
-            because one that it waits for has failed.
-        waits_for: The steps that have to be over before it begins; absent where there are none.
-        note: What was said last of how it goes.
-        detail: The rest that is to be known for it; absent where it was not asked for.
+        id: Its ID in the plan.
+        title: What to do.
+        state: Its progress; a pending step is "ready", "waiting" for others, or "stopped" because
+            one it waits for has failed.
+        waits_for: The steps that must be over before it begins; absent if there are none.
+        note: The latest note on its progress.
+        detail: Its full description; absent unless requested.
     """
 
     id: str
@@ -52,7 +52,7 @@ class ShownStep(ToolModel):
     detail: OmitNone[str] = None
 
     def to_text(self) -> str:
-        """One line; the detail and a longer note beneath it."""
+        """Formats one line, with the detail and a longer note below."""
         waits = f"waits for {', '.join(self.waits_for)}" if self.waits_for else ""
         told = {"ready": "ready", "waiting": waits, "stopped": f"stopped, {waits}"}
         known = told.get(self.state, "")
@@ -65,18 +65,18 @@ class ShownStep(ToolModel):
 
 
 class PlanView(ToolModel):
-    """A plan, or as much of it as was asked for.
+    """A plan, or the requested part of it.
 
     Attributes:
-        plan_id: What names it to other tools.
+        plan_id: Its ID for other tools.
         status: "open", "completed" or "abandoned".
-        goal: What it is for.
-        reasoning: Why it is as it is.
-        message: What was said of it when it was closed.
-        output: What came of it.
-        counts: How many steps there are of each state that any has.
-        steps: Those that are shown, in their order.
-        next_offset: Where the next page begins; absent on the last.
+        goal: Its goal.
+        reasoning: Why these steps.
+        message: The closing message.
+        output: The result.
+        counts: Number of steps by state.
+        steps: The steps shown, in order.
+        next_offset: Offset of the next page; absent on the last.
     """
 
     plan_id: str
@@ -91,26 +91,26 @@ class PlanView(ToolModel):
 
     @classmethod
     def folded(cls, plan: Plan) -> PlanView:
-        """What goes on, has failed or may begin."""
+        """Shows the steps that are active, failed or ready."""
         states = states_of(plan.steps)
-        return cls._of(plan, states, _shown(plan, _notable(plan, states), states), is_whole=False)
+        return cls._of(plan, states, _show(plan, _notable(plan, states), states), is_whole=False)
 
     @classmethod
     def outlined(cls, plan: Plan) -> PlanView:
-        """All titles; of a long plan what goes on, has failed or may begin."""
+        """Shows all titles; of a long plan the steps that are active, failed or ready."""
         states = states_of(plan.steps)
         steps = plan.steps if len(plan.steps) <= WHOLE else _notable(plan, states)
-        return cls._of(plan, states, _shown(plan, steps, states))
+        return cls._of(plan, states, _show(plan, steps, states))
 
     @classmethod
     def detailed(cls, plan: Plan, offset: int, characters: int) -> PlanView:
-        """Everything, as many steps from an offset on as fit; one at least."""
+        """Shows full steps from an offset on, as many as fit but at least one."""
         states = states_of(plan.steps)
         view = cls._of(plan, states, ())
-        view.next_offset = MOST_STEPS  # the line that says it has room in any case
+        view.next_offset = MOST_STEPS  # reserves room for the line that mentions it
         room = characters - len(view.to_text())
         view.next_offset = None
-        for step in _shown(plan, plan.steps[offset:], states, is_whole=True):
+        for step in _show(plan, plan.steps[offset:], states, is_whole=True):
             room -= len(step.to_text()) + 1
             if room < 0 and view.steps:
                 view.next_offset = offset + len(view.steps)
@@ -120,9 +120,9 @@ class PlanView(ToolModel):
 
     @classmethod
     def of_step(cls, plan: Plan, step_id: str) -> PlanView:
-        """One step with everything."""
+        """Shows one step in full."""
         states = states_of(plan.steps)
-        chosen = _shown(plan, [named_step(plan.steps, step_id)], states, is_whole=True)
+        chosen = _show(plan, [named_step(plan.steps, step_id)], states, is_whole=True)
         return cls._of(plan, states, chosen, is_whole=False)
 
     @classmethod
@@ -147,7 +147,7 @@ class PlanView(ToolModel):
         )
 
     def to_text(self) -> str:
-        """The goal, the counts, the steps, and what can be done where nothing goes on."""
+        """Formats the goal, the counts, the steps, and advice if no step is active."""
         told = (("Why", self.reasoning), ("Closed", self.message), ("Output", self.output))
         lines = [
             f"Plan {self.plan_id}, {self.status}: {self.goal}",
@@ -164,7 +164,7 @@ class PlanView(ToolModel):
         return f"{total} step{'' if total == 1 else 's'}" + (f": {told}" if told else "")
 
     def _advice(self) -> Iterator[str]:
-        """What to call for the rest, or to go on."""
+        """Yields how to get the rest, or how to continue."""
         if self.next_offset is not None:
             yield f"[Go on with offset={self.next_offset}.]"
         if self.status != "open":
@@ -176,15 +176,15 @@ class PlanView(ToolModel):
 
 
 class PlanLine(ToolModel):
-    """A plan in a list.
+    """One plan of a list.
 
     Attributes:
-        plan_id: What names it to other tools.
-        goal: What it is for, cut where it is long.
+        plan_id: Its ID for other tools.
+        goal: Its goal, shortened.
         status: "open", "completed" or "abandoned".
-        over: How many of its steps are completed or skipped.
-        total: How many it has.
-        updated: When it was changed last, UTC.
+        over: Number of completed or skipped steps.
+        total: Number of steps.
+        updated: Time of the last change, UTC.
     """
 
     plan_id: str
@@ -196,7 +196,7 @@ class PlanLine(ToolModel):
 
     @classmethod
     def of(cls, plan: ListedPlan) -> PlanLine:
-        """A plan as a line of a list."""
+        """Converts a plan."""
         return cls(
             plan_id=plan.id,
             goal=shortened(plan.goal, GOAL_CHARACTERS),
@@ -207,17 +207,17 @@ class PlanLine(ToolModel):
         )
 
     def to_text(self) -> str:
-        """One line."""
+        """Formats it as one line."""
         return f"{self.plan_id}, {self.told()}"
 
     def told(self) -> str:
-        """What it is for and how far it is, without its id."""
+        """Formats goal and progress, without the ID."""
         far = f"{self.over} of {self.total} steps over"
         return f"{self.status}: {self.goal} ({far}, {self.updated})"
 
 
 def _notable(plan: Plan, states: Mapping[str, StepState]) -> list[Step]:
-    """The first that are in progress, have failed or are ready."""
+    """Returns the first steps that are active, failed or ready."""
     left = dict(_NOTABLE)
     chosen = []
     for step in plan.steps:
@@ -228,7 +228,7 @@ def _notable(plan: Plan, states: Mapping[str, StepState]) -> list[Step]:
     return chosen
 
 
-def _shown(
+def _show(
     plan: Plan, steps: Iterable[Step], states: Mapping[str, StepState], *, is_whole: bool = False
 ) -> Iterator[ShownStep]:
     by_id = {step.id: step for step in plan.steps}

@@ -1,4 +1,4 @@
-"""Redirects of requests that tools make for a call."""
+"""Decides which HTTP redirects a call follows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def stays_within(context: RequestContext) -> Callable[[Url, Url], bool]:
-    """Which redirects a call follows: those within its site that no rule of the policy denies.
+    """Allows redirects within the same site that the policy does not deny.
 
-    The policy and whoever approved the call judged its URL alone: another site is another call.
+    The policy and the approval covered only the URL of the call: another site needs another call.
     """
     return lambda here, there: here.is_same_site(there) and context.may_reach(str(there))

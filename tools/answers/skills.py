@@ -13,18 +13,18 @@ from tools.core.toolset import folded_name
 from tools.sandbox.files.text_files import visible
 
 LINE_CHARACTERS = 160
-"""What a list says of a skill."""
+"""Limit on the description of a skill in a list."""
 
 
 class ListedSkill(ToolModel):
     """A skill in one line.
 
     Attributes:
-        name: What load_skill takes.
-        description: What it does and when it helps.
-        source: Where it was found; what begins with "project" was written by whoever writes there,
-            what begins with "server" by another server.
-        problems: How many things are wrong with it, which load_skill tells.
+        name: Its name for load_skill.
+        description: What it does and when to use it.
+        source: Where it was found; "project…" means that anyone with access to the project wrote
+            it, "server…" that another server did.
+        problems: Number of problems; load_skill lists them.
     """
 
     name: str
@@ -34,7 +34,7 @@ class ListedSkill(ToolModel):
 
     @classmethod
     def of(cls, skill: Skill) -> ListedSkill:
-        """The line of a skill."""
+        """Converts a skill."""
         return cls(
             name=skill.path,
             description=clipped_line(skill.description, LINE_CHARACTERS),
@@ -48,8 +48,8 @@ class SkillList(ToolModel):
 
     Attributes:
         skills: One line each.
-        total: How many there are.
-        has_more: Whether more follow.
+        total: Total number of skills.
+        has_more: Whether there are more.
     """
 
     skills: list[ListedSkill]
@@ -57,7 +57,7 @@ class SkillList(ToolModel):
     has_more: bool = False
 
     def to_text(self) -> str:
-        """A line a skill, those of one source together."""
+        """Formats one line per skill, grouped by source."""
         if not self.skills:
             return f"No skill fits, of {self.total}." if self.total else "There are no skills."
         lines, source = [], ""
@@ -75,7 +75,7 @@ class LoadedFile(ToolModel):
 
     Attributes:
         path: Relative to the skill.
-        size: Its bytes.
+        size: Size in bytes.
     """
 
     path: str
@@ -86,10 +86,10 @@ class NeededTool(ToolModel):
     """A tool that a skill names.
 
     Attributes:
-        named: As the skill names it.
-        tool: The tool here that is meant; absent where there is none.
-        instead: Tools here that may do as well, where there is none.
-        required: Whether the skill does not work without it.
+        named: Its name in the skill.
+        tool: The tool here that it refers to; absent if there is none.
+        instead: Tools here that may do instead.
+        required: Whether the skill depends on it.
     """
 
     named: str
@@ -103,18 +103,18 @@ class LoadedSkill(ToolModel):
 
     Attributes:
         name: The skill.
-        source: Where it was found; what begins with "project" was written by whoever writes there,
-            what begins with "server" by another server.
-        directory: Where its files are; empty where that is another server.
-        file: Which of them this is.
-        content: The text, or the lines of it that were asked for or had room.
+        source: Where it was found; "project…" means that anyone with access to the project wrote
+            it, "server…" that another server did.
+        directory: Where its files are; empty if on another server.
+        file: The loaded file.
+        content: The text, or the requested lines that fit.
         first_line: Number of the first line shown.
-        last_line: Number of the last.
-        total_lines: How many there are.
-        files: The other files, with the instructions alone.
-        more_files: How many files are not among them.
-        tools: The tools that it names, with the instructions alone.
-        problems: What is wrong with it.
+        last_line: Number of the last line shown.
+        total_lines: Number of lines in the file.
+        files: The other files; only with the instructions.
+        more_files: Number of files not listed.
+        tools: The tools it names; only with the instructions.
+        problems: Its problems.
     """
 
     name: str
@@ -131,7 +131,7 @@ class LoadedSkill(ToolModel):
     problems: list[str] = Field(default_factory=list)
 
     def to_text(self) -> str:
-        """What has to be known of the skill in a few lines, then the text."""
+        """Formats what to know about the skill in a few lines, then the text."""
         lines = f"lines {self.first_line}-{self.last_line} of {self.total_lines}"
         head = [f"[skill {self.name}, {self.source}: {self.file}, {lines}]"]
         if self.source.startswith("project"):
@@ -143,21 +143,21 @@ class LoadedSkill(ToolModel):
             named = ", ".join(visible(each.path) for each in self.files)
             more = f" and {self.more_files} more" if self.more_files else ""
             head.append(f"[Its files, to load by file: {named}{more}{self._place()}]")
-        head += _told_of(self.tools)
+        head += _tool_notes(self.tools)
         if self.last_line < self.total_lines:
             head.append(f"[For the rest, ask for ranges [{self.last_line + 1}, -1].]")
         return "\n".join([*head, "", self.content])
 
     def _place(self) -> str:
-        """Where its files are, and whether that is where files and programs of tools are."""
+        """Returns where its files are, and whether tools can reach them there."""
         if not self.directory:
             return ""
         beyond = "" if self.source.startswith("project") else ", outside the root"
         return f". They are in {visible(self.directory)}{beyond}."
 
 
-def _told_of(tools: Sequence[NeededTool]) -> Iterator[str]:
-    """Which tools are called otherwise here, and which are missing."""
+def _tool_notes(tools: Sequence[NeededTool]) -> Iterator[str]:
+    """Yields which tools have other names here, and which are missing."""
     here = [
         f"{each.named} is {each.tool}"
         for each in tools

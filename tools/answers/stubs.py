@@ -1,4 +1,4 @@
-"""Stubs: tools as lines of Python, which say how a program calls them and what it gets."""
+"""Stubs: describes tools as lines of Python, for programs that call them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tools.functions.programs.from_runs import TYPES
 from tools.functions.programs.namespace import ALONE
 
 MOST_DEPTH = 5
-"""Levels of a type that are told."""
+"""Limit on the levels of a type."""
 
 LONGEST = 1_500
-"""Characters of a line; of a longer one fewer levels are told."""
+"""Limit on the characters of a line; a longer one shows fewer levels."""
 
 SUMMARY_CHARACTERS = 160
 
@@ -25,7 +25,7 @@ _PLAIN = {**TYPES, "null": "None"}
 
 
 def stub(spec: ToolSpec, description: str) -> str:
-    """A tool as one line of Python: its signature, the shape of its result, and what it does."""
+    """Returns a tool as one line of Python: its signature, result type and description."""
     lines = (_line(spec, depth) for depth in range(MOST_DEPTH + 1))
     short = [*takewhile(lambda line: len(line) <= LONGEST, lines)]
     line = short[-1] if short else f"async def {spec.name}(**_)"
@@ -57,7 +57,6 @@ def _parameter(name: str, schema: object, types: _Types, depth: int, is_required
 
 
 def _keyword(name: str) -> str:
-    """A name as a program writes it: what Python keeps for itself has an underscore behind it."""
     return f"{name}_" if iskeyword(name) else name
 
 
@@ -70,10 +69,10 @@ def _result(schema: Mapping[str, Any] | None, depth: int) -> str:
 
 
 class _Types:
-    """The types of a schema that may be anybody's: each part is written once, and cut.
+    """The types of an untrusted schema: each part is written once, and cut.
 
     Args:
-        root: What its references are within.
+        root: The schema that its references are relative to.
     """
 
     def __init__(self, root: Mapping[str, Any]) -> None:
@@ -81,12 +80,12 @@ class _Types:
         self._written: dict[tuple[int, int], str] = {}
 
     def of(self, schema: object, depth: int) -> str:
-        """The type of a part, down to some levels."""
+        """Returns the type of a part, down to a number of levels."""
         if not isinstance(schema, Mapping):
             return "Any"
         key = id(schema), depth
         if key not in self._written:
-            self._written[key] = "Any"  # as what consists of itself is told
+            self._written[key] = "Any"  # for recursive types
             self._written[key] = self._type(schema, depth)[: LONGEST + 1]
         return self._written[key]
 
@@ -117,7 +116,7 @@ class _Types:
         return f"dict[str, {self.of(more, depth - 1)}]" if isinstance(more, Mapping) else "dict"
 
     def shape(self, members: Mapping[str, object], required: object, depth: int) -> str:
-        """The type of an object by its members, down to some levels."""
+        """Returns the type of an object with these members, down to a number of levels."""
         needed = required if isinstance(required, list | tuple) else ()
         told = (
             f"{_literal(name)}: {self.of(each, depth - 1)}"

@@ -1,4 +1,4 @@
-"""Summaries of events and sessions, written by a model where there is one, else by extraction."""
+"""Summaries of events and sessions, written by a model if available, else by extraction."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:  # loaded on first use
     from storage.memory.summaries import DueSession
 
 MOST_WRITTEN = 150
-"""Summaries of one call: in protocol 2026-07-28 at most nine rounds of questions; clients give up
-after ten."""
+"""Limit on the summaries per call: protocol 2026-07-28 allows at most nine rounds of questions, and
+clients give up after ten."""
 
 PROMPT_CHARACTERS = 12_000
 LEAST_PART = 80
-"""Characters of each part that a prompt has at least; of too many parts it has every nth."""
+"""Minimum characters for each part in a prompt; of too many parts, only every nth is used."""
 
 WRITTEN_CHARACTERS = 2_500
 WORDS = 150
@@ -43,13 +43,13 @@ WrittenT = TypeVar("WrittenT")
 
 
 class WrittenSummary(ToolModel):
-    """A summary that was written.
+    """A new summary.
 
     Attributes:
         id: Its id.
         level: 1 a day, 2 a week, 3 a month.
-        time_bucket: Which one.
-        events: How many events it tells of.
+        time_bucket: The day, week or month.
+        events: Number of events it covers.
         summarizer: "client:MODEL", "endpoint:MODEL" or "extractive".
     """
 
@@ -61,14 +61,14 @@ class WrittenSummary(ToolModel):
 
 
 class BuiltSummaries(ToolModel):
-    """What building did.
+    """The result of building summaries.
 
     Attributes:
-        written: The summaries that were written, made anew included.
-        unchanged: How many stayed as they were.
-        removed: How many went because their events are gone.
-        left: How many are still to be written, on the level where the call stopped.
-        refusals: How often a model was asked and gave nothing to use.
+        written: The new and rewritten summaries.
+        unchanged: Number of unchanged summaries.
+        removed: Number of summaries removed because their events are gone.
+        left: Number of summaries still to write, on the level where the call stopped.
+        refusals: Number of model requests without a usable answer.
     """
 
     written: list[WrittenSummary]
@@ -78,7 +78,7 @@ class BuiltSummaries(ToolModel):
     refusals: int
 
     def to_text(self) -> str:
-        """A few lines for the model."""
+        """Formats a few lines for the model."""
         counts = Counter(_SPANS[one.level] for one in self.written)
         told = ", ".join(
             f"{counts[span]} {span}{'' if counts[span] == 1 else 's'}" for span in _SPANS.values()
@@ -95,14 +95,14 @@ class BuiltSummaries(ToolModel):
 
 
 class EarlierRounds(ToolModel, Generic[WrittenT]):
-    """What earlier rounds of the same call did; it comes back from the client."""
+    """The results of earlier rounds of the same call; the client sends them back."""
 
     written: Annotated[list[WrittenT], Field(max_length=MOST_WRITTEN)] = Field(default_factory=list)
     removed: Annotated[int, Field(ge=0)] = 0
 
     @classmethod
     def read(cls, state: str) -> Self:
-        """Reads what a client handed back; anything else counts as no earlier round."""
+        """Parses the state sent by the client; invalid state counts as no earlier round."""
         try:
             return cls.model_validate_json(state or "{}")
         except ValidationError:
@@ -110,26 +110,26 @@ class EarlierRounds(ToolModel, Generic[WrittenT]):
 
 
 class Summaries(Protocol[DueT_contra]):
-    """Where summaries are stored; its methods block."""
+    """Stores summaries; its methods block."""
 
     def extract(self, due: DueT_contra, max_characters: int, /) -> str:
-        """Returns the most central sentences of what a summary is of."""
+        """Returns the most central sentences of the source texts."""
 
     def keep(self, due: DueT_contra, text: str, summarizer: str, /) -> Context | None:
-        """Stores a summary; returns None if what it is of has changed in the meantime."""
+        """Stores a summary; returns None if its sources have changed in the meantime."""
 
 
 class _Build(ABC, Generic[DueT, WrittenT]):
-    """Writes summaries, as many at once as a model can be asked for.
+    """Writes summaries, as many at once as the model accepts.
 
     Args:
-        summaries: Where they are stored.
-        earlier: What earlier rounds did.
-        sampler: The way to a model; None writes by extraction.
+        summaries: Stores them.
+        earlier: The type of the earlier rounds' results.
+        sampler: Asks a model; None uses extraction.
         report_progress: Called with (done, total).
 
     Attributes:
-        refusals: How often the model was asked and gave nothing to use.
+        refusals: Number of model requests without a usable answer.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class _Build(ABC, Generic[DueT, WrittenT]):
                 await self._write(one, reply)
 
     async def _ask(self, due: Sequence[DueT]) -> Sequence[Reply | None]:
-        if self._sampler is None or self.refusals:  # who said no once is not asked again
+        if self._sampler is None or self.refusals:  # do not ask again after a refusal
             return [None] * len(due)
         prompts = [self._prompt(one) for one in due]
         said = await self._sampler.ask(prompts, state=self._rounds.model_dump_json())
@@ -185,11 +185,11 @@ class _Build(ABC, Generic[DueT, WrittenT]):
 
 
 class SummaryBuild(_Build["Due", WrittenSummary]):
-    """One building of the summaries of events that are due.
+    """Builds the summaries of events that are due.
 
     Args:
-        events: Whose.
-        sampler: The way to a model; None writes by extraction.
+        events: The events.
+        sampler: Asks a model; None uses extraction.
         report_progress: Called with (done, total) of each level's summaries.
     """
 
@@ -201,7 +201,7 @@ class SummaryBuild(_Build["Due", WrittenSummary]):
         self._written_before = len(self._rounds.written)
 
     async def run(self, level: int, until: float) -> BuiltSummaries:
-        """Writes what is due, level by level from the days up.
+        """Writes the summaries that are due, level by level from the days up.
 
         Args:
             level: The highest level.
@@ -219,7 +219,7 @@ class SummaryBuild(_Build["Due", WrittenSummary]):
             unchanged += review.unchanged
             await self._write_all(review.due)
             left = review.left
-            if left:  # the levels above are made from all of these
+            if left:  # higher levels need all of these
                 break
         return BuiltSummaries(
             written=rounds.written,
@@ -246,11 +246,11 @@ class SummaryBuild(_Build["Due", WrittenSummary]):
 
 
 class SessionBuild(_Build["DueSession", SessionSummary]):
-    """One building of the summaries of sessions that are due.
+    """Builds the summaries of sessions that are due.
 
     Args:
-        memories: Whose.
-        sampler: The way to a model; None writes by extraction.
+        memories: The memories.
+        sampler: Asks a model; None uses extraction.
         report_progress: Called with (done, total).
     """
 
@@ -261,14 +261,14 @@ class SessionBuild(_Build["DueSession", SessionSummary]):
         self._memories = memories
 
     async def run(self, named: Sequence[str], but: str) -> tuple[list[SessionSummary], int]:
-        """Writes what is due.
+        """Writes the summaries that are due.
 
         Args:
-            named: Only these sessions, ended or not; empty means all that ended.
-            but: The session that goes on.
+            named: Only these sessions, ended or not; empty means all that have ended.
+            but: The current session, which is left out.
 
         Returns:
-            What was written, and how many sessions are still due.
+            The new summaries, and the number of sessions still due.
 
         Raises:
             AnswersAwaitedError: If the client has to ask its model first.
@@ -298,26 +298,26 @@ SYSTEM = (
 
 
 def summary_prompt(what: str, parts: Sequence[Part]) -> Prompt:
-    """What a model is asked; the same of the same, as protocol 2026-07-28 asks twice.
+    """Builds a prompt, deterministically: protocol 2026-07-28 repeats the question.
 
     Args:
-        what: What it is to sum up, such as "this day: Monday, 2 March 2026".
-        parts: What it is to tell of, at least one.
+        what: What to summarize, such as "this day: Monday, 2 March 2026".
+        parts: The notes, at least one.
     """
     told = parts[:: -(-len(parts) * LEAST_PART // PROMPT_CHARACTERS)]
     room = PROMPT_CHARACTERS // len(told)
-    lines = [f"- {part.label} {_shortened(' '.join(part.text.split()), room)}" for part in told]
+    lines = [f"- {part.label} {_shorten(' '.join(part.text.split()), room)}" for part in told]
     return Prompt(SYSTEM, "\n".join([f"Summarize {what}. The notes:", *lines]), MAX_TOKENS)
 
 
 def _written_by(sampler: Sampler, reply: Reply) -> tuple[str, str]:
-    """The text that a model wrote, bounded and printable, and the summarizer that it was."""
-    text = _shortened(_printable(reply.text).strip(), WRITTEN_CHARACTERS)
+    """Returns a model's text, bounded and printable, and the name of the summarizer."""
+    text = _shorten(_printable(reply.text).strip(), WRITTEN_CHARACTERS)
     return text, f"{sampler.kind}:{_printable(reply.model)[:100]}"
 
 
-def _shortened(text: str, most: int) -> str:
-    """The text, cut between two words where it is too long."""
+def _shorten(text: str, most: int) -> str:
+    """Cuts a text between words if it is too long."""
     if len(text) <= most:
         return text
     cut = text[:most].rsplit(maxsplit=1)[0] if " " in text[:most] else text[:most]
@@ -325,5 +325,5 @@ def _shortened(text: str, most: int) -> str:
 
 
 def _printable(text: str) -> str:
-    """The text without control characters, which a model's answer has no business to hold."""
+    """Removes control characters, which do not belong in a model's answer."""
     return "".join(char for char in text if char.isprintable() or char in "\n\t")

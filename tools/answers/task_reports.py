@@ -1,4 +1,4 @@
-"""Reports of tasks: how far a call is that goes on alone, and what came of it."""
+"""Reports on tasks: the progress and the result of a call in the background."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.core.jobs.job import result_in
 from tools.core.result import OmitNone, ToolModel
 
 LONGEST_WAIT = 45
-"""Seconds that `get_task` waits at most."""
+"""Limit on the seconds that `get_task` waits."""
 
 _ENDED = {
     JobState.COMPLETED: "completed",
@@ -25,21 +25,21 @@ _ENDED = {
 
 
 class TaskReport(ToolModel):
-    """How far a task is.
+    """The state of a task.
 
     Attributes:
-        task_id: Names it.
+        task_id: Its ID.
         tool: The tool that runs.
-        state: How far it is.
-        seconds: How long it has worked, or did.
-        done: What is done.
-        total: Of how much.
-        message: What it said last.
-        heard_seconds_ago: When it said so.
-        awaits: What a person or a model has to answer first.
-        result: What the call answers, once it has ended.
-        media: Images, sounds and resources beside that.
-        next_actions: What to do now.
+        state: Its state.
+        seconds: How long it has been running, or ran.
+        done: Units of work done.
+        total: Total units.
+        message: Its latest progress message.
+        heard_seconds_ago: Age of that message.
+        awaits: What a person or a model must answer first.
+        result: The result of the call, once finished.
+        media: Images, sounds and resources, which are not part of the result.
+        next_actions: What to do next.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -60,11 +60,11 @@ class TaskReport(ToolModel):
 
     @classmethod
     def of(cls, record: JobRecord) -> Self:
-        """The report of a task, by what is kept of it."""
+        """Converts the record of a task."""
         result = result_in(record)
         now, said = time.time(), record.progress
         works = record.state is JobState.WORKING
-        has_said = bool(said.message) or said.done is not None
+        has_news = bool(said.message) or said.done is not None
         report = cls(
             task_id=record.id,
             tool=record.tool,
@@ -73,7 +73,7 @@ class TaskReport(ToolModel):
             done=said.done,
             total=said.total,
             message=said.message or None,
-            heard_seconds_ago=round(now - said.heard, 1) if works and has_said else None,
+            heard_seconds_ago=round(now - said.heard, 1) if works and has_news else None,
             awaits=record.awaits or None,
             result=None if result is None else result.structured,
             media=None if result is None else list(result.media) or None,
@@ -83,21 +83,21 @@ class TaskReport(ToolModel):
         return report
 
     def to_text(self) -> str:
-        """Two or three lines for the model, and what the call answers."""
+        """Formats two or three lines for the model, and the result."""
         if self.state == "working":
-            so_far = f"{self.seconds:g} s so far{self._said}"
+            so_far = f"{self.seconds:g} s so far{self._news}"
             head = f"{self.tool} goes on as task {self.task_id}, {so_far}"
         else:
             ended = _ENDED[JobState(self.state)]
             head = (
-                f"Task {self.task_id} ({self.tool}) {ended}, after {self.seconds:g} s{self._said}"
+                f"Task {self.task_id} ({self.tool}) {ended}, after {self.seconds:g} s{self._news}"
             )
         waits = [f"It waits for an answer: {self.awaits}"] if self.awaits else []
         lines = [f"{head}.", *waits, *(f"Next: {each}" for each in self.next_actions)]
         return "\n".join([*lines, *([self._text] if self._text else [])])
 
     @property
-    def _said(self) -> str:
+    def _news(self) -> str:
         if self.message is None and self.done is None:
             return ""
         has_share = self.done is not None and (self.total is not None or not self.message)
@@ -112,7 +112,7 @@ class TaskReport(ToolModel):
 def _next_actions(record: JobRecord) -> list[str]:
     if record.state is JobState.LOST:
         places = (
-            "Of an agent: what it said last names its worktree and its log, which stay;"
+            "Of an agent: its last message names its worktree and its log, which stay;"
             " `toolcrib worktrees` lists them, and query finds its event."
         )
         again = "Look at what it did until then, then make the call again if it is needed."

@@ -1,4 +1,4 @@
-"""Tools in few words: what a model needs to choose one, and to call it."""
+"""Tools in few words: enough for a model to choose one and to call it."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from tools.retrieval.catalogue import Found
 from tools.retrieval.skill_records import OF_PROJECT
 
 MOST_TAGS = 6
-"""Tags of one group that are named."""
+"""Limit on the tags named for a group."""
 
 PARAMETERS_CHARACTERS = 1_500
-"""Of all parameters of a tool with their types."""
+"""Limit on all parameters of a tool with their types."""
 
 NAME_CHARACTERS = 60
-"""Of one parameter's name, or of the name of a tool that only a file describes: nobody calls it."""
+"""Limit on the name of a parameter, or of a tool that is only described in a file."""
 
 PARAMETER_CHARACTERS = 100
-"""Of one parameter with its type in a card."""
+"""Limit on a parameter with its type in a card."""
 
 CHOICES_CHARACTERS = 30
-"""Of the values of one parameter; where there are more, its type is told."""
+"""Limit on the listed values of a parameter; beyond it, its type is shown."""
 
 MOST_DEPTH = 4
-"""Levels of a parameter's type that are told; definitions of others may contain themselves."""
+"""Limit on the levels of a parameter's type; schemas of other servers may be recursive."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 _SHORT = {"string": "str", "integer": "int", "number": "num", "boolean": "bool"}
@@ -43,7 +43,7 @@ class Card(NamedTuple):
 
     Attributes:
         signature: Its parameters in parentheses, the required ones first and with their types; "?"
-            follows what may be left out, and "…" stands for those that had no room.
+            marks optional ones, and "…" those that did not fit.
         summary: What it does.
     """
 
@@ -52,28 +52,28 @@ class Card(NamedTuple):
 
 
 def card(schema: Mapping[str, Any], description: str, room: int) -> Card:
-    """The line of a tool after its name, within a number of characters whatever it is like.
+    """Formats the line of a tool after its name, within a number of characters.
 
-    What it does comes first where both are short of room, but has half of it at most.
+    If both are too long, the description comes first but gets at most half of the room.
 
     Args:
         schema: JSON Schema of its arguments.
         description: What it does.
-        room: Characters of both together, ": " between them included; at least 20.
+        room: Combined limit, including ": " between them; at least 20.
     """
     said = summary(description)
     left = room - len("(): ")
-    listed = _listed(schema, max(left - len(said), left // 2))
+    listed = _list_parameters(schema, max(left - len(said), left // 2))
     return Card(f"({listed})", clipped_line(said, left - len(listed)))
 
 
 def summary(description: str) -> str:
-    """The first sentence of a description."""
+    """Returns the first sentence of a description."""
     return " ".join(_SENTENCE_END.split(description.strip(), maxsplit=1)[0].split())
 
 
 def clipped_line(text: str, room: int) -> str:
-    """A text in one line, without characters that nobody sees; "…" stands for what is cut off."""
+    """Cuts a text to one line without invisible characters; "…" marks what is cut off."""
     line = "".join(each for each in " ".join(text.split()) if each.isprintable())
     if len(line) <= room:
         return line
@@ -83,7 +83,7 @@ def clipped_line(text: str, room: int) -> str:
 
 
 def parameters(spec: ToolSpec) -> str:
-    """The tool's name and its parameters with their types."""
+    """Formats the tool's name and its parameters with their types."""
     schema = spec.input_schema
     required = _required(schema)
     typed = (
@@ -94,14 +94,14 @@ def parameters(spec: ToolSpec) -> str:
 
 
 def groups(specs: Sequence[ToolOffer], room: int) -> str:
-    """How many tools there are of each group, such as "context 18 (documents 4, events 4)".
+    """Counts the tools of each group, such as "context 18 (documents 4, events 4)".
 
-    Those of other servers are counted by server, after our own. What has no room is counted
+    Tools of other servers are counted by server, after our own. Groups that do not fit are counted
     together.
 
     Args:
         specs: The tools.
-        room: Characters at most, at least 60.
+        room: Limit on the characters, at least 60.
     """
     own: dict[str, list[ToolOffer]] = {}
     servers: Counter[str] = Counter()
@@ -120,12 +120,12 @@ def groups(specs: Sequence[ToolOffer], room: int) -> str:
     ]
     shares = room if not foreign else room * 2 // 3
     told = next((each for each in (tagged, plain) if len(", ".join(each)) <= shares), None)
-    ours = ", ".join(told) if told is not None else _fitting(plain, shares)
+    ours = ", ".join(told) if told is not None else _join_fitting(plain, shares)
     if not foreign:
         return ours
     theirs = "other servers: "
     left = room - len(ours) - len(theirs) - len("; ")
-    theirs += _fitting(foreign, left)
+    theirs += _join_fitting(foreign, left)
     return f"{ours}; {theirs}" if ours else theirs
 
 
@@ -135,8 +135,8 @@ def _tags(specs: Sequence[ToolOffer]) -> str:
     return f" ({named})" if named else ""
 
 
-def _fitting(entries: Sequence[str], room: int) -> str:
-    """The first entries, and how many more there are."""
+def _join_fitting(entries: Sequence[str], room: int) -> str:
+    """Joins the first entries, and the number of those that do not fit."""
     for count in range(len(entries), 0, -1):
         more = f", {len(entries) - count} more" if count < len(entries) else ""
         text = ", ".join(entries[:count]) + more
@@ -145,8 +145,8 @@ def _fitting(entries: Sequence[str], room: int) -> str:
     return f"{len(entries)}" if entries else ""
 
 
-def _listed(schema: Mapping[str, Any], room: int) -> str:
-    """The parameters: the required ones with their types where all fit, and then the others."""
+def _list_parameters(schema: Mapping[str, Any], room: int) -> str:
+    """Lists the required parameters, with types if all fit, then the optional ones."""
     properties = dict(_properties(schema))
     required = [name for name in _required(schema) if name in properties]
     kinds = {name: _type(properties[name], schema, short=True) for name in required}
@@ -162,7 +162,7 @@ def _listed(schema: Mapping[str, Any], room: int) -> str:
 
 
 def _first(entries: Sequence[str], room: int) -> Sequence[str]:
-    """As many of the entries as fit, with room for a sign that there are more."""
+    """Returns as many entries as fit, leaving room for an ellipsis."""
     if len(", ".join(entries)) <= room:
         return entries
     left = room - len("…")
@@ -174,7 +174,7 @@ def _first(entries: Sequence[str], room: int) -> Sequence[str]:
 
 
 def _properties(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each parameter with its schema, in which other servers may have put anything."""
+    """Yields each parameter with its schema, which may be malformed on other servers."""
     found = schema.get("properties")
     for name, each in found.items() if isinstance(found, Mapping) else ():
         yield clipped_line(str(name), NAME_CHARACTERS), each if isinstance(each, Mapping) else {}
@@ -191,10 +191,10 @@ def _type(schema: object, root: Mapping[str, Any], *, short: bool = False) -> st
 
 
 class _TypeWriter:
-    """Writes a type of a schema that may be anybody's: each part of it once, and cut.
+    """Formats types of an untrusted schema: each part once, and cut.
 
     Args:
-        root: What its references are within.
+        root: The schema that its references are relative to.
         is_short: Whether it is for a card.
     """
 
@@ -204,7 +204,7 @@ class _TypeWriter:
         self._written: dict[tuple[int, int], str] = {}
 
     def type_of(self, schema: object, depth: int = MOST_DEPTH) -> str:
-        """The type of a part, down to some levels."""
+        """Formats the type of a part, down to a number of levels."""
         if not isinstance(schema, Mapping) or not depth:
             return "any"
         key = id(schema), depth
@@ -233,7 +233,7 @@ class _TypeWriter:
 
 
 def resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a schema refers to within its root, with what it says itself; else as it is."""
+    """Resolves references within the root and merges in the schema's own keys."""
     for _ in range(MOST_DEPTH):
         found: Any = root
         place = schema.get("$ref")
@@ -248,19 +248,19 @@ def resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str,
 
 
 FEW = 5
-"""Cards whose lines have CARDS_CHARACTERS together; of more, each has a fifth of them."""
+"""Number of cards that share CARDS_CHARACTERS; of more, each gets a fifth of it."""
 
 CARDS_CHARACTERS = 680
 """170 tokens at four characters each."""
 
 MOST_ALSO = 3
-"""Other servers with the same tool that are named."""
+"""Limit on the other servers named for the same tool."""
 
 ALSO_CHARACTERS = 30
-"""What a line says of them."""
+"""Limit on the text about them."""
 
 LEAST_SHOWN = 0.005
-"""A score below would look like none at all."""
+"""Scores below this would round to zero."""
 
 NONE = "No tool fits. Try other words, fewer tags or a lower min_score."
 
@@ -269,12 +269,12 @@ class ToolCard(TypedDict):
     """A tool in one line.
 
     Attributes:
-        name: What it is called by.
-        signature: Its parameters, required ones first; "?" follows what may be left out.
+        name: Its name.
+        signature: Its parameters, required ones first; "?" marks optional ones.
         summary: What it does.
-        score: How well it fits, up to 1.
-        server: The other server that has it.
-        also: More servers that have the same tool.
+        score: How well it matches, up to 1.
+        server: The other server it belongs to.
+        also: Other servers with the same tool.
         note: Why it cannot be called now, or whose skill it is.
     """
 
@@ -288,11 +288,11 @@ class ToolCard(TypedDict):
 
 
 class FoundTools(ToolModel):
-    """The tools that fit, best first.
+    """The matching tools, best first.
 
     Attributes:
-        tools: One card a tool.
-        available: What there is, where nothing fits.
+        tools: One card per tool.
+        available: What is available, if nothing matches.
     """
 
     tools: list[ToolCard]
@@ -300,19 +300,19 @@ class FoundTools(ToolModel):
 
     @classmethod
     def of(cls, found: Sequence[Found]) -> FoundTools:
-        """The cards of what was found."""
+        """Converts search results to cards."""
         room = CARDS_CHARACTERS // max(min(len(found), FEW), 1) - 1
         return cls(tools=[_card(each, room) for each in found])
 
     def to_text(self) -> str:
-        """One line a tool."""
+        """Formats one line per tool."""
         if not self.tools:
             return f"{NONE} There are: {self.available}."
         return "\n".join(map(_line, self.tools))
 
 
 def _card(found: Found, room: int) -> ToolCard:
-    """A card whose line has so many characters at most."""
+    """Builds a card whose line has a limited length."""
     spec = found.spec
     if spec is not None and found.record.is_skill:
         return _skill_card(found, spec.name, room)
@@ -338,7 +338,7 @@ def _card(found: Found, room: int) -> ToolCard:
 
 
 def _skill_card(found: Found, loader: str, room: int) -> ToolCard:
-    """The call that loads a skill, and what that is for."""
+    """Builds a card for the call that loads a skill."""
     record = found.record
     signature = f'(name="{record.name}")'
     made = ToolCard(name=loader, signature=signature, summary="", score=round(found.score, 3))
@@ -349,7 +349,7 @@ def _skill_card(found: Found, loader: str, room: int) -> ToolCard:
 
 
 def _line(made: ToolCard) -> str:
-    """A card as a line: what it says of a call, then whatever keeps from making it, its score."""
+    """Formats a card: the call, its summary, notes and score."""
     named = f"also on {', '.join(made.get('also', ()))}"
     also = f" {clipped_line(named, ALSO_CHARACTERS)}" if "also" in made else ""
     note = f" ({made['note']})" if "note" in made else ""

@@ -1,1 +1,1 @@
-"""The policy: which calls are allowed, which a person is asked about, which are denied."""
+"""The policy: decides which calls are allowed, need approval, or are denied."""

@@ -1,4 +1,4 @@
-"""A call as rules see it: its tool, and what it is about."""
+"""A tool call as rules see it: the tool, and the subject of the call."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tools.policy.urls import Address
 
 @dataclass(frozen=True)
 class Call:
-    """A call.
+    """A call of a tool.
 
     Attributes:
-        spec: Its tool.
-        arguments: Its arguments, as validation made them.
-        roots: The root, absolute, in each of its spellings.
+        spec: The tool.
+        arguments: Its validated arguments.
+        roots: The absolute root, in each of its spellings.
     """
 
     spec: ToolSpec
@@ -28,18 +28,18 @@ class Call:
 
     @property
     def kind(self) -> SubjectKind | None:
-        """How rules compare what it is about."""
+        """The kind of its subject, which decides how rules compare it."""
         return self.spec.subject.kind if self.spec.subject else None
 
     def argument(self, name: str) -> Any:  # noqa: ANN401  # any JSON value
-        """Returns an argument as it is given, else its default, else None."""
+        """Returns an argument as given, else its default, else None."""
         if name in self.arguments:
             return self.arguments[name]
         return self.spec.input_schema.get("properties", {}).get(name, {}).get("default")
 
     @cached_property
     def subject(self) -> str | None:
-        """What it is about, as it is given; None where it is about nothing."""
+        """Its subject as given; None if it has none."""
         about = self.spec.subject
         if about is None:
             return None
@@ -50,9 +50,9 @@ class Call:
 
     @cached_property
     def path(self) -> str | None:
-        """The path it is about, relative to the root; None where it is about none.
+        """The path of its subject, relative to the root; None if it is not about a path.
 
-        A tool that works beneath the root is about the whole of it where no path is given.
+        For a tool that works inside the root, a missing path means the whole root.
         """
         if self.kind is not SubjectKind.PATH:
             return None
@@ -63,7 +63,7 @@ class Call:
 
     @cached_property
     def address(self) -> Address | None:
-        """The URL that it is about; None where programs might not agree on what it means."""
+        """Its URL; None if programs might parse it differently."""
         try:
             return Address.parse(self.subject or "")
         except ValueError:
@@ -71,7 +71,7 @@ class Call:
 
     @property
     def keys(self) -> tuple[str, ...] | None:
-        """By what rules that could mean it are found (`Form.key`); None where any could."""
+        """The keys (`Form.key`) of the rules that could match it; None if any rule could."""
         match self.kind:
             case SubjectKind.PATH:
                 return () if self.path is None else first_component(self.path)
@@ -82,31 +82,31 @@ class Call:
 
     @property
     def secret_parameter(self) -> str:
-        """The parameter that names a secret; empty where the tool has none."""
+        """The parameter that names a secret; empty if there is none."""
         return self.spec.subject.secret if self.spec.subject else ""
 
     @property
     def secret(self) -> str | None:
-        """The name of the secret that it uses; None where it uses none."""
+        """The name of the secret it uses, if any."""
         given = self.arguments.get(self.secret_parameter)
         return None if given is None else str(given)
 
     @property
     def method(self) -> str:
-        """The method of its request."""
+        """The HTTP method of the request."""
         fixed = self.spec.subject.method if self.spec.subject else ""
         return fixed or str(self.argument("method") or "GET").upper()
 
 
 def reads_files(spec: ToolSpec) -> bool:
-    """Whether a tool about a path reads what is there."""
+    """Returns whether a tool with a path reads the file."""
     return Effect.READ in spec.effects or not writes_files(spec)
 
 
 def writes_files(spec: ToolSpec) -> bool:
-    """Whether a tool about a path changes what is there.
+    """Returns whether a tool with a path changes the file.
 
-    Of the scope context only the store is changed, except by functions of the user's.
+    Tools of scope context change only the store, except for the user's functions.
     """
     only_stores = spec.scope is ToolScope.CONTEXT and not spec.is_function
     return Effect.WRITE in spec.effects and not only_stores

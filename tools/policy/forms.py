@@ -1,7 +1,7 @@
-"""Forms of specifiers: how what stands in the parentheses of a rule is read and compared.
+"""Forms of specifiers: parses and compares the text in the parentheses of a rule.
 
-A tool's calls are about a command, a path or a URL (`SubjectKind`), and each kind has its form in
-`FORMS`; any tool's calls can be told apart by their arguments. A new form is one more class here.
+A tool's calls have a command, a path or a URL as their subject (`SubjectKind`), and each kind has
+its form in `FORMS`. Rules for any tool can also compare arguments. To add a form, add a class here.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from tools.policy.urls import UrlPattern, url_rule
 
 
 class Form(Protocol):
-    """What a specifier says of the calls of a tool.
+    """A parsed specifier, which matches calls of a tool.
 
     Attributes:
-        is_about_subject: Whether it says something of what a call is about.
+        is_about_subject: Whether it compares the subject of a call.
     """
 
     is_about_subject: ClassVar[bool]
 
     @property
     def key(self) -> str | None:
-        """One of the keys of every call that it means (`Call.keys`); None where it may be any."""
+        """The key shared by all calls it matches (`Call.keys`); None if there is none."""
 
     def forbids(self, call: Call) -> Match:
-        """Returns how surely a call is one that such a rule denies, or asks about."""
+        """Returns how surely a deny or ask rule applies to a call."""
 
     def permits(self, call: Call) -> bool:
-        """Returns whether a call is one that such a rule allows."""
+        """Returns whether an allow rule applies to a call."""
 
 
 class SubjectForm(Form, Protocol):
-    """A form for the calls of tools that are about one kind of subject."""
+    """A form for tools whose subject is of one kind."""
 
     @classmethod
     def parse(cls, text: str, roots: tuple[str, ...] = ()) -> Self:
-        """Reads a specifier.
+        """Parses a specifier.
 
         Args:
-            text: What stands in the parentheses.
-            roots: The root, absolute, in each of its spellings.
+            text: The text in the parentheses.
+            roots: The absolute root, in each of its spellings.
 
         Raises:
             ValueError: If it can never match.
@@ -58,27 +58,27 @@ class SubjectForm(Form, Protocol):
 
     @classmethod
     def is_meant(cls, text: str) -> bool:
-        """Returns whether a specifier can be of no other form, whatever the tool."""
+        """Returns whether a specifier can only have this form, whatever the tool."""
 
     @classmethod
     def narrowest(cls, call: Call) -> str:
-        """Returns the specifier that means little more than a call; empty where there is none."""
+        """Returns a specifier that matches little more than a call; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentsForm:
-    """Conditions on arguments; without any it means every call."""
+    """Conditions on arguments; without conditions it matches every call."""
 
     conditions: Arguments | None
     is_about_subject: ClassVar = False
     key: ClassVar = None
 
     def forbids(self, call: Call) -> Match:
-        """Returns `YES` for a call that fits, else `NO`."""
+        """Returns `YES` for a matching call, else `NO`."""
         return Match.YES if self.permits(call) else Match.NO
 
     def permits(self, call: Call) -> bool:
-        """Returns whether the arguments of a call fit."""
+        """Returns whether the arguments of a call match."""
         conditions = self.conditions
         return conditions is None or conditions.match(call.argument)
 
@@ -88,7 +88,7 @@ EVERY_CALL = ArgumentsForm(None)
 
 @dataclass(frozen=True, slots=True)
 class LineForm:
-    """A line of a shell. Calls are judged by each of the commands in them (`LineRules`)."""
+    """A shell command line. Each command in a call is judged separately (`LineRules`)."""
 
     pattern: LinePattern
     is_about_subject: ClassVar = True
@@ -96,17 +96,17 @@ class LineForm:
 
     @classmethod
     def parse(cls, text: str, _roots: tuple[str, ...] = ()) -> Self:
-        """Reads a line such as `git push *`."""
+        """Parses a line such as `git push *`."""
         return cls(LinePattern.parse(text))
 
     @classmethod
     def is_meant(cls, text: str) -> bool:
-        """Returns whether there is a blank in it: a path that has some escapes them."""
+        """Returns whether it contains a space, which a path would escape."""
         return " " in text
 
     @classmethod
     def sets_variable(cls, text: str) -> bool:
-        """Returns whether it begins with a variable in capitals, such as `CI=1 npm test`."""
+        """Returns whether it begins with an uppercase variable, such as `CI=1 npm test`."""
         try:
             return _VARIABLE.match(text) is not None and bool(LinePattern.parse(text))
         except ValueError:  # no command follows
@@ -114,31 +114,31 @@ class LineForm:
 
     @classmethod
     def narrowest(cls, call: Call) -> str:
-        """Returns the line itself, where all of it can be seen."""
+        """Returns the line itself, if all of it is visible."""
         plain = ShellCommand.parse(call.subject or "").plain
         if plain is None or plain.operators is None or not plain.only_runs:
             return ""
         return line_rule(plain.commands, plain.operators)
 
     def forbids(self, _call: Call) -> Match:
-        """Returns `MAYBE`: the line as a whole does not tell."""
+        """Returns `MAYBE`: the line as a whole cannot decide it."""
         return Match.MAYBE
 
     def permits(self, _call: Call) -> bool:
-        """Returns False: the line as a whole does not tell."""
+        """Returns False: the line as a whole cannot decide it."""
         return False
 
 
 @dataclass(frozen=True, slots=True)
 class PathForm:
-    """Paths beneath the root."""
+    """Paths inside the root."""
 
     pattern: PathPattern
     is_about_subject: ClassVar = True
 
     @classmethod
     def parse(cls, text: str, roots: tuple[str, ...] = ()) -> Self:
-        """Reads a path such as `src/**`."""
+        """Parses a path such as `src/**`."""
         return cls(PathPattern.parse(text, roots))
 
     @classmethod
@@ -153,16 +153,16 @@ class PathForm:
 
     @property
     def key(self) -> str | None:
-        """The first component, where every path that it means has the same."""
+        """The first component, if all matching paths share it."""
         return self.pattern.first
 
     def forbids(self, call: Call) -> Match:
-        """Returns `YES` also for what is beneath, as forgiving file systems compare names."""
+        """Returns `YES` also for paths below it; ignores case and Unicode form."""
         is_covered = call.path is not None and self.pattern.covers(call.path)
         return Match.YES if is_covered else Match.NO
 
     def permits(self, call: Call) -> bool:
-        """Returns whether it names the path exactly."""
+        """Returns whether it matches the path exactly."""
         return call.path is not None and self.pattern.matches(call.path)
 
 
@@ -175,33 +175,33 @@ class UrlForm:
 
     @classmethod
     def parse(cls, text: str, _roots: tuple[str, ...] = ()) -> Self:
-        """Reads a URL such as `GET https://example.com/**`."""
+        """Parses a URL such as `GET https://example.com/**`."""
         return cls(UrlPattern.parse(text))
 
     @classmethod
     def is_meant(cls, text: str) -> bool:
-        """Returns whether it begins like a URL, perhaps with methods before it."""
+        """Returns whether it begins like a URL, optionally after methods."""
         return _URL_LIKE.match(text) is not None
 
     @classmethod
     def narrowest(cls, call: Call) -> str:
-        """Returns the method and the whole of the origin."""
+        """Returns the method and the whole origin."""
         return url_rule(call.method, call.subject or "")
 
     @property
     def key(self) -> str | None:
-        """The host, where it is one."""
+        """The host, unless it is a wildcard."""
         return None if self.pattern.host.startswith("*") else self.pattern.host
 
     def forbids(self, call: Call) -> Match:
-        """Returns `YES` also for what is beneath, and `MAYBE` where programs read URLs apart."""
+        """Returns `YES` also for paths below it, and `MAYBE` for ambiguous URLs."""
         if call.address is None:
             return Match.MAYBE
         is_covered = self.pattern.matches(call.method, call.address, beneath=True)
         return Match.YES if is_covered else Match.NO
 
     def permits(self, call: Call) -> bool:
-        """Returns whether it names the request exactly."""
+        """Returns whether it matches the request exactly."""
         address = call.address
         return address is not None and self.pattern.matches(call.method, address, beneath=False)
 
@@ -215,13 +215,13 @@ FORMS: Mapping[SubjectKind, type[SubjectForm]] = {
     SubjectKind.COMMAND: LineForm,
     SubjectKind.PATH: PathForm,
 }
-"""The form of each kind of subject, in the order in which a specifier is taken for one of them."""
+"""The form of each kind of subject, in the order in which they are tried."""
 
 
 def narrowest_rule(call: Call) -> str:
-    """Returns a rule that means little more than a call; empty where there is none.
+    """Returns a rule that matches little more than a call; empty if there is none.
 
-    Whether it would allow the call again is not looked at.
+    Does not check that the rule would allow the call.
     """
     spec = call.spec
     if call.kind is None or (call.kind is SubjectKind.PATH and call.subject is None):
@@ -235,7 +235,7 @@ def narrowest_rule(call: Call) -> str:
 
 
 def _with_secret(call: Call, url_pattern: str) -> str:
-    """The conditions that stand for a secret, a method and the whole of the origin."""
+    """Returns conditions on the secret, the method and the whole origin."""
     method, _, origin = url_pattern.removesuffix("**").partition(" ")
     about = call.spec.subject and call.spec.subject.parameter
     if not origin or not _SECRET_NAME.fullmatch(call.secret or ""):
@@ -244,11 +244,11 @@ def _with_secret(call: Call, url_pattern: str) -> str:
 
 
 def may_be_granted_whole(spec: ToolSpec) -> bool:
-    """Returns whether a tool may be allowed whatever it is given, by an answer to one call."""
+    """Returns whether approving one call may allow the tool with any arguments."""
     is_grave = spec.destructive or spec.confirmation is Confirmation.REQUIRED or spec.passes_on
     return not is_grave and not runs_anything(spec)
 
 
 def runs_anything(spec: ToolSpec) -> bool:
-    """Returns whether a tool runs programs or code that it is given."""
+    """Returns whether a tool runs arbitrary programs or code."""
     return Effect.EXECUTE in spec.effects and spec.scope is ToolScope.SYSTEM

@@ -1,4 +1,4 @@
-"""Rules fitted to one tool, and found by what they name first."""
+"""Rules applied to one tool, indexed by the first thing they name."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A rule as it is read for one tool.
+    """A rule as applied to one tool.
 
     Attributes:
         rule: The rule.
-        form: What its specifier says.
-        problem: Why it can match no call of this tool, though it names it.
+        form: Its parsed specifier.
+        problem: Why it can never match a call of this tool, although it names the tool.
     """
 
     rule: Rule
@@ -34,26 +34,26 @@ class Fitted:
     problem: str = ""
 
     def forbids(self, call: Call) -> Match:
-        """Returns how surely a call is one that this rule denies, or asks about."""
-        if self.problem:  # nobody writes such a rule to have it ignored
+        """Returns how surely this deny or ask rule applies to a call."""
+        if self.problem:  # whoever wrote the rule did not mean it to be ignored
             return Match.YES
         return self.form.forbids(call)
 
     def permits(self, call: Call) -> bool:
-        """Returns whether a call is one that this rule allows; its secret it has to name."""
+        """Returns whether this allow rule applies to a call; it must name the call's secret."""
         if call.secret is not None and not self.rule.names(call.secret_parameter):
             return False
         return not self.problem and self.form.permits(call)
 
 
 def fitted(rule: Rule, spec: ToolSpec, roots: tuple[str, ...], bare: str = "") -> Fitted | None:
-    """Returns a rule as it is read for a tool; None where it is about other tools.
+    """Applies a rule to a tool; returns None if it is about other tools.
 
     Args:
         rule: The rule.
         spec: The tool.
-        roots: The root, absolute, in each of its spellings.
-        bare: A name beside its own that counts here; empty for none.
+        roots: The absolute root, in each of its spellings.
+        bare: Another name of the tool that counts here; empty for none.
     """
     if rule.selector.place_effect is not None:
         if not _is_about_place(rule.selector.place_effect, spec):
@@ -72,16 +72,16 @@ def fitted(rule: Rule, spec: ToolSpec, roots: tuple[str, ...], bare: str = "") -
 def fitted_grants(
     grants: Sequence[str], spec: ToolSpec, roots: tuple[str, ...]
 ) -> tuple[Fitted, ...]:
-    """Returns the grants, which are rules, as they are read for a tool.
+    """Applies grants, which are rules, to a tool.
 
     Raises:
-        ValueError: If one of them is no rule.
+        ValueError: If a grant cannot be parsed.
     """
-    return tuple(filter(None, (fitted(_parsed(text), spec, roots) for text in grants)))
+    return tuple(filter(None, (fitted(_parse(text), spec, roots) for text in grants)))
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str) -> Rule:
+def _parse(text: str) -> Rule:
     return Rule.parse(text)
 
 
@@ -92,14 +92,14 @@ def _is_about_place(effect: Effect, spec: ToolSpec) -> bool:
 
 
 class Index(Generic[T]):
-    """Rules in their order, found by a key.
+    """Rules in order, indexed by key.
 
     Args:
         rules: The rules.
-        key: What a call has to be about for a rule to mean it; None where any call may be meant.
+        key: The key that a call must have for a rule to match it; None if any call may match.
 
     Attributes:
-        rules: All of them.
+        rules: All rules.
     """
 
     def __init__(self, rules: Sequence[T], key: Callable[[T], str | None]) -> None:
@@ -112,10 +112,10 @@ class Index(Generic[T]):
             places.append(place)
 
     def about(self, keys: Collection[str] | None) -> Sequence[T]:
-        """Those that could mean a call, in their order.
+        """Returns the rules that could match a call, in order.
 
         Args:
-            keys: What it is about; None where that cannot be said.
+            keys: The keys of the call; None if they are unknown.
         """
         if keys is None:
             return self.rules
@@ -126,14 +126,14 @@ class Index(Generic[T]):
 
 
 class CommandRules:
-    """Those of a list of rules that are about commands.
+    """The rules about commands in a list.
 
     Args:
         rules: The rules.
 
     Attributes:
-        single: Those that name one command, and that.
-        several: Those that name a line of several, and that.
+        single: Rules about one command, with their patterns.
+        several: Rules about lines of several commands, with their patterns.
     """
 
     def __init__(self, rules: Sequence[Fitted]) -> None:
@@ -161,11 +161,11 @@ NO_COMMAND_RULES = CommandRules(())
 
 
 class FittedRules(Index[Fitted]):
-    """One list of rules as they are read for one tool.
+    """A list of rules as applied to one tool.
 
     Attributes:
-        commands: Those about commands.
-        whole: Those that say nothing of what a call is about.
+        commands: The rules about commands.
+        whole: The rules that do not compare the subject of a call.
     """
 
     def __init__(self, rules: Sequence[Fitted]) -> None:
@@ -183,9 +183,9 @@ NO_RULES = FittedRules(())
 
 
 def obeyed_names(call: Call) -> frozenset[Name]:
-    """What of the path that a call writes other programs obey.
+    """Returns the names of configuration files that a call writes to.
 
-    Nothing where it is closed for good, or where the tool writes by another sandbox than ours.
+    Empty if the path is closed for good, or if the tool does not write through our sandbox.
     """
     if call.path is None or call.spec.source != "builtin" or not writes_files(call.spec):
         return frozenset()
@@ -194,11 +194,11 @@ def obeyed_names(call: Call) -> frozenset[Name]:
 
 
 def unless_denied(usual: Decision, names: Collection[Name]) -> Decision:
-    """A question, which no profile answers and no remembered approval, where a write may be.
+    """Asks about a write to configuration files; no profile or remembered approval answers this.
 
     Args:
-        usual: What is said of writes to other files.
-        names: What programs obey of the path.
+        usual: The decision for writes to other files.
+        names: The configuration files in the path.
     """
     if usual.verdict is Verdict.DENY:
         return usual
@@ -209,7 +209,7 @@ def unless_denied(usual: Decision, names: Collection[Name]) -> Decision:
 
 
 def names_them(rule: Fitted, names: Collection[Name]) -> bool:
-    """Whether a rule has all the names in its path, written out."""
+    """Returns whether the path of a rule spells out all of the names."""
     if not isinstance(rule.form, PathForm):
         return False
     written = [part and part.literal for part in rule.form.pattern.components]

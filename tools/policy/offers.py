@@ -1,4 +1,4 @@
-"""What a person is offered instead of being asked again: rules that would allow a call."""
+"""Suggests rules that would allow a call, to spare the user further questions."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tools.policy.shell.wrappers import inner_commands
 from tools.policy.verdict import Containment, Decision, Verdict
 
 MOST_RULES = 4
-"""Rules of one offer: more are not read before they are accepted."""
+"""Limit on the rules in one offer: more would not be read before they are accepted."""
 
 LONGEST = 120
-"""Characters of such a rule: nobody runs a longer line every day."""
+"""Limit on the characters of such a rule: longer lines are not run every day."""
 
 FAMILIES: Mapping[str, frozenset[str]] = {
     "git": frozenset({"add", "commit", "diff", "fetch", "log", "show", "status"}),
@@ -31,16 +31,16 @@ FAMILIES: Mapping[str, frozenset[str]] = {
     "go": frozenset({"build", "fmt", "test", "vet"}),
     **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), frozenset({"test"})),
 }
-"""Programs whose subcommands do one thing each, whatever their other words are."""
+"""Programs whose subcommands each do one thing, whatever the other arguments."""
 
 RUNS_SCRIPTS = frozenset({"npm", "pnpm", "yarn", "bun"})
 MODULES = frozenset({"mypy", "pytest", "ruff", "unittest"})
 WHOLE = frozenset({"cat", "grep", "head", "ls", "mypy", "pytest", "ruff", "tail", "wc"})
-"""Programs that do one thing themselves."""
+"""Programs that do one thing, whatever their arguments."""
 
 
 def grant_for(policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
-    """The narrowest rule that allows this call again; empty where none is safe."""
+    """Returns the narrowest rule that allows this call again; empty if none is safe."""
     text = narrowest_rule(Call(spec, arguments, policy.roots))
     if not _is_rule(text):
         return ""
@@ -53,16 +53,16 @@ def grant_in_loop(
     arguments: Mapping[str, Any],
     before: Mapping[str, Any] | None,
 ) -> str:
-    """The rule that allows the calls of a loop; empty where none is safe.
+    """Returns a rule that allows the calls of a loop; empty if none is safe.
 
-    It is the one that a grant for a while would have, until two calls differ: then it is what they
-    have in common, the directory or the arguments.
+    Until two calls differ, this is the rule of a temporary grant. Then it is what they have in
+    common: the directory or the arguments.
 
     Args:
-        policy: What asks.
+        policy: The policy that asks.
         spec: The tool.
-        arguments: Its arguments, as validation made them.
-        before: Those of the last call that was approved; None where there was none.
+        arguments: Its validated arguments.
+        before: The arguments of the last approved call, if any.
     """
     narrow = grant_for(policy, spec, arguments)
     asks_itself = spec.confirmation is not Confirmation.NONE
@@ -88,7 +88,7 @@ def _common_arguments(arguments: Mapping[str, Any], before: Mapping[str, Any]) -
 
 
 def _common_directory(call: Call, before: Call) -> str:
-    """What is beneath the directory of two paths; empty where they are one, or that is the root."""
+    """Returns a rule for the common directory of two paths; empty for equal paths or the root."""
     if call.path is None or before.path is None or call.path == before.path:
         return ""
     directory = commonpath([dirname(call.path), dirname(before.path)])
@@ -99,14 +99,14 @@ def _common_directory(call: Call, before: Call) -> str:
 def whole_grant_for(
     policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any], decision: Decision
 ) -> str:
-    """The rule that allows every call of a tool; empty where more asks than the profile does."""
+    """Returns a rule for every call of a tool; empty unless only the profile asks."""
     if decision.source != policy.source or not may_be_granted_whole(spec):
         return ""
     return spec.name if permits(policy, spec, arguments, spec.name) else ""
 
 
 def permits(policy: Policy, spec: ToolSpec, arguments: Mapping[str, Any], rule: str) -> bool:
-    """Whether a call would run if a person had allowed a rule."""
+    """Returns whether a call would run if the user had allowed a rule."""
     return policy.judge(spec, arguments, grants=[rule]).verdict is Verdict.ALLOW
 
 
@@ -117,17 +117,17 @@ def offers_for(
     decision: Decision,
     containment: Containment,
 ) -> tuple[tuple[str, ...], ...]:
-    """Rules for the settings that would allow a call from now on, the narrowest of them first.
+    """Suggests rules for the settings that would allow a call from now on, narrowest first.
 
-    None where more is asked than that no rule fits: by a rule of the settings, by the tool itself,
-    about a deletion, or about what cannot be judged by its parts.
+    Returns nothing if a rule of the settings, the tool itself or a deletion asks, or if the call
+    cannot be judged by its parts: then a missing rule is not the only reason to ask.
 
     Args:
-        policy: What asks.
+        policy: The policy that asks.
         spec: The tool.
-        arguments: Its arguments, as validation made them.
-        decision: What the policy says.
-        containment: How far what the tool runs is held back.
+        arguments: Its validated arguments.
+        decision: The policy's decision.
+        containment: How well the tool's programs are confined.
     """
     if decision.verdict is not Verdict.ASK or decision.source != policy.source:
         return ()
@@ -158,7 +158,7 @@ def _for_commands(spec: ToolSpec, commands: Sequence[Sequence[Word]]) -> list[tu
 
 
 def _family(words: Sequence[Word]) -> str:
-    """The commands that do the same on other things; empty where none are known to."""
+    """Returns a rule for similar commands on other things; empty if none are known."""
     name, first, second, *_ = *(word.text or "" for word in words), "", "", ""
     known = base_name(name)
     if known in WHOLE:
@@ -175,7 +175,7 @@ def _family(words: Sequence[Word]) -> str:
 
 
 def _runs_code(line: str) -> bool:
-    """Whether a program is handed to an interpreter as text, by which nobody knows it again."""
+    """Returns whether an interpreter gets code as text, which no rule could recognize again."""
     return any(
         INTERPRETERS.fullmatch(base_name(each.words[0].text or "")) and inner_commands(each.words)
         for found in ShellCommand.parse(line).found

@@ -1,4 +1,4 @@
-"""Paths in rules: globs relative to the root, compared component by component."""
+"""Paths in rules: globs relative to the root, compared by component."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ ANY_DEPTH = None
 
 @dataclass(frozen=True, slots=True)
 class PathPattern:
-    """A path in a rule.
+    """A path pattern in a rule.
 
     Attributes:
-        components: What each component has to be; None stands for any number of components.
-        folded: The same without case and Unicode forms, for rules that ask or deny.
-        roots: Before what a path is put to be compared: the root in each of its spellings where the
-            rule has an absolute path, else nothing.
+        components: A pattern for each component; None matches any number of components.
+        folded: The same without case and Unicode forms, for deny and ask rules.
+        roots: Prefixes for compared paths: the spellings of the root if the rule has an absolute
+            path, else empty.
     """
 
     components: tuple[Wildcard | None, ...]
@@ -32,11 +32,11 @@ class PathPattern:
 
     @classmethod
     def parse(cls, text: str, roots: Sequence[str] = ()) -> PathPattern:
-        """Reads `*`, `?` (within a component) and `**` (any components).
+        """Parses `*`, `?` (within a component) and `**` (any components).
 
         Args:
             text: Relative to the root, or absolute.
-            roots: The root, absolute, in each of its spellings.
+            roots: The absolute root, in each of its spellings.
 
         Raises:
             ValueError: If it can never match.
@@ -58,17 +58,17 @@ class PathPattern:
 
     @property
     def first(self) -> str | None:
-        """What `first_component` says of every path that it names; None where that differs."""
+        """The `first_component` shared by all paths it matches; None if they differ."""
         wanted = self.folded[0] if self.folded and self.roots == ((),) else None
         return None if wanted is None else wanted.literal
 
     def matches(self, path: str) -> bool:
-        """Whether it names this path, which is relative and normalised."""
+        """Returns whether it matches this normalized relative path."""
         parts = _parts(path)
         return any(_matches(self.components, [*root, *parts], beneath=False) for root in self.roots)
 
     def covers(self, path: str) -> bool:
-        """Whether it names this path or a directory above it, as forgiving file systems compare."""
+        """Returns whether it matches the path or a parent, ignoring case and Unicode form."""
         parts = _folded_parts(path)
         return any(
             _matches(self.folded, [*map(folded, root), *parts], beneath=True) for root in self.roots
@@ -76,18 +76,18 @@ class PathPattern:
 
     @property
     def is_absolute(self) -> bool:
-        """Whether it is written as an absolute path."""
+        """True if it was written as an absolute path."""
         return self.roots != ((),)
 
     def begin(self) -> frozenset[int]:
-        """Returns how far it has come before a walk goes down; see `descend`."""
+        """Returns the matching state at the start of a walk; see `descend`."""
         return self._reached({0})
 
     def descend(self, reached: frozenset[int], name: str) -> frozenset[int]:
-        """Returns how far it comes where a walk goes down to a name, compared as in `covers`.
+        """Advances the matching state by one name, compared as in `covers`.
 
         Args:
-            reached: How far it had come; nothing where it can cover nothing there.
+            reached: The current state; empty if nothing below can be covered.
             name: The name.
         """
         found, called = set[int](), folded(name)
@@ -98,39 +98,39 @@ class PathPattern:
         return self._reached(found)
 
     def is_covering(self, reached: frozenset[int]) -> bool:
-        """Whether it covers what a walk has come to."""
+        """Returns whether it covers the current path of a walk."""
         return len(self.folded) in reached
 
     def _reached(self, places: set[int]) -> frozenset[int]:
         found = set(places)
-        for at in range(len(self.folded)):  # `**` also stands for no component
+        for at in range(len(self.folded)):  # `**` also matches no component
             if at in found and self.folded[at] is ANY_DEPTH:
                 found.add(at + 1)
         return frozenset(found)
 
 
 def first_component(path: str) -> tuple[str, ...]:
-    """The first component as forgiving file systems compare it; nothing of the root itself."""
+    """Returns the first component without case and Unicode forms; empty for the root itself."""
     return _folded_parts(path)[:1]
 
 
 def path_rule(path: str) -> str:
-    """The pattern that stands for one path alone; empty where none can."""
+    """Returns the pattern for exactly one path; empty if there is none."""
     if path != path.strip() or not path.isprintable():
         return ""
-    # A leading ./ keeps it from being read as name=value or as a URL.
+    # A leading ./ keeps it from being parsed as name=value or as a URL.
     return "./" + re.sub(r"[\\*?'\"|&;]", r"\\\g<0>", path)
 
 
 def relative_path(path: str, roots: Sequence[str]) -> str | None:
-    """A path as it is spelled, relative to the root and without `.` and `..`.
+    """Normalizes a path relative to the root, without resolving links.
 
     Args:
         path: Relative to the root, or absolute.
-        roots: The root, absolute, in each of its spellings.
+        roots: The absolute root, in each of its spellings.
 
     Returns:
-        None where it is spelled as leading out of the root.
+        None if it leads out of the root.
     """
     if path.startswith("/"):
         absolute = "/" + posixpath.normpath(path).lstrip("/")
@@ -158,7 +158,7 @@ def _wildcard(part: str) -> Wildcard | None:
 
 
 def _forgiving(part: str, wanted: Wildcard | None) -> Wildcard | None:
-    """What a component has to be without case and Unicode forms."""
+    """Returns the pattern of a component without case and Unicode forms."""
     if wanted is None or wanted.literal is None:
         return _wildcard(folded(part))
     return Wildcard((folded(wanted.literal),))
@@ -167,7 +167,7 @@ def _forgiving(part: str, wanted: Wildcard | None) -> Wildcard | None:
 def _matches(
     pattern: tuple[Wildcard | None, ...], components: Sequence[str], *, beneath: bool
 ) -> bool:
-    """Compares with one step back to the last `**`, which is enough for globs."""
+    """Matches with backtracking to the last `**` only, which is enough for globs."""
     at = place = 0
     back: tuple[int, int] | None = None
     while place < len(components):

@@ -1,4 +1,4 @@
-"""Rules about places: judged of what a path turned out to be when it was opened."""
+"""Rules about places: checks the real path of a file when it is opened."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tools.sandbox.files.protected_names import Name
 
 @dataclass(frozen=True, slots=True)
 class DeniedPlace:
-    """What a rule denies to every tool, and to programs.
+    """A place that a rule denies to every tool and program.
 
     Attributes:
-        rule: The rule, as it is written.
+        rule: The text of the rule.
         pattern: The paths.
-        effects: What is denied there: `READ`, `WRITE` or both.
+        effects: The denied effects: `READ`, `WRITE` or both.
     """
 
     rule: str
@@ -38,23 +38,23 @@ class DeniedPlace:
 def find_denied(
     rules: Iterable[Rule], roots: tuple[str, ...], find: Callable[[str], ToolSpec | None]
 ) -> Iterator[DeniedPlace]:
-    """Yields the places that rules deny whichever tool or program would open them.
+    """Yields the places that rules deny to every tool and program.
 
     Args:
-        rules: The rules that deny.
-        roots: The root, absolute, in each of its spellings.
-        find: Gives the tool of a name.
+        rules: The deny rules.
+        roots: The absolute root, in each of its spellings.
+        find: Returns the tool with a name.
     """
     for rule in rules:
         effects = _closed_effects(rule, find)
         if effects:
-            with contextlib.suppress(ValueError):  # then it counts for its own tool alone
+            with contextlib.suppress(ValueError):  # then it applies to its own tool only
                 pattern = PathPattern.parse(rule.specifier, roots)
                 yield DeniedPlace(rule.text, pattern, effects)
 
 
 def _closed_effects(rule: Rule, find: Callable[[str], ToolSpec | None]) -> tuple[Effect, ...]:
-    """To which effects a rule that denies closes a place; none where it is about no place."""
+    """Returns the effects that a deny rule forbids at its place, if it is about one."""
     if rule.arguments is not None or not rule.specifier:
         return ()
     selector = rule.selector
@@ -70,37 +70,37 @@ def _closed_effects(rule: Rule, find: Callable[[str], ToolSpec | None]) -> tuple
 
 
 def closed_index(rules: Sequence[tuple[str, PathPattern]]) -> Index[tuple[str, PathPattern]]:
-    """Rules that close places, found by the first component of these."""
+    """Indexes rules by the first component of their places."""
     return Index(rules, lambda rule: rule[1].first)
 
 
 class PlaceRules(Protocol):
-    """What the rules say of the files that one call opens."""
+    """Rules about the files that one call opens."""
 
     def check(self, path: str, *, writing: bool) -> None:
-        """Raises if the call may not use a place.
+        """Raises an error if the call may not use a place.
 
         Args:
-            path: Where it really is, relative to the root, without links.
-            writing: Whether it is to be written.
+            path: Its real path, relative to the root, without links.
+            writing: Whether it is opened for writing.
         """
 
     def hides(self, path: str) -> bool:
-        """Whether a listing or a search leaves a place out, with all that is beneath it."""
+        """Returns whether listings and searches omit a place and everything below it."""
 
     def permits(self, path: str) -> Collection[Name]:
-        """The names closed to writes that are open to a write to this very place."""
+        """Returns the protected names that may be written at exactly this place."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedPlaces:
-    """Places that rules deny, whichever tool would open them.
+    """Places that rules deny to every tool.
 
     Attributes:
-        to_reads: Rules by their text, and which places each closes to reads.
-        to_writes: The same for writes.
+        to_reads: Index of the rules that deny reads, by place.
+        to_writes: Index of the rules that deny writes, by place.
         tool: The tool that opens places.
-        reads: Whether what it writes tells it what was there.
+        reads: Whether its writes reveal the old content.
     """
 
     to_reads: Index[tuple[str, PathPattern]]
@@ -109,7 +109,7 @@ class ClosedPlaces:
     reads: bool = True
 
     def check(self, path: str, *, writing: bool) -> None:
-        """Raises if a rule denies the place."""
+        """Raises an error if a rule denies the place."""
         rule = self.closing(path, reading=self.reads or not writing, writing=writing)
         if rule is not None:
             done = "written" if writing else "read"
@@ -120,22 +120,22 @@ class ClosedPlaces:
             )
 
     def hides(self, path: str) -> bool:
-        """Whether a rule closes the place to reads."""
+        """Returns whether a rule denies reading the place."""
         return self.closing(path, reading=True, writing=False) is not None
 
     def permits(self, _path: str) -> Collection[Name]:
-        """None."""
+        """Returns nothing."""
         return ()
 
     def about(self, call: Call) -> str | None:
-        """The rule that closes the place that a call is about to its tool; None where none does."""
+        """Returns the rule that denies the tool the place of a call, if any."""
         if call.path is None:
             return None
         reading, writing = reads_files(call.spec), writes_files(call.spec)
         return self.closing(call.path, reading=reading, writing=writing)
 
     def closing(self, path: str, *, reading: bool, writing: bool) -> str | None:
-        """The rule that closes a place; None where none does."""
+        """Returns the rule that denies a place, if any."""
         keys = first_component(path)
         indexes = (*((self.to_reads,) if reading else ()), *((self.to_writes,) if writing else ()))
         near = (each for index in indexes for each in index.about(keys))
@@ -144,17 +144,17 @@ class ClosedPlaces:
 
 @dataclass(frozen=True, slots=True)
 class JudgedPlaces:
-    """Places of a call about a path, which rules may judge otherwise once it is open.
+    """The places of a call, checked again when they are opened: links may lead elsewhere.
 
     Attributes:
-        closed: What is denied to every tool.
-        spelled: The path that was judged; None where it leads out of the root.
-        was_asked: Tells whether a person had to be asked about it.
-        judge: Judges the same call about another path.
-        asking: The rules that ask about a path.
-        obeyed: What of that path is closed to writes, and was approved or is allowed by its name.
-        is_confirmed: Whether a person is asked about this very call, wherever it leads: no grant
-            stands for the answer.
+        closed: The places denied to every tool.
+        spelled: The path that was judged; None if it leads out of the root.
+        was_asked: Returns whether the user had to approve it.
+        judge: Judges the same call with another path.
+        asking: The ask rules about a path.
+        obeyed: Protected names in that path that were approved or allowed by name.
+        is_confirmed: Whether the user approves this call itself, wherever it leads, and no grant
+            replaces the approval.
     """
 
     closed: ClosedPlaces
@@ -166,7 +166,7 @@ class JudgedPlaces:
     is_confirmed: bool = False
 
     def check(self, path: str, *, writing: bool) -> None:
-        """Raises if a rule denies the place, or asks about it and not about the path given."""
+        """Raises an error if a rule denies the place, or asks about it but not the given path."""
         self.closed.check(path, writing=writing)
         if path == self.spelled:
             return
@@ -182,15 +182,15 @@ class JudgedPlaces:
         )
 
     def hides(self, path: str) -> bool:
-        """Whether a rule closes the place to reads."""
+        """Returns whether a rule denies reading the place."""
         return self.closed.hides(path)
 
     def permits(self, path: str) -> Collection[Name]:
-        """Those of the path that was judged, where this is no other: no link leads there."""
+        """Returns the protected names of the judged path, if no link led elsewhere."""
         return self.obeyed if path == self.spelled else ()
 
     def _was_meant(self, path: str, decision: Decision) -> bool:
-        """Whether the person who was asked about the path given was asked about this place too."""
+        """Returns whether the user's approval of the given path covers this place too."""
         if decision.verdict is not Verdict.ASK or self.spelled is None:
             return False
         if decision.source == TOOL and self.is_confirmed:
@@ -201,13 +201,13 @@ class JudgedPlaces:
 
 @dataclass(frozen=True, slots=True)
 class LineFiles:
-    """What the rules say of the files that a line opens.
+    """Judges the files that a command line opens.
 
     Attributes:
-        cwd: Where the line begins, relative to the root.
-        roots: The root, absolute, in each of its spellings.
-        find: Gives the tool of a name.
-        judge: What the rules say of a call.
+        cwd: The initial working directory, relative to the root.
+        roots: The absolute root, in each of its spellings.
+        find: Returns the tool with a name.
+        judge: Judges a call.
     """
 
     cwd: str
@@ -216,29 +216,29 @@ class LineFiles:
     judge: Callable[[ToolSpec, Mapping[str, Any]], Decision]
 
     def decide(self, opened: Opened) -> Decision | str:
-        """The strictest decision about all that a redirection may open; else why there is none."""
+        """Returns the strictest decision on a redirection's files, or why there is none."""
         spelled = opened.paths(self.cwd) or ("..",)
         paths = [relative_path(path, self.roots) for path in spelled]
-        found = [self._judged(path, opened) for path in paths]
+        found = [self._judge(path, opened) for path in paths]
         known = [decision for decision in found if decision is not None]
         denial = next((each for each in known if each.verdict is Verdict.DENY), None)
         if denial is not None:
             return denial
         if len(known) < len(found):
-            return "which is not known to be beneath the root"
+            return "which is not known to be inside the root"
         if opened.writes and any(path is not None and _is_closed(path) for path in paths):
             return "which other programs obey"
         return next((each for each in known if each.verdict is Verdict.ASK), known[0])
 
-    def _judged(self, path: str | None, opened: Opened) -> Decision | None:
-        """What the rules say of the tool that reads a file, or writes it."""
+    def _judge(self, path: str | None, opened: Opened) -> Decision | None:
+        """Judges the file tool that would read or write a path."""
         spec = self.find("write_file" if opened.writes else "read_file")
         if path is None or spec is None or spec.subject is None:
             return None
         return self.judge(spec, {spec.subject.parameter: path})
 
     def is_beneath(self, run: Run, path: str) -> bool:
-        """Whether a path is beneath the root, from wherever a command may run."""
+        """Returns whether a path is inside the root, from every directory a command may run in."""
         if path.startswith("/"):
             return relative_path(path, self.roots) is not None
         return run.directories is not None and all(
@@ -248,7 +248,7 @@ class LineFiles:
 
 
 def _is_closed(path: str) -> bool:
-    """Whether programs obey what stands there, so that it is closed to writes."""
+    """Returns whether the path is a protected configuration file, closed to writes."""
     try:
         Guard(()).judge_names(path.split("/"))
     except ProtectedPathError:

@@ -1,4 +1,4 @@
-"""The policy: judges each call by the rules of the settings, then by those of the profile."""
+"""The policy: judges each call by the rules in the settings, then by those of the profile."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ GRANT = "grant"
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """Everything of the policy that is about one tool.
+    """The part of the policy for one tool.
 
     Attributes:
         spec: The tool.
-        deny: Rules that deny its calls.
-        ask: Rules that ask about them.
-        allow: Rules that allow them.
-        base: What the profile and its own confirmation say of calls that no rule fits, by how far
-            what it runs is held back.
-        confirm_if: Which calls its own confirmation means; None for all.
-        closed: Places that are denied to it.
-        has_paths: Whether any of the rules is about paths.
-        denying: The texts of the rules that deny.
+        deny: Deny rules for its calls.
+        ask: Ask rules.
+        allow: Allow rules.
+        base: The decision without a matching rule, by the profile and the tool's own confirmation,
+            for each level of containment.
+        confirm_if: Which calls need its own confirmation; None for all.
+        closed: Places denied to it.
+        has_paths: Whether any rule is about paths.
+        denying: The texts of the deny rules.
     """
 
     spec: ToolSpec
@@ -79,23 +79,23 @@ class Policy:
 
     Attributes:
         profile: Name of the profile.
-        profile_rules: What it says, in the order of force.
-        rules: The rules of the settings.
+        profile_rules: Its rules, in order of precedence.
+        rules: The rules in the settings.
 
     Args:
-        profile: What holds where no rule of the settings fits: read-only, cautious, standard or
+        profile: Applies if no rule in the settings matches: read-only, cautious, standard or
             trusting.
-        allow: Rules of calls that may run.
-        ask: Rules of calls that a person is asked about.
-        deny: Rules of calls that never run.
-        root: The directory that paths are relative to; without it, rules with absolute paths match
-            nothing.
-        find: Gives the tool of a name, for rules that close places to all tools by naming one.
-        look: Tells how much a line would delete; without it, every line that deletes asks.
+        allow: Rules for calls that may run.
+        ask: Rules for calls that the user must approve.
+        deny: Rules for calls that never run.
+        root: The directory that paths are relative to; without it, rules with absolute paths never
+            match.
+        find: Returns the tool with a name, for rules that close places to all tools by naming one.
+        look: Measures how much a line would delete; without it, every deletion asks.
 
     Raises:
-        ValueError: If a rule cannot be read.
-        KeyError: If there is no such profile.
+        ValueError: If a rule cannot be parsed.
+        KeyError: If the profile does not exist.
     """
 
     def __init__(
@@ -129,13 +129,13 @@ class Policy:
         containment: Containment = Containment.NONE,
         grants: Sequence[str] = (),
     ) -> Decision:
-        """What the rules say of a call.
+        """Returns the decision on a call.
 
         Args:
             spec: The tool.
-            arguments: Its arguments, as validation made them.
-            containment: How far what the tool runs is held back.
-            grants: Rules that were remembered of approvals; they answer questions, and lift no
+            arguments: Its validated arguments.
+            containment: How well the tool's programs are confined.
+            grants: Rules from remembered approvals; they answer questions but never override a
                 denial.
         """
         fit = self._fit(spec)
@@ -156,7 +156,7 @@ class Policy:
             usual = hit or _allowed(allow, call, SETTINGS) or base
             return _allowed(named, call, SETTINGS) or unless_denied(usual, obeyed)
         granted = NO_RULES
-        if grants and arguments.get("cwd", ".") == ".":  # elsewhere a line may mean something else
+        if grants and arguments.get("cwd", ".") == ".":  # in another directory it may differ
             granted = FittedRules(fitted_grants(grants, spec, self._roots))
         if _has_line(spec) and isinstance(call.subject, str):
             return self._judge_line(fit, call, granted, hit, base, containment)
@@ -167,30 +167,30 @@ class Policy:
 
     @property
     def source(self) -> str:
-        """Where the rules of the profile stand, as decisions name it."""
+        """The name of the profile's rules in decisions."""
         return f"profile {self.profile}"
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The root, absolute, in each of its spellings; none where there is no root."""
+        """The absolute root, in each of its spellings; empty without a root."""
         return self._roots
 
     @property
     def denied_places(self) -> tuple[DeniedPlace, ...]:
-        """The places that rules deny, whichever tool or program would open them."""
+        """The places that rules deny to every tool and program."""
         rules = self.rules[Verdict.DENY]
         return tuple(find_denied(rules, self._roots, self._find)) if rules else ()
 
     def allowing(self, rules: Sequence[str]) -> Policy:
-        """The same policy with more rules of the settings that allow.
+        """Returns a copy of the policy with additional allow rules.
 
         Raises:
-            ValueError: If one of them cannot be read.
+            ValueError: If a rule cannot be parsed.
         """
         more = copy(self)
         allow = (*self.rules[Verdict.ALLOW], *map(Rule.parse, rules))
         more.rules = {**self.rules, Verdict.ALLOW: allow}
-        more._fits = {}  # noqa: SLF001  # it is of this very class
+        more._fits = {}  # noqa: SLF001  # an instance of the same class
         return more
 
     def places(
@@ -201,13 +201,13 @@ class Policy:
         containment: Containment = Containment.NONE,
         is_confirmed: bool = False,
     ) -> PlaceRules | None:
-        """What the rules say of the files that a call may open; None where they say nothing.
+        """Returns the rules about the files a call may open; None if there are none.
 
         Args:
             spec: The tool.
-            arguments: Its arguments, as validation made them.
-            containment: How far what the tool runs is held back.
-            is_confirmed: Whether a person is asked about this very call.
+            arguments: Its validated arguments.
+            containment: How well the tool's programs are confined.
+            is_confirmed: Whether the user approves this call itself.
         """
         fit = self._fit(spec)
         call = Call(spec, arguments, self._roots)
@@ -234,7 +234,7 @@ class Policy:
         base: Decision,
         containment: Containment,
     ) -> Decision:
-        """Judges a shell's line by the commands in it, and by the files that it opens."""
+        """Judges a shell line by its commands and the files it opens."""
         otherwise = hit or _allowed(fit.allow.whole, call, SETTINGS) or base
         asks_to_delete = otherwise is base and self.profile in ASKING_TO_DELETE
         is_ruled = self.rules[Verdict.DENY] or self.rules[Verdict.ASK]
@@ -263,7 +263,7 @@ class Policy:
         return _allowed(granted.whole, call, GRANT) or decision
 
     def _hit(self, fit: _Fit, call: Call) -> Decision | None:
-        """What rules say that deny or ask, commands of a shell aside."""
+        """Returns the decision of deny and ask rules, except those about shell commands."""
         closing = fit.closed.about(call) if fit.closed else None
         if closing is not None:
             return _decision(Verdict.DENY, closing, f"denies {call.path!r}")
@@ -279,7 +279,7 @@ class Policy:
         return doubt
 
     def _base(self, fit: _Fit, call: Call, containment: Containment) -> Decision:
-        """What holds where no rule of the settings fits."""
+        """Returns the decision if no rule in the settings matches."""
         said, confirmation = fit.base[containment]
         if call.secret is not None and said.verdict is not Verdict.DENY:
             return using_secret(call)
@@ -297,26 +297,29 @@ class Policy:
     def _fit(self, spec: ToolSpec) -> _Fit:
         fit = self._fits.get(spec.name)
         if fit is None or fit.spec is not spec:
-            fit = self._fits[spec.name] = self._made(spec)
+            fit = self._fits[spec.name] = self._apply(spec)
         return fit
 
-    def _made(self, spec: ToolSpec) -> _Fit:
+    def _apply(self, spec: ToolSpec) -> _Fit:
         deny, ask, allow = (
-            self._fitted(spec, verdict) for verdict in (Verdict.DENY, Verdict.ASK, Verdict.ALLOW)
+            self._applied_rules(spec, verdict)
+            for verdict in (Verdict.DENY, Verdict.ASK, Verdict.ALLOW)
         )
         return _Fit(
             spec=spec,
             deny=FittedRules(deny),
             ask=FittedRules(ask),
             allow=FittedRules(allow),
-            base={containment: self._said(spec, containment) for containment in Containment},
+            base={
+                containment: self._base_decisions(spec, containment) for containment in Containment
+            },
             confirm_if=Arguments.parse(spec.confirm_if) if spec.confirm_if else None,
             closed=self._closed(spec),
             has_paths=any(isinstance(each.form, PathForm) for each in (*deny, *ask, *allow)),
             denying=frozenset(rule.rule.text for rule in deny),
         )
 
-    def _fitted(self, spec: ToolSpec, verdict: Verdict) -> list[Fitted]:
+    def _applied_rules(self, spec: ToolSpec, verdict: Verdict) -> list[Fitted]:
         allows = verdict is Verdict.ALLOW
         found = (
             fitted(rule, spec, self._roots, rule.selector.other_name(spec, self._find, allows))
@@ -324,8 +327,10 @@ class Policy:
         )
         return list(filter(None, found))
 
-    def _said(self, spec: ToolSpec, containment: Containment) -> tuple[Decision, Decision | None]:
-        """What the profile says of a tool, and the tool of itself where that is stricter."""
+    def _base_decisions(
+        self, spec: ToolSpec, containment: Containment
+    ) -> tuple[Decision, Decision | None]:
+        """Returns the profile's decision on a tool, and the tool's own if that is stricter."""
         if spec.passes_on:
             reason = "The call that it makes is judged itself."
             return Decision(Verdict.ALLOW, spec.name, TOOL, reason), None
@@ -345,7 +350,6 @@ class Policy:
         return said, Decision(Verdict.ASK, f"confirmation:{word}", TOOL, reason)
 
     def _closed(self, spec: ToolSpec) -> ClosedPlaces | None:
-        """The places that are denied to every tool."""
         if spec.scope is ToolScope.MCP:
             return None
         denied = self.denied_places
@@ -366,7 +370,7 @@ def _allowed(rules: Sequence[Fitted], call: Call, source: str) -> Decision | Non
 
 
 def _what(rule: Fitted, verdict: Verdict, call: Call) -> str:
-    """What a rule does to a call, as the rest of a sentence."""
+    """Describes the effect of a rule on a call, as the rest of a sentence."""
     if rule.problem:
         return f"cannot be parsed, so it applies to every call: {rule.problem}"
     says = "denies" if verdict is Verdict.DENY else "asks about"
@@ -386,5 +390,5 @@ def _parameter(spec: ToolSpec) -> str:
 
 
 def _spellings(root: Path) -> tuple[str, ...]:
-    absolute = os.path.abspath(root)  # noqa: PTH100  # the root's own links stay as given
+    absolute = os.path.abspath(root)  # noqa: PTH100  # links in the root's path are kept
     return tuple(dict.fromkeys((absolute, os.path.realpath(root))))

@@ -1,4 +1,4 @@
-"""Profiles: what holds where no rule of the settings fits, as rules that can be read."""
+"""Profiles: the default decisions if no rule in the settings matches, written as rules."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tools.policy.verdict import TOOL, Containment, Decision, Verdict
 
 @dataclass(frozen=True, slots=True)
 class ProfileRule:
-    """A rule of a profile; the first that fits a call decides.
+    """A rule of a profile; the first match decides.
 
     Attributes:
-        verdict: What it says of these calls.
-        rule: Which calls.
-        reason: Why, in a sentence.
-        needs: How far what is run has to be held back for it to hold.
+        verdict: The decision on these calls.
+        rule: The calls.
+        reason: The reason, in one sentence.
+        needs: Minimum containment for the rule to apply.
     """
 
     verdict: Verdict
@@ -94,14 +94,14 @@ PROFILES: dict[str, tuple[ProfileRule, ...]] = {
         _rule(_ALLOW, "*", "The profile trusting allows it."),
     ),
 }
-"""The rules of each profile, in the order of their force."""
+"""The rules of each profile, in order of precedence."""
 
 ASKING_TO_DELETE = frozenset({"cautious", "standard"})
-"""The profiles in which a line that deletes much asks, whatever else is allowed."""
+"""The profiles that ask before a line that deletes much, whatever else is allowed."""
 
 
 def using_secret(call: Call) -> Decision:
-    """What every profile says of a call that uses a secret."""
+    """Returns every profile's decision on a call that uses a secret."""
     rule = f"{call.spec.name}({call.secret_parameter}={call.secret})"
     reason = f"It uses the secret {call.secret!r}, and no rule such as {rule!r} allows that."
     return Decision(Verdict.ASK, f"secret:{call.secret}", TOOL, reason)

@@ -1,4 +1,4 @@
-"""Rules: `Selector` or `Selector(specifier)`, as people write them in the settings."""
+"""Rules: `Selector` or `Selector(specifier)`, as users write them in the settings."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ PLACES = {"read": Effect.READ, "write": Effect.WRITE}
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Conditions on a tool, all of which have to hold.
+    """Conditions on a tool, all of which must hold.
 
     Attributes:
-        names: Patterns of its name or an alias.
-        scopes: Where its calls are routed.
-        effects: Effects that it has.
-        only: Effects besides which it has none; None where that does not matter.
-        tags: Groups that it belongs to; its server's name is none, as that may be that of a group.
-        sources: Where it comes from, whole or up to the colon.
+        names: Patterns for its name or an alias.
+        scopes: The scopes of its calls.
+        effects: Effects it must have.
+        only: The only effects it may have, if limited.
+        tags: Its groups; the server's name does not count, as it may also be the name of a group.
+        sources: Its source, either whole or up to the colon.
     """
 
     names: tuple[Wildcard, ...] = ()
@@ -39,10 +39,10 @@ class Selector:
 
     @classmethod
     def parse(cls, text: str) -> Selector:
-        """Reads names and `kind:value`, joined by `+`.
+        """Parses names and `kind:value`, joined by `+`.
 
         Raises:
-            ValueError: If one of them is unknown, or no tool can fit all.
+            ValueError: If a value is unknown, or the conditions contradict each other.
         """
         found: dict[str, list[str]] = {kind: [] for kind in ("name", *KINDS)}
         for part in text.split("+"):
@@ -57,13 +57,13 @@ class Selector:
             if not value or (kind == "name" and not NAME.fullmatch(value)):
                 raise ValueError(f"{part!r} names no tool; write a name such as bash or read_*")
             found[kind].append(value)
-        scopes = tuple(ToolScope(_known(value, ToolScope)) for value in found["scope"])
+        scopes = tuple(ToolScope(_check_value(value, ToolScope)) for value in found["scope"])
         if len(set(scopes)) > 1:
             raise ValueError(f"no tool has two scopes ({text!r})")
         return cls(
             names=tuple(map(Wildcard.parse, found["name"])),
             scopes=scopes,
-            effects=tuple(Effect(_known(value, Effect)) for value in found["effect"]),
+            effects=tuple(Effect(_check_value(value, Effect)) for value in found["effect"]),
             only=_only(found["only"]),
             tags=tuple(found["tag"]),
             sources=tuple(found["source"]),
@@ -71,27 +71,27 @@ class Selector:
 
     @property
     def name(self) -> str:
-        """The tool's name, where it is one name and nothing else; empty otherwise."""
+        """The tool's name, if it is the only condition and not a pattern; else empty."""
         alone = not (self.scopes or self.effects or self.only or self.tags or self.sources)
         return (self.names[0].literal or "") if alone and len(self.names) == 1 else ""
 
     @property
     def place_effect(self) -> Effect | None:
-        """What is done to a place, of the selectors `read` and `write`, which need a path."""
+        """The effect of the selectors `read` and `write`, which need a path."""
         return PLACES.get(self.name)
 
     def other_name(
         self, spec: ToolSpec, find: Callable[[str], ToolSpec | None], allows: bool
     ) -> str:
-        """The name beside its own by which it means a tool; empty where there is none.
+        """Returns another name by which it means a tool; empty if there is none.
 
-        What a tool can be called by, it can be denied by. Another server's is allowed by its full
-        name alone, and one of ours by what really reaches it.
+        Deny rules match every name a tool can be called by. Allow rules match a tool of another
+        server only by its full name, and one of ours only by a name that really reaches it.
 
         Args:
             spec: The tool.
-            find: Gives the tool that a name reaches.
-            allows: Whether the rule allows.
+            find: Returns the tool that a name reaches.
+            allows: Whether it is an allow rule.
         """
         name = spec.bare or self.name
         if not name or (spec.bare and allows) or not (spec.bare or spec.goes_by(name)):
@@ -103,11 +103,11 @@ class Selector:
         return name if is_reached or not allows else ""
 
     def fits(self, spec: ToolSpec, bare: str = "") -> bool:
-        """Whether a tool is one of those.
+        """Returns whether a tool meets the conditions.
 
         Args:
             spec: The tool.
-            bare: A name beside its own that counts here; empty for none.
+            bare: Another name of the tool that counts here; empty for none.
         """
         return (
             all(scope is spec.scope for scope in self.scopes)
@@ -124,17 +124,19 @@ class Selector:
         )
 
 
-def _known(value: str, choices: type[ToolScope | Effect]) -> str:
+def _check_value(value: str, choices: type[ToolScope | Effect]) -> str:
     known = [each.value for each in choices]
     if value not in known:
-        raise ValueError(f"{value!r} is none of {', '.join(known)}")
+        raise ValueError(f"{value!r} is not one of {', '.join(known)}")
     return value
 
 
 def _only(values: list[str]) -> frozenset[Effect] | None:
     if not values:
         return None
-    each = [{Effect(_known(one.strip(), Effect)) for one in value.split(",")} for value in values]
+    each = [
+        {Effect(_check_value(one.strip(), Effect)) for one in value.split(",")} for value in values
+    ]
     return frozenset(set.intersection(*each))
 
 
@@ -144,13 +146,13 @@ EXAMPLES = "Rules look like bash, bash(git status *), write_file(src/**) or scop
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule.
+    """A policy rule.
 
     Attributes:
-        text: As it is written.
-        selector: Which tools it is about.
-        specifier: Which calls of them, as it is written; empty for all.
-        arguments: The same, where it compares arguments by name.
+        text: Its text.
+        selector: The tools it is about.
+        specifier: The text that selects calls; empty for all calls.
+        arguments: The same, if it compares arguments by name.
     """
 
     text: str
@@ -160,10 +162,10 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str) -> Rule:
-        """Reads a rule.
+        """Parses a rule.
 
         Raises:
-            ValueError: If it cannot be read or can never match; it says why, with an example.
+            ValueError: If it is invalid or can never match; the message has an example.
         """
         try:
             return cls._parse(text)
@@ -196,11 +198,11 @@ class Rule:
         return cls(text, selector, specifier, None)
 
     def names(self, parameter: str) -> bool:
-        """Whether it says something of an argument by its name."""
+        """Returns whether it compares an argument by name."""
         return self.arguments is not None and parameter in self.arguments.wanted
 
     def problem(self, spec: ToolSpec) -> str:
-        """Why it can match no call of a tool that it names; empty where it can."""
+        """Returns why it can match no call of a tool that it names; empty if it can."""
         if not self.specifier:
             return ""
         if self.arguments is not None:
@@ -215,7 +217,7 @@ class Rule:
         return ""
 
     def excess(self, spec: ToolSpec) -> str:
-        """What it stands for beyond what it seems to, of the calls of a tool; empty for nothing."""
+        """Returns what it matches beyond its apparent meaning; empty for nothing."""
         if not self.specifier or self.arguments is not None or self.problem(spec):
             return ""
         form = None if spec.subject is None else FORMS[spec.subject.kind].parse(self.specifier)

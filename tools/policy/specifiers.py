@@ -1,4 +1,4 @@
-"""Specifiers: which calls of a tool a rule is about, where not all."""
+"""Specifiers: narrow a rule to certain calls of a tool."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ class Wanted:
     """A value in a rule.
 
     Attributes:
-        text: What a scalar has to read like.
-        is_text: Whether only a text is meant, because it stands in quotes.
+        text: The pattern for a scalar.
+        is_text: Whether only a string matches, because the value is quoted.
     """
 
     text: Wildcard
     is_text: bool
 
     def matches(self, value: object) -> bool:
-        """Whether it stands for this value."""
+        """Returns whether a value matches."""
         if isinstance(value, str):
             return self.text.matches(value)
-        return not self.is_text and _is_scalar(value) and self.text.matches(_shown(value))
+        return not self.is_text and _is_scalar(value) and self.text.matches(_scalar_text(value))
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Conditions on arguments, all of which have to hold.
+    """Conditions on arguments, all of which must hold.
 
     Attributes:
-        wanted: The value of each, by name.
+        wanted: The wanted values, by name.
     """
 
     wanted: Mapping[str, Wanted]
 
     @staticmethod
     def begin(text: str) -> bool:
-        """Whether a specifier begins like conditions on arguments."""
+        """Returns whether a specifier begins like conditions on arguments."""
         return NAMED.match(text) is not None
 
     @classmethod
     def parse(cls, text: str) -> Arguments:
-        """Reads `name=value, name=value`: values are JSON scalars or bare words with `*`.
+        """Parses `name=value, name=value`: values are JSON scalars or bare words with `*`.
 
         Raises:
-            ValueError: If it is something else.
+            ValueError: If the syntax is invalid.
         """
         wanted: dict[str, Wanted] = {}
         position = 0
@@ -66,20 +66,20 @@ class Arguments:
         raise ValueError(f"{text!r} is not like 'name=value, name=value'")
 
     def unknown(self, schema: Mapping[str, Any]) -> list[str]:
-        """The names that no parameter has."""
+        """Returns the names that are not parameters."""
         return [name for name in self.wanted if name not in schema.get("properties", {})]
 
     def match(self, argument: Callable[[str], object]) -> bool:
-        """Whether all hold.
+        """Returns whether all conditions hold.
 
         Args:
-            argument: Returns the argument of a name.
+            argument: Returns the argument with a name.
         """
         return all(wanted.matches(argument(name)) for name, wanted in self.wanted.items())
 
 
 def _value(text: str, start: int) -> tuple[Wanted, int]:
-    """The value that begins there, and where the next name does."""
+    """Parses the value at a position; returns it and the position of the next name."""
     if text.startswith('"', start):
         try:
             value, end = json.JSONDecoder().raw_decode(text, start)
@@ -99,7 +99,7 @@ def _is_scalar(value: object) -> bool:
     return value is None or isinstance(value, (bool, int, float))
 
 
-def _shown(value: object) -> str:
+def _scalar_text(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return json.dumps(value)

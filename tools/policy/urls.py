@@ -1,4 +1,4 @@
-"""URLs in rules: scheme, host, port and path, each compared after normalisation (RFC 3986, 6.2)."""
+"""URLs in rules: compares scheme, host, port and path after normalization (RFC 3986, 6.2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.sandbox.web.url import Url
 ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
 ODD = re.compile(r"(?i)%(2f|5c|00|25)|(^|/)(\.|%2e)+;|%(?![0-9a-f]{2})")
-"""In paths: what servers have read as separators or dot segments after one more decoding."""
+"""Path syntax that servers have read as separators or dot segments after another decoding."""
 
 METHODS = re.compile(r"([A-Z]+(?:,[A-Z]+)*)\s+(.*)", re.DOTALL)
 EXAMPLE = "such as 'GET https://api.example.com/v1/**'"
@@ -20,13 +20,13 @@ EXAMPLE = "such as 'GET https://api.example.com/v1/**'"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A URL, normalised.
+    """A normalized URL.
 
     Attributes:
         scheme: http or https.
-        host: Canonical, as requests are made to it.
-        port: The effective one.
-        path: Segments, joined, without a slash at the beginning or the end.
+        host: Canonical host, as used in requests.
+        port: The effective port.
+        path: Joined segments, without leading or trailing slash.
     """
 
     scheme: str
@@ -36,10 +36,10 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Normalises a URL.
+        """Normalizes a URL.
 
         Raises:
-            ValueError: If it is none, or programs might not agree on what it means.
+            ValueError: If it is invalid, or programs might parse it differently.
         """
         try:
             url = Url.parse(text)
@@ -59,12 +59,12 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class UrlPattern:
-    """A URL in a rule.
+    """A URL pattern in a rule.
 
     Attributes:
-        methods: Which methods it is about; empty for all.
+        methods: The methods; empty for all.
         scheme: http or https.
-        host: The host; after `*.` any host below it; `*` any host.
+        host: The host; `*.` matches any subdomain, `*` any host.
         port: The effective port; 0 for any.
         path: The path.
     """
@@ -77,7 +77,7 @@ class UrlPattern:
 
     @classmethod
     def parse(cls, text: str) -> UrlPattern:
-        """Reads `[METHOD,METHOD ]https://host[:port]/path/**`.
+        """Parses `[METHOD,METHOD ]https://host[:port]/path/**`.
 
         Raises:
             ValueError: If it can never match.
@@ -95,7 +95,7 @@ class UrlPattern:
         if wildcard == "*" and named and not named.startswith(":"):
             raise ValueError(f"{text!r}: write *.example.com for the hosts below example.com")
         try:
-            # The path keeps its wildcards; what is normal in a URL is normal in a pattern.
+            # The path keeps its wildcards; patterns are normalized like URLs.
             address = Address.parse(f"{scheme}://{'any' if wildcard == '*' else ''}{named}/{path}")
         except ValueError as error:
             raise ValueError(f"{text!r} can match no URL: {error}; write it {EXAMPLE}") from None
@@ -109,12 +109,12 @@ class UrlPattern:
         )
 
     def matches(self, method: str, address: Address, *, beneath: bool) -> bool:
-        """Whether it names a request.
+        """Returns whether it matches a request.
 
         Args:
-            method: In upper case.
-            address: What is asked.
-            beneath: Whether what lies beneath the path is meant too.
+            method: The method in upper case.
+            address: The requested URL.
+            beneath: Whether paths below it match too.
         """
         if self.methods and method not in self.methods:
             return False
@@ -123,7 +123,7 @@ class UrlPattern:
         if not self._fits_host(address.host):
             return False
         if beneath:
-            return self.path.covers(_merged(address.path))
+            return self.path.covers(_collapse(address.path))
         return self.path.matches(address.path or ".")
 
     def _fits_host(self, host: str) -> bool:
@@ -135,7 +135,7 @@ class UrlPattern:
 
 
 def url_rule(method: str, url: str) -> str:
-    """The pattern that stands for a method at the origin of a URL; empty where none can."""
+    """Returns the pattern for a method at the origin of a URL; empty if there is none."""
     try:
         return f"{method} {Address.parse(url).origin}/**"
     except ValueError:
@@ -147,6 +147,5 @@ def _unescape(found: re.Match[str]) -> str:
     return character if UNRESERVED.fullmatch(character) else found[0].upper()
 
 
-def _merged(path: str) -> str:
-    """The path as servers see it that take several slashes for one."""
+def _collapse(path: str) -> str:
     return "/".join(part for part in path.split("/") if part) or "."

@@ -1,4 +1,4 @@
-"""What the policy says of a call."""
+"""Decisions of the policy."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from tools.policy.shell.words import Word
 
 TOOL = "tool"
-"""The source of what a tool says of itself."""
+"""The source of decisions by the tool itself."""
 
 
 class Containment(IntEnum):
-    """How far the programs that a call runs are held back."""
+    """How well the programs of a call are confined."""
 
     NONE = 0
     CONFINED = 1
     OFFLINE = 2
-    """Confined, and without a network."""
+    """Confined, and without network access."""
 
 
 class Verdict(StrEnum):
@@ -33,15 +33,15 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided of one call, and by what.
+    """The decision on a call, with its source.
 
     Attributes:
         verdict: Whether it may run.
-        rule: The rule that decided, as it is written, such as `bash(git status *)`.
-        source: Where that rule stands: "settings", "profile standard", TOOL, "grant 3f9a21c4".
-        reason: Why, in a sentence that names what the rule matched.
-        parts: What was found of each part, where a call has several (commands of a shell).
-        uncovered: The words of the commands that are asked about because no rule fits them.
+        rule: The text of the deciding rule, such as `bash(git status *)`.
+        source: The origin of that rule: "settings", "profile standard", TOOL, "grant 3f9a21c4".
+        reason: The reason, a sentence that names what the rule matched.
+        parts: The decisions on the parts of a call (commands of a shell), if it has several.
+        uncovered: The words of the commands that ask only because no rule matches them.
     """
 
     verdict: Verdict
@@ -52,10 +52,10 @@ class Decision:
     uncovered: tuple[tuple[Word, ...], ...] = ()
 
     def asking(self, unheld: Mapping[str, str]) -> Decision:
-        """Returns this of a call whose programs are not kept to rules, of which a person is asked.
+        """Makes the user approve a call whose programs are not held to some rules.
 
         Args:
-            unheld: Those rules, and why they are not enforced.
+            unheld: Those rules, with the reasons why they are not enforced.
         """
         if not unheld or self.verdict is Verdict.DENY:
             return self

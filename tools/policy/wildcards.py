@@ -1,4 +1,4 @@
-"""Texts with `*` wildcards, compared in linear time."""
+"""Texts with `*` wildcards, matched in linear time."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ Piece = str | tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Wildcard:
-    """A text in which some places stand for anything.
+    """A text pattern with wildcards.
 
     Attributes:
         pieces: The texts between the wildcards; one with `?` is a tuple of characters, where None
-            stands for any one character.
+            matches any single character.
     """
 
     pieces: tuple[Piece, ...]
 
     @classmethod
     def parse(cls, text: str, *, single: bool = False) -> Wildcard:
-        r"""Reads `*` as any characters; a backslash takes the next character as it is.
+        r"""Parses `*` as any characters; a backslash escapes the next character.
 
         Args:
             text: Such as `*.py` or `\*`.
-            single: Whether `?` stands for any one character.
+            single: Whether `?` matches any single character.
         """
         pieces: list[list[str | None]] = [[]]
         position = 0
@@ -44,17 +44,17 @@ class Wildcard:
 
     @property
     def is_literal(self) -> bool:
-        """Whether it stands for one text alone."""
+        """True if it matches exactly one text."""
         return self.literal is not None
 
     @property
     def literal(self) -> str | None:
-        """The one text that it stands for; None where there are more."""
+        """The only text it matches; None if there are several."""
         piece = self.pieces[0]
         return piece if len(self.pieces) == 1 and isinstance(piece, str) else None
 
     def matches(self, text: str) -> bool:
-        """Whether it stands for this text."""
+        """Returns whether it matches a text."""
         first, *others = self.pieces
         if not others and isinstance(first, str):
             return text == first
@@ -74,7 +74,7 @@ class Wildcard:
 
 
 def _find(piece: Piece, text: str, start: int) -> int:
-    """Where a piece is found first, from `start` on; -1 if nowhere."""
+    """Finds the first match of a piece from `start` on; -1 if there is none."""
     if isinstance(piece, str):
         return text.find(piece, start)
     return next((at for at in range(start, len(text)) if _fits(piece, text, at)), -1)

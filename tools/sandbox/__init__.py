@@ -1,1 +1,1 @@
-"""What the scopes of tools grant: files, search among them, processes and the web."""
+"""The resources of tool scopes: files, file search, processes and the web."""

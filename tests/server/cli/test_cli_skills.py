@@ -29,7 +29,7 @@ def test_skills_are_listed_with_where_they_are_and_what_is_wrong(
     assert ended.code == 0
     assert "pdf  ~/.claude/skills\n      Reads forms: all\n" in ended.out
     assert "using-toolcrib  toolcrib\n" in ended.out
-    assert "pdf: Its front matter is no plain YAML" in ended.err
+    assert "pdf: Its front matter is not plain YAML" in ended.err
     assert f"{place / 'bad'} is left out: 'SKILL.md' is not text" in ended.err
     listed = {each["name"]: each for each in json.loads(cli("skills", "--json").out)}
     assert listed["pdf"]["frontmatter"] == {"name": "pdf", "description": "Reads forms: all"}

@@ -331,7 +331,7 @@ async def test_nobody_is_asked_about_an_agent_that_there_is_not(open_crib: Open)
 async def test_available_agents_says_what_each_may(crib: Any) -> None:
     told = await crib.text("available_agents")
     assert "small: Does small things" in told
-    assert "at most 600 s; is confined, reaches no host, may write beneath the root." in told
+    assert "at most 600 s; is confined, reaches no host, may write inside the root." in told
     assert "at most 20, 2 deep, 3600 s and $10 together" in told
 
 

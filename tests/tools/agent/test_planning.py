@@ -36,7 +36,7 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
         "'copy' is blocked by 'copy'",
     ),
     ("update_plan", {}, "invalid_arguments", "changes nothing"),
-    ("update_plan", {"status": "failed"}, "invalid_arguments", "Say which one by step"),
+    ("update_plan", {"status": "failed"}, "invalid_arguments", "Pass its ID as step"),
     ("update_plan", {"step": "copy", "status": "done"}, "invalid_arguments", "status"),
     (
         "update_plan",

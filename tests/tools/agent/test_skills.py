@@ -180,7 +180,7 @@ async def test_a_missing_tool_that_a_skill_needs_is_told(crib: Any) -> None:
 
 async def test_what_is_wrong_with_a_skill_is_told_when_it_is_loaded(crib: Any) -> None:
     text = await crib.text("load_skill", name="git-release")
-    assert "[Wrong with it: Its front matter is no plain YAML" in text
+    assert "[Wrong with it: Its front matter is not plain YAML" in text
     assert "[Wrong with it: Its name is 'Git Release', not a-z, 0-9 and hyphens.]" in text
     assert "1. Propose the version bump." in text
 

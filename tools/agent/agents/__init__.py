@@ -1,1 +1,1 @@
-"""Agents that work is given to, as the settings name them."""
+"""The agents in the settings, to which work is delegated."""

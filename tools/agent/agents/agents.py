@@ -1,4 +1,4 @@
-"""The agents that work can be given to: each run is isolated, bounded, kept and ended whole."""
+"""The agents we delegate to: isolates, limits and records each run, and cleans up after it."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 
 DELEGATING = ("delegate_task", "delegate_to_agent")
 ELSEWHERE = ("tag:files", "bash", "bash_*", "execute_python_code", "run_code")
-"""What an agent in a worktree is not offered: all of it would be refused (`OFF_ROOT`)."""
+"""Tools an agent in a worktree is not offered: all of them would refuse it (`OFF_ROOT`)."""
 
-FAILURE_CHARACTERS = 2_000  # of an agent's words that a failure repeats
+FAILURE_CHARACTERS = 2_000  # of an agent's output that a failure repeats
 
 Serve = Callable[[Delegation, str, ToolSet], AbstractAsyncContextManager[str]]
-"""Serves one agent its Toolcrib, for its token alone; gives the address, `host:port`."""
+"""Serves Toolcrib to one agent, for its token only; yields the address, `host:port`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,10 @@ class Place:
     """Where one run of an agent takes place.
 
     Attributes:
-        agent: Which agent.
-        root: The directory that it works in.
-        address: Where its Toolcrib is, `host:port`.
-        readable: What else it may read.
+        agent: The agent.
+        root: The directory it works in.
+        address: The address of its Toolcrib, `host:port`.
+        readable: Other paths it may read.
         prefix: The path of the settings' root inside `root`.
     """
 
@@ -75,21 +75,21 @@ class Place:
 
 
 class Agents:
-    """Gives work to agents.
+    """Delegates tasks to agents.
 
     Args:
-        agents: Those of the settings.
-        library: Keeps the delegations and what came of them.
-        ceilings: What those of one root may come to together.
-        serve: Serves an agent its Toolcrib.
-        processes: Makes what starts the program of a run.
-        worktrees: Makes git worktrees, at the first that is wanted.
+        agents: The agents in the settings.
+        library: Stores delegations and their results.
+        ceilings: Combined limits of all delegations with the same root delegation.
+        serve: Serves Toolcrib to an agent.
+        processes: Creates the process runner of a run.
+        worktrees: Creates the git worktrees, on first use.
         root: The root.
-        place: The directory of all worktrees.
-        installed: The presets whose programs are found here; blocks.
+        place: The parent directory of all worktrees.
+        installed: Lists the presets whose programs are installed; blocks.
 
     Attributes:
-        agents: Those of the settings, by their names.
+        agents: The agents in the settings, by name.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Agents:
         self._place = place
 
     def find(self, name: str) -> Agent:
-        """The agent of that name."""
+        """Returns the agent with this name."""
         self.check_any()
         if name in self.agents:
             return self.agents[name]
@@ -128,7 +128,7 @@ class Agents:
         )
 
     def check_any(self) -> None:
-        """Sees that there are agents."""
+        """Raises an error if no agents are configured."""
         if self.agents:
             return
         found = self.installed()
@@ -146,18 +146,18 @@ class Agents:
         )
 
     async def delegate(self, name: str, task: str, context: RequestContext) -> Report:
-        """Gives a task to an agent, and waits for what it answers.
+        """Gives a task to an agent and waits for its answer.
 
         Args:
-            name: Which agent.
-            task: The task, whole.
+            name: The agent.
+            task: The whole task.
             context: The call that asks for it.
         """
         agent = self.find(name)
         inner = DELEGATING if await self._is_deepest(context.session_id) else ()
         inherited: Worktree | None = None
         if context.is_off_root and not agent.worktree:
-            inherited = await self._inherited(context.session_id)
+            inherited = await self._inherited_worktree(context.session_id)
         outer = (OFF_ROOT, *ELSEWHERE) if agent.worktree else ()
         deny = (*agent.deny, *inner, *outer)
         tools = ToolSet(f"agent {name}", agent.allow, deny, context.tool_set)
@@ -186,7 +186,7 @@ class Agents:
         return _report(ended, outcome, event_id)
 
     def _begin(self, new: NewDelegation, task: str) -> tuple[Delegation, str, Presence]:
-        """Begins a delegation in the record, as one of this process; blocks."""
+        """Records the start of a delegation by this process; blocks."""
         close_lost(self._library, self._place)
         begun, token = self._library.delegations.begin(new, self.ceilings)
         presence = Presence(self._library.directory / "processes", begun.id)
@@ -194,8 +194,8 @@ class Agents:
         begin_log(self._library, begun, task)
         return begun, token, presence
 
-    async def _inherited(self, session_id: str) -> Worktree:
-        """The worktree that an agent works in which delegates to one without its own."""
+    async def _inherited_worktree(self, session_id: str) -> Worktree:
+        """Returns the worktree of the delegating agent, for an agent without its own."""
         worktrees = await anyio.to_thread.run_sync(self._worktrees)
         ledger = self._library.delegations
         each = await anyio.to_thread.run_sync(ledger.of_session, session_id)
@@ -206,7 +206,7 @@ class Agents:
         raise UnavailableError("The worktree of the agent that delegates is not there any more.")
 
     async def _is_deepest(self, session_id: str) -> bool:
-        """Whether what is delegated in this conversation may delegate nothing."""
+        """Returns whether agents started in this conversation may not delegate further."""
         found = await anyio.to_thread.run_sync(self._library.delegations.of_session, session_id)
         return (0 if found is None else found.depth) + 1 >= self.ceilings.depth
 
@@ -221,10 +221,10 @@ class Agents:
         inherited: Worktree | None,
     ) -> Outcome:
         if agent.server:
-            return await _asked(agent, _prompt(task), begun, context)
+            return await _ask_tool(agent, _prompt(task), begun, context)
         async with (
             self._serve(begun, token, tools) as address,
-            self._opened(agent, begun, address, inherited) as (worktree, processes),
+            self._workplace(agent, begun, address, inherited) as (worktree, processes),
         ):
             inside = worktree or inherited
             errand = Errand(
@@ -258,10 +258,10 @@ class Agents:
         )
 
     @asynccontextmanager
-    async def _opened(
+    async def _workplace(
         self, agent: Agent, begun: Delegation, address: str, inherited: Worktree | None
     ) -> AsyncIterator[tuple[Worktree | None, Processes]]:
-        """Where an agent works, and what starts its program there."""
+        """Prepares the agent's directory; yields its worktree, if any, and its process runner."""
 
         def make(worktree: Worktree) -> Processes:
             at = (worktree.path, address, (worktree.common,), worktree.prefix)
@@ -276,11 +276,11 @@ class Agents:
                 await processes.aclose()
             return
         worktrees = await anyio.to_thread.run_sync(self._worktrees)
-        async with worktrees.opened(begun.session_id, make) as opened:  # a name that it may see
+        async with worktrees.open(begun.session_id, make) as opened:  # a name that it may see
             yield opened
 
     def _keep(self, begun: Delegation, task: str, outcome: Outcome) -> tuple[Delegation, str]:
-        """Ends a delegation in the record, and keeps what came of it as an event; blocks."""
+        """Records the end of a delegation and stores its result as an event; blocks."""
         ended = self._library.delegations.finish(
             begun.id, cost=outcome.cost or 0.0, outcome=outcome.state
         )
@@ -292,8 +292,10 @@ class Agents:
         return ended, kept.context.id
 
 
-async def _asked(agent: Agent, prompt: str, begun: Delegation, context: RequestContext) -> Outcome:
-    """Asks an agent that is a tool of another server, on the path that every call takes."""
+async def _ask_tool(
+    agent: Agent, prompt: str, begun: Delegation, context: RequestContext
+) -> Outcome:
+    """Calls an agent that is a tool of another server, through the usual call pipeline."""
     name = f"{agent.server}{SEPARATOR}{agent.tool}"
     with anyio.move_on_after(begun.reserved_seconds):
         result = await context.result_of(name, {agent.parameter: prompt})
@@ -304,7 +306,7 @@ async def _asked(agent: Agent, prompt: str, begun: Delegation, context: RequestC
 
 
 def _prompt(task: str) -> str:
-    """What an agent reads; it begins with a letter, so that no task passes for an option."""
+    """The prompt for an agent. It begins with a letter, so no task is parsed as an option."""
     return (
         f"Task: {task}\n\n"
         "Another agent asks this of you, and nobody can answer questions meanwhile. Answer with"
@@ -327,14 +329,13 @@ def _changed(worktree: Worktree) -> WorktreeReport | None:
 
 
 def _patterns(tools: ToolSet | None) -> list[ToolPatterns]:
-    """The tool sets that a call is within, the outermost first."""
+    """Returns the nested tool sets of a call, outermost first."""
     if tools is None:
         return []
     return [*_patterns(tools.within), (tools.name, tools.allow, tools.deny)]
 
 
 def _report(ended: Delegation, outcome: Outcome, event_id: str) -> Report:
-    """What the caller is told."""
     if outcome.state != "answered":
         raise _failure(ended, outcome)
     return Report(
@@ -353,7 +354,7 @@ def _report(ended: Delegation, outcome: Outcome, event_id: str) -> Report:
     )
 
 
-def _quoted(name: str, text: str) -> str:
+def _quote(name: str, text: str) -> str:
     if len(text) > FAILURE_CHARACTERS:
         text = f"…{text[-FAILURE_CHARACTERS:]}"
     return "\n> ".join([name, *text.splitlines()]) if text.strip() else ""
@@ -363,7 +364,7 @@ def _failure(ended: Delegation, outcome: Outcome) -> UpstreamError | DeadlineErr
     parts = list(outcome.notes)
     if outcome.worktree is not None:
         parts.append(f"What it changed is in {outcome.worktree.path}.")
-    quotes = (_quoted("Its words:", outcome.answer), _quoted("Its errors:", outcome.log))
+    quotes = (_quote("Its words:", outcome.answer), _quote("Its errors:", outcome.log))
     said = "\n".join(filter(None, quotes)) or "It said nothing."
     told = " ".join([*parts, said])
     if outcome.state == "timed_out":

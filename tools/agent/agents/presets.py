@@ -1,9 +1,9 @@
-"""Presets: how well-known agents are told what to do without anybody at the keyboard.
+"""Presets: how to run well-known agents without an interactive user.
 
-The task is always their standard input, so that no beginning of it passes for an option. They find
-Toolcrib by a configuration without the token, which they read from their environment. The flags are
-those of Claude Code 2.1.331, Codex 0.169.0, Gemini CLI 0.61.0 and opencode 1.18.33, held against
-the installed programs by `benchmarks/agent_presets.py`.
+The task always goes to standard input, so that it is never parsed as an option. Agents find
+Toolcrib through a configuration without the token, which they read from their environment. The
+flags are those of Claude Code 2.1.331, Codex 0.169.0, Gemini CLI 0.61.0 and opencode 1.18.33;
+`benchmarks/agent_presets.py` checks them against the installed programs.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ PRESETS: Mapping[str, Agent] = {each.name: each for each in (CLAUDE_CODE, CODEX,
 
 
 def installed(search_path: str) -> Iterator[str]:
-    """Yields the presets whose programs are found."""
+    """Yields the presets whose programs are installed."""
     for name, preset in PRESETS.items():
         if shutil.which(preset.argv[0], path=search_path):
             yield name

@@ -1,4 +1,4 @@
-"""Agents that are programs: one run, with its task, its Toolcrib and its private home."""
+"""Agents that are programs: runs one task with its own Toolcrib and private home."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
-from tools.agent.agents.agent import TOKEN_VARIABLE, URL_VARIABLE, Agent, filled
+from tools.agent.agents.agent import TOKEN_VARIABLE, URL_VARIABLE, Agent, fill
 from tools.core.errors import UnavailableError
 from tools.core.invisible import visible_controls
 from tools.sandbox.processes.launching.program import communicate
@@ -23,32 +23,32 @@ if TYPE_CHECKING:
     from tools.sandbox.processes.processes import Processes
 
 PRINTED_BYTES = 4_000_000
-"""Of what an agent prints: what it does is in it, beside its answer."""
+"""Limit on an agent's standard output, which holds its answer and a trace of its work."""
 
 LOGGED_BYTES = 4_000
-"""Of what it writes as errors."""
+"""Limit on an agent's standard error."""
 
 REPORT_SECONDS = 5.0
-"""Between two reports that it still runs."""
+"""Interval between progress reports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errand:
-    """What one run of an agent is for.
+    """One run of an agent.
 
     Attributes:
-        agent: Which agent.
-        prompt: Its task; it begins with a letter.
-        url: Where its Toolcrib is.
-        token: Its token there.
-        session: Whose network it is in.
-        cwd: Where it starts, relative to the root.
-        seconds: How long it may take.
-        cost: US dollars that it may cost; 0 says nothing.
-        watch: Sees what it does to files; None where nobody does.
-        log: Where what it writes as errors is kept until it has ended.
+        agent: The agent.
+        prompt: Its task; begins with a letter.
+        url: The address of its Toolcrib.
+        token: Its token for that Toolcrib.
+        session: The session whose network it uses.
+        cwd: Its working directory, relative to the root.
+        seconds: Time limit.
+        cost: Limit in US dollars; 0 means none.
+        watch: Observes its changes to files, if set.
+        log: File that holds its standard error while it runs.
         place: Its worktree; empty for none.
-        accepted: Rules that a person let it run without, as nothing enforces them.
+        accepted: Unenforceable rules that the user let it run without.
     """
 
     agent: Agent
@@ -67,15 +67,15 @@ class Errand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """What came of it.
+    """The result of a run.
 
     Attributes:
-        printed: What it printed, without the values of secrets.
-        log: What it wrote as errors, shortened; the same.
-        exit_code: As a shell has it.
-        timed_out: Whether it was ended at its deadline.
-        level: What confined it.
-        notes: What else to know.
+        printed: Its standard output, with secrets redacted.
+        log: Its standard error, shortened, with secrets redacted.
+        exit_code: As a shell reports it.
+        timed_out: Whether it was killed at its deadline.
+        level: The sandbox level that confined it.
+        notes: Further notes.
     """
 
     printed: str
@@ -87,7 +87,7 @@ class Ran:
 
 
 async def run_program(processes: Processes, errand: Errand, report: ProgressReporter) -> Ran:
-    """Runs an agent to its end; however this returns, nothing of it is left."""
+    """Runs an agent to completion; leaves no process behind, even on an error."""
     level = await processes.level()
     command = await anyio.to_thread.run_sync(_command, errand, level)
     printed, log = Capture(PRINTED_BYTES), Capture(LOGGED_BYTES)
@@ -125,14 +125,14 @@ async def run_program(processes: Processes, errand: Errand, report: ProgressRepo
 
 
 def _with_own_settings(note: str, name: str) -> str:
-    """A note that names an agent's own settings in place of those of all programs."""
+    """Replaces the names of global settings in a note by those of the agent's own settings."""
     for general, own in (("system.network", "hosts"), ("system.readable", "readable")):
         note = note.replace(general, f"agents.{name}.{own}")
     return note
 
 
 def _command(errand: Errand, level: Level) -> Command:
-    """The command of a run; it reads what of the user's home the agent is given."""
+    """Builds the command of a run, including the files from the user's home; blocks."""
     agent = errand.agent
     values = {
         "prompt": errand.prompt,
@@ -143,9 +143,9 @@ def _command(errand: Errand, level: Level) -> Command:
     held = agent.free if level is Level.NONE else agent.confined
     words = (*agent.argv, *held, *(agent.budget if errand.cost else ()))
     takes_argument = any("{prompt}" in word for word in words)
-    texts = {name: filled(text, values).encode() for name, text in agent.files.items()}
+    texts = {name: fill(text, values).encode() for name, text in agent.files.items()}
     return Command(
-        argv=tuple(filled(word, values) for word in words),
+        argv=tuple(fill(word, values) for word in words),
         cwd=errand.cwd,
         environment={TOKEN_VARIABLE: errand.token, URL_VARIABLE: errand.url},
         stdin=b"" if takes_argument else errand.prompt.encode(),
@@ -157,7 +157,7 @@ def _command(errand: Errand, level: Level) -> Command:
 
 
 def _credentials(agent: Agent) -> Mapping[str, bytes]:
-    """The files of the user's home that the agent is given."""
+    """Reads the files of the user's home that the agent receives."""
     found = {}
     for path in agent.home:
         try:
@@ -171,7 +171,7 @@ def _credentials(agent: Agent) -> Mapping[str, bytes]:
 
 
 def mcp_config(url: str) -> str:
-    """Names the agent's Toolcrib, as most clients read it; the token is in its environment."""
+    """Returns an MCP configuration for the agent's Toolcrib; the token is in its environment."""
     headers = {"Authorization": f"Bearer ${{{TOKEN_VARIABLE}}}"}
     return json.dumps(
         {"mcpServers": {"toolcrib": {"type": "http", "url": url, "headers": headers}}}

@@ -1,4 +1,4 @@
-"""Replies: what an agent answered, in what it printed."""
+"""Replies: extracts an agent's answer from its output."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tools.agent.agents.agent import Reply
 from tools.core.invisible import encodable
 
 MOST_COST = 1e6
-"""US dollars above which nothing is a cost."""
+"""Limit in US dollars above which a reported cost is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an agent answered.
+    """The answer of an agent.
 
     Attributes:
-        text: Its words; all that it printed where no answer was found in it.
-        cost: US dollars; None where it did not tell.
-        session: What it calls its session; empty where it did not tell.
-        is_found: Whether its answer stood where it should.
+        text: Its answer; the whole output if no answer was found in it.
+        cost: US dollars; None if not reported.
+        session: The agent's own session ID; empty if not reported.
+        is_found: Whether the answer was at the expected path.
     """
 
     text: str
@@ -32,18 +32,16 @@ class Answer:
 
 
 def read_answer(printed: str, reply: Reply) -> Answer:
-    """Reads what an agent printed; whatever that is, it is read.
+    """Parses an agent's output; never fails.
 
-    Of JSON lines, the last that has an answer counts, and their costs are added up.
+    Of several JSON lines, the last one with an answer wins; costs are summed.
     """
     if not reply.answer:
         return Answer(printed.strip())
     documents = list(_documents(printed))
-    texts = [encodable(text) for text in _found(documents, reply.answer) if isinstance(text, str)]
-    costs = [cost for cost in _found(documents, reply.cost) if _is_cost(cost)]
-    sessions = [
-        encodable(each) for each in _found(documents, reply.session) if isinstance(each, str)
-    ]
+    texts = [encodable(text) for text in _at(documents, reply.answer) if isinstance(text, str)]
+    costs = [cost for cost in _at(documents, reply.cost) if _is_cost(cost)]
+    sessions = [encodable(each) for each in _at(documents, reply.session) if isinstance(each, str)]
     return Answer(
         text=(texts[-1] if texts else printed).strip(),
         cost=sum(costs) if costs else None,
@@ -53,7 +51,7 @@ def read_answer(printed: str, reply: Reply) -> Answer:
 
 
 def _documents(printed: str) -> Iterator[object]:
-    """The JSON in a text: the whole of it, or each line that is some."""
+    """Yields the JSON documents in a text: the whole text, or each line that parses."""
     for text in (printed, *printed.splitlines()):
         try:
             found = json.loads(text)
@@ -64,8 +62,8 @@ def _documents(printed: str) -> Iterator[object]:
             return
 
 
-def _found(documents: list[object], path: str) -> Iterator[Any]:
-    """What stands at a path, in each document that has it."""
+def _at(documents: list[object], path: str) -> Iterator[Any]:
+    """Yields the value at a dotted path, from each document that has one."""
     for found in documents if path else ():
         for name in path.split("."):
             found = found.get(name) if isinstance(found, Mapping) else None  # noqa: PLW2901  # one step down

@@ -1,8 +1,8 @@
-"""Git worktrees: a copy of the root's last commit for one agent, kept where it changed something.
+"""Git worktrees: gives an agent a copy of the root's last commit, kept if the agent changes it.
 
-What the agent leaves there may be anything, a repository with settings that run programs too. So
-the server's own git looks at the root alone, and runs nothing that the settings there name. What
-changed is found by a git that is confined as the agent was.
+An agent may leave anything in its worktree, including a repository whose settings run programs.
+The server's own git therefore works only in the root and runs nothing that its settings name.
+The diff is made by a git that is confined as the agent was.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 GIT_SECONDS = 120.0
 DIFF_BYTES = 12_000
-"""Of a diff that is told; the worktree itself has all of it."""
+"""Limit on a reported diff; the worktree itself keeps everything."""
 
 _QUIET = (
     *("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false"),
@@ -39,7 +39,7 @@ _QUIET = (
 )
 
 _OF_REPOSITORY = frozenset({"local", "worktree"})
-"""Where settings stand that are the repository's own, as git calls it."""
+"""Scopes of settings that belong to the repository, in git's terms."""
 
 _DIFF = """
 set -e
@@ -53,10 +53,10 @@ git add --all --pathspec-from-file="$TMPDIR/added" --pathspec-file-nul
 git diff --cached --no-ext-diff --no-textconv --no-color "$BASE"
 git ls-files --others --ignored --exclude-standard --directory | sed 's/^/# ignored: /' | head -n 20
 """
-"""Prints every difference to the base, new files too, and writes nothing to the repository.
+"""Prints every difference from the base, including new files, without writing to the repository.
 
-Devices and closed directories are what rules hide, and count as unchanged. `-xtype` looks at the
-file itself: the entry of a hidden one still says that it is regular.
+Devices and unreadable directories are paths hidden by rules, and count as unchanged. `-xtype`
+inspects the file itself: the directory entry of a hidden one still reports a regular file.
 """
 
 
@@ -65,13 +65,13 @@ class Worktree:
     """One agent's worktree.
 
     Attributes:
-        path: Where it is.
-        base: The commit that it began with.
-        prefix: The root's place in it.
+        path: The worktree's path.
+        base: The commit it started from.
+        prefix: The path of the root inside it.
         common: The repository's own directory, which it shares.
-        git_dir: The directory of the repository that is about it alone.
-        diff: What the agent changed, shortened; empty while nobody has looked, or for nothing.
-        is_kept: Whether it stays.
+        git_dir: The part of the repository's directory for this worktree only.
+        diff: The agent's changes, shortened; empty if there are none or before the check.
+        is_kept: Whether to keep it.
     """
 
     path: Path
@@ -84,13 +84,13 @@ class Worktree:
 
 
 class Worktrees:
-    """Makes worktrees of the root's repository.
+    """Creates worktrees of the root's repository.
 
     Args:
         root: The root.
-        place: The private directory that they are made in.
-        search_path: Where git is found.
-        held: Keeps the root the directory that it was.
+        place: The private directory for worktrees.
+        search_path: Where to look for git.
+        held: Pins the root to the directory it was at the start.
     """
 
     def __init__(self, root: Path, place: Path, search_path: str, held: HeldRoot) -> None:
@@ -101,14 +101,14 @@ class Worktrees:
         self._search_path = search_path
 
     @asynccontextmanager
-    async def opened(
+    async def open(
         self, name: str, processes: Callable[[Worktree], Processes]
     ) -> AsyncIterator[tuple[Worktree, Processes]]:
-        """A worktree, with what starts programs in it; removed in the end where nothing changed.
+        """Yields a new worktree and its process runner; removes it at the end if unchanged.
 
         Args:
-            name: What to call it.
-            processes: Makes what starts programs there.
+            name: Name of the worktree.
+            processes: Creates the process runner.
         """
         worktree = await anyio.to_thread.run_sync(self._make, name)
         runner = processes(worktree)
@@ -124,7 +124,7 @@ class Worktrees:
                         await anyio.to_thread.run_sync(self.remove, worktree)
 
     def existing(self, name: str) -> Worktree:
-        """The worktree of that name, of which nothing is read: its agent may have written it."""
+        """Returns the worktree with this name, without reading it: its agent may have tampered."""
         worktree = self._described(name)
         if not worktree.path.is_dir():
             raise UnavailableError(
@@ -134,9 +134,9 @@ class Worktrees:
         return worktree
 
     async def changes(self, name: str, processes: Callable[[Worktree], Processes]) -> Worktree:
-        """Looks at a worktree that was left: its `diff` has what would be lost with it.
+        """Inspects a leftover worktree: its `diff` has what would be lost with it.
 
-        Its commit is what git keeps of it in the repository, where agents cannot write.
+        The base is the commit that git records in the repository, where agents cannot write.
         """
         worktree = await anyio.to_thread.run_sync(self.existing, name)
         worktree.git_dir = worktree.common / "worktrees" / name
@@ -149,10 +149,10 @@ class Worktrees:
                 await anyio.to_thread.run_sync(self._run, *merged)
                 worktree.base = commit
             except UnavailableError:
-                pass  # it has commits of its own: all that differs from the root's is told
+                pass  # it has its own commits: the diff is against the root's
             await self._look(worktree, runner)
         except OSError as error:
-            worktree.diff = f"(could not be told: {error.strerror})"
+            worktree.diff = f"(no diff: {error.strerror})"
         finally:
             await runner.aclose()
         return worktree
@@ -175,7 +175,7 @@ class Worktrees:
         return worktree
 
     def _no_filters(self) -> Iterator[str]:
-        """Yields options with which git runs no filter that the repository's own settings name."""
+        """Yields options that disable every filter in the repository's own settings."""
         told = self._run("config", "--list", "--null", "--show-scope").split("\0")
         keys = (
             entry.partition("\n")[0]
@@ -191,7 +191,7 @@ class Worktrees:
             yield from ("-c", f"{name}.process=", "-c", f"{name}.required=false")
 
     async def _look(self, worktree: Worktree, processes: Processes) -> None:
-        """Finds what changed; where that cannot be found, the worktree stays."""
+        """Computes the diff; if that fails, keeps the worktree."""
         out, err = Capture(DIFF_BYTES), Capture(1_000)
         command = Command(
             argv=("/bin/sh", "-c", _DIFF),
@@ -207,28 +207,28 @@ class Worktrees:
             running = await processes.start(command)
             done = await communicate(running, out.feed, err.feed, seconds=GIT_SECONDS)
         except ToolError as error:
-            worktree.diff = f"(could not be told: {error.message})"
+            worktree.diff = f"(no diff: {error.message})"
             return
         if done.exit_code:
-            worktree.diff = f"(could not be told: {err.excerpt(1_000).text.strip()})"
+            worktree.diff = f"(no diff: {err.excerpt(1_000).text.strip()})"
             return
         worktree.diff = out.excerpt(DIFF_BYTES).text
         worktree.is_kept = bool(out.size)
 
     def remove(self, worktree: Worktree) -> None:
-        """Removes a worktree with all that is in it; blocks."""
+        """Removes a worktree and its contents; blocks."""
         remove_scratch(os.fsencode(worktree.path))
         self._run("worktree", "prune")
 
     def _run(self, *arguments: str) -> str:
-        """What git says of the root's repository, whose settings have it run nothing."""
+        """Runs git in the root's repository without running programs from its settings."""
         done = subprocess.run(  # noqa: S603  # found outside the root
             [self._git, *_QUIET, *arguments],
             cwd=self._held.way_in(),
             env={
                 "PATH": self._search_path,
                 "HOME": str(Path.home()),
-                "GIT_ALLOW_PROTOCOL": "",  # a partial clone has programs fetch what it lacks
+                "GIT_ALLOW_PROTOCOL": "",  # a partial clone would run programs to fetch objects
             },
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -1,1 +1,1 @@
-"""Skills: directories with a SKILL.md, found where agents keep them (https://agentskills.io)."""
+"""Skills: directories with a SKILL.md where agents keep them (https://agentskills.io)."""

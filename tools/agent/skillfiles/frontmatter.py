@@ -1,7 +1,7 @@
-"""The front matter of a SKILL.md: YAML between lines of three hyphens, read as JSON has it.
+"""Parses the front matter of a SKILL.md: YAML between lines of three hyphens, read as JSON values.
 
-What skills in the wild have is read: a colon in a text without quotes, no front matter at all. What
-is wrong is told, and is no reason to leave a skill out.
+Real skills are often malformed: colons in unquoted text, or no front matter at all. The parser
+reports such problems and still reads the skill.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 from storage.reading.yamltext import read_yaml
 
 MOST_CHARACTERS = 65_536
-"""Of front matter; what has no end by then is none."""
+"""Limit on front matter; if it has not ended by then, it does not count as front matter."""
 
 MOST_LEVELS = 16
 DESCRIPTION_CHARACTERS = 1_024
-"""What a description may have; of one that has more, the beginning counts."""
+"""Limit on a description; the rest is cut."""
 
 _BLOCK = re.compile(r"---[ \t]*\n(?P<yaml>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _FIELD = re.compile(r"^(?P<key>[A-Za-z_][\w-]*):[ \t]+(?P<text>[^\s\"'|>\[{&*!#%@`].*?)[ \t]*$")
@@ -28,12 +28,12 @@ _NAMES = re.compile(r"[^\s,()]+(?:\([^)]*\))?")
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """What a SKILL.md says of its skill, and its instructions.
+    """The metadata and instructions of a SKILL.md.
 
     Attributes:
-        fields: Every field, verbatim, as JSON has it.
-        body: The text below.
-        problems: What is wrong with it, each as a sentence.
+        fields: Every field, verbatim, as JSON values.
+        body: The text after the front matter.
+        problems: What is wrong with it, one sentence each.
     """
 
     fields: Mapping[str, Any] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class FrontMatter:
 
     @classmethod
     def of(cls, text: str) -> FrontMatter:
-        r"""Takes a SKILL.md apart, whose lines end with \n; it never fails."""
+        r"""Parses a SKILL.md whose lines end with \n; never fails."""
         block = _BLOCK.match(text, 0, MOST_CHARACTERS)
         if block is None:
             is_open = text.startswith("---")
@@ -52,25 +52,27 @@ class FrontMatter:
         try:
             found = read_yaml(fields, plain=MOST_LEVELS)
         except ValueError as error:
-            problems.append(f"Its front matter is no plain YAML: {_told(error)}.")
+            problems.append(f"Its front matter is not plain YAML: {_error_text(error)}.")
             try:
-                found = read_yaml(_quoted(fields), plain=MOST_LEVELS)
+                found = read_yaml(_quote(fields), plain=MOST_LEVELS)
             except ValueError:
                 found = {}
         if not isinstance(found, dict):
-            return cls(body=body, problems=("Its front matter is no table of fields.",))
+            return cls(body=body, problems=("Its front matter is not a mapping of fields.",))
         if not _is_json(found):
-            return cls(body=body, problems=("Its front matter says what JSON cannot.",))
+            return cls(
+                body=body, problems=("Its front matter has values that JSON cannot represent.",)
+            )
         return cls(found, body, tuple(problems))
 
     def text(self, key: str) -> str:
-        """A field that is a text, in one line; empty where it is none."""
+        """Returns a text field as one line; empty if it is not a text."""
         found = self.fields.get(key)
         return " ".join(found.split()) if isinstance(found, str) else ""
 
     @property
     def description(self) -> str:
-        """What it says of itself, or the first paragraph of the instructions; not all of either."""
+        """Returns its description field or the first paragraph of the instructions, shortened."""
         if said := self.text("description"):
             return said[:DESCRIPTION_CHARACTERS]
         paragraphs = (" ".join(each.split()) for each in self.body[:MOST_CHARACTERS].split("\n\n"))
@@ -81,20 +83,20 @@ class FrontMatter:
 
 
 def names_of(value: object) -> tuple[str, ...]:
-    """The names in a field: a list of them, or a text with commas or spaces between them.
+    """Splits a field into names: a list, or a text separated by commas or spaces.
 
-    What stands in parentheses behind a name belongs to it: `Bash(git add:*)`.
+    A suffix in parentheses belongs to its name: `Bash(git add:*)`.
     """
     texts = value if isinstance(value, list) else [value]
     return tuple(name for text in texts if isinstance(text, str) for name in _NAMES.findall(text))
 
 
-def _quoted(fields: str) -> str:
-    """The same, with quotes around what has a colon in it and none."""
-    return "\n".join(map(_quoted_line, fields.split("\n")))
+def _quote(fields: str) -> str:
+    """Quotes the unquoted values that contain a colon."""
+    return "\n".join(map(_quote_line, fields.split("\n")))
 
 
-def _quoted_line(line: str) -> str:
+def _quote_line(line: str) -> str:
     found = _FIELD.match(line)
     if found is None or ":" not in found["text"]:
         return line
@@ -102,7 +104,7 @@ def _quoted_line(line: str) -> str:
 
 
 def _is_json(fields: dict[str, Any]) -> bool:
-    """Whether JSON can say it: it has no number without an end, and no half of a character."""
+    """Returns whether JSON can represent it: no infinity, NaN or unpaired surrogates."""
     try:
         json.dumps(fields, allow_nan=False, ensure_ascii=False).encode()
     except ValueError:
@@ -110,6 +112,5 @@ def _is_json(fields: dict[str, Any]) -> bool:
     return True
 
 
-def _told(error: ValueError) -> str:
-    """What is wrong, and in which line of the front matter."""
+def _error_text(error: ValueError) -> str:
     return " ".join(str(error).split())[:200].rstrip(".")

@@ -1,4 +1,4 @@
-"""Skills that lie on this machine: directories, whose files are opened when they are read."""
+"""Skills on this machine: directories whose files are opened when they are read."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from tools.sandbox.files.openat import identity
 from tools.sandbox.files.sandbox import Sandbox
 
 MOST_MAIN_BYTES = 262_144
-"""What a SKILL.md may have: more fits into no model."""
+"""Limit on a SKILL.md: a larger one would not fit any model's context."""
 
 MOST_ENTRIES = 2_048
-"""Names that are looked at to find the files; directories count."""
+"""Limit on directory entries, including directories, to scan for files."""
 
 MOST_DEPTH = 10
 
 SETTLED_SECONDS = 2.0
-"""How long after its last change the digest of a file is kept: its clock is coarse."""
+"""Minimum age of a file before its digest is cached: file timestamps are coarse."""
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 LONGEST_NAME = 64
@@ -46,7 +46,7 @@ _PASSED_OVER = frozenset({"__pycache__", "node_modules"})
 
 
 class _Found(NamedTuple):
-    """What is in the directory of a skill: files with what tells one state from another."""
+    """The contents of a skill's directory: files with their state signatures."""
 
     files: dict[SkillFile, tuple[int, ...]]
     directories: frozenset[str]
@@ -58,9 +58,9 @@ class LocalSkill(Skill):
     """A skill in a directory.
 
     Attributes:
-        place: Where it was found.
-        directory: Where it lies, absolute.
-        main_digest: Tells its SKILL.md from every other text.
+        place: The place it was found in.
+        directory: Its absolute path.
+        main_digest: Digest of its SKILL.md.
     """
 
     place: SkillPlace
@@ -112,24 +112,24 @@ class LocalSkill(Skill):
 
     @cached_property
     def files(self) -> Sandbox:
-        """The files beneath its directory, which no link in there leads out of."""
+        """The files inside its directory; links cannot lead out of it."""
         return self.place.sandbox.within(str(self.directory))
 
     def listed(self) -> tuple[list[SkillFile], bool]:
-        """Its files, SKILL.md first, and whether there are more than a skill may have.
+        """Lists its files, SKILL.md first, and whether a size limit was exceeded.
 
-        Links are none, nor names that begin with a dot and what programs generate.
+        Omits links, dotfiles and generated files.
         """
-        found = self._found_files()
+        found = self._scan()
         return list(found.files), found.too_many
 
     def directories(self) -> frozenset[str]:
-        """Its subdirectories, empty ones too."""
-        return self._found_files().directories
+        """Returns its subdirectories, including empty ones."""
+        return self._scan().directories
 
     def manifest(self) -> tuple[ManifestFile, ...]:
-        """Each of its files that may be read; what has not changed is not read again."""
-        found = self._found_files()
+        """Returns each readable file; reads only what has changed."""
+        found = self._scan()
         if found.too_many:
             raise UnavailableError(
                 f"It has more than {MOST_FILES} files, or more than {MOST_BYTES:,} bytes."
@@ -141,7 +141,7 @@ class LocalSkill(Skill):
             if measured is None:
                 try:
                     measured = self.measured(each.path)
-                except ToolError:  # nobody may read it: it is none of what is served
+                except ToolError:  # unreadable, so it is not served
                     continue
             if time.time() - signature[-1] / 1e9 > SETTLED_SECONDS:
                 known[signature] = measured
@@ -153,9 +153,9 @@ class LocalSkill(Skill):
         return (main, *files[1:])
 
     def nested(self) -> tuple[LocalSkill, ...]:
-        """The skills in its subdirectories that are as the specification wants them."""
+        """Returns the valid skills in its subdirectories."""
         found = []
-        for each, signature in self._found_files().files.items():
+        for each, signature in self._scan().files.items():
             inner = each.path.removesuffix(f"/{MAIN}")
             if inner == each.path:
                 continue
@@ -163,7 +163,7 @@ class LocalSkill(Skill):
             if known is None or known[0] != signature:
                 try:
                     read = LocalSkill.read(self.place, self.directory / inner)
-                except ToolError:  # it is a file as any other
+                except ToolError:  # an ordinary file
                     continue
                 known = signature, replace(read, path=f"{self.path}/{inner}")
                 self._nested[inner] = known
@@ -172,17 +172,17 @@ class LocalSkill(Skill):
         return tuple(found)
 
     def data(self, path: str) -> bytes:
-        """The bytes of one of its files."""
+        """Returns the bytes of one of its files."""
         parts = path.split("/")
         if len(parts) > MOST_DEPTH or any(map(_is_passed_over, parts)):
-            raise NotFoundError(f"{path!r} is no file of the skill {self.path!r}.")
+            raise NotFoundError(f"{path!r} is not a file in the skill {self.path!r}.")
         return _read(self.files, path, MOST_BYTES)
 
     @property
     def _main(self) -> str:
         return f"sha256:{self.main_digest}"
 
-    def _found_files(self) -> _Found:
+    def _scan(self) -> _Found:
         closed = self.files.closed()
         fd = self.files.open_directory()
         try:
@@ -220,7 +220,7 @@ def _read(files: Sandbox, path: str, most: int) -> bytes:
 
 
 def _signature(top: int, path: str) -> tuple[int, ...]:
-    """The state of a file, as of `signature_of`."""
+    """Returns the state of a file, like `signature_of`."""
     try:
         found = os.stat(path, dir_fd=top, follow_symlinks=False)
     except OSError:  # it is gone
@@ -229,7 +229,7 @@ def _signature(top: int, path: str) -> tuple[int, ...]:
 
 
 def is_name(text: str) -> bool:
-    """Whether a skill may be called so."""
+    """Returns whether this is a valid skill name."""
     return len(text) <= LONGEST_NAME and _NAME.fullmatch(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Places: the directories in which agents keep skills, in the order in which they count."""
+"""Places: the directories where agents keep skills, in order of precedence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from tools.sandbox.files.sandbox import Sandbox
 
 OWN = Path(__file__).with_name("own")
-"""The skills that come with the product."""
+"""The skills that come with Toolcrib."""
 
 OF_USERS = (
     ("claude", "{claude}/skills"),
@@ -28,13 +28,13 @@ OF_USERS = (
     ("amp", "{config}/agents/skills"),
     ("windsurf", "{home}/.codeium/windsurf/skills"),
 )
-"""Where agents keep the skills of their user, as their documentation has it."""
+"""Where agents keep their user's skills, according to their documentation."""
 
 OF_PROJECTS = (
     *(".claude/skills", ".agents/skills", ".codex/skills", ".gemini/skills", ".opencode/skills"),
     *(".cursor/skills", ".github/skills"),
 )
-"""Where they keep those of a project, relative to its root."""
+"""Where agents keep a project's skills, relative to its root."""
 
 MOST_PLUGINS = 100
 MOST_LISTED_BYTES = 1_000_000
@@ -44,14 +44,14 @@ _OTHERS = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where skills are from.
+    """The origin of skills.
 
     Attributes:
-        label: Tells its skills from others of the same name.
-        shown: What it is called to people and models.
-        is_project: Whether it is in the root, so that whoever writes there wrote its skills.
-        is_personal: Whether only the person whose machine it is may see its skills.
-        server: The other server that it is; empty where the skills are files here.
+        label: Distinguishes its skills from others with the same name.
+        shown: Its display name.
+        is_project: Whether it is in the root, where its skills are as trusted as the project.
+        is_personal: Whether only the owner of the machine may see its skills.
+        server: The other server; empty for local files.
     """
 
     label: str
@@ -62,7 +62,7 @@ class Origin:
 
     @property
     def is_own(self) -> bool:
-        """Whether its skills come with the product."""
+        """True if its skills come with Toolcrib."""
         return False
 
 
@@ -72,7 +72,7 @@ class SkillPlace(Origin):
 
     Attributes:
         path: The directory, absolute.
-        sandbox: The files that it is among; whatever leads out of them is not opened.
+        sandbox: The files it belongs to; paths that lead out are not opened.
         is_named: Whether the settings name it.
     """
 
@@ -82,21 +82,21 @@ class SkillPlace(Origin):
 
     @property
     def is_own(self) -> bool:
-        """Whether its skills come with the product."""
+        """True if its skills come with Toolcrib."""
         return self.path == OWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillPlaces:
-    """Every place, looked up anew: plugins come and go.
+    """Every place, looked up each time: plugins come and go.
 
     Attributes:
-        files: The files beneath the root.
-        machine: All files, without those that no tool may touch.
-        directories: Those that the settings name.
-        discover: Whether those of other agents count.
-        home: The home directory of the user; None where there is none.
-        variables: Those of the environment, which say where some agents keep their files.
+        files: The files inside the root.
+        machine: All files that tools may touch.
+        directories: The directories in the settings.
+        discover: Whether to include the directories of other agents.
+        home: The user's home directory, if any.
+        variables: Environment variables, which tell where some agents keep their files.
     """
 
     files: Sandbox
@@ -107,15 +107,15 @@ class SkillPlaces:
     variables: Mapping[str, str]
 
     def __iter__(self) -> Iterator[SkillPlace]:
-        """The places of the settings, our own, the user's, those of plugins, the project's.
+        """Yields the places of the settings, Toolcrib, the user, plugins and the project.
 
-        Most are not there; that they are not is no more than a saving.
+        Most of them do not exist; skipping those here only saves time.
         """
         root = os.path.realpath(self.files.root)
         for path in self.directories:
             label = slug(path.name if path.name != "skills" else path.parent.name)
             yield self._elsewhere(_Wanted(label, path, _tilde(path, self.home)), root, named=True)
-        # In an installation beneath the root, too, nobody else wrote these.
+        # Even if Toolcrib is installed inside the root, these skills are its own.
         yield SkillPlace("toolcrib", "toolcrib", OWN, self.machine)
         if not self.discover:
             return
@@ -128,12 +128,12 @@ class SkillPlaces:
                 yield self._in_root(f"project-{agent}", relative)
 
     def _of_user(self, home: Path) -> Iterator[_Wanted]:
-        claude = self._given("CLAUDE_CONFIG_DIR", home / ".claude")
+        claude = self._path_from("CLAUDE_CONFIG_DIR", home / ".claude")
         named = {
             "home": home,
             "claude": claude,
-            "codex": self._given("CODEX_HOME", home / ".codex"),
-            "config": self._given("XDG_CONFIG_HOME", home / ".config"),
+            "codex": self._path_from("CODEX_HOME", home / ".codex"),
+            "config": self._path_from("XDG_CONFIG_HOME", home / ".config"),
         }
         for label, written in OF_USERS:
             path = Path(written.format_map(named))
@@ -145,12 +145,12 @@ class SkillPlaces:
             name = slug(path.name)
             yield _Wanted(name, path / "skills", f"extension {name} of Gemini CLI")
 
-    def _given(self, variable: str, usual: Path) -> Path:
+    def _path_from(self, variable: str, usual: Path) -> Path:
         given = Path(self.variables.get(variable, ""))
         return given if given.is_absolute() else usual
 
     def _elsewhere(self, wanted: _Wanted, root: str, *, named: bool = False) -> SkillPlace:
-        """A place that may lie anywhere; where it is beneath the root, it is of the project."""
+        """Returns a place anywhere on disk; inside the root, it belongs to the project."""
         real = os.path.realpath(wanted.path)
         if f"{real}/".startswith(f"{root}/"):
             return self._in_root(wanted.label, os.path.relpath(real, root), named=named)
@@ -164,14 +164,14 @@ class SkillPlaces:
         )
 
     def _in_root(self, label: str, relative: str, *, named: bool = False) -> SkillPlace:
-        """A place of the project, from which no link leads out of the root."""
+        """Returns a place of the project, whose links cannot lead out of the root."""
         path = self.files.root / relative
         shown = f"project {relative}"
         return SkillPlace(label, shown, path, self.files, is_project=True, is_named=named)
 
 
 class _Wanted(NamedTuple):
-    """A directory to look into, by what its skills are told apart and what it is called."""
+    """A directory to search, with its label and display name."""
 
     label: str
     path: Path
@@ -179,7 +179,7 @@ class _Wanted(NamedTuple):
 
 
 def slug(text: str) -> str:
-    """A name as skills have it: small letters, digits and single hyphens."""
+    """Converts a text to a valid skill name: lowercase letters, digits and single hyphens."""
     return _OTHERS.sub("-", text.casefold()).strip("-")[:64].rstrip("-") or "skill"
 
 
@@ -190,7 +190,7 @@ def _tilde(path: Path, home: Path | None) -> str:
 
 
 def _claude_plugins(claude: Path) -> Iterator[tuple[str, Path]]:
-    """The plugins of Claude Code that are installed and not switched off, and where they are."""
+    """Yields the enabled plugins of Claude Code and their directories."""
     enabled = _table(_read(claude / "settings.json"), "enabledPlugins")
     plugins = _table(_read(claude / "plugins" / "installed_plugins.json"), "plugins")
     for name, installed in list(plugins.items())[:MOST_PLUGINS]:
@@ -208,7 +208,7 @@ def _table(found: object, key: str) -> Mapping[str, Any]:
 
 
 def _read(path: Path) -> object:
-    """What a JSON file of another program says; nothing where it says nothing readable."""
+    """Reads a JSON file of another program; None if it is missing or unreadable."""
     try:
         if not path.is_file() or path.stat().st_size > MOST_LISTED_BYTES:
             return None

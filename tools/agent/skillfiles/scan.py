@@ -1,4 +1,4 @@
-"""Where skills are in a place: which of its directories have a SKILL.md."""
+"""Finds the directories of a place that have a SKILL.md."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from tools.core.errors import ToolError
 from tools.sandbox.files.nofollow import open_below
 
 MOST_LEVELS = 3
-"""Directories that only sort skills, one in another."""
+"""Limit on the depth of directories that only group skills."""
 
 MOST_DIRECTORIES = 1_000
-"""Directories of a place that are looked into, and names in each."""
+"""Limit on the directories of a place, and on the names in each."""
 
 _SYSTEM = ".system"
-"""Where Codex keeps the skills that it comes with; no other hidden directory has any."""
+"""Codex's directory for its bundled skills; no other hidden directory has any."""
 
 
 class Sighting(NamedTuple):
-    """A SKILL.md that was seen, and not opened.
+    """A SKILL.md that was found but not opened.
 
     Attributes:
-        directory: The directory that it is in.
-        signature: Device, inode, size and times: another is another file, or another text. None
-            where nothing was looked at any more: there are too many directories before it.
+        directory: Its directory.
+        signature: Device, inode, size and times, which change with the file. None if it was not
+            examined, because there are too many directories before it.
     """
 
     directory: Path
@@ -38,10 +38,10 @@ class Sighting(NamedTuple):
 
 
 def sightings(place: SkillPlace) -> Iterator[Sighting]:
-    """Every skill of a place, by name; none where the place is not there or not to be opened.
+    """Yields every skill of a place, by name; none if the place is missing or cannot be opened.
 
-    What is in the directory of a skill belongs to it. A link may lead to a skill, and to no
-    directory of several.
+    Everything in a skill's directory belongs to the skill. A link may lead to a skill, but not to a
+    directory of several skills.
     """
     try:
         top = place.sandbox.open_directory(str(place.path))
@@ -49,7 +49,7 @@ def sightings(place: SkillPlace) -> Iterator[Sighting]:
         return
     try:
         yield from _below(top, place.path)
-    except OSError:  # it went away, or nobody may list it
+    except OSError:  # it disappeared, or cannot be listed
         return
     finally:
         os.close(top)
@@ -70,7 +70,6 @@ def _below(top: int, path: Path) -> Iterator[Sighting]:
 
 
 def _signature(top: int, parts: tuple[str, ...]) -> tuple[int, ...] | None:
-    """Tells one state of a SKILL.md from another, where there is one."""
     try:
         found = os.stat("/".join((*parts, MAIN)), dir_fd=top)
     except OSError:
@@ -79,15 +78,15 @@ def _signature(top: int, parts: tuple[str, ...]) -> tuple[int, ...] | None:
 
 
 def signature_of(status: os.stat_result) -> tuple[int, ...]:
-    """Tells one state of a file from another; the last is when it changed, in nanoseconds."""
+    """Returns the state of a file; the last number is its change time in nanoseconds."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _names(top: int, parts: tuple[str, ...]) -> list[str]:
-    """The names in a directory that may be skills, or hold some."""
+    """Returns the names in a directory that may be skills, or contain some."""
     try:
         fd = open_below(top, parts)
-    except OSError:  # a link, no directory, or not for us
+    except OSError:  # a link, not a directory, or not readable
         return []
     try:
         with os.scandir(fd) as entries:

@@ -1,4 +1,4 @@
-"""One skill: what its SKILL.md says, and the files beside it."""
+"""One skill: the metadata in its SKILL.md, and its other files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAIN = "SKILL.md"
 SCHEME = "skill://"
 MOST_FILES = 512
 MOST_BYTES = 16 * 1024 * 1024
-"""What a skill may have, all its files together (SEP-2640)."""
+"""Limit on the total size of a skill's files (SEP-2640)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class SkillFile:
 
     Attributes:
         path: Relative to the skill, with `/`.
-        size: Its bytes.
+        size: Size in bytes.
     """
 
     path: str
@@ -38,7 +38,7 @@ class SkillFile:
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile(SkillFile):
-    """A file of a skill whose content is known.
+    """A file of a skill, with its digest.
 
     Attributes:
         digest: SHA-256 of its bytes: `sha256:` and hexadecimal digits.
@@ -49,15 +49,15 @@ class ManifestFile(SkillFile):
 
 @dataclass(frozen=True, kw_only=True)
 class Skill(ABC):
-    """A skill, as its SKILL.md was when it was looked at.
+    """A skill, as its SKILL.md was when last read.
 
     Attributes:
-        path: What it is called here: its name, with a label before it where another is called so.
+        path: Its unique path: its name, after a label if another skill has that name.
         name: Its own name, `[a-z0-9-]{1,64}`.
         description: What it does and when it helps, in one line.
-        frontmatter: All that its SKILL.md says of it, verbatim, as JSON has it.
-        place: Where it is from.
-        problems: What is wrong with it, each as a sentence.
+        frontmatter: All metadata in its SKILL.md, verbatim, as JSON values.
+        place: Where it comes from.
+        problems: What is wrong with it, one sentence each.
     """
 
     path: str
@@ -68,92 +68,92 @@ class Skill(ABC):
     problems: tuple[str, ...] = ()
 
     def uri(self, path: str = MAIN) -> str:
-        """The address of one of its files (SEP-2640)."""
+        """Returns the address of one of its files (SEP-2640)."""
         return f"{SCHEME}{self.path}/{quote(os.fsencode(path))}"
 
     @property
     def is_conforming(self) -> bool:
-        """Whether its SKILL.md is as the specification wants it, so that every host takes it."""
+        """True if its SKILL.md follows the specification, so that every host accepts it."""
         return not self.problems
 
     @property
     def is_for_models(self) -> bool:
-        """Whether a model may load it unasked."""
+        """True if a model may load it on its own."""
         return not self._says("disable-model-invocation", "true")
 
     @property
     def is_for_people(self) -> bool:
-        """Whether a person may start it: some are knowledge, and no task."""
+        """True if a user may start it: some skills are knowledge, not tasks."""
         return not self._says("user-invocable", "false")
 
     @property
     def required_tools(self) -> tuple[str, ...]:
-        """The tools without which it does not work."""
+        """The tools it cannot work without."""
         return self._names("required_tools", "required-tools")
 
     @property
     def allowed_tools(self) -> tuple[str, ...]:
-        """The tools that its author expects it to use, in the names that they have elsewhere."""
+        """The tools its author expects it to use, by their names in other clients."""
         return self._names("allowed-tools", "allowed_tools")
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """What it knows about and when it helps, in words."""
-        found = self._found("knowledge_domains", "knowledge-domains")
+        """Its topics and when to use it, in plain words."""
+        found = self._field("knowledge_domains", "knowledge-domains")
         texts = found if isinstance(found, list) else str(found or "").split(",")
-        texts = [*texts, self._found("when_to_use", "when-to-use")]
+        texts = [*texts, self._field("when_to_use", "when-to-use")]
         return tuple(each.strip() for each in texts if isinstance(each, str) and each.strip())
 
     @property
     def where(self) -> str:
-        """The directory on this machine that its files are in; empty where they are elsewhere."""
+        """Its local directory; empty if it is not on this machine."""
         return ""
 
     @abstractmethod
     def listed(self) -> tuple[list[SkillFile], bool]:
-        """Its files, SKILL.md first, and whether there are more than a skill may have."""
+        """Lists its files, SKILL.md first, and whether a size limit was exceeded."""
 
     @abstractmethod
     def directories(self) -> frozenset[str]:
-        """Its subdirectories, relative to it."""
+        """Returns its subdirectories, relative to it."""
 
     @abstractmethod
     def manifest(self) -> tuple[ManifestFile, ...]:
-        """Each of its files, SKILL.md first."""
+        """Returns its files with digests, SKILL.md first."""
 
     @abstractmethod
     def nested(self) -> tuple[Skill, ...]:
-        """The skills in its subdirectories, whose files are its own too."""
+        """Returns the skills in its subdirectories, whose files also belong to it."""
 
     @abstractmethod
     def data(self, path: str) -> bytes:
-        """The bytes of one of its files; blocks, in a worker thread."""
+        """Returns the bytes of one of its files; blocks, so call it in a worker thread."""
 
     def measured(self, path: str) -> tuple[int, str]:
-        """The size of one of its files, and its SHA-256 as `sha256:` and hexadecimal digits."""
+        """Returns a file's size and its SHA-256 as `sha256:` and hexadecimal digits."""
         data = self.data(path)
         return len(data), f"sha256:{hashlib.sha256(data).hexdigest()}"
 
     def text(self, path: str) -> str:
-        r"""The text of one of its files, whose lines end with \n; blocks, in a worker thread."""
+        r"""Returns a file's text with \n as line ends; blocks, so call it in a worker thread."""
         return text_of(self.data(path), path)
 
     def _says(self, key: str, word: str) -> bool:
-        """Whether a field is a truth value, in quotes or not."""
+        """Returns whether a boolean field has this value, quoted or not."""
         return str(self.frontmatter.get(key)).casefold() == word
 
     def _names(self, *keys: str) -> tuple[str, ...]:
-        return names_of(self._found(*keys))
+        return names_of(self._field(*keys))
 
-    def _found(self, *keys: str) -> object:
-        """A field, at the top or in `metadata`, where the specification has room for more."""
+    def _field(self, *keys: str) -> object:
+        """Returns a field of the top level or `metadata`, where the specification puts extras."""
         metadata = self.frontmatter.get("metadata")
         tables = (self.frontmatter, metadata if isinstance(metadata, dict) else {})
         return next((table[key] for table in tables for key in keys if key in table), None)
 
 
 def text_of(data: bytes, path: str) -> str:
-    r"""The text of a file, whose lines end with \n."""
+    r"""Decodes a file to text with lines that end with \n."""
     try:
         text = decode(data).text
     except UnreadableDocumentError as error:

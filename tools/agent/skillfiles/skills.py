@@ -1,4 +1,4 @@
-"""Skills: all that there are, as they are at the moment of the question."""
+"""Skills: all skills available at the moment of the call."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tools.core.toolset import ToolSet
 MOST_SKILLS = 1_000
 TOO_MANY = "There are too many before it; what comes after it is left out too."
 LONGEST_SHOWN = 200
-"""Characters of an unknown name that are repeated."""
+"""Limit on an unknown name that an error repeats."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What claims to be a skill and is none here.
+    """A skill that cannot be offered.
 
     Attributes:
-        where: The directory that has a SKILL.md, or the address at another server.
+        where: The directory with the SKILL.md, or the address at another server.
         place: Where it was found.
-        why: Why it is left out.
+        why: The reason for leaving it out.
     """
 
     where: str
@@ -46,21 +46,20 @@ class _Kept:
 
 
 class Skills:
-    """The skills of all places; what has changed is read anew. Safe to share between threads.
+    """The skills of all places; re-reads those that changed. Thread-safe.
 
-    Nothing is looked at before the first question, and no more than the state of each SKILL.md at
-    every other one. The same skill in two places, by a link or as a copy of its SKILL.md, is one,
-    that of the first place. Of several that are called the same, the first keeps the name, and the
-    others have the label of their place before it. None of another server takes the place of one
-    that lies here.
+    Nothing is read before the first call, and later calls check only the state of each SKILL.md.
+    Links to a skill and copies of its SKILL.md count once, in the first place they appear. If
+    several skills share a name, the first keeps it and the others are prefixed with the label of
+    their place. A skill of another server never replaces a local one.
 
     Args:
-        places: Where to look, in the order in which they count; looked at anew each time.
-        owner: The user whose machine it is, who alone sees what lies in the home directory.
-        others: Gives the skills of other servers; the same object until one of them changes.
+        places: Where to search, in order of precedence; iterated each time.
+        owner: The owner of the machine, who alone sees skills in the home directory.
+        others: Returns the skills of other servers; the same object until one changes.
 
     Attributes:
-        changes: How often another look found others, the first one among them.
+        changes: How often the skills have changed, counting the first scan.
     """
 
     def __init__(
@@ -81,24 +80,24 @@ class Skills:
         self._left_out: tuple[LeftOut, ...] = ()
 
     def all(self) -> tuple[Skill, ...]:
-        """Every skill; the same object until one of them changes. Blocks."""
+        """Returns every skill; the same object until one changes. Blocks."""
         with self._looking:
             kept, others = self._look(), self._others()
             if others is not self._of_others or [*kept.values()] != [*self._kept.values()]:
                 self._kept, self._of_others = kept, others
-                named, left_out = _named([each.found for each in kept.values()])
-                beside, clashing = _beside(named, others)
+                named, left_out = _assign_paths([each.found for each in kept.values()])
+                beside, clashing = _remote_skills(named, others)
                 self._skills, self._left_out = (*named, *beside), (*left_out, *clashing)
                 self.changes += 1
             return self._skills
 
     def seen_by(self, identity: Identity, tool_set: ToolSet | None = None) -> tuple[Skill, ...]:
-        """The skills that somebody may see; blocks.
+        """Returns the skills that a user may see; blocks.
 
         Args:
-            identity: Who it is.
-            tool_set: The tools that they may call; of a server of which that is none, they see no
-                skill either. None means all.
+            identity: The user.
+            tool_set: The tools the user may call; hides the skills of servers without such tools.
+                None means all.
         """
         is_owner = self.shows_all(identity)
         return tuple(
@@ -108,24 +107,24 @@ class Skills:
         )
 
     def shows_all(self, identity: Identity) -> bool:
-        """Whether it is whose machine it is who asks."""
+        """Returns whether the caller owns the machine."""
         return identity.user_id == self._owner
 
     def left_out(self) -> tuple[LeftOut, ...]:
-        """What has a SKILL.md and is no skill here, and why; blocks."""
+        """Returns what has a SKILL.md but cannot be offered, and why; blocks."""
         self.all()
         return self._left_out
 
     def find(self, name: str, identity: Identity, tool_set: ToolSet | None = None) -> Skill:
-        """The skill of that name; blocks.
+        """Returns the skill with this name; blocks.
 
         Args:
-            name: Its name or its address; the label of its place may stand before it.
-            identity: Who asks.
-            tool_set: The tools that they may call; None means all.
+            name: Its name or address; the label of its place may come first.
+            identity: The caller.
+            tool_set: The tools the caller may call; None means all.
 
         Raises:
-            NotFoundError: If there is none; it suggests what is called nearly so.
+            NotFoundError: If there is no such skill; suggests similar names.
         """
         asked = name.removeprefix(SCHEME).removesuffix(f"/{MAIN}").replace(":", "/").casefold()
         skills = self.seen_by(identity, tool_set)
@@ -143,15 +142,15 @@ class Skills:
     def at(
         self, uri: str, identity: Identity, tool_set: ToolSet | None = None
     ) -> tuple[Skill, str]:
-        """The skill that an address is in, and the path of what is there; blocks.
+        """Returns the skill that contains an address, and the path inside it; blocks.
 
         Args:
             uri: As `Skill.uri`, or of another file.
-            identity: Who asks.
-            tool_set: The tools that they may call; None means all.
+            identity: The caller.
+            tool_set: The tools the caller may call; None means all.
 
         Raises:
-            NotFoundError: If no skill that they may see is there.
+            NotFoundError: If no visible skill contains the address.
         """
         path = path_of(uri)
         skills = self.seen_by(identity, tool_set)
@@ -162,10 +161,10 @@ class Skills:
         return skill, path.removeprefix(f"{skill.path}/")
 
     def _look(self) -> dict[Path, _Kept]:
-        """Every SKILL.md that is there now, each file once, read where it has changed."""
+        """Scans for every SKILL.md, each file once, and reads those that changed."""
         kept: dict[Path, _Kept] = {}
         seen = set()
-        for number, (place, sighting) in enumerate(self._sighted()):
+        for number, (place, sighting) in enumerate(self._all_sightings()):
             if sighting.signature is None or number >= MOST_SKILLS:
                 left = LeftOut(str(sighting.directory), place, TOO_MANY)
                 kept[sighting.directory] = _Kept((), left)
@@ -182,14 +181,14 @@ class Skills:
             kept[sighting.directory] = before
         return kept
 
-    def _sighted(self) -> Iterator[tuple[SkillPlace, Sighting]]:
+    def _all_sightings(self) -> Iterator[tuple[SkillPlace, Sighting]]:
         for place in self._places:
             for sighting in sightings(place):
                 yield place, sighting
 
 
 def path_of(uri: str) -> str:
-    """What an address names, beneath all skills."""
+    """Returns the path in a skill address, below the scheme."""
     return os.fsdecode(unquote_to_bytes(uri.removeprefix(SCHEME)))
 
 
@@ -216,10 +215,10 @@ def _qualified(skill: Skill) -> str:
     return f"{skill.place.label}/{skill.name}"
 
 
-def _beside(
+def _remote_skills(
     named: Sequence[LocalSkill], others: Sequence[Skill]
 ) -> tuple[list[Skill], list[LeftOut]]:
-    """The skills of other servers that no skill here is called like, and those that one is."""
+    """Returns the skills of other servers without a name conflict here, and the rest."""
     taken = {called(each) for each in named for called in (_path, _qualified)}
     above = {each for path in taken for each in _ancestors(path)}
     skills: dict[str, Skill] = {}
@@ -235,15 +234,14 @@ def _beside(
 
 
 def _ancestors(path: str) -> Iterator[str]:
-    """A path, and all directories that it is in."""
     yield path
     while "/" in path:
         path = path.rpartition("/")[0]
         yield path
 
 
-def _named(found: Sequence[LocalSkill | LeftOut]) -> tuple[list[LocalSkill], list[LeftOut]]:
-    """The skills, each by a path of its own, and what is left out."""
+def _assign_paths(found: Sequence[LocalSkill | LeftOut]) -> tuple[list[LocalSkill], list[LeftOut]]:
+    """Assigns each skill a unique path; returns the skills and what is left out."""
     skills: dict[str, LocalSkill] = {}
     copies = set()
     left_out = [each for each in found if isinstance(each, LeftOut)]

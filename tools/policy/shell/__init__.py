@@ -1,1 +1,1 @@
-"""Shell commands under the policy's rules."""
+"""Shell commands under policy rules."""

@@ -1,4 +1,4 @@
-"""Whether a command is what a rule forbids, also where not all of it can be seen."""
+"""Decides whether a command is forbidden by a rule, even if parts of it cannot be seen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LETTERS = re.compile(r"-[A-Za-z]+")
 
 
 class Match(IntEnum):
-    """How surely a command is what a rule means."""
+    """How surely a command matches a rule."""
 
     NO = 0
     MAYBE = 1
@@ -20,10 +20,10 @@ class Match(IntEnum):
 
 
 def match_command(pattern: CommandPattern, words: Sequence[Word]) -> Match:
-    """Compares a command with a rule that asks or denies, so that spelling it anew does not help.
+    """Matches a command against a deny or ask rule, so that respelling it does not evade the rule.
 
-    The name is compared without its directory and without case. Where the rule ends in a lone `*`,
-    options may stand anywhere: `rm -rf *` means `rm x -r -f`, `git push *` means `git -C . push`.
+    The name is compared without its directory and case. If the rule ends in a lone `*`, options may
+    appear anywhere: `rm -rf *` matches `rm x -r -f`, and `git push *` matches `git -C . push`.
 
     Args:
         pattern: The rule.
@@ -53,12 +53,12 @@ def _is_named(wanted: WordPattern | None, name: str) -> bool:
 
 
 def _fits(wanted: Sequence[WordPattern | None], words: Sequence[Word], *, unseen: bool) -> bool:
-    """Whether the words are those of the rule.
+    """Returns whether the words match those of the rule.
 
     Args:
         wanted: The words of the rule after the name.
         words: The words of the command after the name.
-        unseen: Whether a word that is not seen is taken for whatever fits.
+        unseen: Whether unseen words count as matches.
     """
     if not wanted or wanted[-1] is not None:
         return _walk(wanted, words, unseen=unseen, skipping=False)
@@ -77,7 +77,7 @@ def _walk(
     unseen: bool,
     skipping: bool,
 ) -> bool:
-    """Follows all ways at once in which the words may be those of the rule."""
+    """Follows all possible matches of the words at once."""
     places = _past_stars({0}, wanted)
     after_option = False
     for word in words:
@@ -106,7 +106,7 @@ def _is_same(wanted: Sequence[WordPattern | None], place: int, word: Word) -> bo
 
 
 def _past_stars(places: set[int], wanted: Sequence[WordPattern | None]) -> set[int]:
-    """A lone `*` may stand for no word."""
+    """Skips lone `*` patterns, which may match no word."""
     found: set[int] = set()
     for place in places:
         end = place

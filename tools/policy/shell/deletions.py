@@ -1,6 +1,6 @@
-"""Commands that delete much: a look at a line for what a person wants to be asked about.
+"""Commands that delete much: inspects a line for deletions the user should approve.
 
-It is no boundary: a program can delete without saying so on its line.
+This is not a security boundary: a program can delete without naming it in its command line.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from tools.sandbox.files.extent import Extent
 
 MANY = 20
-"""Files that are many."""
+"""Number of files that count as many."""
 
 SHOWN = 80
-"""Characters of paths that are shown."""
+"""Limit on the characters of paths shown."""
 
 MADE_AGAIN = frozenset(
     {"node_modules", "dist", "build", "target", "out", "coverage", "htmlcov", "venv", ".venv"}
     | {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".cache", ".tox", ".nox"}
     | {".next", ".nuxt", ".turbo", ".parcel-cache", ".gradle", ".eggs"}
 )
-"""Names of directories that tools make, and make again."""
+"""Names of generated directories, which tools create again."""
 
 MOVING = frozenset({"cd", "pushd", "popd"})
 FINDING = frozenset({"find", "gfind", "fd", "fdfind", "xargs", "parallel"})
@@ -43,17 +43,17 @@ FORCE = re.compile(r"-\w*f\w*|--f\w*")
 HARD = re.compile(r"--ha?r?d?")
 DISCARDS = "It discards all changes that are not committed."
 VARIABLES = "GIT_CONFIG"
-"""By variables that begin like this, git runs what is not in its words."""
+"""Prefix of variables that make git run programs not named in its words."""
 
-UNTOLD = "It deletes what cannot be told from the line."
+UNTOLD = "It deletes what cannot be determined from the line."
 RECURSIVE = re.compile(r"--r\w*|-[A-Za-z]*[rR][A-Za-z]*")
 
 
 class LookAt(Protocol):
-    """Tells how much there is."""
+    """Measures files."""
 
     def __call__(self, path: str, *, is_glob: bool, is_recursive: bool) -> Extent:
-        """Tells how much there is at a path, or at all paths that fit a glob."""
+        """Measures a path, or all paths that match a glob."""
 
 
 def _patterns(*texts: str) -> tuple[CommandPattern, ...]:
@@ -88,22 +88,22 @@ LOSSES = {
         ),
     ),
 }
-"""By its name, what a program deletes: the commands, those of them that only show it, what goes."""
+"""For each program, the deleting commands, their dry runs, and what is lost."""
 
 RESTORING = frozenset({"checkout", "restore"})
 MAGIC = re.compile(r":|.*\*")
-"""Paths that git expands itself."""
+"""Paths that git itself expands."""
 
 KEEPS = _patterns("git restore --staged *", "git restore -S *", "git checkout -b *")
 
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What rm is given.
+    """An argument of rm.
 
     Attributes:
-        word: As it is given.
-        is_recursive: Whether what is below it goes too.
+        word: The word as given.
+        is_recursive: Whether everything below is deleted too.
     """
 
     word: Word
@@ -112,12 +112,12 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """What the commands of a line delete.
+    """Finds what the commands of a line delete.
 
     Attributes:
-        look: Tells how much there is; None where nobody can look.
-        cwd: The directory in which the line starts, relative to the root.
-        moves: Whether the line changes its directory.
+        look: Measures files; None if that is impossible.
+        cwd: The initial working directory, relative to the root.
+        moves: Whether the line changes its working directory.
     """
 
     look: LookAt | None
@@ -126,12 +126,12 @@ class Deletions:
 
     @classmethod
     def of(cls, command: ShellCommand, cwd: str, look: LookAt | None) -> Deletions:
-        """Those of a line."""
+        """Prepares the check of a line."""
         names = {_name(found) for part in command.found for found in part}
         return cls(look, cwd, moves=not names.isdisjoint(MOVING))
 
     def say(self, found: Sequence[Found]) -> str:
-        """What some commands of the line delete, in a sentence; empty where it is not much."""
+        """Describes what commands of the line delete, in a sentence; empty if it is not much."""
         says = [
             loss
             for each in found
@@ -144,10 +144,10 @@ class Deletions:
         if any(word.text == "-delete" for each in finding for word in each.words):
             says.append("It deletes all that find finds.")
         removed = dict.fromkeys(_removed(found, finds=bool(finding)))
-        return " ".join(filter(None, dict.fromkeys((*says, *self._say_removed([*removed])))))
+        return " ".join(filter(None, dict.fromkeys((*says, *self._describe_removed([*removed])))))
 
     def _discards(self, found: Found) -> bool:
-        """Whether git restores paths that hold many files."""
+        """Returns whether git restores paths that hold many files."""
         if _name(found) != "git" or _is_any(KEEPS, _before_paths(found.words)):
             return False
         behind = dropwhile(lambda word: word.text not in RESTORING, found.words)
@@ -158,7 +158,7 @@ class Deletions:
         )
 
     def hidden(self, command: ShellCommand, part: int) -> str:
-        """What a part of the line may delete in a text that is run, in a sentence."""
+        """Describes what a part of the line may delete through a script it runs, in a sentence."""
         texts = [each for each in command.found[part] if each.pieces]
         if command.unseen[part]:
             texts += [each for other in command.found for each in other if _name(each) in PRINTING]
@@ -169,14 +169,14 @@ class Deletions:
         return UNTOLD if any(map(_deletes_much, COMMAND_END.split(text))) else ""
 
     def _extent(self, word: Word, *, is_recursive: bool) -> Extent | None:
-        """How much there is at a path; None where that cannot be told."""
+        """Measures a path; None if it cannot be determined."""
         text = word.text
         if text is None or self.look is None or (self.moves and not text.startswith("/")):
             return None
         path = posixpath.join(self.cwd, text)
         return self.look(path, is_glob=word.is_glob, is_recursive=is_recursive)
 
-    def _say_removed(self, removed: Sequence[Removed]) -> Iterator[str]:
+    def _describe_removed(self, removed: Sequence[Removed]) -> Iterator[str]:
         files, is_more = 0, False
         for each in removed:
             there = self._extent(each.word, is_recursive=each.is_recursive)
@@ -184,15 +184,15 @@ class Deletions:
                 yield UNTOLD
                 continue
             if there.has_repository:
-                yield f"It deletes a git repository ({_shown(str(each.word.text))})."
+                yield f"It deletes a git repository ({_shorten(str(each.word.text))})."
             files, is_more = files + there.files, is_more or there.is_more
         if files >= MANY or is_more:
-            where = _shown(", ".join(str(each.word.text) for each in removed))
+            where = _shorten(", ".join(str(each.word.text) for each in removed))
             yield f"It deletes {'more than ' * is_more}{files} files ({where})."
 
 
 def _deletes_much(text: str) -> bool:
-    """Whether a text, if it is a command, deletes directories or what git does not keep."""
+    """Returns whether a text, run as a command, would delete directories or untracked files."""
     words = {base_name(word) for word in BETWEEN.split(text)}
     if {"git", "clean"} <= words and any(map(FORCE.fullmatch, words)):
         return True
@@ -202,7 +202,7 @@ def _deletes_much(text: str) -> bool:
 
 
 def _removed(found: Sequence[Found], *, finds: bool) -> Iterator[Removed]:
-    """What rm is given of which there may be many files, without what is made again."""
+    """Yields arguments of rm that may hold many files, without generated directories."""
     for each in found:
         if _name(each) != "rm":
             continue
@@ -251,5 +251,5 @@ def _name(found: Found) -> str:
     return base_name(found.words[0].text or "")
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"

@@ -1,7 +1,7 @@
-"""What git runs besides itself: subcommands and options that name a program or a script.
+"""Finds what git runs: subcommands and options that name a program or a script.
 
 From git-bisect(1), git-submodule(1), git-rebase(1), git-difftool(1), git-grep(1), git-clone(1) and
-git-filter-branch(1). What its settings name is kept from programs (docs/confinement.md).
+git-filter-branch(1). Programs cannot write the settings of git (docs/confinement.md).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SCRIPTS = {
     "rebase": re.compile(r"-[A-Za-z]*x|--exe?c?"),
     "difftool": re.compile(r"-[A-Za-z]*x|--extc(m(d?))?"),
 }
-"""Options whose value is a script, by the subcommand."""
+"""Options whose value is a script, by subcommand."""
 
 _JOINED_SCRIPT = re.compile(r"-[A-Za-z]*?x(.+)", re.DOTALL)
 
@@ -27,7 +27,7 @@ _PROGRAMS = {
     "init": re.compile(r"--t.*", re.DOTALL),
     **dict.fromkeys(("archive", "fetch-pack", "push", "send-pack"), re.compile(r"--(exe|rec).*")),
 }
-"""Options that name a program, or settings that do, by the subcommand."""
+"""Options that name a program, or settings that do, by subcommand."""
 
 _STRATEGIES = {
     **dict.fromkeys(
@@ -35,12 +35,12 @@ _STRATEGIES = {
     ),
     **dict.fromkeys(("cherry-pick", "revert"), re.compile(r"--str[a-z]*(?:=|$)(.*)", re.DOTALL)),
 }
-"""Options whose value is a strategy of merging: of one that git does not have, a program is run."""
+"""Options that take a merge strategy: git runs an unknown one as a program."""
 
 _KNOWN_STRATEGIES = frozenset({"octopus", "ort", "ours", "recursive", "resolve", "subtree"})
 
 _RUNNING = frozenset({"filter-branch", "hook", "mergetool", "instaweb", "send-email", "daemon"})
-"""Subcommands that run others in ways that are not looked into."""
+"""Subcommands that run others in ways this module does not analyze."""
 
 _NAMES = """
     add am apply archive bisect blame branch bundle cat-file check-ignore checkout cherry
@@ -54,11 +54,11 @@ _DATA = frozenset(_NAMES.split())
 
 _VALUED = frozenset({"-C", "-c", "--git-dir", "--namespace", "--super-prefix", "--work-tree"})
 _PLUMBING = {"http-push": "push", "send-pack": "push", "fetch-pack": "fetch"}
-"""Subcommands that do what another does."""
+"""Subcommands that do the same as another."""
 
 
 def takes_data(words: Sequence[Word]) -> bool:
-    """Returns whether the arguments of git's subcommand are data, as far as is known."""
+    """Returns whether the arguments of git's subcommand are known to be data."""
     return _subcommand(words).text in _DATA
 
 
@@ -71,7 +71,7 @@ def _subcommand(words: Sequence[Word]) -> Word:
 
 
 def inner_of_git(words: Sequence[Word]) -> Iterator[Inner]:
-    """Yields what git runs; a word that may be the value of an option counts as a subcommand too.
+    """Yields what git runs; possible option values count as subcommands too.
 
     Args:
         words: The command.
@@ -97,7 +97,7 @@ def inner_of_git(words: Sequence[Word]) -> Iterator[Inner]:
 
 
 def _other_names(words: Sequence[Word]) -> Iterator[Inner]:
-    """The subcommand under another name, and addresses that name a program."""
+    """Yields the subcommand under another name, and addresses that name a program."""
     command = _subcommand(words)
     if name := _PLUMBING.get(command.text or ""):
         same = (Word(name) if word is command else word for word in words)
@@ -108,7 +108,7 @@ def _other_names(words: Sequence[Word]) -> Iterator[Inner]:
 
 
 def _script(words: Sequence[Word], at: int) -> Iterator[Inner]:
-    """The words behind the options, which a shell is given joined."""
+    """Yields the words after the options, joined into a script for a shell."""
     for skipped, word in enumerate(words):
         if word.text is not None and word.text.startswith("-"):
             continue

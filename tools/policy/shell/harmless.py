@@ -1,7 +1,7 @@
-"""What a line may do without a rule: commands of the shell itself that change nothing outside it.
+"""What a line may do without a rule: shell builtins that change nothing outside the shell.
 
-Variables that say what is run (PATH, LD_PRELOAD, GIT_SSH_COMMAND, NODE_OPTIONS …) have no complete
-list, so that those are listed of which it is known that they do not.
+There is no complete list of the variables that decide what runs (PATH, LD_PRELOAD, GIT_SSH_COMMAND,
+NODE_OPTIONS …), so this lists the ones known to be safe.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ VARIABLES = frozenset(
     | {"PYTHONIOENCODING", "PYTHONUNBUFFERED", "PYTHONUTF8", "RUST_BACKTRACE", "RUST_LOG"}
     | {"SOURCE_DATE_EPOCH", "TERM", "TZ"}
 )
-"""Variables by which programs say more or less, or say it otherwise, and run nothing else."""
+"""Variables that only change the amount or format of output."""
 
 VALUE = re.compile(r"(?!.*\.\.)([\w*][\w.,:+@*=/ -]*)?", re.ASCII)
-"""No path by which a program would read another file."""
+"""Values that are not a path through which a program could read another file."""
 
 NUMBER = re.compile(r"\d{0,3}", re.ASCII)
 PART = re.compile(r"(-\d+|-[nc] ?[+-]?\d+)?", re.ASCII)
@@ -31,17 +31,17 @@ COUNTS = re.compile(r"(-[lwcm]+)?")
 SET_OPTION = re.compile(r"[-+][eux]+|-[eux]*o|pipefail")
 WRITING = frozenset({"dd", "tee"})
 BELOW = re.compile(r"(?!.*(?:^|/)\.\.(?:/|$))[^/].*", re.DOTALL)
-"""Paths that lead down, wherever they begin."""
+"""Paths that lead down from any directory."""
 
 BEYOND = re.compile(r"/|.*\.\.", re.DOTALL)
-"""Words that may be paths of something else than what is beneath the root."""
+"""Words that may be paths outside the root."""
 
 
 def harmless_variables(assigned: Iterable[tuple[str, str]]) -> list[str]:
-    """Those that change nothing of what is run, each as name and value.
+    """Returns the variables that do not affect what runs, each as `name=value`.
 
     Args:
-        assigned: Variables, each as name and value.
+        assigned: Variables with their values.
     """
     return [
         f"{name}={value}"
@@ -52,7 +52,7 @@ def harmless_variables(assigned: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def may_hide(line: PlainLine) -> bool:
-    """Whether commands may stand in what is not looked at as one: in texts, and files it writes."""
+    """Returns whether texts or written files may contain commands that are not analyzed as such."""
     for at, run in enumerate(line.runs):
         paths = [opened.path or "" for opened in run.opened if opened.writes]
         if run.words[0].text in WRITING:
@@ -64,11 +64,11 @@ def may_hide(line: PlainLine) -> bool:
 
 
 def is_harmless(run: Run, is_beneath: Callable[[Run, str], bool]) -> bool:
-    """Whether a command may run without a rule, where no rule is about it.
+    """Returns whether a command may run without a rule, if no rule is about it.
 
     Args:
         run: The command.
-        is_beneath: Whether a path is beneath the root, from wherever the command may run.
+        is_beneath: Returns whether a path is inside the root, wherever the command may run.
     """
     name, *rest = (word.text or "" for word in run.words)
     globs = [word.text or "" for word in run.words if word.is_glob]
@@ -86,7 +86,7 @@ def is_harmless(run: Run, is_beneath: Callable[[Run, str], bool]) -> bool:
 
 
 def _sets_options(words: Sequence[str]) -> bool:
-    """Whether only options are set, and `pipefail` stands exactly where a name is asked for."""
+    """Returns whether the words only set options, with `pipefail` only where a name is due."""
     follows = [word == "pipefail" for word in (*words[1:], "")]
     asks = [word.endswith("o") for word in words]
     return bool(words) and asks == follows and all(map(SET_OPTION.fullmatch, words))
@@ -103,7 +103,7 @@ def _is_exit_code(words: Sequence[str]) -> bool:
 
 BUILTINS: dict[str, Callable[[Sequence[str]], bool]] = {
     **dict.fromkeys(("true", "false", ":"), lambda _words: True),
-    "cat": lambda words: set(words) <= {"-"},  # a here-document, or what a pipe gives it
+    "cat": lambda words: set(words) <= {"-"},  # prints a here-document or its standard input
     "wait": lambda words: not words,
     **dict.fromkeys(("head", "tail"), lambda words: bool(PART.fullmatch(" ".join(words)))),
     "wc": lambda words: bool(COUNTS.fullmatch(" ".join(words))),
@@ -112,4 +112,4 @@ BUILTINS: dict[str, Callable[[Sequence[str]], bool]] = {
     "pwd": lambda words: set(words) <= {"-L", "-P"},
     "set": _sets_options,
 }
-"""Whether the words behind the name of each change nothing."""
+"""Returns, for each builtin, whether its arguments change nothing."""

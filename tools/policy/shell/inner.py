@@ -1,4 +1,4 @@
-"""What a command runs besides itself, and the words that a program may find in its arguments."""
+"""Commands that a command runs, and words that a program may find in its arguments."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from tools.policy.shell.words import Word
 
 QUOTES = re.compile(r"""\\\n|['"\\]|\$(?=['"])""")
-"""What a shell removes from a word."""
+"""Quoting that a shell removes from a word."""
 
 ESCAPES = re.compile(r"\\[abfnrtv]")
 BETWEEN = re.compile(r"""[\s;|&<>(){}'"`$\\=:,!@%^~#]+""")
-"""What may stand between the words in a text that a program runs."""
+"""Separators of words in a text that a program runs."""
 
 EXPANDED = re.compile(r"""`|\$[({\w'"@*]|\w\{[^{}\s,]*,[^{}\s]*\}|\{[^{}\s,]*,[^{}\s]*\}\w""")
-"""What a shell would expand in a text."""
+"""Expansions that a shell would perform in a text."""
 
 STDIN = re.compile(r"(.*/)?(stdin|stdout|stderr|tty|fd/\d+|pts/\d+)", re.DOTALL)
-"""Files by which a program reads what it was given open."""
+"""Files through which a program reads its open standard input."""
 
 
 def names_stdin(text: str) -> bool:
@@ -30,12 +30,12 @@ def names_stdin(text: str) -> bool:
 
 
 def is_expanded(text: str) -> bool:
-    """Returns whether a shell that is given a text would run more than its literal words."""
+    """Returns whether a shell would expand a text."""
     return EXPANDED.search(text) is not None
 
 
 def pieces_of(text: str) -> Iterator[str]:
-    """Yields the words that a program may find in a text, whatever joins or quotes them."""
+    """Yields the words that a program may find in a text, however they are joined or quoted."""
     yield text
     for form in dict.fromkeys((text, QUOTES.sub("", text))):
         for piece in BETWEEN.split(ESCAPES.sub(" ", form)):
@@ -47,15 +47,15 @@ def pieces_of(text: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """What a command runs.
+    """Something a command runs.
 
     Attributes:
-        at: The last word of the outer command that a rule has to name for it to be meant too; after
-            the last, only a rule without wildcards means it.
+        at: The last word of the outer command that a rule has to name in order to cover it; if that
+            is beyond the last word, only a rule without wildcards covers it.
         words: The words of a command.
         script: A line of a shell.
-        unseen: What about it cannot be seen; the others are empty then.
-        is_certain: Whether it is surely run; else it may be.
+        unseen: Why it cannot be seen; the other fields are then empty.
+        is_certain: Whether it surely runs, or only may.
     """
 
     at: int

@@ -1,4 +1,4 @@
-"""Shells and interpreters: what they run by their options, and where they read it from."""
+"""Shells and interpreters: finds the code they get through options or standard input."""
 
 from __future__ import annotations
 
@@ -20,53 +20,53 @@ INTERPRETERS = re.compile(
     r"|sbcl|clisp|groovy|scala|pwsh|nu|xonsh|gnuplot|jshell|qjs|janet|swipl|jrunscript)"
     r"(?:[0-9.]+[dmtuw]*|w)?(?:-(?:dbg|debug|static|cgi|dev|(?:\w+-)?(?:linux|darwin)[\w-]*))?"
 )
-"""Their names, also with a version, a platform or a kind of build."""
+"""Names of interpreters, optionally with a version, platform or build."""
 CODE = re.compile(
     r"-[A-Za-z0-9]*[cCeEpPrR].*|--(eval|print|run|execute|command)(=.*)?|eval|exec|-", re.DOTALL
 )
-"""Options behind which interpreters take a program as text."""
+"""Options that take a program as text."""
 
 CODE_OF = {
     **dict.fromkeys(("python", "pypy", "ipython"), re.compile(r"-[bBdEIOqsSuvPx]*i.*")),
     "perl": re.compile(r"-\w*d.*|-\w*[mM](?![\w:]+(=[\w:,]+)?$).*|-[^IiMmxCD]*F.*", re.DOTALL),
 }
-"""Options behind which one of them does too."""
+"""Further such options of single interpreters."""
 
 MODULE = re.compile(r"-[bBdEiIOqsSuvPx]*m(.*)", re.DOTALL)
 CODE_MODULES = re.compile(
     r"timeit|code|pdb|asyncio|idlelib.*|ipython|ipykernel.*|[bp]t?python|xonsh.*|_?pyrepl.*"
 )
-"""Modules of Python that run the words behind them, or what they read."""
+"""Python modules that run their arguments or their input."""
 
 NO_VALUE = re.compile(
     r"-[bBdEOqsSuvPwTtnlaU]+|--(watch|test|check|hot|smol|bun|quiet|verbose|interactive"
     r"|(no|allow|enable|preserve|pending|abort|use|inspect|trace|unstable"
     r"|experimental(?!-(loader|default|config)))(-[a-z-]+)?)(=.*)?"
 )
-"""Options behind which the next word is the file that an interpreter runs."""
+"""Options followed by the file to run."""
 
 PRINTS = re.compile(
     r"(?!tclsh|wish|erl)\S+ --(version|help)|(perl|deno|gnuplot) -V"
     r"|(python|pypy) (-V|-h(elp)?)"
     r"|(perl|node|nodejs|php|ruby|lua|luajit|bun|irb|julia|guile) -[vh]"
 )
-"""Interpreters that print something and end, with the only option they are given."""
+"""Interpreters that print something and exit, with their only option."""
 
 LONG_OPTION = re.compile(
     r"--?(debug(ger)?|dump-(po-)?strings|help|interactive|login|no(-config|editing|profile|rc)"
     r"|posix|pretty-print|private|protected|restricted|verbose|version|wordexp)"
 )
-"""Long options of shells; bash takes them behind one dash too."""
+"""Long options of shells; bash accepts them after one dash too."""
 
 LONG_WITH_VALUE = re.compile(r"--?(emulate|features|init-file|profile|rcfile)")
 SCRIPT_OPTION = re.compile(r"--(init-)?command(=(.*))?", re.DOTALL)
 USERS = frozenset({"su", "runuser"})
 ATTACHING = frozenset({"zsh", "ksh", "mksh"})
-"""Shells that take the name behind `-o` from the same word."""
+"""Shells that accept the value of `-o` in the same word."""
 
 
 def inner_of_shell(words: Sequence[Word], name: str) -> Iterator[Inner]:
-    """Yields the script of `-c`; without one, a shell runs a file or its standard input."""
+    """Yields the script of `-c`; otherwise the shell runs a file or its standard input."""
     at, letters, script = _options(words, name)
     given, rest = words[1:at], words[at:]
     texts = [word.text or "" for word in given]
@@ -85,9 +85,9 @@ def inner_of_shell(words: Sequence[Word], name: str) -> Iterator[Inner]:
 
 
 def _options(words: Sequence[Word], name: str) -> tuple[int, str, str]:
-    """Where the operands begin, the letters of the options, and the script in a long one.
+    """Returns the start of the operands, the option letters, and the script of a long option.
 
-    Options that take a value find it behind the cluster they stand in (`-euo pipefail`).
+    The value of an option follows its cluster (`-euo pipefail`).
     """
     at, letters, script = 1, "", ""
     while at < len(words):
@@ -111,7 +111,7 @@ def _options(words: Sequence[Word], name: str) -> tuple[int, str, str]:
 
 
 def inner_of_interpreter(words: Sequence[Word], name: str) -> Iterator[Inner]:
-    """Yields where a program is given as text, or read from the standard input."""
+    """Yields programs given as text or read from standard input."""
     found = INTERPRETERS.fullmatch(name)
     known = found["name"] if found else name
     more = CODE_OF.get(known)
@@ -134,18 +134,18 @@ def inner_of_interpreter(words: Sequence[Word], name: str) -> Iterator[Inner]:
             yield Inner(at, unseen=f"what {name} runs cannot be determined")
             return
         if not (text.startswith("-") or may_be_value or (at == 1 and name in {"deno", "bun"})):
-            return  # a file, as any other program is
+            return  # a file, like any other program
         may_be_value = text.startswith("-") and "=" not in text and not NO_VALUE.fullmatch(text)
     yield Inner(len(words), unseen=f"{name} runs what it reads")
 
 
 def _names_open_file(text: str) -> bool:
-    """Whether a program to run is what is open already, also from within `/dev/fd`."""
+    """Returns whether the program file is an open descriptor, even relative to `/dev/fd`."""
     return names_stdin(text) or posixpath.normpath(text).isdecimal()
 
 
 def _of_module(words: Sequence[Word], at: int, name: str) -> Iterator[Inner]:
-    """A module of Python is a program as any other, except for those that run what they read."""
+    """Yields nothing for a Python module, which is like any program, unless it runs its input."""
     texts = [(word.text or "").casefold() for word in words]
     if any(CODE_MODULES.fullmatch(text) or ("/" in text and names_stdin(text)) for text in texts):
         yield Inner(at, unseen=f"what {name} runs cannot be determined")

@@ -1,4 +1,4 @@
-"""Lines of a shell under rules: each command is judged, and the strictest verdict is the line's."""
+"""Command lines under rules: judges each command; the strictest verdict decides."""
 
 from __future__ import annotations
 
@@ -19,34 +19,33 @@ from tools.policy.verdict import Decision, Verdict
 
 SETTINGS = "settings"
 BUILTIN = "shell"
-"""The source of decisions about what needs no rule."""
+"""The source of decisions that need no rule."""
 
 DELETION = "deletes much"
-"""What a decision about a deletion names in place of a rule."""
+"""Takes the place of a rule in decisions about deletions."""
 
 MOST_NAMED = 3
-"""Commands that a reason names."""
+"""Limit on the commands named in a reason."""
 
 SHOWN = 80
-"""Characters of a command that are shown."""
+"""Limit on the characters of a command shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineRules:
-    """The rules about commands that a call has to be held against.
+    """The rules about commands that apply to a call.
 
     Attributes:
-        deny: Those that deny.
-        ask: Those that ask.
-        allow: Those that allow.
-        grants: Those that were remembered of approvals.
-        otherwise: What holds for a command that none fits.
-        deletions: What commands delete that a person is asked about where no rule fits them; None
-            where nobody is.
-        files: What the rules say of the files that the line opens.
-        variables: Those that are given with the line, each as name and value.
-        is_free: Whether what changes nothing needs no rule: whether no rule asks about every line.
-        is_confined: Whether what the line opens is held beneath the root.
+        deny: Deny rules.
+        ask: Ask rules.
+        allow: Allow rules.
+        grants: Rules from remembered approvals.
+        otherwise: The decision on a command that no rule matches.
+        deletions: Finds deletions the user must approve if no rule matches; None to skip that.
+        files: Judges the files that the line opens.
+        variables: Variables passed with the line, with their values.
+        is_free: Whether harmless commands need no rule, because no rule asks about every line.
+        is_confined: Whether the files it opens are confined to the root.
     """
 
     deny: CommandRules
@@ -61,7 +60,7 @@ class LineRules:
     is_confined: bool = False
 
     def judge(self, command: ShellCommand) -> Decision:
-        """What the rules say of a line."""
+        """Returns the decision on a line."""
         if len(command.line) > LONGEST and self.deny:
             reason = (
                 f"A rule denies commands, and it has {len(command.line)} characters: more than"
@@ -72,17 +71,17 @@ class LineRules:
         uncovered: tuple[tuple[Word, ...], ...] = ()
         if command.plain is None:
             each = [self._judge_unplain(command)]
-            shown = [_shown(command.line)]
+            shown = [_shorten(command.line)]
         else:
             judged = [self._judge_part(command, part) for part in range(len(command.found))]
             uncovered = self._uncovered_of(command.plain, judged)
             each, shown = [], []
             for run, said in zip(command.plain.runs, judged, strict=True):
                 each += (said, *map(self._judge_opened, run.opened))
-                shown += (_shown(_line(run.shown)), *map(_opening, run.opened))
+                shown += (_shorten(_line(run.all_words)), *map(_opening, run.opened))
         parts = tuple(dict.fromkeys(map(_part, shown, each)))
         order = (Verdict.DENY, Verdict.ASK, Verdict.ALLOW)
-        # Of several alike, one that has more to say than that no rule fits, or that none is needed.
+        # Of several equal verdicts, report one with a more specific reason than a missing rule.
         first = min(
             each,
             key=lambda said: (
@@ -96,22 +95,22 @@ class LineRules:
         if first.rule == DELETION:
             reason = " ".join(dict.fromkeys(said.reason for said in each if said.rule == DELETION))
         if uncovered and first.rule == self.otherwise.rule:
-            reason = f"Not covered by a rule: {_named(uncovered)}. {reason}"
+            reason = f"Not covered by a rule: {_list_commands(uncovered)}. {reason}"
         return Decision(first.verdict, first.rule, first.source, reason, parts, uncovered)
 
     def _uncovered_of(
         self, line: PlainLine, each: Sequence[Decision]
     ) -> tuple[tuple[Word, ...], ...]:
-        """The commands that a profile asks about because no rule fits them."""
+        """Returns the commands that a profile asks about because no rule matches."""
         asks = self.otherwise.verdict is Verdict.ASK and self.otherwise.source != SETTINGS
         return tuple(
-            run.shown
+            run.all_words
             for run, said in zip(line.runs, each, strict=True)
             if asks and said is self.otherwise
         )
 
     def _judge_whole(self, command: ShellCommand) -> Decision | None:
-        """What rules say that name several commands, which fit the line as a whole."""
+        """Returns the decision of rules that match several commands of the line."""
         everything = [found for part in command.found for found in part]
         for rules, verdict, says in (
             (self.deny, Verdict.DENY, "denies"),
@@ -155,13 +154,13 @@ class LineRules:
         if self._needs_no_rule(command, part):
             name = command.plain.commands[part][0].text if command.plain else ""
             return Decision(Verdict.ALLOW, name or "", BUILTIN, f"{name} changes nothing else.")
-        if self.otherwise.verdict is Verdict.DENY:  # a grant answers questions and no denial
+        if self.otherwise.verdict is Verdict.DENY:  # grants never override a denial
             return self.otherwise
         together = granted or self._permitted(command, part, self.allow + self.grants)
         return self._uncovered(command, part) if together is None else _allowed(together, "grant")
 
     def _uncovered(self, command: ShellCommand, part: int) -> Decision:
-        """What holds for a part that no rule fits."""
+        """Returns the decision on a part that no rule matches."""
         deletes = ""
         if self.deletions:
             deletes = self.deletions.say(command.found[part]) or self.deletions.hidden(
@@ -172,7 +171,7 @@ class LineRules:
         return Decision(Verdict.ASK, DELETION, self.otherwise.source, deletes)
 
     def _needs_no_rule(self, command: ShellCommand, part: int) -> bool:
-        """Whether a part of a plain line changes nothing, where other parts may be allowed."""
+        """Returns whether a part of a plain line is harmless, if other parts may be allowed."""
         if command.plain is None or self.otherwise.verdict is Verdict.ALLOW or not self.is_free:
             return False
         if self.otherwise.verdict is Verdict.DENY and not self.allow:
@@ -184,7 +183,7 @@ class LineRules:
         )
 
     def _judge_opened(self, opened: Opened) -> Decision:
-        """What holds for a redirection: what holds for a file tool, as far as it is confined."""
+        """Judges a redirection like a call of a file tool, as far as the line is confined."""
         said = self.files.decide(opened)
         why = said if isinstance(said, str) else "which is not confined"
         if isinstance(said, Decision):
@@ -198,7 +197,7 @@ class LineRules:
         return Decision(Verdict.ASK, self.otherwise.rule, self.otherwise.source, reason)
 
     def _hit(self, command: ShellCommand, part: int) -> Decision | None:
-        """What the rules that deny or ask say of one part; None where none is about it."""
+        """Returns the decision of deny and ask rules on a part; None if none matches."""
         doubt: Decision | None = None
         for rules, verdict in ((self.deny, Verdict.DENY), (self.ask, Verdict.ASK)):
             for rule, wanted in rules.single.about(command.names[part]):
@@ -215,17 +214,17 @@ class LineRules:
     def _unsure(
         self, command: ShellCommand, part: int, rule: Fitted, wanted: CommandPattern
     ) -> Decision | None:
-        """A doubt where not all can be seen that runs."""
+        """Returns a doubt if a part runs something that cannot be seen."""
         if command.unseen[part]:
             return _doubt(rule, command.unseen[part])
         name = wanted.words[0]
         if name is not None and command.names[part] is None and command.mentions(name.text):
             why = command.reason or "programs may run what it hands to them"
-            return _doubt(rule, f"{name.text} stands in it, and {why}")
+            return _doubt(rule, f"{name.text} appears in it, and {why}")
         return None
 
     def _permitted(self, command: ShellCommand, part: int, rules: CommandRules) -> Fitted | None:
-        """The rule that allows a part of a plain line; None where none does."""
+        """Returns the rule that allows a part of a plain line, if any."""
         if command.plain is None or not rules:
             return None
         run = command.plain.runs[part]
@@ -241,7 +240,7 @@ class LineRules:
         return None
 
     def _fits(self, pattern: CommandPattern, run: Run, rules: CommandRules) -> bool:
-        """Whether a rule allows a command with the variables that are set for it."""
+        """Returns whether a rule allows a command with its variables."""
         assigned = (*self.variables, *run.assigned)
         given = [f"{name}={value}" for name, value in assigned]
         if not pattern.names(given, harmless_variables(assigned)):
@@ -250,7 +249,7 @@ class LineRules:
 
 
 def _permits(pattern: CommandPattern, words: Sequence[Word], rules: CommandRules) -> bool:
-    """Whether a rule allows a command, and what this runs is said in the rule or allowed too."""
+    """Returns whether a rule allows a command and everything the command runs in turn."""
     if not pattern.matches(words):
         return False
     for inner in inner_commands(words):
@@ -301,7 +300,7 @@ def _surest(wanted: CommandPattern, everything: Sequence[Found]) -> Match:
 
 def _hit_by(rule: Fitted, verdict: Verdict, found: Found) -> Decision:
     says = "denies" if verdict is Verdict.DENY else "asks about"
-    reason = f"The rule {rule.rule.text!r} {says} {_shown(_line(found.words))!r}."
+    reason = f"The rule {rule.rule.text!r} {says} {_shorten(_line(found.words))!r}."
     return Decision(verdict, rule.rule.text, SETTINGS, reason)
 
 
@@ -319,9 +318,9 @@ def _part(shown: str, decision: Decision) -> str:
     return f"{decision.verdict}: {shown} ({decision.rule}, {decision.source})"
 
 
-def _named(commands: Sequence[Sequence[Word]]) -> str:
-    """The first few of some commands, in backquotes."""
-    lines = dict.fromkeys(_shown(_line(words)).replace("`", "'") for words in commands)
+def _list_commands(commands: Sequence[Sequence[Word]]) -> str:
+    """Lists the first few commands in backquotes."""
+    lines = dict.fromkeys(_shorten(_line(words)).replace("`", "'") for words in commands)
     named = [f"`{line}`" for line in lines]
     more = len(named) - MOST_NAMED
     return ", ".join(named[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
@@ -332,10 +331,10 @@ def _line(words: Sequence[Word]) -> str:
 
 
 def _opening(opened: Opened) -> str:
-    path = "…" if opened.path is None else _shown(opened.path)
+    path = "…" if opened.path is None else _shorten(opened.path)
     return f"{'writes' if opened.writes else 'reads'} {path}"
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= SHOWN else line[: SHOWN - 1] + "…"

@@ -1,8 +1,8 @@
-"""Patterns of commands that allow more than they seem to: whatever a program can be made to run.
+"""Finds command patterns that allow more than they seem to, through programs that run others.
 
-What `find`, `sed`, `env` and their like run stands in their words, and needs a rule of its own. Of
-the programs here no list of such words can be complete: aliases of git, hooks, makefiles and files
-of code decide what runs.
+`find`, `sed`, `env` and the like name what they run in their words, which needs its own rule. For
+the programs here no list of such words can be complete: git aliases, hooks, makefiles and code
+files decide what runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _EXAMPLES = {"git": "git status *", "make": "make test", "npm": "npm test *", "u
 
 
 def open_ended(line: LinePattern) -> Iterator[str]:
-    """Yields the name of each program that is not held to anything, and what a rule should name."""
+    """Yields the name of each unrestricted program, and what a rule should name."""
     for command in line.commands:
         name = command.name
         if name and _is_open(command, name) and (advice := _advice(name)):
@@ -29,7 +29,7 @@ def open_ended(line: LinePattern) -> Iterator[str]:
 
 
 def _is_open(command: CommandPattern, name: str) -> bool:
-    """Whether only the name is said, or also that it runs what its words say."""
+    """Returns whether a pattern names only a program, or lets it run its arguments."""
     if len(command.words) == 1:
         return False
     first, *others = command.words[1:]

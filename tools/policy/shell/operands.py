@@ -1,4 +1,4 @@
-"""Operands by which commands that look harmless run others, or change what the next ones are."""
+"""Operands that make harmless-looking commands run others, or affect later commands."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _NAMES = """
     unalias uname uniq unlink unset w wc whereis which who whoami xxd yes zcat zgrep
 """
 DATA = READ_WHOLE.union(_NAMES.split())
-"""Commands whose arguments are data, except for those that are looked for."""
+"""Commands whose arguments are data, except for the operands below."""
 
 VARIABLE = re.compile(r"[A-Za-z_]\w*(\[.*)?", re.DOTALL)
 SUBSCRIPT = re.compile(r".*\[.*(\$[({]|`).*|-[vR] .*\[.*", re.DOTALL)
-"""Subscripts of arrays; behind `-v` their variables are calculations, which may run something."""
+"""Array subscripts; after `-v`, bash evaluates them, which may run commands."""
 
 SETTING = {
     "printf": re.compile(r"-v.*|.*%[-+ #0'*.\dhjlLtz]*n.*", re.DOTALL),
@@ -34,7 +34,7 @@ SETTING = {
         re.compile(r"\w+(\[.*)?\+?=.*|-[A-Za-z]*n.*", re.DOTALL),
     ),
 }
-"""Words by which commands of bash set variables, or run what stands in a quoted subscript."""
+"""Words that make bash set variables, or evaluate a quoted subscript."""
 
 RUNNING_OPTIONS = {
     "git": ("--config-env", "--exec-path", "--upload-pack", "--receive-pack"),
@@ -53,7 +53,7 @@ RUNNING_OPTIONS = {
     ),
     "zip": ("--unzip-command",),
 }
-"""Options of programs that name a program to run, and may be abbreviated."""
+"""Options that name a program to run; they may be abbreviated."""
 
 RUNNING_WORDS = {
     "go": re.compile(r"--?(toolexec|exec|vettool|overlay|ldflags|gcflags)(=.*)?", re.DOTALL),
@@ -65,7 +65,7 @@ RUNNING_WORDS = {
     "uv": re.compile(r"tool"),
     "hatch": re.compile(r"run"),
 }
-"""Words that name a program to run, or a package whose program is run."""
+"""Words that name a program to run, or a package with one."""
 
 RUNNING_LETTERS = {
     **dict.fromkeys(("make", "gmake"), re.compile(r"-[A-Za-z]*E.*", re.DOTALL)),
@@ -74,17 +74,17 @@ RUNNING_LETTERS = {
     "uv": re.compile(r"-[a-z]*p.*", re.DOTALL),
     "zip": re.compile(r"-\w*TT.*", re.DOTALL),
 }
-"""Short options that do, with the word that follows; the first word of tar needs no dash."""
+"""Short options that do so, with the next word; the first word of tar needs no dash."""
 
 
 TESTS = frozenset({"test", "["})
 MAKES = frozenset({"make", "gmake"})
 RISKY = frozenset({*TESTS, *SETTING, *RUNNING_OPTIONS, *RUNNING_WORDS, *RUNNING_LETTERS})
-"""The base names of all of these commands."""
+"""The base names of all these commands."""
 
 
 def risks(words: Sequence[Word], name: str) -> Iterator[tuple[int, str]]:
-    """The places of such operands among the words of a command, and what they may do.
+    """Yields the positions of such operands in a command, and what they may do.
 
     Args:
         words: The command.
@@ -113,23 +113,23 @@ def risks(words: Sequence[Word], name: str) -> Iterator[tuple[int, str]]:
 
 
 def _names_program(text: str, options: Sequence[str]) -> bool:
-    """Whether a word is one of the options, also with its value or abbreviated."""
+    """Returns whether a word is one of the options, possibly abbreviated or with a value."""
     given = text.partition("=")[0]
     return len(given) > len("--") and any(option.startswith(given) for option in options)
 
 
-# A file can be called `-x` or `--exec=…`, so a glob may become an option.
+# A file may be named `-x` or `--exec=…`, so a glob may expand to an option.
 _BEGINS_OPTION = re.compile(r"[*?\[-]")
 _ENDING_OPTIONS = "--"
 _BY_OPTIONS = frozenset(
     {"bisect", "cherry-pick", "clone", "difftool", "fetch", "grep", "init", "pull", "push"}
     | {"rebase", "revert", "submodule"}
 )
-"""Subcommands of git that run what some of their options name."""
+"""Git subcommands with options that run programs."""
 
 
 def with_unseen_options(words: Sequence[Word], name: str) -> Sequence[Word]:
-    """Returns the words, those unseen that the shell may replace by something that is obeyed.
+    """Hides the words that globs may expand to options or other operands that are obeyed.
 
     Args:
         words: The command.
@@ -147,10 +147,10 @@ def with_unseen_options(words: Sequence[Word], name: str) -> Sequence[Word]:
 
 
 def _is_obeyed(texts: Sequence[str], at: int, name: str) -> bool:
-    if name == "printf":  # its format alone
+    if name == "printf":  # only its format
         return at == 1 or texts[at - 1] == _ENDING_OPTIONS
     if name in {"test", "["}:
         return texts[at - 1] in {"-v", "-R"}
-    if name == "tar" and at == 1:  # which needs no dash
+    if name == "tar" and at == 1:  # an option without a dash
         return True
     return _BEGINS_OPTION.match(texts[at]) is not None and _ENDING_OPTIONS not in texts[:at]

@@ -1,7 +1,7 @@
-r"""Plain lines: lines of which all is known that they run and open.
+r"""Plain lines: command lines whose commands and files are all known.
 
-Commands whose words are literal, or variables of a loop over literal words; whatever else a shell
-knows is not plain.
+Their words are literal, or variables of a loop over literal words. Lines with any other shell
+syntax are not plain.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from tools.policy.shell.words import OPERATORS, Word
 from tools.policy.shell.wrappers import is_activation
 
 MOST_DIRECTORIES = 16
-"""Directories in which a command may run, from one `cd` after the other."""
+"""Limit on the directories a command may run in, after a series of `cd`."""
 
 SETTING = frozenset(
     {".", "builtin", "command", "declare", "enable", "eval", "export", "getopts", "let", "local"}
     | {"mapfile", "read", "readarray", "readonly", "source", "trap", "typeset", "unset", "wait"}
 )
-"""Commands by which a variable may become another within a loop."""
+"""Commands that may change a variable within a loop."""
 
 MOVING = frozenset(
     {".", "builtin", "cd", "command", "enable", "eval", "popd", "pushd", "source", "trap"}
 )
-"""Commands behind which a line may be elsewhere."""
+"""Commands after which the working directory may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class Opened:
     """A file that a redirection opens.
 
     Attributes:
-        path: Where; None where that is not known.
-        writes: Whether it is written, else read.
-        directories: From which directories this may be meant; None where that is not known.
+        path: Its path; None if unknown.
+        writes: Whether it is opened for writing.
+        directories: The directories it may be relative to; None if unknown.
     """
 
     path: str | None
@@ -54,7 +54,7 @@ class Opened:
     directories: tuple[str, ...] | None
 
     def paths(self, cwd: str) -> tuple[str, ...] | None:
-        """All that it may be, if the line begins in a directory; None where that is not known."""
+        """Returns all possible paths, given the line's initial directory; None if unknown."""
         if self.path is None:
             return None
         if self.path.startswith("/"):
@@ -70,9 +70,9 @@ class Run:
 
     Attributes:
         words: Its words.
-        assigned: Variables that are set for it, each as name and value.
+        assigned: Its variables, each as name and value.
         opened: The files that its redirections open.
-        directories: Where it may run; None where that is not known.
+        directories: Where it may run; None if unknown.
     """
 
     words: tuple[Word, ...]
@@ -81,20 +81,20 @@ class Run:
     directories: tuple[str, ...] | None = (".",)
 
     @property
-    def shown(self) -> tuple[Word, ...]:
-        """Its words, behind its variables."""
+    def all_words(self) -> tuple[Word, ...]:
+        """Its variables and words."""
         return (*(Word(f"{name}={value}") for name, value in self.assigned), *self.words)
 
 
 @dataclass(frozen=True, slots=True)
 class PlainLine:
-    """What a line runs.
+    """The commands of a line.
 
     Attributes:
-        runs: Its commands, in their order; those in a loop once for each value.
-        operators: What stands between them, one fewer, a line break as `;`; None where more than
-            that joins them.
-        texts: What its here-documents and here-strings hold.
+        runs: Its commands in order; those in a loop once for each value.
+        operators: The operators between them, with a line break as `;`; None if other syntax
+            joins them.
+        texts: Texts of its here-documents and here-strings.
     """
 
     runs: tuple[Run, ...]
@@ -103,10 +103,10 @@ class PlainLine:
 
     @classmethod
     def of(cls, script: Sequence[Item]) -> PlainLine:
-        """Follows a line.
+        """Evaluates a parsed line.
 
         Raises:
-            NotPlainError: If not all is known of what it runs.
+            NotPlainError: If not everything it runs is known.
         """
         walk = _Walk()
         for item in script:
@@ -125,13 +125,13 @@ class PlainLine:
 
     @property
     def only_runs(self) -> bool:
-        """Whether it neither sets variables nor opens files nor has texts."""
+        """True if it sets no variables, opens no files and has no texts."""
         return not self.texts and not any(run.assigned or run.opened for run in self.runs)
 
 
 @dataclass(slots=True)
 class _Walk:
-    """What is known while a line is followed."""
+    """The state while a line is evaluated."""
 
     runs: list[Run] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -142,7 +142,7 @@ class _Walk:
     _count: int = 0
 
     def followed(self) -> Iterator[Run]:
-        """The commands, where it is known of each from where a path is meant."""
+        """Yields the commands; drops directories that changes within a loop make uncertain."""
         for run in self.runs:
             opened = run.opened
             if self._moves_in_loop:
@@ -150,18 +150,18 @@ class _Walk:
             yield replace(run, opened=opened)
 
     def take(self, item: Item) -> None:
-        """Takes the next item."""
+        """Evaluates the next item."""
         match item:
             case Simple():
                 self._run(item)
             case Loop(name, values):
                 if any(name in loop for loop in self._loops):
                     raise NotPlainError(f"two loops set {name}")
-                self._head = {name: tuple(word for each in values for word in self._filled(each))}
+                self._head = {name: tuple(word for each in values for word in self._fill(each))}
             case Redirect():
                 for known in self._values([item.target]):
                     self._add(1)
-                    opened = (*self.runs[-1].opened, *self._opened([item], known))
+                    opened = (*self.runs[-1].opened, *self._open_files([item], known))
                     self.runs[-1] = replace(self.runs[-1], opened=opened)
             case "do":
                 self._loops.append(self._head)
@@ -178,7 +178,7 @@ class _Walk:
             words = tuple(word.filled(values) for word in simple.words)
             self._add(len(words))
             assigned = tuple((name, value.literal or "") for name, value in simple.assigned)
-            opened = tuple(self._opened(simple.redirects, values))
+            opened = tuple(self._open_files(simple.redirects, values))
             self._check_loops(words)
             self.runs.append(Run(words, assigned, opened, self._directories))
             self._move(words)
@@ -188,22 +188,22 @@ class _Walk:
         if self._count > MOST_WORDS:
             raise NotPlainError(f"it has more than {MOST_WORDS} words")
 
-    def _filled(self, template: Template) -> Iterator[Word]:
+    def _fill(self, template: Template) -> Iterator[Word]:
         for values in self._values([template]):
             self._add(1)
             yield template.filled(values)
 
     def _values(self, templates: Iterable[Template]) -> Iterator[Mapping[str, Word]]:
-        """All that the variables in some words may be, together."""
+        """Yields all combined values of the variables in some words."""
         known = {name: words for loop in self._loops for name, words in loop.items()}
-        known["?"] = (Word("0", is_glob=True),)  # a number, which only `*` stands for
+        known["?"] = (Word("0", is_glob=True),)  # a number, which only `*` matches
         names = sorted({name for template in templates for name in template.variables})
         if any(name not in known for name in names):
             raise NotPlainError("it expands something ($)")
         for values in product(*(known[name] for name in names)):
             yield dict(zip(names, values, strict=True))
 
-    def _opened(
+    def _open_files(
         self, redirects: Iterable[Redirect], values: Mapping[str, Word]
     ) -> Iterator[Opened]:
         for redirect in redirects:
@@ -215,14 +215,13 @@ class _Walk:
                 yield Opened(path, redirect.operator != "<", self._directories)
 
     def _check_loops(self, words: Sequence[Word]) -> None:
-        """Refuses what may change a loop's variable."""
         name, *rest = _without_time(words)
         changes = name in SETTING or (name == "printf" and any(map(_names_variable, rest)))
         if changes and any(self._loops):
             raise NotPlainError(f"{name} may set the variable of a loop")
 
     def _move(self, words: Sequence[Word]) -> None:
-        """Follows `cd`, which may also fail, or hold for a part of the line alone."""
+        """Evaluates `cd`, which may fail, or affect only a part of the line."""
         name, *rest = _without_time(words)
         if name not in MOVING or is_activation(words):
             return
@@ -237,7 +236,7 @@ class _Walk:
 
 
 def _without_time(words: Sequence[Word]) -> list[str]:
-    """The words of a command, behind the `time` that a shell takes for itself."""
+    """Returns the words of a command, without the shell's `time`."""
     texts = [word.text or "" for word in words]
     if texts[0] == "time":
         return list(dropwhile({"time", "-p", "--"}.__contains__, texts)) or texts

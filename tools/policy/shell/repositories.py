@@ -1,9 +1,9 @@
-"""Lines that change repositories and run nothing else: they say all that will be written.
+"""Command lines that change repositories and run nothing else, so that all writes are known.
 
-A repository's settings are closed to programs, since they name others that git runs. They are open
-to a line of nothing but git and a few commands that run nothing, where every word is literal and
-git itself runs nothing either: neither by its arguments nor, for `_LEADING_ON`, by what the
-repository's hooks and settings name, which whoever starts the line has to rule out.
+Programs may not write a repository's settings, since these name other programs that git runs. The
+exception is a line of only git and a few commands that run nothing, with literal words. Git itself
+must not run anything either: not through its arguments nor, for `_LEADING_ON`, through the hooks
+and settings of the repository, which the caller has to rule out.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _LEADING_ON = {
     "switch": frozenset({"-c", "-C", "-q", "--quiet", "-t", "--track", "--no-track", "--detach"}),
     "worktree": frozenset({"-b", "-B", "-q", "--quiet", "--detach", "--track", "-f", "--force"}),
 }
-"""Subcommands that run what hooks and settings name, and their options that name no more."""
+"""Subcommands that run what hooks and settings name, with their options that run no more."""
 
 _WRITING_FILES = frozenset({"checkout", "clone", "switch", "worktree"})
-"""Those that may write a repository with hooks and settings of its own as ordinary files."""
+"""Subcommands that may write a repository with its own hooks and settings as ordinary files."""
 
 _REMOVING_FILES = ("worktree", "remove")
 
@@ -42,7 +42,7 @@ _SWITCHING = frozenset({"checkout", "switch"})
 
 _TRACKING = frozenset({"checkout", "switch", "worktree"})
 _UPSTREAM = frozenset({"-u", "--set-upstream"})
-"""What changes settings among those: a branch is made that follows another, or is made to."""
+"""Options that change settings: they make a branch track another."""
 
 _BRANCH = frozenset(
     {"-m", "-M", "-c", "-C", "-d", "-D", "-f", "-q", "-r", "-t", "-u", "--move", "--copy"}
@@ -56,7 +56,7 @@ _LISTING = {
     "config": frozenset({"-l", "--list", "--local"}),
     "remote": frozenset({"-v"}),
 }
-"""Options with which these, without other words, change nothing."""
+"""Options with which these change nothing, without other words."""
 
 _REMOTE = {
     "add": frozenset({"-t", "-m", "--tags", "--no-tags"}),
@@ -70,15 +70,15 @@ _REMOTE = {
 
 @dataclass(slots=True)
 class _Line:
-    """What was found of a line so far.
+    """The state of the analysis of a line.
 
     Attributes:
-        place: The directory that its next command runs in, if none failed before.
+        place: The working directory of the next command, if none failed before.
         configures: Whether it changes settings.
         leads_on: Whether git runs what hooks and settings name.
-        switches: Whether it goes to another branch.
-        writes_files: Whether it has written what git might obey by now.
-        removes: What it removes.
+        switches: Whether it switches to another branch.
+        writes_files: Whether it has written files that git might obey.
+        removes: The paths that it removes.
     """
 
     place: str = "."
@@ -89,7 +89,7 @@ class _Line:
     removes: list[str] = field(default_factory=list)
 
     def take(self, words: Sequence[str]) -> bool:
-        """Takes a command; returns whether it is known to run nothing else."""
+        """Analyzes a command; returns whether it is known to run nothing else."""
         match words:
             case ["git", *rest]:
                 return self._take_git(rest)
@@ -114,7 +114,7 @@ class _Line:
             case [name, *rest] if name in _LISTING and _LISTING[name].issuperset(rest):
                 return True
             case ["config", *rest]:
-                is_known = _configures_harmlessly(rest)
+                is_known = _is_harmless_config(rest)
             case ["remote", kind, *rest] if kind in _REMOTE:
                 is_known = _has_only(_REMOTE[kind], rest)
             case ["branch", *rest]:
@@ -138,7 +138,7 @@ class _Line:
 
 
 def repository_work(line: str) -> RepositoryWork | None:
-    """Returns what a line does to repositories; None where it may run anything else.
+    """Returns what a line does to repositories; None if it may run anything else.
 
     Args:
         line: The line of a shell.
@@ -164,14 +164,14 @@ def repository_work(line: str) -> RepositoryWork | None:
 
 
 def _has_only(options: frozenset[str], words: Sequence[str]) -> bool:
-    """Returns whether words are some of these options, and others that are no program's address."""
+    """Returns whether words are only these options, and operands that name no program."""
     return all(
         word.partition("=")[0] in options if word.startswith("-") else "::" not in word
         for word in words
     )
 
 
-def _configures_harmlessly(words: Sequence[str]) -> bool:
+def _is_harmless_config(words: Sequence[str]) -> bool:
     options = [word for word in words if word.startswith("-")]
     match [word for word in words if not word.startswith("-")]:
         case ["set" | "unset", key, *values] | [key, *values] if len(values) <= 1:

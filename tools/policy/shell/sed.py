@@ -1,6 +1,6 @@
-"""What sed runs besides itself: nothing, if its script is of a form that is known to run nothing.
+"""Finds what sed runs: nothing, if its script has a form known to run nothing.
 
-`e` and the flag `e` of `s` run a shell's line (sed(1), "Commands specific to GNU sed").
+`e` and the flag `e` of `s` run a shell command (sed(1), "Commands specific to GNU sed").
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from tools.policy.shell.words import Word
 
 
 def _command(inside: str) -> re.Pattern[str]:
-    """Builds what one command looks like that runs nothing, and uses no other file."""
-    # `inside` is what brackets may hold; DELIMITER stands for what ends the regex.
+    """Builds the pattern of a command that runs nothing and uses no other file."""
+    # `inside` matches what brackets may hold; DELIMITER stands for the end of the regex.
     items = rf"(?:\[:[a-z]+:\]|\[(?![:.=])|\\[^\]\n]|{inside})*"
     regex = rf"(?:\\[^c]|\[\^?+\]?+{items}\]|(?!DELIMITER)[^\[\\\n])*DELIMITER"
     line = rf"(?:\d+(?:~\d+)?|\$|/{regex.replace('DELIMITER', '/')}[IM]*)"
@@ -29,8 +29,8 @@ def _command(inside: str) -> re.Pattern[str]:
     )
 
 
-# Seds may disagree on whether a delimiter in brackets ends the regex. Where one is there, no
-# letter may be in the script by which a command runs, reads or writes anything.
+# Implementations may disagree on whether a delimiter in brackets ends the regex. If there is
+# one, the script must not contain letters that run a command or access a file.
 _CERTAIN = _command(r"(?!DELIMITER)[^\]\[\\\n]")
 _EITHER = _command(r"[^\]\[\\\n]")
 _ACTS = re.compile(r"[eErRwW]")
@@ -43,7 +43,7 @@ _SCRIPT = re.compile(r"-[nErsuz]*e|--expression")
 
 
 def inner_of_sed(words: Sequence[Word]) -> Iterator[Inner]:
-    """Yields where sed may run something.
+    """Yields the positions where sed may run something.
 
     Args:
         words: The command.

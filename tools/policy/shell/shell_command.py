@@ -1,9 +1,8 @@
-"""A line of a shell, judged by what it runs.
+"""Analyzes a command line by what it runs.
 
-A line is plain where all is known that it runs and opens: a grammar of our own reads in it what the
-parser's tree has. Only plain lines can be allowed by rules about commands.
-For rules that deny or ask, every command counts that stands anywhere in the tree, in scripts that
-are handed to shells, or behind a wrapper.
+A line is plain if all its commands and files are known: our own small grammar and the syntax tree
+have to agree on it. Allow rules about commands apply only to plain lines. Deny and ask rules apply
+to every command anywhere in the tree, in scripts passed to shells, or after a wrapper.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ from tools.policy.shell.words import Word, base_name
 from tools.policy.shell.wrappers import RUNS_SHELL, inner_commands, is_opaque
 
 DEEPEST = 8
-"""Scripts within scripts that are looked into."""
+"""Limit on scripts nested in scripts."""
 
 MOST_WORDS = 2_000
-"""Words that are looked at, over all commands that a line runs."""
+"""Limit on the words of all commands that a line runs."""
 
 LONGEST_COMMAND = 200
-"""Words of one command that are looked at; what follows counts as unseen."""
+"""Limit on the words of one command; further words count as unseen."""
 
 MOST_CHARACTERS = 4 * LONGEST
-"""Characters that are parsed, over all scripts within a line."""
+"""Limit on the characters parsed, over all scripts in a line."""
 
 MOST_SIGNS = 200
-"""Signs `<` or `|` in one line, of which the parser takes the square in time."""
+"""Limit on `<` or `|` in a line, for which the parser takes quadratic time."""
 
 GLOB = re.compile(r"[*?\[]")
 CODE_VARIABLE = re.compile(r"(PERL5OPT|PERL5DB|RUBYOPT)=|.*data:", re.DOTALL | re.IGNORECASE)
@@ -48,21 +47,21 @@ COMMAND_VARIABLE = re.compile(
     r"GIT_CONFIG_(KEY|VALUE)_.*|GIT_CONFIG_PARAMETERS|GIT_EXTERNAL_DIFF|GIT_SSH|TAR_OPTIONS|ZIPOPT"
     r"|\w*(COMMAND|EDITOR|PAGER|BROWSER|ASKPASS|VISUAL|MAKEFLAGS|_RSH|LESSOPEN|LESSCLOSE)"
 )
-"""Variables whose values are commands or settings of programs that name commands."""
+"""Variables whose values are commands, or settings that name commands."""
 
 NO_COMMAND = re.compile(r"(cat|true|false|:|echo|less|more|none|[-jkns0-9 ]*)")
-"""Values of these by which nothing else is run."""
+"""Values of these variables that run nothing else."""
 
 EXPORTING = frozenset({"declare", "export", "local", "readonly", "typeset"})
 OPEN_FILES = re.compile(
     r"(.*/)?(fd|stdin|stdout|stderr)(/.*)?|/+(dev(?!/+(null|shm))|proc)(/.*)?|/[^/]*[*?\[].*",
     re.DOTALL,
 )
-"""Places where a program may find under another name what it was given open."""
+"""Paths through which a program may reach its open files under another name."""
 
 PLACING = frozenset({"cd", "link", "ln", "pushd"})
 LATER = re.compile(r"`|\$\\*([({\[]|'?$)|^\$'.*\\[0-7xuUc]", re.DOTALL)
-"""Signs in a literal by which a shell that expands it later runs a command."""
+"""Characters in a literal that run a command if a shell expands it later."""
 
 CONTINUATION = re.compile(r"\\\r?\n")
 
@@ -73,7 +72,7 @@ class Found:
 
     Attributes:
         words: Its words.
-        is_certain: Whether its words are surely those of a command.
+        is_certain: Whether its words are certainly those of a command.
     """
 
     words: tuple[Word, ...]
@@ -81,21 +80,23 @@ class Found:
 
     @cached_property
     def texts(self) -> frozenset[str] | None:
-        """What its words are; None where one of them may be others."""
+        """Its words; None if one of them is not known exactly."""
         seen = [word.text for word in self.words if word.text is not None and not word.is_glob]
         return frozenset(seen) if len(seen) == len(self.words) else None
 
     @cached_property
     def pieces(self) -> frozenset[str]:
-        """All that may begin a command in the arguments of a program that is not known."""
+        """All texts in the arguments of an unknown program that may begin a command."""
         if not is_opaque(self.words):
             return frozenset()
-        first = int(base_name(self.words[0].text or "") != "git")  # whose subcommands may be others
+        first = int(
+            base_name(self.words[0].text or "") != "git"
+        )  # git's subcommands may be aliases
         texts = [word.text for word in self.words[first:] if word.text is not None]
         return frozenset(base_name(piece) for text in texts for piece in pieces_of(text)) - {""}
 
     def may_run(self, name: str, needed: frozenset[str]) -> bool:
-        """Returns whether a command with a name and some words may be among its arguments."""
+        """Returns whether its arguments may contain a command with this name and these words."""
         if name in self.pieces or any(fnmatchcase(name, each) for each in _globs(self.pieces)):
             bare = QUOTES.sub("", " ".join(word.text or "" for word in self.words))
             return all(word in bare for word in needed)
@@ -104,18 +105,18 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
-    """A line.
+    """A command line.
 
     Attributes:
-        line: As it is given.
-        plain: Its commands, where it is plain.
+        line: The line as given.
+        plain: Its commands, if it is plain.
         reason: Why it is not plain.
-        found: What each command of a plain line runs, itself first; of any other line, all that it
-            runs in one.
-        unseen: What cannot be seen of each of these; empty where all is.
-        names: The base names of all commands in each of these; None where not all can be seen, or
-            others may stand in texts and variables.
-        bare: The line without its quotes, and without what stands for a blank.
+        found: For each command of a plain line, the commands it runs, itself first; for any other
+            line, everything it runs as one group.
+        unseen: For each of these, why not everything can be seen; empty if everything can.
+        names: For each of these, the base names of all commands; None if some cannot be seen, or
+            may be hidden in texts and variables.
+        bare: The line without quotes, and with spaces for escapes of blanks.
     """
 
     line: str
@@ -128,23 +129,23 @@ class ShellCommand:
 
     @classmethod
     def parse(cls, line: str, variables: tuple[tuple[str, str], ...] = ()) -> ShellCommand:
-        """Reads a line; whatever it is, there is an answer.
+        """Analyzes any line; never fails.
 
         Args:
             line: The line.
-            variables: Those that are given with it, each as name and value.
+            variables: Variables passed with it, each as name and value.
         """
         return _parse(line, variables)
 
     def mentions(self, name: str) -> bool:
-        """Whether a name stands anywhere in the line, in whatever quotes."""
+        """Returns whether a name occurs anywhere in the line, quoted in any way."""
         word = re.escape(base_name(name))
         return re.search(rf"(?<![\w.-]){word}(?![\w.-])", self.bare) is not None
 
 
 @lru_cache(maxsize=128)
 def _parse(line: str, variables: tuple[tuple[str, str], ...]) -> ShellCommand:
-    plain, reason = _plain(line)
+    plain, reason = _parse_plain(line)
     bare = f"{QUOTES.sub('', line)}\n{ESCAPES.sub(' ', line)}".casefold()
     if plain is None:
         look = _Look()
@@ -166,7 +167,7 @@ def _parse(line: str, variables: tuple[tuple[str, str], ...]) -> ShellCommand:
     return ShellCommand(line, plain, "", found, unseen, names, bare)
 
 
-def _plain(line: str) -> tuple[PlainLine | None, str]:
+def _parse_plain(line: str) -> tuple[PlainLine | None, str]:
     try:
         read = read_script(line)
         root = parsed(line)
@@ -189,12 +190,12 @@ def _names(look: _Look) -> frozenset[str] | None:
 
 
 def _globs(pieces: Iterable[str]) -> list[str]:
-    """Those that a shell may replace by the name of a program."""
+    """Returns the globs that a shell may replace by the name of a program."""
     return [piece for piece in pieces if GLOB.search(piece) and piece.strip("*[]")]
 
 
 class _Look:
-    """A look at everything that a line runs."""
+    """Collects everything that a line runs."""
 
     def __init__(self) -> None:
         self.found: list[Found] = []
@@ -205,11 +206,11 @@ class _Look:
 
     @property
     def runs_shell(self) -> bool:
-        """Whether a shell is among what was found."""
+        """True if a shell is among the commands found."""
         return any(base_name(found.words[0].text or "") in SHELLS for found in self.found)
 
     def into_line(self, line: str, depth: int) -> None:
-        """Looks at a line, and at whatever its commands run."""
+        """Analyzes a line and everything its commands run."""
         self._characters += len(line)
         if (
             depth > DEEPEST
@@ -231,7 +232,7 @@ class _Look:
             self._into_form(form, depth)
 
     def into_command(self, words: Sequence[Word], depth: int) -> None:
-        """Looks at a command, and at whatever it runs."""
+        """Analyzes a command and everything it runs."""
         if len(words) > LONGEST_COMMAND:
             words = (*words[:LONGEST_COMMAND], Word(None))
         if not self._note(Found(tuple(words)), depth):
@@ -252,7 +253,7 @@ class _Look:
                 self._note(Found(inner.words, is_certain=False), depth)
 
     def _into_places(self, words: Sequence[Word]) -> None:
-        """Looks at variables and names that a command gives to what runs after it."""
+        """Analyzes variables and file names that affect later commands."""
         name, *rest = (word.text or "" for word in words)
         if name in EXPORTING:
             halves = (each.partition("=") for each in rest)
@@ -263,7 +264,7 @@ class _Look:
             self._miss(f"{name} may hand a text to a shell")
 
     def into_variables(self, assigned: Iterable[tuple[str, str]]) -> None:
-        """Looks at variables that are set for a command, which may run what they say."""
+        """Analyzes variables that are set for a command, whose values it may run."""
         for name, value in assigned:
             if not harmless_variables([(name, value)]):
                 if (
@@ -289,7 +290,7 @@ class _Look:
                 self.into_command(words, depth)
                 if self._words > MOST_WORDS:
                     return
-        except ValueError as error:  # no Unicode, or nested too deeply
+        except ValueError as error:  # invalid Unicode, or nested too deeply
             self._miss(str(error))
             return
         if root.has_error:
@@ -299,7 +300,7 @@ class _Look:
                 self.into_line(script, depth + 1)
 
     def _note(self, found: Found, depth: int) -> bool:
-        """Notes a command that was not noted yet; says whether it was."""
+        """Records a command; returns whether it is new."""
         self._words += len(found.words)
         if self._words > MOST_WORDS or depth > DEEPEST:
             self._miss("it runs too much to look at")

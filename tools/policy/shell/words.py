@@ -1,7 +1,7 @@
-r"""Words of a command, as a line has them and as rules name them.
+r"""Words of commands, in command lines and in rules.
 
-In a rule a lone `*` stands for any number of words, `*` within a word for any characters of it.
-What is quoted or escaped stands for itself: `bash(grep "a b" *)`, `bash(echo \*)`.
+In a rule a lone `*` matches any number of words, and `*` within a word any characters. Quoted or
+escaped characters match literally: `bash(grep "a b" *)`, `bash(echo \*)`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Word:
     """A word of a command.
 
     Attributes:
-        text: What the program is given; None where that cannot be seen, which may be any number of
-            words.
-        is_glob: Whether the shell replaces it by the names of files that fit it.
+        text: The argument that the program gets; None if it cannot be seen, and may be any number
+            of words.
+        is_glob: Whether the shell replaces it by matching file names.
     """
 
     text: str | None
@@ -41,12 +41,12 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class WordPattern:
-    """A word in a rule.
+    """A word pattern in a rule.
 
     Attributes:
-        wildcard: What it stands for.
-        text: How it reads without its quotes.
-        is_active: Whether a glob with the same text is meant too.
+        wildcard: What it matches.
+        text: Its text without quotes.
+        is_active: Whether it also matches a glob with the same text.
     """
 
     wildcard: Wildcard
@@ -55,11 +55,11 @@ class WordPattern:
 
     @property
     def is_literal(self) -> bool:
-        """Whether it stands for one text alone."""
+        """True if it matches exactly one text."""
         return self.wildcard.is_literal
 
     def matches(self, word: Word) -> bool:
-        """Whether it stands for that word and surely for no other."""
+        """Returns whether it certainly matches the word."""
         if word.text is None:
             return False
         if word.is_glob:
@@ -67,18 +67,18 @@ class WordPattern:
         return self.wildcard.matches(word.text)
 
     def permits(self, word: Word) -> bool:
-        """Whether it stands for that word, which is no option unless it begins like one."""
+        """Returns whether it matches the word, and options only if it begins like one."""
         is_option = (word.text or "").startswith("-") and not self.text.startswith("-")
         return not is_option and self.matches(word)
 
 
 @dataclass(frozen=True)
 class CommandPattern:
-    """A command in a rule.
+    """A command pattern in a rule.
 
     Attributes:
-        words: Its words; None stands for any number of them.
-        assigned: The variables that are set before it.
+        words: Its word patterns; None matches any number of words.
+        assigned: Patterns of the variables set before it.
     """
 
     words: tuple[WordPattern | None, ...]
@@ -86,31 +86,31 @@ class CommandPattern:
 
     @classmethod
     def of(cls, words: Sequence[WordPattern | None]) -> CommandPattern:
-        """Tells assignments from the words behind them."""
+        """Separates assignments from the words after them."""
         assigned = takewhile(lambda word: word is not None and _assigns(word), words)
         found = tuple(word for word in assigned if word is not None)
         return cls(tuple(words[len(found) :]), found)
 
     @property
     def name(self) -> str | None:
-        """The base name of the commands that it stands for; None where they have several."""
+        """The base name of the commands it matches; None if they differ."""
         first = self.words[0]
         return base_name(first.text) if first is not None and first.is_literal else None
 
     @cached_property
     def needed(self) -> frozenset[str]:
-        """Words, options aside, that each of these commands has after its name."""
+        """Words, except options, that every matching command has after its name."""
         literals = (word.wildcard.literal for word in self.words[1:] if word is not None)
         return frozenset(text for text in literals if text and not text.startswith("-"))
 
     @property
     def fixed(self) -> int:
-        """How many words at the beginning are said without any wildcard."""
+        """The number of leading words without a wildcard."""
         vague = (at for at, word in enumerate(self.words) if not word or not word.is_literal)
         return next(vague, len(self.words))
 
     def names(self, assigned: Sequence[str], harmless: Sequence[str]) -> bool:
-        """Whether these are the variables that it sets, and others only that change nothing."""
+        """Returns whether the assignments match its own, apart from harmless ones."""
         is_set = all(any(each.wildcard.matches(one) for one in assigned) for each in self.assigned)
         return is_set and all(
             one in harmless or any(each.wildcard.matches(one) for each in self.assigned)
@@ -118,7 +118,7 @@ class CommandPattern:
         )
 
     def matches(self, words: Sequence[Word]) -> bool:
-        """Whether it stands for these words; what is not seen of them only a lone `*` does."""
+        """Returns whether it matches these words; unseen words are matched only by a lone `*`."""
         at = place = 0
         back: tuple[int, int] | None = None
         while place < len(words):
@@ -139,11 +139,11 @@ class CommandPattern:
 
 @dataclass(frozen=True, slots=True)
 class LinePattern:
-    """A line in a rule: one command, or several with what joins them.
+    """A line pattern in a rule: one command, or several joined by operators.
 
     Attributes:
         commands: The commands.
-        operators: What stands between them.
+        operators: The operators between them.
     """
 
     commands: tuple[CommandPattern, ...]
@@ -151,10 +151,10 @@ class LinePattern:
 
     @classmethod
     def parse(cls, text: str) -> LinePattern:
-        """Reads words as a shell does, without anything that it expands.
+        """Parses words as a shell does, without expansions.
 
         Raises:
-            ValueError: If a quote is open, or a command is missing between two operators.
+            ValueError: If a quote is not closed, or a command is missing between operators.
         """
         commands: list[list[WordPattern | None]] = [[]]
         operators: list[str] = []
@@ -188,8 +188,8 @@ class LinePattern:
                     pattern, shown = pattern + piece, shown + piece
                     active = active or ACTIVE.search(piece) is not None
                 case kind:
-                    literal = _unquoted(piece, str(kind))
-                    pattern, shown = pattern + _escaped(literal), shown + literal
+                    literal = _unquote(piece, str(kind))
+                    pattern, shown = pattern + _escape(literal), shown + literal
             begun = True
         end_word()
         patterns = tuple(map(CommandPattern.of, commands))
@@ -199,19 +199,19 @@ class LinePattern:
 
 
 def base_name(name: str) -> str:
-    """A command's name without its directory, as file systems without case compare it."""
+    """Returns a command's name without its directory and case."""
     return name.rstrip("/").rpartition("/")[2].casefold()
 
 
 def line_rule(commands: Sequence[Sequence[Word]], operators: Sequence[str]) -> str:
-    """The pattern that stands for one line alone; empty where none can."""
+    """Returns the pattern for exactly one line; empty if there is none."""
     texts = [[word.text for word in words if not word.is_glob] for words in commands]
     if any(
         len(left) != len(words) or not all(text is not None and text.isprintable() for text in left)
         for left, words in zip(texts, commands, strict=True)
     ):
         return ""
-    lines = [" ".join(_quoted(text or "") for text in words) for words in texts]
+    lines = [" ".join(_quote(text or "") for text in words) for words in texts]
     joined = lines[0]
     for operator, line in zip(operators, lines[1:], strict=True):
         joined += f" {operator} {line}"
@@ -222,7 +222,7 @@ def _assigns(word: WordPattern) -> bool:
     return ASSIGNMENT.fullmatch(word.text) is not None
 
 
-def _unquoted(piece: str, kind: str) -> str:
+def _unquote(piece: str, kind: str) -> str:
     match kind:
         case "single":
             return piece[1:-1]
@@ -232,12 +232,12 @@ def _unquoted(piece: str, kind: str) -> str:
             return piece[1:]
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return re.sub(r"[\\*]", r"\\\g<0>", text)
 
 
-def _quoted(text: str) -> str:
-    """The text as one word of a rule that stands for itself."""
+def _quote(text: str) -> str:
+    """Quotes a text as one literal word of a rule."""
     if PLAIN_TEXT.fullmatch(text):
         return text
     return "'" + text.replace("'", "'\\''") + "'"

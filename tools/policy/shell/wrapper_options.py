@@ -1,4 +1,4 @@
-"""Commands whose words end in another command, and which of their words stand before it."""
+"""Commands that run another command from their arguments, and the words before that."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """How the words of a wrapper are read.
+    """Describes how to parse the words of a wrapper.
 
     Attributes:
         letters: Short options that take a value.
-        joined: Short options that may have a value, in the same word alone.
-        names: Long options that take a value as a word of its own.
-        flags: Options without a value; None where all that are not named before are.
-        skipped: How many words stand before the command, options aside.
+        joined: Short options whose optional value is in the same word.
+        names: Long options that take the next word as a value.
+        flags: Options without a value; None if that is all other options.
+        skipped: Number of operands before the command.
         assigns: Whether variables may be set before the command.
     """
 
@@ -103,7 +103,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "winpty": _wrapper(),
     "rlwrap": _wrapper("abcCfHlpPqsStwz"),
 }
-"""Wrappers, by their base names."""
+"""Wrappers, by base name."""
 
 _UV_RUN = _wrapper(
     "p",
@@ -124,4 +124,4 @@ RUNNERS: Mapping[str, Mapping[str, Wrapper]] = {
     "mamba": {"run": _wrapper("np", "--name --prefix --cwd", "--no-capture-output --live-stream")},
     "direnv": {"exec": _wrapper(skipped=1)},
 }
-"""Subcommands that are wrappers, by the command."""
+"""Subcommands that are wrappers, by command."""

@@ -1,4 +1,4 @@
-"""Commands that run other commands: where in their words these stand."""
+"""Commands that run other commands: finds these in the arguments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AWKS = frozenset({"awk", "gawk", "mawk", "nawk"})
 AWK_RUNS = re.compile(r"system|getline|\||@|close|print.*>", re.DOTALL)
 AWK_SETS = re.compile(r"-[Fv].*|--", re.DOTALL)
 AWK_OPTION = re.compile(r"-(?![Fv]|-$).+", re.DOTALL)
-"""Options of awk other than separators and variables: files of programs among them."""
+"""Options of awk except separators and variables; some load program files."""
 
 _INVISIBLE = """
     parallel ssh docker podman kubectl nsenter crontab capsh sg nvim lldb at batch screen tmux
@@ -38,10 +38,10 @@ _INVISIBLE = """
     editor emacs-nox emacs-gtk emacs-lucid m4 dc erb bmake troff groff
 """
 INVISIBLE = frozenset(_INVISIBLE.split())
-"""Commands that can run others in ways that are not looked into."""
+"""Commands that can run others in ways this module does not analyze."""
 
 ACTIVATE = re.compile(r"(.*/)?bin/activate", re.DOTALL)
-"""Scripts that say of themselves to set variables alone."""
+"""Scripts whose names promise that they only set variables."""
 
 SCRIPTED = frozenset({"env", "eval", "flock", "watch"})
 _PASSED_ON = r"((exec|env|command|builtin|nohup|time|sudo)\s+)*[\w./-]*?"
@@ -51,13 +51,13 @@ RUNS_SHELL = re.compile(
     rf"|[;&]\s*{_PASSED_ON}{_SHELL}\s*[;&|]"
     rf"|\|\s*([\w.=/-]+\s+)*[\w./-]*?({_SHELL}|(?<![\w.-])(python|perl|ruby|node|php)[\d.]*)(?![\w.-])"
 )
-"""Texts in which a shell is run."""
+"""Texts that run a shell."""
 
 SHELL_ALONE = frozenset(
     {"chroot", "fakeroot", "runuser", "setarch", "unshare"}
     | {"i386", "i486", "i586", "i686", "linux32", "linux64", "uname26", "x86_64"}
 )
-"""Wrappers that start a shell where they are given no command."""
+"""Wrappers that start a shell if they are given no command."""
 
 SHELL_BY_OPTION = frozenset({"doas", "sudo"})
 SHELL_OPTION = re.compile(r"-[A-Za-z]*[si]|--(s(h|$)|l(o|$))")
@@ -73,7 +73,7 @@ FD_RUNS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
 
 
 def inner_commands(words: Sequence[Word]) -> list[Inner]:
-    """What a command runs besides itself, as far as its words say.
+    """Returns what a command runs, as far as its words tell.
 
     Args:
         words: The command.
@@ -92,7 +92,7 @@ def inner_commands(words: Sequence[Word]) -> list[Inner]:
 
 
 def is_opaque(words: Sequence[Word]) -> bool:
-    """Returns whether a command may run what any of its arguments says, as far as is known."""
+    """Returns whether an unknown command may run any of its arguments."""
     name = base_name(words[0].text or "")
     if name == "git":
         return not takes_data(words)
@@ -106,7 +106,7 @@ def _look_for(name: str) -> Callable[[Sequence[Word], str], Iterator[Inner]] | N
 
 
 def _of_unknown(words: Sequence[Word], name: str) -> Iterator[Inner]:
-    """What a program that is not known may run: commands among its arguments, and in them."""
+    """Yields what an unknown program may run: commands among its arguments, and inside them."""
     for at, word in enumerate(words[1:], start=1):
         text, rest = word.text or "", words[at:]
         if is_expanded(text) or RUNS_SHELL.search(text):
@@ -116,7 +116,7 @@ def _of_unknown(words: Sequence[Word], name: str) -> Iterator[Inner]:
 
 
 def _nested(words: Sequence[Word], at: int) -> Iterator[Inner]:
-    """The scripts that a word, if it begins a command, runs; its words are looked at anyway."""
+    """Yields the scripts of a word as a command; its own words are analyzed anyway."""
     name = base_name(words[0].text or "")
     if name in SCRIPTED or name in SHELLS or INTERPRETERS.fullmatch(name):
         for inner in inner_commands(words):
@@ -125,20 +125,20 @@ def _nested(words: Sequence[Word], at: int) -> Iterator[Inner]:
 
 
 def runs_nothing(words: Sequence[Word], is_git: bool) -> bool:
-    """Returns whether a command runs no file that was written before it, perhaps for git."""
+    """Returns whether a command runs no file that was written before it, except through git."""
     name = base_name(words[0].text or "")
     return name in DATA or name in {"chmod", "cp", "ln", "mv"} or (name == "git" and not is_git)
 
 
 def is_activation(words: Sequence[Word]) -> bool:
-    """Whether a command reads the script that activates a virtual environment."""
+    """Returns whether a command sources the script that activates a virtual environment."""
     name, *rest = (word.text or "" for word in words)
     reads_script = name in {"source", "."} and len(rest) == 1 and not words[-1].is_glob
     return reads_script and ACTIVATE.fullmatch(rest[0]) is not None
 
 
 def _of_source(words: Sequence[Word], name: str) -> Iterator[Inner]:
-    """Whatever the script says; one that activates an environment is as any other program is."""
+    """Yields an unseen script, except for one that activates a virtual environment."""
     if not is_activation(words):
         yield from _of_any(words, name)
 
@@ -149,7 +149,7 @@ def _of_user(words: Sequence[Word], name: str) -> Iterator[Inner]:
 
 
 def _of_eval(words: Sequence[Word], name: str) -> Iterator[Inner]:
-    """The words of eval as the line that it runs; of trap the first alone."""
+    """Yields the script of eval from all its words, and of trap from the first."""
     start = 2 if len(words) > 1 and words[1].text == "--" else 1
     texts = [word.text for word in (words[start:] if name == "eval" else words[start : start + 1])]
     if any(text is None for text in texts) or any(word.is_glob for word in words):
@@ -169,7 +169,7 @@ def _of_find(words: Sequence[Word], name: str) -> Iterator[Inner]:
             run = rest[: next(ends, len(rest))]
             found = "{}" if name.endswith("find") else "{"
             more = () if found == "{}" else (Word(None),)  # fd adds what it found
-            yield Inner(at + 1, words=(*_filled(run, found), *more))
+            yield Inner(at + 1, words=(*_fill(run, found), *more))
 
 
 def _of_env(words: Sequence[Word], name: str) -> Iterator[Inner]:
@@ -187,7 +187,7 @@ def _of_env(words: Sequence[Word], name: str) -> Iterator[Inner]:
 
 
 def _of_flock(words: Sequence[Word], name: str) -> Iterator[Inner]:
-    """Like any wrapper, except that `-c` has a script behind it."""
+    """Handles a wrapper whose `-c` takes a script."""
     for at, word in enumerate(words[:-1]):
         if word.text in {"-c", "--command"}:
             yield Inner(at + 1, script=words[at + 1].text or "$x")
@@ -195,7 +195,7 @@ def _of_flock(words: Sequence[Word], name: str) -> Iterator[Inner]:
 
 
 def _of_watch(words: Sequence[Word], name: str) -> Iterator[Inner]:
-    """Like any wrapper; it hands its words to a shell, joined."""
+    """Handles a wrapper that joins its words and passes them to a shell."""
     for inner in _of_wrapper(words, name):
         yield inner
         if inner.words and inner.is_certain:
@@ -204,12 +204,12 @@ def _of_watch(words: Sequence[Word], name: str) -> Iterator[Inner]:
 
 
 def _of_xargs(words: Sequence[Word], name: str) -> Iterator[Inner]:
-    """Like any wrapper, except that what it reads becomes words of the command."""
+    """Handles a wrapper that adds its input to the words of the command."""
     for inner in _of_wrapper(words, name):
         if inner.unseen:
             yield inner
         else:
-            run = _filled(inner.words, *_placeholders(words[1 : inner.at]))
+            run = _fill(inner.words, *_placeholders(words[1 : inner.at]))
             yield Inner(inner.at, words=(*run, Word(None)), is_certain=inner.is_certain)
 
 
@@ -218,7 +218,7 @@ def _of_wrapper(words: Sequence[Word], name: str) -> Iterator[Inner]:
 
 
 def _of_subcommand(words: Sequence[Word], name: str) -> Iterator[Inner]:
-    """Like any wrapper, behind a subcommand; what may be the value of an option counts as one."""
+    """Handles a wrapper after a subcommand; possible option values count as subcommands."""
     for at, word in enumerate(words[1:], start=1):
         wrapper = RUNNERS[name].get(word.text or "")
         if wrapper is not None:
@@ -228,7 +228,7 @@ def _of_subcommand(words: Sequence[Word], name: str) -> Iterator[Inner]:
 
 
 def _behind(words: Sequence[Word], name: str, wrapper: Wrapper, start: int) -> Iterator[Inner]:
-    """What stands behind the options, assignments and other words of a wrapper."""
+    """Yields what follows the options, assignments and other words of a wrapper."""
     skipped = wrapper.skipped
     at = start
     while at < len(words):
@@ -241,7 +241,7 @@ def _behind(words: Sequence[Word], name: str, wrapper: Wrapper, start: int) -> I
             if not takes_value and not _is_flag(text, wrapper):
                 yield Inner(at, unseen=f"what {name} runs behind {text} cannot be determined")
             at += 1 + takes_value
-        elif wrapper.assigns and "=" in text:  # whatever name, also of an exported function
+        elif wrapper.assigns and "=" in text:  # any name, even of an exported function
             yield Inner(at, unseen=f"{name} sets {text.partition('=')[0]} for what it runs")
             at += 1
         elif skipped or text == "-":
@@ -259,7 +259,7 @@ def _behind(words: Sequence[Word], name: str, wrapper: Wrapper, start: int) -> I
 
 
 def _unskipped(words: Sequence[Word], at: int) -> Iterator[Inner]:
-    """Yields what runs where the word to skip is missing, and a command is in its place."""
+    """Yields the command that would run if the word to skip is missing."""
     name = base_name(words[0].text or "")
     if name in SHELLS:
         yield from _nested(words, at)
@@ -268,7 +268,7 @@ def _unskipped(words: Sequence[Word], at: int) -> Iterator[Inner]:
 
 
 def _of_options(words: Sequence[Word], start: int, end: int, name: str) -> Iterator[Inner]:
-    """Yields commands in values of options (`strace -o '|x'`), and a shell without a command."""
+    """Yields commands in option values (`strace -o '|x'`), and a shell without a command."""
     for at, word in enumerate(words[start:end], start=start):
         text = VALUE_OF.sub("", word.text or "")
         if found := PIPED.fullmatch(text):
@@ -282,15 +282,14 @@ def _of_options(words: Sequence[Word], start: int, end: int, name: str) -> Itera
 
 
 def _placeholders(options: Sequence[Word]) -> Iterator[str]:
-    """What may stand in the words of xargs for what it reads."""
     yield "{}"
     for text, following in pairwise([*(word.text or "" for word in options), ""]):
         if found := PLACEHOLDER.fullmatch(text):
             yield found["text"] or (following if found["takes"] else "") or "{}"
 
 
-def _filled(words: Sequence[Word], *placeholders: str) -> tuple[Word, ...]:
-    """The words of a command in which placeholders stand for something unseen."""
+def _fill(words: Sequence[Word], *placeholders: str) -> tuple[Word, ...]:
+    """Replaces words that contain placeholders by unseen ones."""
     return tuple(
         Word(None) if any(each in (word.text or "") for each in placeholders) else word
         for word in words
@@ -298,7 +297,6 @@ def _filled(words: Sequence[Word], *placeholders: str) -> tuple[Word, ...]:
 
 
 def _takes_value(option: str, wrapper: Wrapper) -> bool:
-    """Whether the next word is the option's value."""
     if option.startswith("--"):
         return option in wrapper.names
     takers = (*wrapper.letters, *wrapper.joined)
@@ -308,7 +306,7 @@ def _takes_value(option: str, wrapper: Wrapper) -> bool:
 
 
 def _is_flag(option: str, wrapper: Wrapper) -> bool:
-    """Whether it is surely an option that takes none of the words behind it."""
+    """Returns whether it is certainly an option without a value in the next word."""
     if option.startswith("--") and _is_short_for(option.partition("=")[0], wrapper.names):
         return False
     if wrapper.flags is None or option in wrapper.flags:
@@ -321,7 +319,7 @@ def _is_short_for(option: str, names: Iterable[str]) -> bool:
 
 
 def _of_any(words: Sequence[Word], name: str) -> Iterator[Inner]:
-    """Whatever the words may say."""
+    """Yields an unseen command for programs that may run anything."""
     yield Inner(0, unseen=f"what {name} runs cannot be determined")
     yield from _suffixes(words, 1)
 
@@ -343,7 +341,7 @@ def _of_sed(words: Sequence[Word], _name: str) -> Iterator[Inner]:
 
 
 def _of_awk(words: Sequence[Word], name: str) -> Iterator[Inner]:
-    """A program that may run others, or that does not stand in the words."""
+    """Yields awk programs that may run others, or that are not in the arguments."""
     program = 1
     while program < len(words) and AWK_SETS.fullmatch(words[program].text or ""):
         program += 2 if words[program].text in {"-F", "-v"} else 1
@@ -354,7 +352,7 @@ def _of_awk(words: Sequence[Word], name: str) -> Iterator[Inner]:
 
 
 def _suffixes(words: Sequence[Word], start: int) -> Iterator[Inner]:
-    """Every command that the words may end in, for options that are not known here."""
+    """Yields every command that the words may end in, to allow for unknown options."""
     for at in range(start, len(words)):
         text = words[at].text
         if text and not text.startswith("-"):
@@ -380,4 +378,4 @@ LOOKS: dict[str, Callable[[Sequence[Word], str], Iterator[Inner]]] = {
     **dict.fromkeys(SHELLS, inner_of_shell),
     **dict.fromkeys(USERS, _of_user),
 }
-"""How the words of each are looked at."""
+"""For each command, how to analyze its words."""

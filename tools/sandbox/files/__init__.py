@@ -1,1 +1,1 @@
-"""Files: opened beneath one root, judged where they really are, read and changed byte for byte."""
+"""Files inside one root: opened safely, checked at their real location, changed byte for byte."""

@@ -1,4 +1,4 @@
-"""What an edit begins with: the whole content of a file, and whether it is the one expected."""
+"""Prepares an edit: reads the whole file, and checks that it is the expected version."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tools.sandbox.files.kept import digest_of
 from tools.sandbox.files.nofollow import read_up_to
 
 ABSENT = "absent"
-"""What is expected in the place of a digest where nothing may be there yet."""
+"""Expected instead of a digest if the file must not exist."""
 
 MAX_EDIT_BYTES = 10_000_000
-"""Largest file that is edited in memory."""
+"""Limit on the size of an edited file."""
 
 
 def whole_content(fd: int, path: str) -> bytes:
-    """The content of an open file, which is closed.
+    """Reads an open file and closes it.
 
     Args:
         fd: Its descriptor.
@@ -35,7 +35,7 @@ def whole_content(fd: int, path: str) -> bytes:
 
 
 def check_expected(path: str, old: bytes | None, expected_sha256: str | None) -> None:
-    """Raises ConflictError if a content, or none, has not the digest that it must have."""
+    """Raises ConflictError unless the content, or its absence, is as expected."""
     if expected_sha256 is None:
         return
     actual = None if old is None else digest_of(old)

@@ -1,4 +1,4 @@
-"""How much there is at a path, by a bounded look at what is there now."""
+"""Measures the files at a path, up to a limit."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tools.sandbox.files.sandbox import Sandbox
 
 GLOB = re.compile(r"[*?\[]")
 LOOKED_AT = 1_000
-"""Entries that are looked at."""
+"""Limit on the entries examined."""
 
 DEEPEST = 100
 REPOSITORY = frozenset({"HEAD", "objects", "refs"})
-"""What the directory of a git repository has."""
+"""Entries found in the directory of a git repository."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much there is.
+    """The amount of files at a path.
 
     Attributes:
-        files: Files, links and the like.
-        has_repository: Whether a git repository is among them.
-        is_more: Whether not all was looked at.
+        files: Number of files, links and the like.
+        has_repository: Whether they include a git repository.
+        is_more: Whether the limit was reached.
     """
 
     files: int
@@ -46,11 +46,11 @@ NOTHING = Extent(0)
 
 
 def extent_at(sandbox: Sandbox, path: str, *, is_glob: bool, is_recursive: bool) -> Extent:
-    """Looks at what is at a path, or at all paths that fit a glob; what is outside does not count.
+    """Measures a path, or all paths that match a glob; files outside the root do not count.
 
     Args:
         sandbox: The files.
-        path: Relative to the root, or absolute; a directory that the root is in stands for it.
+        path: Relative to the root, or absolute; a parent of the root counts as the root.
         is_glob: Whether the last part of the path is a glob.
         is_recursive: Whether what is below a directory counts.
     """
@@ -62,7 +62,7 @@ def extent_at(sandbox: Sandbox, path: str, *, is_glob: bool, is_recursive: bool)
         return Extent(0, is_more=True)
     try:
         listing = sandbox.list_directory(directory, limit=LOOKED_AT)
-    except ToolError:  # it is not there, or leads out
+    except ToolError:  # it does not exist, or leads out
         return NOTHING
     found = Extent(0, is_more=listing.truncated)
     for entry in listing.entries:
@@ -80,7 +80,7 @@ def _below(sandbox: Sandbox, place: str) -> Extent:
         place = "."
     try:
         listing = sandbox.list_directory(place, depth=DEEPEST, limit=LOOKED_AT)
-    except InvalidArgumentsError:  # no directory
+    except InvalidArgumentsError:  # not a directory
         return Extent(1)
     except ToolError:
         return NOTHING

@@ -1,4 +1,4 @@
-"""What is at a name in an open directory, kept before it is changed."""
+"""Saves the content of a file before it is changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.sandbox.files.nofollow import open_file, read_up_to
 from tools.sandbox.files.place import Place
 
 MOST_LOOKED_AT = 50_000_000
-"""Bytes of the largest file that is read to know whether it is the one expected."""
+"""Limit on the files that are read to compare them with the expected state."""
 
 TOO_LARGE = "too large"
 UNREADABLE = "unreadable"
@@ -25,11 +25,11 @@ _LARGE = "large:"
 
 
 class Found(NamedTuple):
-    """What is at a path.
+    """The state of a path.
 
     Attributes:
-        state: What it is.
-        content: Of a file whose content was read; else None.
+        state: The state.
+        content: The content of a file, if it was read.
     """
 
     state: FileState
@@ -37,41 +37,41 @@ class Found(NamedTuple):
 
 
 class ChangeKeeper(Protocol):
-    """Keeps what a call replaces, so that it can be taken back."""
+    """Saves what a call replaces, so that it can be undone."""
 
     @property
     def most_bytes(self) -> int:
-        """Bytes of the largest file whose content is kept."""
+        """Limit on the files whose content is saved."""
 
     def keeping(self, path: str, before: Found, after: FileState) -> AbstractContextManager[None]:
-        """Keeps a change on the disk, and removes it again if the block raises.
+        """Records a change on disk, and discards the record if the block raises.
 
         Args:
             path: Relative to the root, without links.
-            before: What is replaced.
-            after: What takes its place.
+            before: The replaced file.
+            after: The new state.
         """
 
 
 @contextmanager
-def kept(
+def keep_replaced(
     keeper: ChangeKeeper | None,
     place: Place,
     path: Callable[[], str],
     after: str,
     mode: int | None = None,
 ) -> Iterator[str]:
-    """Keeps what the block replaces, where changes are kept and it is one.
+    """Saves what the block replaces, if changes are recorded and something changes.
 
     Args:
-        keeper: Keeps it.
-        place: Where.
-        path: Tells the path relative to the root, without links.
-        after: The digest of what takes its place; empty for nothing.
-        mode: The mode of that; that of what is replaced by default.
+        keeper: Saves it.
+        place: The place of the file.
+        path: Returns the path relative to the root, without links.
+        after: Digest of the new content; empty for none.
+        mode: Mode of the new file; by default the old one's.
 
     Yields:
-        Why what is there is not kept; empty where it is.
+        Why the old content is not saved; empty if it is.
     """
     if keeper is None:
         yield ""
@@ -87,15 +87,15 @@ def kept(
 
 
 def look(directory: int, name: str, *, most_bytes: int) -> Found:
-    """Looks at a name, without following a link or waiting for a pipe.
+    """Examines a name without following a link or blocking on a pipe.
 
     Args:
         directory: Descriptor of the directory.
-        name: Name in it, without a slash.
-        most_bytes: Bytes of the largest file that is read.
+        name: A name in it, without a slash.
+        most_bytes: Limit on the files that are read.
 
     Raises:
-        OSError: If it cannot be looked at.
+        OSError: If it cannot be examined.
     """
     try:
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
@@ -111,26 +111,26 @@ def look(directory: int, name: str, *, most_bytes: int) -> Found:
         content = read_up_to(fd, most_bytes + 1, status.st_size)
     finally:
         os.close(fd)
-    if len(content) > most_bytes:  # it grew
+    if len(content) > most_bytes:  # it grew meanwhile
         return Found(state_of(directory, name, status))
     return Found(FileState(digest_of(content), status.st_mode), content)
 
 
 def look_for(directory: int, name: str, expected: FileState) -> Found:
-    """Looks at a name in the way in which an earlier look found what is expected there.
+    """Examines a name with the same limit as the expected state was recorded with.
 
     Raises:
-        OSError: If it cannot be looked at.
+        OSError: If it cannot be examined.
     """
     is_large = expected.state.startswith(_LARGE)
     return look(directory, name, most_bytes=0 if is_large else MOST_LOOKED_AT)
 
 
 def state_of(directory: int, name: str, status: os.stat_result) -> FileState:
-    """What is said of a name whose content is not read.
+    """Returns the state of a name whose content is not read.
 
     Raises:
-        OSError: If a link is gone by now.
+        OSError: If a link has disappeared.
     """
     if stat.S_ISLNK(status.st_mode):
         target = os.fsencode(os.readlink(name, dir_fd=directory))
@@ -141,5 +141,5 @@ def state_of(directory: int, name: str, status: os.stat_result) -> FileState:
 
 
 def digest_of(content: bytes) -> str:
-    """The SHA-256 of a content, hexadecimal."""
+    """Returns the SHA-256 of a content in hexadecimal."""
     return hashlib.sha256(content).hexdigest()

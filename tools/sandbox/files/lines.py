@@ -1,4 +1,4 @@
-"""Lines of a text, with their ends kept, so that changing some leaves the others as they were."""
+"""Lines of a text with their line ends, so that changing some leaves the others intact."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tools.core.errors import InvalidArgumentsError
 Newline = Literal["lf", "crlf", "cr", "mixed", "none"]
 
 _BLOCK = 1_000_000
-"""Characters that are split at once: no other thread runs meanwhile."""
+"""Characters split at once: this blocks all other threads."""
 
 _STREAMED = 1_048_576
-"""Bytes of a long file that are held at once; no character begins in one block and ends in another
-of an encoding that has several bytes for the end of a line."""
+"""Bytes of a large file held at once. In multi-byte encodings, no character crosses the boundary
+between blocks."""
 
 _NEAR = 1_000
-"""Characters within which each line end is looked for."""
+"""Distance within which each line end is searched."""
 
 _END = re.compile(r"\r?\n")
 
@@ -32,9 +32,9 @@ class Excerpt:
 
     Attributes:
         content: The lines with their ends.
-        first: Number of the first, from 1; 0 if there is none.
-        last: Number of the last that `content` has, at least in part.
-        cut: Whether lines that were asked for are missing or incomplete.
+        first: Number of the first line, from 1; 0 if there are none.
+        last: Number of the last line in `content`, even if it is incomplete.
+        cut: Whether requested lines are missing or incomplete.
     """
 
     content: str
@@ -44,21 +44,21 @@ class Excerpt:
 
 
 class LongLines:
-    """Where the lines are of a file that is too long to be held; they are counted block by block.
+    """Finds lines in a file too large to hold, counting line ends block by block.
 
     Args:
         file: Descriptor of the file.
-        size: Bytes of it that are looked at.
-        end: What ends a line, in the file's encoding.
+        size: Bytes of it to examine.
+        end: The line end in the file's encoding.
 
     Attributes:
-        total: How many lines there are.
+        total: Number of lines.
     """
 
     def __init__(self, file: int, size: int, end: bytes) -> None:
         self._file, self._size, self._end = file, size, end
         self._before = [0]
-        """Lines that end before each block, and in all."""
+        """Number of lines that end before each block, and in total."""
         for at in range(0, size, _STREAMED):
             ended = sum(1 for _ in self._ends(at)) if len(end) > 1 else self._block(at).count(end)
             self._before.append(self._before[-1] + ended)
@@ -66,12 +66,12 @@ class LongLines:
         self.total = self._before[-1] + (size > 0 and last != end)
 
     def read(self, first: int, last: int, most: int) -> bytes:
-        """Returns the bytes of some lines, or the first of them."""
+        """Returns the bytes of some lines, up to a limit."""
         start, stop = self._start(first), self._start(last + 1)
         return os.pread(self._file, max(0, min(stop - start, most)), start)
 
     def _start(self, number: int) -> int:
-        """Returns where a line begins; the end of the file for those that are not there by now."""
+        """Returns the start of a line; the end of the file if the line does not exist."""
         ended = number - 1
         if not ended:
             return 0
@@ -84,11 +84,11 @@ class LongLines:
         return next(ends, self._size)
 
     def _ends(self, at: int) -> Iterator[int]:
-        """Yields where each line ends that ends in a block."""
+        """Yields the positions of line ends in a block."""
         block, width = self._block(at), len(self._end)
         found = block.find(self._end)
         while found >= 0:
-            is_whole = found % width == 0  # else it is the end of one character and the next one's
+            is_whole = found % width == 0  # else it spans two characters
             if is_whole:
                 yield at + found + width
             found = block.find(self._end, found + (width if is_whole else 1))
@@ -98,9 +98,10 @@ class LongLines:
 
 
 def split_lines(text: str) -> list[str]:
-    r"""The lines of a text, each with its end.
+    r"""Splits a text into lines with their line ends.
 
-    A line ends at `\n`, as grep and editors count; only a text without any ends its lines at `\r`.
+    Lines end at `
+    `, as in grep and editors; only in a text without any, they end at `\r`.
     """
     end = _end_sign(text)
     lines, start = list[str](), 0
@@ -115,13 +116,13 @@ def split_lines(text: str) -> list[str]:
 
 
 def count_lines(text: str) -> int:
-    """How many lines `split_lines` makes of a text."""
+    """Counts the lines that `split_lines` returns."""
     end = _end_sign(text)
     return text.count(end) + (bool(text) and not text.endswith(end))
 
 
 def line_start(text: str, number: int) -> int:
-    """Where a line begins; the end of the text for those after the last.
+    """Returns the start of a line; the end of the text if the line does not exist.
 
     Args:
         text: The whole text.
@@ -142,7 +143,7 @@ def line_start(text: str, number: int) -> int:
 
 
 def newline_style(text: str) -> Newline:
-    """How a text ends its lines."""
+    """Returns the line end style of a text."""
     if "\r" not in text:
         return "lf" if "\n" in text else "none"
     crlf = text.count("\r\n")
@@ -155,19 +156,20 @@ def newline_style(text: str) -> Newline:
 
 
 def line_ends(text: str) -> list[str]:
-    r"""The ends of the lines of a text or of a part of it, in order."""
+    r"""Returns the line ends of a text, in order."""
     return _END.findall(text) if "\n" in text else ["\r"] * text.count("\r")
 
 
 def usual_end(text: str, *, near: int | None = None) -> str:
-    r"""How a new line of a text is to end.
+    r"""Returns the line end for a new line.
 
     Args:
         text: The whole text.
-        near: A place in it: as the line there ends, or the one before where that has no end.
+        near: A position whose line decides, or the previous one if that has no line end.
 
     Returns:
-        As most lines end, where no place is given; "\n" in a text of one line.
+        Without a position, the most frequent line end; "
+        " for a single line.
     """
     if near is None:
         if text.count("\r\n") * 2 > text.count("\n"):
@@ -183,12 +185,12 @@ def usual_end(text: str, *, near: int | None = None) -> str:
 
 
 def line_span(ranges: Sequence[int], total: int, *, exact: bool) -> tuple[int, int]:
-    """First and last line that a pair of numbers means.
+    """Resolves a pair of line numbers.
 
     Args:
         ranges: First and last line, from 1, or negative and counted from the end.
-        total: Lines that there are.
-        exact: Whether both have to exist; else what lies beyond the text is left out.
+        total: Number of lines.
+        exact: Whether both must exist; otherwise the range is clipped to the text.
     """
     start, end = (total + 1 + number if number < 0 else number for number in ranges)
     if not exact and start <= total:
@@ -203,13 +205,13 @@ def line_span(ranges: Sequence[int], total: int, *, exact: bool) -> tuple[int, i
 
 
 def excerpt(text: str, first: int, last: int, *, limit: int) -> Excerpt:
-    """As many whole lines as fit, or the beginning of one that alone is too long.
+    """Returns as many whole lines as fit, or the start of a line that alone is too long.
 
     Args:
         text: The whole text.
-        first: First line asked for, from 1.
-        last: Last line asked for.
-        limit: Characters at most.
+        first: First requested line, from 1.
+        last: Last requested line.
+        limit: Limit on the characters.
     """
     start, stop = line_start(text, first), line_start(text, last + 1)
     if stop - start <= limit:
@@ -223,20 +225,22 @@ def excerpt(text: str, first: int, last: int, *, limit: int) -> Excerpt:
 
 
 def replace_lines(text: str, start: int, end: int, content: str) -> str:
-    r"""A text with some lines replaced and every other character kept.
+    r"""Replaces some lines and keeps every other character.
 
-    A new line ends as the line that it replaces did, further ones as the last of them; the last
-    line of the text keeps having or lacking its end.
+    Each new line gets the line end of the line it replaces, and further lines that of the last one.
+    If the last line of the text had no line end, it still has none.
 
     Args:
         text: The whole text.
-        start: First line that is replaced, from 1.
-        end: Last line that is replaced, at most the number of lines.
-        content: The new lines, ended by `\n` or `\r\n`; nothing removes the lines.
+        start: First line to replace, from 1.
+        end: Last line to replace, at most the number of lines.
+        content: The new lines, ended by `
+        ` or `\r
+        `; an empty text removes the lines.
     """
     first, last = line_start(text, start), line_start(text, end + 1)
     old = text[first:last]
-    # The last line of a text may be without an end, and have other signs that end lines elsewhere.
+    # The last line may have no line end, and contain characters that end lines in other texts.
     is_one = "\n" in text and "\n" not in old
     usual = usual_end(text)
     plain = content.replace("\r\n", "\n")
@@ -252,7 +256,7 @@ def replace_lines(text: str, start: int, end: int, content: str) -> str:
 
 
 def _end_sign(text: str) -> str:
-    """What ends each line, as `split_lines` says."""
+    """Returns the character that ends each line, as in `split_lines`."""
     return "\n" if "\n" in text else "\r"
 
 

@@ -22,8 +22,8 @@ class Entry:
 
     Attributes:
         path: Relative to the root.
-        type: What the name is itself; a link is not followed.
-        size: Bytes, of a file; else 0.
+        type: The type of the name itself; a link is not followed.
+        size: Size in bytes; 0 unless it is a file.
         mtime: Time of the last change, Unix seconds.
     """
 
@@ -40,7 +40,7 @@ class Listing:
     Attributes:
         entries: Level by level, sorted within each directory.
         truncated: Whether there are more than the limit.
-        unreadable: Directories whose entries are not shown: no rights, or protected.
+        unreadable: Directories that are not listed: no permission, or protected.
     """
 
     entries: list[Entry]
@@ -64,10 +64,10 @@ def list_entries(
     Args:
         top: Descriptor of the directory.
         prefix: Its path relative to the root, put before each entry.
-        depth: Levels below it, from 1.
-        limit: Entries at most.
-        hides: Whether a directory's entries are not to be shown.
-        leaves_out: Whether a path below the directory is not to be shown itself.
+        depth: Levels below it, at least 1.
+        limit: Limit on the entries.
+        hides: Returns whether a directory must not be listed.
+        leaves_out: Returns whether a path below the directory must be omitted.
 
     Raises:
         OSError: If the directory itself cannot be read.
@@ -82,7 +82,7 @@ def list_entries(
             try:
                 if parts and hides(os.fstat(fd)):
                     raise PermissionError
-                found = _entries(fd, room + 1, _shown(parts, leaves_out))
+                found = _entries(fd, room + 1, _name_filter(parts, leaves_out))
             finally:
                 os.close(fd)
         except OSError:
@@ -101,22 +101,21 @@ def list_entries(
     return listing
 
 
-def _shown(
+def _name_filter(
     parts: tuple[str, ...], leaves_out: Callable[[str], bool] | None
 ) -> Callable[[str], bool]:
-    """Which names of a directory below the top are shown."""
     if leaves_out is None:
         return lambda _name: True
     return lambda name: not leaves_out("/".join((*parts, name)))
 
 
 def _entries(fd: int, count: int, shown: Callable[[str], bool]) -> list[tuple[str, os.stat_result]]:
-    """The first names of a directory in order, however many it has."""
+    """Returns the first names of a directory in order, however many there are."""
     with os.scandir(fd) as iterator:
         names = heapq.nsmallest(count, (each.name for each in iterator if shown(each.name)))
     found = []
     for name in names:
-        with contextlib.suppress(FileNotFoundError):  # Removed meanwhile.
+        with contextlib.suppress(FileNotFoundError):  # removed meanwhile
             found.append((name, os.stat(name, dir_fd=fd, follow_symlinks=False)))
     return found
 

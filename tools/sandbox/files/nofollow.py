@@ -1,4 +1,4 @@
-"""Opening beneath an open directory, one name at a time and never through a link; reading."""
+"""Opens paths inside an open directory, name by name and without following links; reads files."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def open_below(directory: int, names: Iterable[str] = ()) -> int:
     """Opens a directory for reading its entries.
 
     Args:
-        directory: Descriptor of the directory where the way begins.
-        names: The names on the way down; none for the open directory itself.
+        directory: Descriptor of the starting directory.
+        names: The names on the way down; empty for the directory itself.
 
     Raises:
-        OSError: If it cannot be opened; ELOOP or ENOTDIR if there is a link on the way.
+        OSError: If it cannot be opened; ELOOP or ENOTDIR for a link on the way.
     """
     fd = os.open(".", _DIRECTORY, dir_fd=directory)
     try:
@@ -38,26 +38,26 @@ def open_below(directory: int, names: Iterable[str] = ()) -> int:
 
 
 def open_name(directory: int, name: str) -> int:
-    """Opens a directory in an open one for reading its entries.
+    """Opens a directory inside an open one for reading its entries.
 
     Raises:
-        OSError: If it cannot be opened; ELOOP or ENOTDIR if it is a link.
+        OSError: If it cannot be opened; ELOOP or ENOTDIR for a link.
     """
     return os.open(name, _DIRECTORY, dir_fd=directory)
 
 
 class Descent:
-    """Opens the directories of a walk by their paths, each from the nearest one that is still open.
+    """Opens the directories of a walk, each from the nearest one still open.
 
     Args:
-        root: Descriptor of the directory where the paths begin.
-        open_name: Opens one of the names in a directory; by default any that is no link.
+        root: Descriptor of the starting directory.
+        open_name: Opens a name in a directory; by default refuses links.
     """
 
     def __init__(self, root: int, open_name: Callable[[int, str], int] = open_name) -> None:
         self._open_name = open_name
         self._opened = [("", open_below(root))]
-        """The root, and the directories between it and the last one, by their names."""
+        """The root and the open directories below it, with their names."""
 
     def __enter__(self) -> Self:
         return self
@@ -66,7 +66,7 @@ class Descent:
         self._close(0)
 
     def open(self, path: str) -> int:
-        """Opens a directory; it stays open until the next one is.
+        """Opens a directory, which stays open until the next call.
 
         Raises:
             OSError: If it cannot be opened, or a link is on the way.
@@ -88,10 +88,10 @@ class Descent:
 
 
 def open_file(name: str, directory: int) -> tuple[int, os.stat_result]:
-    """Opens a regular file and returns its descriptor and status; no pipe or device blocks it.
+    """Opens a regular file and returns its descriptor and status; never blocks on pipes or devices.
 
     Raises:
-        OSError: If it cannot be opened; ELOOP if it is a link, ENXIO if it is no regular file.
+        OSError: If it cannot be opened; ELOOP for a link, ENXIO for anything but a regular file.
     """
     fd = os.open(name, _FILE, dir_fd=directory)
     status = os.fstat(fd)
@@ -106,15 +106,15 @@ def read_up_to(fd: int, count: int, size: int) -> bytes:
 
     Args:
         fd: Its descriptor.
-        count: Bytes at most.
-        size: Bytes that it had when it was opened; it may have grown.
+        count: Limit on the bytes.
+        size: Its size when opened; it may have grown.
     """
     chunks = list[bytes]()
-    found, asked = 0, min(size + 1, count)  # One more than there is: the end is seen at once.
+    found, asked = 0, min(size + 1, count)  # one more than its size, to see the end at once
     while asked > 0 and (chunk := os.read(fd, asked)):
         chunks.append(chunk)
         found += len(chunk)
-        if len(chunk) < asked and found >= size > 0:  # /proc says 0, whatever is there.
+        if len(chunk) < asked and found >= size > 0:  # files in /proc report size 0
             break
         asked = min(_CHUNK_BYTES, count - found)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)

@@ -1,9 +1,9 @@
-"""Directories beneath a root, resolved at the moment of opening.
+"""Opens directories inside a root, resolving the path while opening.
 
-Where the kernel has `openat2`, it resolves the path itself and refuses to leave the root
+With `openat2`, the kernel resolves the path itself and refuses to leave the root
 (`RESOLVE_BENEATH`, openat2(2)). Everywhere else, and for absolute links that point back inside,
-the path is walked one component at a time on directory descriptors. In both, nothing is looked up
-twice: there is no instant between a check and an opening in which a link could be swapped.
+this module walks the path one component at a time on directory descriptors. Neither way looks
+anything up twice, so no link can be swapped in between a check and an opening.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from typing import NamedTuple
 from tools.core.errors import UnavailableError
 
 MAX_LINKS = 40
-"""Symbolic links followed in one path before it counts as a loop, as in Linux."""
+"""Limit on the symbolic links in a path, as in Linux."""
 
 MAX_DEPTH = 256
-"""Directories on one way, held open by a walk."""
+"""Limit on the directories in a path, which a walk holds open."""
 
 OPEN_DIRECTORY = (
     getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 )
-"""Flags that open a directory for its entries; with O_PATH the right to list it is not needed."""
+"""Flags that open a directory; with O_PATH, listing permission is not needed."""
 
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
-# From linux/openat2.h and asm-generic/unistd.h; the number is the same on every architecture that
-# Python supports.
+# From linux/openat2.h and asm-generic/unistd.h; the number is the same on all architectures
+# supported by Python.
 _SYS_OPENAT2 = 437
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_BENEATH = 0x08
@@ -44,8 +44,8 @@ class Root(NamedTuple):
 
     Attributes:
         fd: Descriptor of the directory.
-        spellings: Absolute paths that mean this directory, so that an absolute path or link
-            beneath one of them is taken as relative to the root.
+        spellings: Absolute paths of this directory; absolute paths and links inside one of them are
+            taken as relative to the root.
     """
 
     fd: int
@@ -53,17 +53,17 @@ class Root(NamedTuple):
 
 
 DirectoryOpener = Callable[[Root, str], int]
-"""Opens a directory by its path relative to a root; raises OSError, EXDEV when it lies outside."""
+"""Opens a directory by its path relative to a root; raises OSError, EXDEV if it is outside."""
 
 
 class HeldRoot:
-    """A root that stays the directory it was, whatever its path leads to later.
+    """Pins a root to one directory, even if its path is later redirected.
 
-    Its descriptor stays open: no other directory is given its inode number.
+    The descriptor stays open, so that no other directory gets the same inode number.
 
     Args:
-        path: Absolute path of the directory, opened now, or when it is first needed.
-        expected: Device and inode that it has to have; None takes what is there.
+        path: Absolute path, opened now or on first use.
+        expected: Required device and inode; None accepts any.
     """
 
     def __init__(self, path: str, expected: tuple[int, int] | None = None) -> None:
@@ -71,10 +71,10 @@ class HeldRoot:
         self._expected = expected
         self._fd = -1
         if os.path.isdir(path):  # noqa: PTH112  # the other raises where it may not look
-            self.held()
+            self.descriptor()
 
-    def held(self) -> int:
-        """Returns the descriptor, also where the path leads elsewhere by now."""
+    def descriptor(self) -> int:
+        """Returns the descriptor, even if the path now leads elsewhere."""
         if self._fd < 0:
             try:
                 fd = os.open(self.path, OPEN_DIRECTORY)
@@ -85,10 +85,10 @@ class HeldRoot:
         return self._fd
 
     def check(self) -> int:
-        """Returns the descriptor of the directory that the path still leads to."""
-        fd = self.held()
+        """Returns the descriptor; raises an error unless the path still leads to the directory."""
+        fd = self.descriptor()
         try:
-            found = identity(os.stat(self.path))  # noqa: PTH116  # a call on the way of every read
+            found = identity(os.stat(self.path))  # noqa: PTH116  # called on every read
         except OSError as error:
             raise self._missing(error) from error
         if found != self._expected:
@@ -104,7 +104,7 @@ class HeldRoot:
         return fd
 
     def way_in(self) -> str:
-        """Returns a path to start a program in, which no replacement redirects on Linux."""
+        """Returns a path to start a program in, which on Linux no replacement redirects."""
         fd = self.check()
         return f"/proc/self/fd/{fd}" if hasattr(os, "O_PATH") else self.path
 
@@ -131,14 +131,14 @@ class _OpenHow(ctypes.Structure):
 
 
 def open_beneath(root: Root, path: str) -> int:
-    """Opens a directory beneath a root; the caller closes the descriptor.
+    """Opens a directory inside a root; the caller closes the descriptor.
 
     Args:
-        root: Where the path starts and what it may not leave.
-        path: Relative path; `..` and links may be in it as long as they stay inside.
+        root: The root, which the path may not leave.
+        path: Relative path; it may contain `..` and links that stay inside.
 
     Raises:
-        OSError: EXDEV if the path leads outside, else what the system says.
+        OSError: EXDEV if the path leads outside, otherwise the system's error.
     """
     if path in {"", "."}:
         return os.dup(root.fd)
@@ -146,7 +146,7 @@ def open_beneath(root: Root, path: str) -> int:
         try:
             return _openat2(root.fd, path)
         except OSError as error:
-            # The walk judges what the kernel refuses outright: absolute links that point back
+            # The walk handles what the kernel refuses outright: absolute links that point back
             # inside (EXDEV), a rename during `..` (EAGAIN), magic links (ELOOP).
             if error.errno not in {errno.EXDEV, errno.EAGAIN, errno.ELOOP}:
                 raise
@@ -154,14 +154,14 @@ def open_beneath(root: Root, path: str) -> int:
 
 
 def strip_root(path: str, spellings: Sequence[str]) -> str:
-    """Returns the part of an absolute path below a root, as it is spelled.
+    """Returns the part of an absolute path below a root, without resolving links.
 
     Args:
         path: Absolute path.
-        spellings: Absolute paths that mean the root.
+        spellings: Absolute paths of the root.
 
     Raises:
-        OSError: EXDEV, if no spelling of the root is a prefix of the path.
+        OSError: EXDEV if the path is below none of the spellings.
     """
     for spelling in spellings:
         prefix = spelling.rstrip("/") + "/"
@@ -171,33 +171,33 @@ def strip_root(path: str, spellings: Sequence[str]) -> str:
 
 
 def path_of(fd: int) -> str:
-    """The absolute path of an open directory, as the system itself tells it, without links.
+    """Returns the real absolute path of an open directory, according to the system.
 
     Raises:
-        OSError: ENOTSUP where the system does not tell.
+        OSError: ENOTSUP if the system cannot report it.
     """
     if sys.platform == "darwin":
         import fcntl  # not on Windows
 
         return os.fsdecode(fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
     try:
-        return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  # a call on the way of every read
+        return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  # called on every read
     except FileNotFoundError:
         raise OSError(errno.ENOTSUP, "the system does not say where a directory is") from None
 
 
 def path_beneath(root: Root, directory: int) -> str:
-    """Returns the path of an open directory relative to the root now, without links.
+    """Returns the real current path of an open directory relative to the root.
 
     Raises:
-        OSError: EXDEV if it is not beneath the root now, ENOTSUP where the system does not tell.
+        OSError: EXDEV if it is outside the root now, ENOTSUP if the system cannot report it.
     """
     top, here = path_of(root.fd), path_of(directory)
     return "." if here == top else strip_root(here, (top,))
 
 
 def walk_beneath(root: Root, path: str) -> int:
-    """Opens a directory beneath a root, one component at a time; like `open_beneath`."""
+    """Opens a directory inside a root component by component; like `open_beneath`."""
     opened = [os.dup(root.fd)]
     pending = path.split("/")[::-1]
     links = 0
@@ -227,19 +227,19 @@ def walk_beneath(root: Root, path: str) -> int:
 
 
 def identity(status: os.stat_result) -> tuple[int, int]:
-    """What tells one file or directory from all others: its device and inode."""
+    """Returns the device and inode, which identify a file or directory."""
     return status.st_dev, status.st_ino
 
 
 def _climb(opened: list[int]) -> None:
-    """Goes back to the directory that was walked through, wherever the last one is by now."""
+    """Goes back to the previous directory of the walk, even if the current one was moved."""
     if len(opened) == 1:
         raise _leaves_the_root()
     os.close(opened.pop())
 
 
 def _descend(opened: list[int], part: str) -> str | None:
-    """Opens one component, or returns the target when it is a link."""
+    """Opens one component, or returns the target if it is a link."""
     if len(opened) > MAX_DEPTH:
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
     try:
@@ -262,7 +262,7 @@ def _leaves_the_root() -> OSError:
 
 @functools.cache
 def _kernel_resolves() -> bool:
-    """Whether openat2 works here: Linux 5.6 or later, and no filter forbids it."""
+    """Returns whether openat2 works: Linux 5.6 or later, and no filter forbids it."""
     if not hasattr(os, "O_PATH"):
         return False
     fd = os.open("/", OPEN_DIRECTORY)
@@ -278,7 +278,6 @@ def _kernel_resolves() -> bool:
 
 @functools.cache
 def _syscall() -> Callable[..., int]:
-    """syscall(2) with the types that openat2(2) takes."""
     function = ctypes.CDLL(None, use_errno=True).syscall
     function.restype = ctypes.c_long
     function.argtypes = (

@@ -1,4 +1,4 @@
-"""Where a file is or would be: an open directory beneath the root, and a name in it."""
+"""Places: an open directory inside the root, with the name of an existing or new file."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _NO_NAMES = frozenset({"", ".", ".."})
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An open directory and a name in it that was no link when it was looked at.
+    """An open directory and a name in it that was not a link when checked.
 
     Attributes:
         directory: Descriptor of the directory.
-        name: Name in it, without a slash.
+        name: A name in it, without a slash.
     """
 
     directory: int
     name: str
 
     def status(self) -> os.stat_result | None:
-        """The status of the regular file there, or None where nothing is.
+        """Returns the status of the regular file, or None if nothing is there.
 
         Raises:
-            OSError: EISDIR or ENXIO if something else than a regular file is there.
+            OSError: EISDIR or ENXIO if it is not a regular file.
         """
         try:
             status = os.stat(self.name, dir_fd=self.directory, follow_symlinks=False)
@@ -55,10 +55,10 @@ class Place:
         return status
 
     def open_read(self) -> int:
-        """Opens the regular file there.
+        """Opens the regular file.
 
         Raises:
-            OSError: ELOOP if a link is there by now; ENOENT, EISDIR, ENXIO, EACCES.
+            OSError: ELOOP if a link has been swapped in; ENOENT, EISDIR, ENXIO, EACCES.
         """
         opened = _open_regular(self.directory, self.name)
         if opened is None:
@@ -66,18 +66,18 @@ class Place:
         return opened[0]
 
     def check_writable(self) -> None:
-        """Raises EACCES if the rights of the file there forbid writing.
+        """Raises EACCES if the file's permissions forbid writing.
 
-        Replacing it would need rights on the directory only; a read-only file is meant to stay.
+        Replacing the file would only need permissions on the directory; this keeps read-only files.
         """
         if os.fstatvfs(self.directory).f_flag & os.ST_RDONLY:
-            return  # Making the new file fails with the better reason.
+            return  # creating the new file fails with a better reason
         effective = os.access in os.supports_effective_ids
         if not os.access(self.name, os.W_OK, dir_fd=self.directory, effective_ids=effective):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     def check_takes_names(self) -> None:
-        """Raises EROFS or EACCES if no file can be made beside it."""
+        """Raises EROFS or EACCES if no file can be created in the directory."""
         effective = os.access in os.supports_effective_ids
         rights = os.W_OK | os.X_OK
         if not os.access(".", rights, dir_fd=self.directory, effective_ids=effective):
@@ -87,8 +87,8 @@ class Place:
 
 
 def _open_regular(directory: int, name: str) -> tuple[int, os.stat_result] | None:
-    """Opens a regular file for reading; returns None if a link is there."""
-    # Looked at first, because opening some devices does something.
+    """Opens a regular file for reading; returns None for a link."""
+    # Checked first, because opening some devices has side effects.
     status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if stat.S_ISLNK(status.st_mode):
         return None
@@ -102,17 +102,17 @@ def _open_regular(directory: int, name: str) -> tuple[int, os.stat_result] | Non
 
 
 class Resolver:
-    """Finds places beneath one open root.
+    """Finds places inside one open root.
 
-    What opens, finds or judges a place raises OSError if the path cannot be opened beneath the
-    root, PermissionDeniedError if a rule denies it, ProtectedPathError if it is protected and
+    All methods that open, find or check a place raise OSError if the path cannot be opened inside
+    the root, PermissionDeniedError if a rule denies it, ProtectedPathError if it is protected, and
     StrayDirectoryError if it was moved out of the root.
 
     Args:
         root: The open root.
-        guard: Judges each place.
-        open_directory: How directories are resolved.
-        rules: What else is said of each place; None where nothing is.
+        guard: Protects certain places.
+        open_directory: Resolves directories.
+        rules: The policy's rules about places, if any.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Resolver:
         return fd
 
     def hides(self, path: str) -> bool:
-        """Whether a place is protected, or left out by a rule."""
+        """Returns whether a place is protected, or hidden by a rule."""
         head, _, name = path.rpartition("/")
         if name in _NO_NAMES:
             head, name = path, ""
@@ -156,7 +156,7 @@ class Resolver:
             os.close(directory)
 
     def leaves_out(self, directory: int) -> Callable[[str], bool] | None:
-        """Which paths below an open directory a rule leaves out of a listing; None if none."""
+        """Returns a filter for the paths a rule hides in a listing; None if there is no rule."""
         if self._rules is None:
             return None
         rules, top = self._rules, path_beneath(self._root, directory)
@@ -181,7 +181,7 @@ class Resolver:
         raise _endless()
 
     def _judge_read(self, directory: int, name: str, fd: int, status: os.stat_result) -> None:
-        """Closes a file that was opened, if it may not be read."""
+        """Closes an opened file if it may not be read."""
         try:
             self._guard.judge_read(self._root, directory, name, status)
             self._check(directory, (name,), writing=False)
@@ -194,11 +194,11 @@ class Resolver:
         """Finds the place that a write goes to.
 
         Args:
-            path: The file; a link is followed to its target.
-            create: Whether missing directories are made; they are removed again if the block
+            path: The file; links are followed.
+            create: Whether to create missing directories, which are removed again if the block
                 raises.
         """
-        with self._found(path, create=create) as place:
+        with self._find(path, create=create) as place:
             spelled = os.path.normpath(path)
             if self._permits(spelled) and self.real_path(place) != spelled:
                 raise ProtectedPathError(f"a link on the way to {spelled}")
@@ -206,8 +206,8 @@ class Resolver:
             yield place
 
     def check_write(self, path: str) -> None:
-        """Raises what keeps a write from the place that it goes to; makes nothing."""
-        with self._found(path, create=True, make=False) as place:
+        """Raises the error that a write would raise, without creating anything."""
+        with self._find(path, create=True, make=False) as place:
             self.judge_write(place)
             if place.status() is not None:
                 place.check_writable()
@@ -215,14 +215,14 @@ class Resolver:
 
     @contextlib.contextmanager
     def exact(self, path: str, *, create: bool) -> Iterator[Place]:
-        """Finds the place of a path that had no links in it, for a write that follows none.
+        """Finds the place of a path without links, for a write that follows none.
 
         Args:
-            path: Relative to the root, as `real_path` said it.
+            path: Relative to the root, as returned by `real_path`.
             create: As for `writable`.
 
         Raises:
-            OSError: ELOOP if a directory on the way is a link by now.
+            OSError: ELOOP if a directory on the way has become a link.
         """
         head, _, name = path.rpartition("/")
         self._refuse_directory(path, name)
@@ -234,23 +234,23 @@ class Resolver:
             yield place
 
     def real_path(self, place: Place) -> str:
-        """Where a place really is, relative to the root.
+        """Returns the real path of a place, relative to the root.
 
         Raises:
-            OSError: EXDEV if it left the root meanwhile, ENOTSUP where the system does not tell.
+            OSError: EXDEV if it has left the root, ENOTSUP if the system cannot report it.
         """
         return self._spelled(place.directory, (place.name,))
 
     def judge_read(self, place: Place) -> None:
-        """Raises PermissionDeniedError if a rule denies that the place is read."""
+        """Raises PermissionDeniedError if a rule denies reading the place."""
         self._check(place.directory, (place.name,), writing=False)
 
     def judge_write(self, place: Place) -> None:
-        """Raises if the place may not be written."""
+        """Raises an error if the place may not be written."""
         self._judge_write(place.directory, (place.name,))
 
     def permitted(self, place: Place) -> str:
-        """Where a place really is, if it is closed to writes and open to this one; else empty."""
+        """Returns the real path of a protected place that this call may write; else empty."""
         if self._rules is None:
             return ""
         path = self.real_path(place)
@@ -260,13 +260,13 @@ class Resolver:
         return () if self._rules is None else self._rules.permits(path)
 
     def _judge_write(self, directory: int, names: Sequence[str]) -> None:
-        # Where nothing is ruled, where it is need not be asked.
+        # Without rules, the real path is not needed.
         permitted = self._permits(self._spelled(directory, names)) if self._rules else ()
         self._guard.judge_write(self._root, directory, names, permitted)
         self._check(directory, names, writing=True)
 
     def _check(self, directory: int, names: Sequence[str], *, writing: bool) -> None:
-        """Asks the rules about what is really there, not about the way that led to it."""
+        """Checks the rules for the real path, not the given one."""
         if self._rules is not None:
             self._rules.check(self._spelled(directory, names), writing=writing)
 
@@ -275,17 +275,16 @@ class Resolver:
         return "/".join(names if names and top == "." else (top, *names))
 
     def _refuse_directory(self, path: str, name: str) -> None:
-        """Raises if a path can only mean a directory."""
         if name in _NO_NAMES:
             os.close(self._open_directory(self._root, path))
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
 
     @contextlib.contextmanager
-    def _found(self, path: str, *, create: bool, make: bool = True) -> Iterator[Place]:
+    def _find(self, path: str, *, create: bool, make: bool = True) -> Iterator[Place]:
         for _ in range(MAX_LINKS):
             head, _, name = path.rpartition("/")
             self._refuse_directory(path, name)
-            # As it is spelled too: a closed name may be a link to another place.
+            # Checks the given path too: a protected name may be a link to another place.
             spelled = os.path.normpath(path)
             self._guard.judge_names(spelled.split("/"), self._permits(spelled))
             with self._within(head, name, create=create, make=make) as place:
@@ -303,9 +302,9 @@ class Resolver:
 
     @contextlib.contextmanager
     def _within(self, path: str, name: str, *, create: bool, make: bool = True) -> Iterator[Place]:
-        """Opens the directory of a name, making what is missing of it.
+        """Opens the parent directory of a name, creating missing ones.
 
-        Without `make`, what is missing may be made, and the place is that of its first directory.
+        Without `make`, nothing is created, and the place is that of the first missing directory.
         """
         fd, missing = self._deepest(path, create=create)
         opened, made = [fd], list[tuple[int, str]]()
@@ -322,7 +321,7 @@ class Resolver:
             yield Place(opened[-1], name)
         except BaseException:
             for parent, part in reversed(made):
-                with contextlib.suppress(OSError):  # Another writer may be using it by now.
+                with contextlib.suppress(OSError):  # another writer may be using it
                     os.rmdir(part, dir_fd=parent)
             raise
         finally:
@@ -330,14 +329,14 @@ class Resolver:
                 os.close(fd)
 
     def _deepest(self, path: str, *, create: bool) -> tuple[int, list[str]]:
-        """Opens the deepest directory that is there; with the names missing below, to be made."""
+        """Opens the deepest existing directory; returns it with the missing names below."""
         missing: list[str] = []
         while True:
             try:
                 return self._open_directory(self._root, path), missing
             except FileNotFoundError:
                 path, _, last = path.rpartition("/")
-                # A missing directory has no parent that `..` could mean.
+                # A missing directory has no parent, so `..` has no meaning.
                 if not create or last == "..":
                     raise
                 if last not in {"", "."}:
@@ -345,7 +344,7 @@ class Resolver:
 
 
 def _link_target(directory: int, name: str) -> str | None:
-    """Where a link points, or None if the name is no link or nothing."""
+    """Returns the target of a link, or None if the name is not a link."""
     try:
         return os.readlink(name, dir_fd=directory)
     except OSError as error:

@@ -1,9 +1,9 @@
-"""What may not be touched even inside the root.
+"""Protects files inside the root from tools.
 
-Two kinds: the program's own files (settings, data directory), closed to reads and writes; and
-files that programs obey (function files, a repository's hooks, the settings of agents and shells),
-closed to writes. Both are judged on the directory that was opened, by device and inode and up to
-the root, so that no link and no other spelling of a name gets around them.
+There are two kinds. The server's own files (settings, data directory) are closed to reads and
+writes. Files that programs obey (function files, a repository's hooks, the settings of agents and
+shells) are closed to writes. Both are checked on the opened directory, by device and inode and up
+to the root, so that no link or alternative spelling can bypass them.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ _EFFECTIVE = os.access in os.supports_effective_ids
 
 
 class ProtectedPathError(Exception):
-    """The place is protected; the message names what protects it."""
+    """The place is protected; the message names the protected path."""
 
 
 class StrayDirectoryError(Exception):
-    """The directory is no longer beneath the root."""
+    """The directory has been moved out of the root."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """A path of the program's own.
+    """One of the server's own paths.
 
     Attributes:
-        path: Absolute; links in it are followed whenever it is looked at.
-        parent: The directory that holds it.
-        name: Its name in there, folded.
-        parts: All its names.
+        path: Absolute path; its links are followed at each check.
+        parent: Its parent directory.
+        name: Its folded name.
+        parts: All components.
     """
 
     path: str
@@ -56,7 +56,7 @@ class _Own:
 
     @classmethod
     def of(cls, path: Path) -> _Own:
-        """The path made absolute, its links as they are."""
+        """Makes the path absolute without resolving links."""
         absolute = Path(os.path.abspath(path))  # noqa: PTH100  # links stay: stat follows them
         name = folded(absolute.name)
         return cls(str(absolute), str(absolute.parent), name, absolute.parts[1:])
@@ -64,12 +64,12 @@ class _Own:
 
 @dataclass(slots=True)
 class _Judged:
-    """A place that is judged.
+    """A place to check.
 
     Attributes:
         directory: Descriptor of the deepest directory that exists.
-        names: What follows below it, folded.
-        levels: That directory and those above it, up to the root.
+        names: The folded names below it.
+        levels: That directory and its parents, up to the root.
         chain: The levels, and the file if it exists.
     """
 
@@ -79,10 +79,10 @@ class _Judged:
     chain: frozenset[Identity]
 
     def exists(self, path: str) -> bool:
-        """Whether something, be it a link to nothing, has a path from the deepest directory."""
+        """Returns whether a path from the deepest directory exists, even as a dangling link."""
         if not _access_tells():
             return _is_there(path, self.directory)
-        # Most of what is looked for is not there, and an exception costs more.
+        # Most of these do not exist, and an exception costs more.
         return os.access(
             path,
             os.F_OK,
@@ -92,10 +92,10 @@ class _Judged:
         )
 
     def is_at_or_below(self, top: str, parts: Sequence[str]) -> bool:
-        """Whether it is what a path leads to, or is inside of that.
+        """Returns whether it is the target of a path, or inside it.
 
         Args:
-            top: A path from the deepest directory that ends with a slash, or is empty.
+            top: A path from the deepest directory, empty or with a trailing slash.
             parts: Names below it.
         """
         for count in range(len(parts) + 1):
@@ -104,13 +104,13 @@ class _Judged:
             if found is None:
                 return self._is_awaited_by(path, parts[count:])
             rest = tuple(map(folded, parts[count:]))
-            # The rest are names that need not exist yet; folded, because some systems ignore case.
+            # The rest need not exist yet; folded, because some systems ignore case.
             if found == self.levels[0] and rest and self.names[: len(rest)] == rest:
                 return True
         return found in self.chain
 
     def _is_awaited_by(self, path: str, below: Sequence[str]) -> bool:
-        """Whether it is what a link leads to that leads to nothing yet."""
+        """Returns whether it is the missing target of a dangling link."""
         try:
             os.readlink(path, dir_fd=self.directory)
         except OSError:
@@ -122,7 +122,7 @@ class _Judged:
         return place[: len(awaited)] == awaited
 
     def is_in_repository(self, level: int) -> bool:
-        """Whether one of its directories is a Git repository, or becomes one by this write."""
+        """Returns whether one of its directories is a Git repository, or is becoming one."""
         top = "../" * level
         made = self.names[:1] if level == 0 else ()
         return any(
@@ -135,10 +135,10 @@ _SPELLED = {"head": "HEAD"}
 
 
 class Guard:
-    """Judges whether an opened directory is a place to read from or write to.
+    """Decides whether an opened directory may be read or written.
 
-    A judgement raises ProtectedPathError if the place is protected, StrayDirectoryError if it was
-    moved out of the root, and OSError if a directory on the way up cannot be looked at.
+    All checks raise ProtectedPathError if the place is protected, StrayDirectoryError if it was
+    moved out of the root, and OSError if a parent directory cannot be examined.
 
     Args:
         protected: Files and directories closed to reads and writes; they need not exist.
@@ -155,11 +155,11 @@ class Guard:
     def judge_read(
         self, root: Root, directory: int, name: str = "", file: os.stat_result | None = None
     ) -> None:
-        """Raises if what was opened may not be read.
+        """Raises an error if what was opened may not be read.
 
         Args:
-            root: The root that the directory has to be in.
-            directory: Descriptor of the directory, or of the one that the file is in.
+            root: The root that must contain the directory.
+            directory: Descriptor of the directory, or of the file's directory.
             name: The file's name.
             file: Its status; None if the directory itself is read.
         """
@@ -170,23 +170,23 @@ class Guard:
             found = _identity_of(own.path)
             if found is not None and (found == opened or found in levels):
                 raise ProtectedPathError(own.path)
-            # By its name as well: the file may have been replaced since it was opened.
+            # Also by name: the file may have been replaced since it was opened.
             if opened and own.name == called and _identity_of(own.parent) == levels[0]:
                 raise ProtectedPathError(own.path)
 
     def judge_write(
         self, root: Root, directory: int, names: Sequence[str], permitted: Collection[Name] = ()
     ) -> None:
-        """Raises if a place may not be written.
+        """Raises an error if a place may not be written.
 
         Args:
-            root: The root that the directory has to be in.
+            root: The root that must contain the directory.
             directory: Descriptor of the deepest directory that exists.
-            names: What follows below it, the file's own name last.
-            permitted: Names closed to writes that are open to this one.
+            names: The names below it, ending with the file's own.
+            permitted: Protected names that this write may use.
         """
         levels = _levels(root, directory)
-        # The file may be another name of a protected one.
+        # The file may be a hard link to a protected one.
         file = _identity_of(names[0], directory) if len(names) == 1 else None
         chain = frozenset(levels) | ({file} if file else frozenset())
         self.judge_names(names, permitted)
@@ -198,13 +198,13 @@ class Guard:
                 raise ProtectedPathError(own.path)
 
     def judge_names(self, names: Sequence[str], permitted: Collection[Name] = ()) -> None:
-        """Raises ProtectedPathError if names that follow each other are closed to writes."""
+        """Raises ProtectedPathError if consecutive names are closed to writes."""
         for name in closed_names(names):
             if name not in permitted:
                 raise ProtectedPathError("/".join(name))
 
     def _judge_level(self, place: _Judged, level: int, permitted: Collection[Name]) -> None:
-        """Looks for closed names in one of the place's directories."""
+        """Checks one of the place's directories for protected names."""
         top = "../" * level
         for first, closed in self._closed.items():
             if not place.exists(top + first):
@@ -216,16 +216,16 @@ class Guard:
             raise ProtectedPathError("the inside of a Git repository")
 
     def identities(self) -> frozenset[Identity]:
-        """What tells the places that are closed to reads from all others, where they exist."""
+        """Returns the identities of existing places that are closed to reads."""
         return frozenset(filter(None, (_identity_of(own.path) for own in self._protected)))
 
     def hides(self, status: os.stat_result) -> bool:
-        """Whether a directory met while listing is closed to reads."""
+        """Returns whether a directory in a listing is closed to reads."""
         return any(identity(status) == _identity_of(own.path) for own in self._protected)
 
 
 def _levels(root: Root, directory: int) -> tuple[Identity, ...]:
-    """The directory and those above it, up to the root."""
+    """Returns the directory and its parents, up to the root."""
     here, top = identity(os.fstat(directory)), identity(os.fstat(root.fd))
     found, way = [here], ""
     while here != top:
@@ -241,7 +241,7 @@ def _levels(root: Root, directory: int) -> tuple[Identity, ...]:
 
 
 def _identity_of(path: str, directory: int | None = None) -> Identity | None:
-    """The identity of what a path leads to, or None if that does not exist."""
+    """Returns the identity of a path's target, or None if it does not exist."""
     try:
         return identity(os.stat(path, dir_fd=directory))
     except OSError:
@@ -258,5 +258,5 @@ def _is_there(path: str, directory: int) -> bool:
 
 @functools.cache
 def _access_tells() -> bool:
-    """Whether faccessat(2) can be asked about a link itself; some C libraries cannot."""
+    """Returns whether faccessat(2) can check a link itself; some C libraries cannot."""
     return os.access("/", os.F_OK, effective_ids=_EFFECTIVE, follow_symlinks=False)

@@ -1,13 +1,13 @@
-"""Files that other programs obey without asking, by their names.
+"""Names of files that other programs obey without asking.
 
-Closed to writes is what a program of the user obeys although the user meant something else: opening
-a directory in an editor, a shell, a debugger or an interpreter, committing, connecting to another
-machine, starting an agent. What the project's own build, tests and continuous integration run
-(makefiles, package.json, .npmrc, .github/workflows) stays open: who runs the project runs whatever
-stands there anyway, and writing it is ordinary work. So do texts for agents (AGENTS.md, CLAUDE.md,
+Closed to writes are files that a user's programs obey although the user meant something else: when
+opening a directory in an editor, a shell, a debugger or an interpreter, committing, connecting to
+another machine, or starting an agent. Files that the project's own build, tests and continuous
+integration run (makefiles, package.json, .npmrc, .github/workflows) stay open: running the project
+runs them anyway, and writing them is ordinary work. So do texts for agents (AGENTS.md, CLAUDE.md,
 .cursor/rules), which no program executes.
 
-Most of these a person may let a file tool write: `OBEYED`. The others are closed for good.
+A user may allow a file tool to write most of them: `OBEYED`. The others are closed for good.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from tools.core.invisible import EMOJI_SELECTOR, INVISIBLE
 
 _FOR_GOOD = ".config/toolcrib .git .hg .jj .repo .sl .svn toolcrib/config.toml"
-"""The insides of repositories, which hold hooks and name programs, and our own settings."""
+"""Internals of repositories, which hold hooks and name programs, and our own settings."""
 
 _VERSION_CONTROL = ".config/git .config/hg .config/jj .gitconfig .gitmodules .hgrc"
-"""Version control's own settings, which name programs."""
+"""Settings of version control, which name programs."""
 
 _COMMIT = (
     ".githooks .husky .lefthook .lefthook.json .lefthook.toml .lefthook.yaml .lefthook.yml "
@@ -32,7 +32,7 @@ _COMMIT = (
     ".pre-commit-config.yml lefthook-local.json lefthook-local.toml lefthook-local.yaml "
     "lefthook-local.yml lefthook.json lefthook.toml lefthook.yaml lefthook.yml prek.toml"
 )
-"""What a commit or a push starts, where the user has such hooks."""
+"""Hooks that run on a commit or push."""
 
 _AGENTS = (
     ".aider.conf.yml .amazonq .amp .augment .claude .claude.json .clinerules/hooks .codeium "
@@ -44,14 +44,14 @@ _AGENTS = (
     ".openhands .qwen .roo/mcp.json .trae/mcp.json .windsurf crush.json opencode.json "
     "opencode.jsonc"
 )
-"""Servers that an agent starts, hooks that it runs, and what it may do unasked."""
+"""Servers that an agent starts, hooks that it runs, and its permissions."""
 
 _EDITORS = (
     ".config/Code/User .config/helix .config/nvim .config/zed .devcontainer .devcontainer.json "
     ".dir-locals-2.el .dir-locals.el .emacs .emacs.d .exrc .fleet .helix .idea .lvimrc .nvim.lua "
     ".nvimrc .vim .vimrc .vscode .zed"
 )
-"""Tasks that start with a directory, programs that check what is typed, local scripts."""
+"""Tasks that start when a directory is opened, linters and formatters, local scripts."""
 
 _SHELLS = (
     ".bash_aliases .bash_login .bash_logout .bash_profile .bashrc .config/fish .config/mise "
@@ -59,22 +59,22 @@ _SHELLS = (
     ".mise.local.toml .mise.toml .pam_environment .profile .screenrc .tcshrc .tmux.conf .xinitrc "
     ".xprofile .xsession .zlogin .zlogout .zprofile .zshenv .zshrc mise.local.toml mise.toml"
 )
-"""What a shell or a session runs when it starts, and when it enters a directory."""
+"""Files that a shell or session runs when it starts, or when it enters a directory."""
 
 _SESSIONS = (
     ".config/autostart .config/environment.d .config/systemd .local/bin .local/share/applications "
     ".local/share/systemd Library/LaunchAgents"
 )
-"""What runs by itself, or takes the place of another program, where the root is a home."""
+"""Programs that start by themselves or shadow others, if the root is a home directory."""
 
 _INTERPRETERS = (
     ".RData .Renviron .byebugrc .erlang .gdbinit .ghci .iex.exs .irbrc .jdbrc .lldbinit "
     ".ocamlinit .octaverc .pdbrc .pdbrc.py .perldb .pryrc .psqlrc .Rprofile .sqliterc"
 )
-"""What a debugger, an interpreter or a database's prompt runs when it starts."""
+"""Files that a debugger, an interpreter or a database prompt runs when it starts."""
 
 _CONNECTIONS = ".curlrc .gnupg .netrc .ripgreprc .ssh .wgetrc"
-"""Whom programs trust, with which credentials, and what they start besides."""
+"""Trusted hosts, their credentials, and helper programs."""
 
 Name = tuple[str, ...]
 """A path below any directory, by its components."""
@@ -98,17 +98,17 @@ OBEYED: Mapping[Name, str] = {
     )
     for name in _names(group)
 }
-"""What a person may let a tool write, and what obeys it."""
+"""The names that a user may allow a tool to write, and what obeys each."""
 
 CLOSED_TO_WRITES: tuple[Name, ...] = (*_names(_FOR_GOOD), *OBEYED)
-"""Paths, in any directory of the root, whose content makes other programs run or trust things."""
+"""Paths, in any directory of the root, that make other programs run or trust things."""
 
 REMOVABLE = frozenset(
     path.rpartition("/")[2].casefold()
     for path in (*_COMMIT.split(), *_EDITORS.split(), ".envrc", ".gitmodules", ".mcp.json")
 )
-"""Last names of those that projects commit, and that only make programs run: without one, fewer do.
-The settings of agents are none of these, since they also forbid."""
+"""Last names of those that projects commit and that only make programs run: removing one runs less.
+Agent settings are excluded, since they also forbid."""
 
 REPOSITORY_MARKS = (
     frozenset({"head", "objects", "refs"}),
@@ -116,8 +116,8 @@ REPOSITORY_MARKS = (
     frozenset({"config", "objects", "refs"}),
     frozenset({"hooks", "objects", "refs"}),
 )
-"""Names, folded, by which Git takes a directory for a repository and obeys its settings; the last
-two once the `commondir` of another repository leads to it.
+"""Folded names by which Git recognizes a repository and obeys its settings; the last two apply once
+the `commondir` of another repository leads to it.
 
 From is_git_directory() in Git's setup.c and gitrepository-layout(5).
 """
@@ -128,12 +128,12 @@ _UNSEEN = re.compile(f"[{INVISIBLE}{EMOJI_SELECTOR}]")
 
 @functools.lru_cache(maxsize=4096)
 def folded(name: str) -> str:
-    """A name as the most forgiving file system compares it.
+    """Folds a name as the most forgiving file system compares it.
 
-    Without case and compatibility forms (APFS, NTFS), without characters that are not seen (HFS+,
-    and ext4 where it ignores case), without dots and spaces at the end (Windows shares).
+    Drops case and compatibility forms (APFS, NTFS), invisible characters (HFS+, and ext4 with case
+    folding), and trailing dots and spaces (Windows shares).
     """
-    if name.isascii():  # nearly every one, and all of that leaves it but for its case
+    if name.isascii():  # the common case, which needs only a few of these steps
         return name.lower().rstrip(". ")
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     seen = (c for c in _UNSEEN.sub("", plain) if unicodedata.category(c) != "Cf")
@@ -146,7 +146,7 @@ for _name in CLOSED_TO_WRITES:
 
 
 def closed_names(names: Sequence[str]) -> Iterator[Name]:
-    """Yields what of names that follow each other is closed to writes."""
+    """Yields the protected names among consecutive names."""
     given = tuple(map(folded, names))
     for start, first in enumerate(given):
         for wanted, name in _BY_FIRST.get(first, ()):

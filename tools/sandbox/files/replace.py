@@ -1,4 +1,4 @@
-"""A file replaced in one step, and the lock that keeps two writers apart."""
+"""Replaces a file atomically, and locks out other writers."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from collections.abc import Callable, Iterator
 from tools.sandbox.files.openat import identity
 
 LOCK_SECONDS = 10.0
-"""How long a writer waits for others before it gives up."""
+"""Time limit for waiting on other writers."""
 
 _POLL_SECONDS = 0.002
 
 _OF_THE_CONTENT = frozenset({"security.capability", "security.evm", "security.ima"})
-"""Extended attributes that vouch for the old content: rights of a program, and digests."""
+"""Extended attributes tied to the old content: capabilities and digests."""
 
 
 class WriteLocks:
-    """One writer a directory at a time, among threads and among processes.
+    """Allows one writer per directory at a time, among threads and processes.
 
-    A replaced file has a new inode each time, so a lock on the file itself would guard nothing; its
-    directory stays. Between processes the lock is flock(2) on the directory, where the file system
-    has it.
+    A lock on the file would not help, as a replaced file has a new inode each time; its directory
+    stays. Between processes the lock is flock(2) on the directory, if the file system supports it.
     """
 
     def __init__(self) -> None:
@@ -36,14 +35,14 @@ class WriteLocks:
         self._locks = weakref.WeakValueDictionary[tuple[int, int], threading.Lock]()
 
     @contextlib.contextmanager
-    def held(self, directory: int) -> Iterator[None]:
+    def hold(self, directory: int) -> Iterator[None]:
         """Holds the lock of an open directory.
 
         Args:
-            directory: Descriptor of the directory that is written to.
+            directory: Descriptor of the directory to write to.
 
         Raises:
-            OSError: EBUSY, if another writer kept it for more than ten seconds.
+            OSError: EBUSY if another writer held it for more than ten seconds.
         """
         deadline = time.monotonic() + LOCK_SECONDS
         key = identity(os.fstat(directory))
@@ -63,10 +62,10 @@ def _flocked(directory: int, deadline: float) -> Iterator[None]:
     import fcntl  # not on Windows
 
     try:
-        # A descriptor of our own: O_PATH cannot be locked, and closing it releases the lock.
+        # A separate descriptor: O_PATH cannot be locked, and closing releases the lock.
         fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=directory)
     except PermissionError:
-        yield  # A directory that may be entered but not listed: threads alone are kept apart.
+        yield  # it may be entered but not listed, so only threads are kept apart
         return
     try:
         while True:
@@ -78,7 +77,7 @@ def _flocked(directory: int, deadline: float) -> Iterator[None]:
                     raise _busy() from None
                 time.sleep(_POLL_SECONDS)
             except OSError:
-                break  # A file system without locks.
+                break  # the file system has no locks
         yield
     finally:
         os.close(fd)
@@ -96,23 +95,24 @@ def replace_file(
     *,
     mode: int | None = None,
 ) -> None:
-    """Puts new content in the place of a name, whole or not at all.
+    """Replaces a file's content atomically.
 
-    The content goes to a temporary file in the same directory, to the disk, and then takes the name
-    by rename(2): a reader sees the old file or the new one, a hard link elsewhere keeps the old
-    content, a link swapped in is replaced and not followed. It gets its temporary name last where
-    the file system can do so (O_TMPFILE, open(2)): a process killed while it writes leaves none.
+    The content goes to a temporary file in the same directory and to disk, and then takes the name
+    by rename(2). A reader sees the old file or the new one, a hard link elsewhere keeps the old
+    content, and a link swapped in is replaced instead of followed. If the file system supports
+    O_TMPFILE (open(2)), the temporary file is named last: a process killed while writing leaves
+    nothing behind.
 
     Args:
         directory: Descriptor of the directory.
-        name: Name in it, without a slash.
-        data: The whole new content.
-        existing: Status of the file that is replaced, whose owner, mode and extended attributes the
-            new one keeps, but for set-user-ID and set-group-ID.
-        mode: The mode of the new file, instead; without those two bits as well.
+        name: A name in it, without a slash.
+        data: The new content.
+        existing: Status of the replaced file; the new one keeps its owner, mode and extended
+            attributes, except for set-user-ID and set-group-ID.
+        mode: Mode of the new file instead; also without those two bits.
 
     Raises:
-        OSError: If the disk, the rights or the name refuse; nothing is left behind.
+        OSError: If the disk, the permissions or the name prevent it; nothing is left behind.
     """
     temporary = f".toolcrib-{secrets.token_hex(8)}.tmp"
 
@@ -129,17 +129,17 @@ def replace_file(
         _make(directory, temporary, 0o666 if existing is None else 0o600, fill)
         os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
     except BaseException:
-        with contextlib.suppress(OSError):  # It was not made, or the first error says more.
+        with contextlib.suppress(OSError):  # not created, or the first error is more useful
             os.unlink(temporary, dir_fd=directory)
         raise
     _sync_directory(directory)
 
 
 def remove_file(directory: int, name: str) -> None:
-    """Removes a file, a link or an empty directory, and has the disk confirm it.
+    """Removes a file, a link or an empty directory, and syncs the removal to disk.
 
     Raises:
-        OSError: If the disk or the rights refuse, or the directory is not empty.
+        OSError: If the disk or the permissions prevent it, or the directory is not empty.
     """
     if stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
         os.rmdir(name, dir_fd=directory)
@@ -149,9 +149,9 @@ def remove_file(directory: int, name: str) -> None:
 
 
 def _make(directory: int, name: str, mode: int, fill: Callable[[int], None]) -> None:
-    """Makes a file and fills it, if possible before it has a name."""
+    """Creates a file and fills it, if possible before it has a name."""
     if hasattr(os, "O_TMPFILE"):
-        with contextlib.suppress(OSError):  # Not everywhere; the other way says what is wrong.
+        with contextlib.suppress(OSError):  # not supported everywhere; the fallback reports errors
             fd = os.open(".", os.O_WRONLY | os.O_TMPFILE, mode, dir_fd=directory)
             try:
                 fill(fd)
@@ -177,27 +177,27 @@ def _keep_owner_and_mode(fd: int, existing: os.stat_result) -> None:
     if (made.st_uid, made.st_gid) != (existing.st_uid, existing.st_gid):
         with contextlib.suppress(PermissionError):
             os.fchown(fd, existing.st_uid, existing.st_gid)
-    # As at any write (inode(7)): new content never runs as the owner of the old.
+    # As for any write (inode(7)): new content must not run as the owner of the old.
     os.fchmod(fd, stat.S_IMODE(existing.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))
 
 
 def _keep_attributes(fd: int, replaced: str) -> None:
-    """Copies access control lists, labels and the user's own attributes, where Linux has them."""
+    """Copies access control lists, labels and user attributes, where Linux supports them."""
     if not hasattr(os, "listxattr"):
         return
     try:
         names = os.listxattr(replaced, follow_symlinks=False)
-    except OSError:  # None are kept here, or the file is gone by now.
+    except OSError:  # unsupported, or the file has disappeared
         return
     for name in names:
         if name in _OF_THE_CONTENT:
             continue
-        with contextlib.suppress(OSError):  # Some only the system may give.
+        with contextlib.suppress(OSError):  # only the system may set some of them
             os.setxattr(fd, name, os.getxattr(replaced, name, follow_symlinks=False))
 
 
 def _sync_directory(directory: int) -> None:
-    # The new name is already visible; a directory that cannot be synced is not a failed write.
+    # The new name is already visible, so a failure to sync the directory is not a failed write.
     with contextlib.suppress(OSError):
         fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=directory)
         try:

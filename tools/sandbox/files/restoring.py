@@ -1,4 +1,4 @@
-"""A place as it was before: its file put back, or what is there taken away."""
+"""Restores a file to an earlier state, or removes it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tools.sandbox.files.replace import remove_file, replace_file
 
 
 def check_same(place: Place, path: str, expected: FileState) -> None:
-    """Raises ConflictError if something else is at a place than expected."""
+    """Raises ConflictError unless a place is in the expected state."""
     now = look_for(place.directory, place.name, expected).state
     if not now.same_as(expected):
         raise ConflictError(
@@ -20,15 +20,15 @@ def check_same(place: Place, path: str, expected: FileState) -> None:
 
 
 def put_back(place: Place, content: bytes | None, mode: int) -> None:
-    """Puts a file in the place of what is there, in one step, or removes that.
+    """Restores a file atomically, or removes what is there.
 
     Args:
-        place: Where; a link there is replaced and not followed.
-        content: What the file held; None if nothing was there.
-        mode: Its mode; 0 if that is not known.
+        place: The place; a link there is replaced and not followed.
+        content: The former content; None if nothing was there.
+        mode: Its mode; 0 if unknown.
 
     Raises:
-        OSError: If the disk or the rights refuse, or a directory is there that is not empty.
+        OSError: If the disk or the permissions prevent it, or a directory there is not empty.
     """
     now = look(place.directory, place.name, most_bytes=0).state
     if content is None or now.state == "directory":

@@ -1,7 +1,8 @@
-"""Files beneath one root: the only way in which a tool touches the disk.
+"""Files inside one root: the only way for a tool to access the disk.
 
-A path is resolved while it is opened and never before (`openat.py`, `place.py`); what was opened is
-judged (`protect.py`); a write replaces the file in one step (`replace.py`). Windows is refused.
+A path is resolved while it is opened and never before (`openat.py`, `place.py`). The opened file is
+then checked (`protect.py`). A write replaces the file atomically (`replace.py`). Windows is
+refused.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from storage.keeping.changes.models import ABSENT, FileState
 from tools.core.calling.words import Action
 from tools.core.errors import InvalidArgumentsError, UnavailableError
 from tools.sandbox.files.editing import check_expected, whole_content
-from tools.sandbox.files.kept import ChangeKeeper, Found, digest_of, kept, look_for
+from tools.sandbox.files.kept import ChangeKeeper, Found, digest_of, keep_replaced, look_for
 from tools.sandbox.files.listing import Listing, list_entries
 from tools.sandbox.files.nofollow import read_up_to
 from tools.sandbox.files.openat import (
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from tools.policy.places import PlaceRules
 
 MAX_PATH_BYTES = 4096
-"""Longest path that is looked at, as PATH_MAX in Linux."""
+"""Limit on the length of a path, like PATH_MAX in Linux."""
 
 LIST_FIRST = Action("Call {} to see what is there.", "list_directory")
 
@@ -51,11 +52,11 @@ def _accept_nothing(_path: str, _content: bytes) -> contextlib.AbstractContextMa
 
 
 class FileContent(NamedTuple):
-    """What a bounded read found.
+    """The result of a bounded read.
 
     Attributes:
-        data: The first bytes, at most as many as were asked for.
-        size: Bytes in the whole file when it was opened.
+        data: The first bytes, up to the limit.
+        size: Size of the whole file when opened.
         mtime: Time of the last change, Unix seconds.
         truncated: Whether the file has more than `data`.
     """
@@ -68,14 +69,14 @@ class FileContent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a write did.
+    """The result of a write.
 
     Attributes:
-        path: The file that was given, relative to the root; without `..`.
-        size: Bytes in the file now.
-        sha256: Digest of its content, hexadecimal.
-        created: Whether the file did not exist before.
-        lost: Why what it held is not kept, where changes are; empty where it is.
+        path: The given file, relative to the root and without `..`.
+        size: Size of the file in bytes.
+        sha256: Hexadecimal digest of its content.
+        created: Whether the file is new.
+        lost: Why the old content was not saved, if changes are recorded; empty if it was.
     """
 
     path: str
@@ -86,22 +87,22 @@ class Written:
 
 
 class Sandbox:
-    """Files beneath one root.
+    """Files inside one root.
 
-    Paths are relative to the root, or absolute and spelled as beneath it. Every method raises
+    Paths are relative to the root, or absolute paths inside it. Every method raises
     OutsideSandboxError for a path that leads out, NotFoundError, InvalidArgumentsError for a path
     that is malformed or names the wrong kind of file, PermissionDeniedError for what the system or
     the protection refuses, and UnavailableError for a disk that is full, read-only or failing.
 
     Args:
-        root: The directory; it has to exist when a path is opened.
+        root: The directory; it must exist when a path is opened.
         protected: Paths closed to reads and writes even inside the root.
         read_only: Paths closed to writes.
-        open_directory: How directories are resolved.
-        expected: Device and inode that the root has to have; None takes what is there.
+        open_directory: Resolves directories.
+        expected: Required device and inode of the root; None accepts any.
 
     Attributes:
-        held: The root itself, whatever its path leads to later.
+        held: The root itself, even if its path is later redirected.
     """
 
     def __init__(
@@ -113,10 +114,10 @@ class Sandbox:
         open_directory: DirectoryOpener = open_beneath,
         expected: tuple[int, int] | None = None,
     ) -> None:
-        self._root = Path(os.path.abspath(root))  # noqa: PTH100  # the root's own links stay as given
+        self._root = Path(os.path.abspath(root))  # noqa: PTH100  # links in the root's path are kept
         self._spelled = str(self._root)
         self.held = HeldRoot(self._spelled, expected)
-        # Both names of a root that is a link; used to compare spellings, never to open.
+        # Both spellings of a root that is a link; used to compare paths, never to open them.
         self._spellings = (self._spelled, os.path.realpath(root))
         self._guard = Guard(protected, read_only)
         self._open_directory = open_directory
@@ -132,39 +133,39 @@ class Sandbox:
         return self._root
 
     def ruled(self, rules: PlaceRules, accept: Accepting = _accept_nothing) -> Sandbox:
-        """Returns the same files, each of which is also judged by rules when it is opened.
+        """Returns the same files, with additional rules checked on each opening.
 
         Args:
             rules: The rules.
-            accept: Held while a file is written that programs obey, with its path and content.
+            accept: Held while a protected file is written, with its path and content.
         """
         ruled = copy(self)
-        ruled._rules, ruled._accept = rules, accept  # noqa: SLF001  # it is of this very class
+        ruled._rules, ruled._accept = rules, accept  # noqa: SLF001  # an instance of the same class
         return ruled
 
     def recorded(self, keeper: ChangeKeeper) -> Sandbox:
-        """Returns the same files, of which what is replaced is kept first."""
+        """Returns the same files, with replaced content saved first."""
         recorded = copy(self)
-        recorded._keeper = keeper  # noqa: SLF001  # it is of this very class
+        recorded._keeper = keeper  # noqa: SLF001  # an instance of the same class
         return recorded
 
     def within(self, path: str) -> Sandbox:
-        """Returns the files beneath a directory of them, which no link in there leads out of."""
+        """Returns the files inside one directory, which links cannot lead out of."""
         inner = copy(self)
-        inner._above = (self, path)  # noqa: SLF001  # it is of this very class
+        inner._above = (self, path)  # noqa: SLF001  # an instance of the same class
         inner._root = self._root / path  # noqa: SLF001  # the same
         inner._spelled = str(inner._root)  # noqa: SLF001  # the same
         inner._spellings = (inner._spelled, inner._spelled)  # noqa: SLF001  # the same
         return inner
 
     def relative(self, path: str) -> str:
-        """The path relative to the root, as it is spelled; nothing is opened.
+        """Returns the path relative to the root, without opening anything or resolving links.
 
         Args:
-            path: Relative to the root, or absolute and beneath it.
+            path: Relative to the root, or an absolute path inside it.
 
         Raises:
-            OutsideSandboxError: If it is spelled as leading out of the root.
+            OutsideSandboxError: If it leads out of the root.
         """
         with explained(path, self._root):
             spelled = os.path.normpath(self._beneath(path))
@@ -173,7 +174,7 @@ class Sandbox:
             return spelled
 
     def read(self, path: str, *, max_bytes: int) -> FileContent:
-        """Reads a file, at most `max_bytes` of it; a sparse or growing file costs no more."""
+        """Reads at most `max_bytes` of a file; sparse and growing files cost no more."""
         try:
             fd, status = self._open_file(path)
             try:
@@ -193,20 +194,20 @@ class Sandbox:
             return os.fdopen(self._open_file(path)[0], "rb", buffering=0)
 
     def open_directory(self, path: str = ".") -> int:
-        """Opens a directory, for a program that works in it; the caller closes the descriptor.
+        """Opens a directory as a program's working directory; the caller closes the descriptor.
 
-        On Linux it has O_PATH: one may change to it and open what is in it, but not read its
-        entries.
+        On Linux it is opened with O_PATH: it can be entered and its files opened, but it cannot be
+        listed.
         """
         with explained(path, self._root), self._resolver() as resolver:
             return resolver.open_directory(self._beneath(path))
 
     def closed(self) -> frozenset[tuple[int, int]]:
-        """Device and inode of each place that is closed to reads, for a walk to pass over."""
+        """Returns device and inode of each place closed to reads, for walks to skip."""
         return self._guard.identities()
 
     def hides(self, path: str) -> bool:
-        """Whether a listing or a search leaves a place out: protected, denied, or not there."""
+        """Returns whether listings and searches omit a place: protected, denied or missing."""
         with explained(path, self._root), self._resolver() as resolver:
             try:
                 return resolver.hides(self._beneath(path))
@@ -214,21 +215,21 @@ class Sandbox:
                 return True
 
     def closes(self, path: str) -> bool:
-        """Returns whether a rule denies to read a path, wherever its file is now."""
+        """Returns whether a rule denies reading a path, even if its file has moved."""
         return self._rules is not None and self._rules.hides(path)
 
     def write(self, path: str, data: bytes, *, expected_sha256: str | None = None) -> Written:
-        """Replaces a file's content in one step, or creates the file and its directories.
+        """Replaces a file's content atomically, or creates the file and its directories.
 
         Args:
-            path: The file; a link inside the root is followed to its target.
-            data: The whole new content.
-            expected_sha256: Digest of the present content, or its beginning; ABSENT of no file.
+            path: The file; links inside the root are followed.
+            data: The new content.
+            expected_sha256: Digest of the current content, or a prefix of it; ABSENT for no file.
         """
         return self._replace(path, lambda _old: data, expected_sha256, whole=True)
 
     def check_write(self, path: str) -> None:
-        """Raises what a write of any content would raise now; a write is judged itself again."""
+        """Raises the error that any write would raise now; the write itself checks again."""
         with explained(path, self._root), self._resolver() as resolver:
             resolver.check_write(self._beneath(path))
 
@@ -239,20 +240,20 @@ class Sandbox:
         *,
         expected_sha256: str | None = None,
     ) -> Written:
-        """Replaces a file's content by a function of it; no edit made meanwhile is lost.
+        """Edits a file's content atomically; no concurrent edit is lost.
 
         Args:
-            path: The file, which has to exist.
-            function: Makes the new content from the present one; if it raises, nothing changes.
-            expected_sha256: Digest of the present content, hexadecimal, or its beginning.
+            path: The file, which must exist.
+            function: Computes the new content from the current one; if it raises, nothing changes.
+            expected_sha256: Hexadecimal digest of the current content, or a prefix of it.
         """
         return self._replace(path, function, expected_sha256, whole=False)
 
-    def found(self, path: str, expected: FileState) -> Found:
-        """What is at a path without links, looked at as what is expected there was."""
+    def examine(self, path: str, expected: FileState) -> Found:
+        """Returns the state of a path without links, examined like the expected state."""
         with explained(path, self._root), self._resolver() as resolver:
             if self._rules is not None:
-                self._rules.check(path, writing=False)  # also of what is not there any more
+                self._rules.check(path, writing=False)  # also if the file no longer exists
             try:
                 with resolver.exact(path, create=False) as place:
                     return look_for(place.directory, place.name, expected)
@@ -260,24 +261,24 @@ class Sandbox:
                 return Found(ABSENT)
 
     def restore(self, path: str, content: bytes | None, mode: int, *, expected: FileState) -> None:
-        """Puts back what was at a path, in one step, or removes what is there.
+        """Restores a path to a former state atomically, or removes what is there.
 
         Args:
-            path: The file, without links; what has its place is replaced and never followed.
-            content: What it held; None if nothing was there.
+            path: The file, without links; a link there is replaced and never followed.
+            content: The former content; None if nothing was there.
             mode: Its mode.
-            expected: What has to be there now.
+            expected: The required current state.
         """
         with (
             explained(path, self._root),
             self._resolver() as resolver,
             resolver.exact(path, create=content is not None) as place,
-            self._locks.held(place.directory),
+            self._locks.hold(place.directory),
         ):
             check_same(place, path, expected)
             after = "" if content is None else digest_of(content)
-            with kept(self._keeper, place, lambda: path, after, mode):
-                resolver.judge_write(place)  # Again: waiting took time.
+            with keep_replaced(self._keeper, place, lambda: path, after, mode):
+                resolver.judge_write(place)  # again, as waiting took time
                 put_back(place, content, mode)
 
     def list_directory(self, path: str = ".", *, depth: int = 1, limit: int = 1000) -> Listing:
@@ -309,11 +310,11 @@ class Sandbox:
             explained(path, self._root),
             self._resolver() as resolver,
             resolver.writable(self._beneath(path), create=whole) as place,
-            self._locks.held(place.directory),
+            self._locks.hold(place.directory),
         ):
             reads = not whole or expected_sha256 is not None
             if reads:
-                resolver.judge_read(place)  # What is found is told, be it as a digest.
+                resolver.judge_read(place)  # the result reveals the content, if only as a digest
             existing = place.status()
             old: bytes | None = None
             if existing is not None:
@@ -324,21 +325,23 @@ class Sandbox:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             check_expected(path, old, expected_sha256)
             data = function(old or b"")
-            # What lies above a link's target is not what its spelling says.
+            # The parent of a link's target differs from what the path says.
             above = ".." in path.split("/")
             told = resolver.real_path(place) if above else self.relative(path)
             after = digest_of(data)
             obeyed = resolver.permitted(place)
             with (
                 self._accept(obeyed, data) if obeyed else contextlib.nullcontext(),
-                kept(self._keeper, place, lambda: resolver.real_path(place), after) as lost,
+                keep_replaced(
+                    self._keeper, place, lambda: resolver.real_path(place), after
+                ) as lost,
             ):
-                resolver.judge_write(place)  # Again: waiting and editing took time.
+                resolver.judge_write(place)  # again, as waiting and editing took time
                 replace_file(place.directory, place.name, data, existing)
             return Written(told, len(data), after, existing is None, lost)
 
     def _beneath(self, path: str) -> str:
-        """The path relative to the root, checked in form only."""
+        """Returns the path relative to the root, checking only its form."""
         if not path:
             raise InvalidArgumentsError(
                 "The path is empty.", next_actions=["Give a path relative to the root."]
@@ -362,7 +365,7 @@ class Sandbox:
         return path
 
     def _open_file(self, path: str) -> tuple[int, os.stat_result]:
-        """Opens a regular file for reading; the descriptor is the caller's."""
+        """Opens a regular file for reading; the caller closes the descriptor."""
         with self._resolver() as resolver:
             return resolver.open_file(self._beneath(path))
 

@@ -1,4 +1,4 @@
-"""What the system says about a path, as errors of tools that name the path and what to do."""
+"""Converts system errors about a path to tool errors that name the path and what to do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tools.sandbox.files.openat import strip_root
 from tools.sandbox.files.protect import ProtectedPathError, StrayDirectoryError
 
 EXPLAINABLE = (ProtectedPathError, StrayDirectoryError, OSError)
-"""What looking up, judging and using a path raises."""
+"""The errors of resolving, checking and using a path."""
 
 _FULL = (
     UnavailableError,
@@ -95,20 +95,20 @@ _ERRORS: dict[int, tuple[type[ToolError], str, str]] = {
 
 
 _HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(?=/|$)")
-"""What a shell makes the home directory of; a file that is called so is `./~`."""
+"""Expressions that a shell expands to the home directory; for a file of that name, use `./~`."""
 
 _FILE_URL = re.compile(r"file:(?://(?:localhost(?=/))?)?(?=/)", re.IGNORECASE)
 
 
 def refuse_notation(path: str, spellings: Sequence[str]) -> None:
-    """Refuses what a shell or a browser would make a path of, and says which path that is.
+    """Rejects paths in shell or URL notation, and suggests the path they mean.
 
     Args:
         path: The path as the caller gave it.
-        spellings: Absolute paths that mean the root.
+        spellings: Absolute paths of the root.
 
     Raises:
-        OutsideSandboxError: If it is not.
+        OutsideSandboxError: If that path is outside the root.
     """
     if _HOME.match(path):
         meant = _HOME.sub(lambda _home: str(Path.home()), path, count=1)
@@ -137,11 +137,11 @@ def refuse_notation(path: str, spellings: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def explained(path: str, root: Path) -> Iterator[None]:
-    """Turns what the system raises into an error that names the path and what to do.
+    """Converts system errors to errors that name the path and what to do.
 
     Args:
         path: The path as the caller gave it.
-        root: The root that it was looked up in.
+        root: The root it was resolved in.
     """
     try:
         yield
@@ -150,7 +150,7 @@ def explained(path: str, root: Path) -> Iterator[None]:
 
 
 def explanation(error: Exception, path: str, root: Path) -> ToolError:
-    """Returns the error that names the path and what to do, for one that `EXPLAINABLE` has."""
+    """Returns the tool error for one of `EXPLAINABLE`, with the path and what to do."""
     if isinstance(error, ProtectedPathError):
         return PermissionDeniedError(
             f"The path {path!r} is protected ({error}); tools may not use it this way.",

@@ -1,4 +1,4 @@
-"""What changed in a text, in a few lines for a model."""
+"""Formats the changes in a text as a short diff for a model."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ CONTEXT = 2
 """Unchanged lines shown on either side."""
 
 MOST_SHOWN = 60
-"""Lines of a change that are shown, removed and added ones each."""
+"""Limit on the removed and on the added lines shown for a change."""
 
 LONGEST_LINE = 300
-"""Characters of a line that are shown."""
+"""Limit on the characters of a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,10 @@ class Hunk:
     """Lines that change together.
 
     Attributes:
-        old_line: Number, from 1, of the first of them in the old text.
+        old_line: Number of the first one in the old text, from 1.
         new_line: The same in the new text.
-        old: They, as they were.
-        new: As they are now.
+        old: The old lines.
+        new: The new lines.
         before: Unchanged lines above them.
         after: Unchanged lines below them.
     """
@@ -41,11 +41,11 @@ class Hunk:
 
     @property
     def new_last(self) -> int:
-        """Number of the last line now; one less than the first where all were removed."""
+        """Number of the last new line; one less than the first if all were removed."""
         return self.new_line + count_lines(self.new) - 1
 
     def to_text(self) -> str:
-        """The lines as in a unified diff."""
+        """Formats the lines as in a unified diff."""
         above = count_lines(self.before)
         old = split_lines(self.before + self.old + self.after)[:MOST_SHOWN]
         new = split_lines(self.before + self.new + self.after)[:MOST_SHOWN]
@@ -59,11 +59,11 @@ class Hunk:
 
 
 def hunks(text: str, changes: Iterable[Change]) -> Iterator[Hunk]:
-    """The whole lines that changes touch; those that meet on a line are one hunk.
+    """Yields the whole lines that changes touch; changes that share a line form one hunk.
 
     Args:
         text: The old text.
-        changes: What changes in it, in order and apart from each other.
+        changes: The changes, in order and without overlaps.
     """
     lines = _Lines(text)
     coming = _Coming(lines, changes)
@@ -82,12 +82,12 @@ def hunks(text: str, changes: Iterable[Change]) -> Iterator[Hunk]:
         counted, above = start, stop
 
 
-def shown(touched: Iterable[Hunk], *, limit: int) -> str:
-    """Changes as in a unified diff, as many as fit.
+def format_hunks(touched: Iterable[Hunk], *, limit: int) -> str:
+    """Formats changes as in a unified diff, as many as fit.
 
     Args:
-        touched: What changes, from the first on.
-        limit: Characters at most.
+        touched: The hunks, from the first on.
+        limit: Limit on the characters.
     """
     parts, room = list[str](), limit
     for hunk in touched:
@@ -101,7 +101,7 @@ def shown(touched: Iterable[Hunk], *, limit: int) -> str:
 
 
 class _Lines:
-    """Where the lines of a text begin and stop."""
+    """Finds the bounds of lines in a text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -111,9 +111,9 @@ class _Lines:
         return self._text.rfind(self.end, 0, place) + 1
 
     def stop(self, change: Change) -> int:
-        """Where the last line that a change touches stops."""
+        """Returns the end of the last line that a change touches."""
         is_whole = change.end == 0 or self._text[change.end - 1] == self.end
-        # A passage that begins or ends within a line takes the rest of that line with it.
+        # A passage that begins or ends within a line includes the rest of that line.
         if is_whole and change.new.endswith(self.end):
             return change.end
         return self.forth(change.end, 1)
@@ -131,11 +131,11 @@ class _Lines:
 
 
 class _Coming:
-    """Changes, of which the next can be looked at before it is taken.
+    """Changes, with a lookahead of one.
 
     Attributes:
-        next: The next change, if there is one.
-        stop: Where the last line stops that those taken touch.
+        next: The next change, if any.
+        stop: End of the last line touched so far.
     """
 
     def __init__(self, lines: _Lines, changes: Iterable[Change]) -> None:
@@ -145,11 +145,11 @@ class _Coming:
         self.stop = 0
 
     def touching(self) -> Iterator[Change]:
-        """Takes the next one and those that meet it on a line."""
+        """Yields the next change and those that share a line with it."""
         taken = None
         while self.next is not None and (taken is None or self.next.start < self.stop):
             taken = self.next
-            # Within a line that was seen to its end, it is not looked for again.
+            # If it ends within a line already scanned, that line is not scanned again.
             if taken.end >= self.stop:
                 self.stop = self._lines.stop(taken)
             self.next = next(self._rest, None)

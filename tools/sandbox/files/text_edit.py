@@ -1,7 +1,7 @@
-"""A text with a passage replaced or lines put in, and every other character kept.
+"""Replaces passages or inserts lines in a text, and keeps every other character.
 
-Line ends are compared alike and kept apart: a passage that is given with line feeds is found in
-lines that end otherwise, and what takes its place ends as the lines there do.
+Line ends are ignored in comparisons but preserved: a passage given with line feeds also matches
+lines with other line ends, and its replacement gets the line ends used there.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from tools.sandbox.files.lines import (
 )
 
 MOST_COUNTED = 1000
-"""Matches that are counted before they are merely many."""
+"""Limit on the matches counted."""
 
 MOST_COMPARED = 20_000
-"""Lines that are compared."""
+"""Limit on the lines compared."""
 
 MOST_SEARCHED = 2_000_000
-"""Characters of the text that the compared lines are taken from."""
+"""Limit on the text from which lines are compared."""
 
 MOST_CHARACTERS = 300
-"""Characters of each line that are compared."""
+"""Limit on the characters compared per line."""
 
 MOST_SUGGESTED = 3
 
 LEAST_SIMILARITY = 60
-"""How much of two lines has to agree, of 100 (rapidfuzz.fuzz.ratio)."""
+"""Minimum similarity of two lines, of 100 (rapidfuzz.fuzz.ratio)."""
 
 _BLOCK = 10_000
-"""Parts of a text that are joined at once: no other thread runs meanwhile."""
+"""Parts of a text joined at once: this blocks all other threads."""
 
 
 class Change(NamedTuple):
-    """One passage and what takes its place.
+    """A passage and its replacement.
 
     Attributes:
-        start: Where it begins in the old text.
-        end: Where it ends.
-        new: What takes its place.
+        start: Its start in the old text.
+        end: Its end.
+        new: The replacement.
     """
 
     start: int
@@ -58,11 +58,11 @@ class Change(NamedTuple):
 
 
 class Passages:
-    """Where a passage occurs in a text.
+    """Finds a passage in a text.
 
     Args:
         text: The text.
-        passage: What is looked for, not empty; all line ends are one.
+        passage: The passage, not empty; all line ends are equal.
     """
 
     def __init__(self, text: str, passage: str) -> None:
@@ -74,11 +74,11 @@ class Passages:
 
     @cached_property
     def _shorter(self) -> Sequence[int]:
-        """Where in the plain text a character less stands than in the text."""
+        """Positions in the plain text where the text has one more character."""
         return () if self._is_cr else _line_feeds(self._text)
 
     def lines(self) -> list[int]:
-        """Numbers of the lines, from 1, in which matches begin, overlapping ones too."""
+        """Returns the numbers, from 1, of the lines in which matches begin, including overlaps."""
         found, line, seen = list[int](), 1, 0
         for start in itertools.islice(self._starts(1), MOST_COUNTED):
             line += self._plain.count("\n", seen, start)
@@ -87,18 +87,18 @@ class Passages:
         return found
 
     def is_same(self, other: str) -> bool:
-        """Whether another passage is the same but for line ends."""
+        """Returns whether another passage differs only in line ends."""
         return self._with_line_feeds(other) == self._passage
 
     def changes(self, new: str) -> Iterator[Change]:
-        """What puts another passage in the place of each match, from the first to the last.
+        """Yields the changes that replace each match, from first to last.
 
-        Each line end of the new passage is the one that the match has at the same place, further
-        ones are as its last; a match without line ends has that of its line.
+        Each line end of the new passage is that of the match at the same position, and further ones
+        are like its last; a match without line ends uses that of its line.
         """
         parts = self._with_line_feeds(new).split("\n")
         length = len(self._passage)
-        if len(parts) == 1 and not self._shorter:  # as most are: nothing but the place differs
+        if len(parts) == 1 and not self._shorter:  # the common case: only positions differ
             yield from (Change(at, at + length, new) for at in self._starts(length))
             return
         for start in self._starts(length):
@@ -114,14 +114,14 @@ class Passages:
             start = self._plain.find(self._passage, start + step)
 
     def _place(self, plain: int) -> int:
-        """The place in the text that one in the plain text means."""
+        """Converts a position in the plain text to one in the text."""
         return plain + bisect_left(self._shorter, plain)
 
     def _ends(self, first: int, last: int) -> Sequence[str]:
         return line_ends(self._text[first:last]) or [self._end_of_line(last)]
 
     def _end_of_line(self, place: int) -> str:
-        """How the line of a place ends, which is looked for once a line."""
+        """Returns the line end at a position; caches it per line."""
         until, end = self._line_end
         if place > until or not end:
             end = usual_end(self._text, near=place)
@@ -135,16 +135,16 @@ class Passages:
 
 
 def inserted(text: str, line_number: int, content: str) -> Change:
-    r"""What puts lines into a text before one of its lines.
+    r"""Returns the change that inserts lines before a line of a text.
 
-    They end as that line does. After the last line they are put on lines of their own, and the text
-    keeps having or lacking an end of its last line.
+    They get the line end of that line. After the last line they become separate lines, and the text
+    still has or lacks a final line end.
 
     Args:
         text: The whole text.
-        line_number: The line, from 1, or negative and counted from the end; one more than there are
-            appends.
-        content: The new lines, the last with or without its end.
+        line_number: The line, from 1, or negative and counted from the end; one more than the
+            number of lines appends.
+        content: The new lines, with or without a final line end.
     """
     total = count_lines(text)
     number = total + 1 + line_number if line_number < 0 else line_number
@@ -173,18 +173,18 @@ def inserted(text: str, line_number: int, content: str) -> Change:
 
 
 def applied(text: str, changes: Iterable[Change]) -> str:
-    """The text with changes made, which are in order and apart from each other."""
+    """Applies changes, which must be in order and not overlap."""
     made, seen = replaced(text, changes)
     return made + text[seen:]
 
 
 def replaced(text: str, changes: Iterable[Change], start: int = 0) -> tuple[str, int]:
-    """What changes make of a part of a text: up to the end of the last, and where that is.
+    """Applies changes to part of a text; returns the text up to the last change, and its end.
 
     Args:
         text: The text.
-        changes: In order and apart from each other.
-        start: Where the part begins.
+        changes: The changes, in order and not overlapping.
+        start: The start of the part.
     """
     blocks, parts, seen = list[str](), list[str](), start
     for change in changes:
@@ -197,9 +197,9 @@ def replaced(text: str, changes: Iterable[Change], start: int = 0) -> tuple[str,
 
 
 def similar_lines(text: str, passage: str) -> list[str]:
-    """Returns the lines most similar to the first line of a passage that is not blank.
+    """Returns the lines most similar to the first nonblank line of a passage.
 
-    Where the passage differs in white space at the ends of lines only, that alone is said.
+    If only trailing white space differs, says so instead.
     """
     wanted = [line.strip() for line in split_lines(passage)]
     while wanted and not wanted[0]:
@@ -227,17 +227,17 @@ def similar_lines(text: str, passage: str) -> list[str]:
 
 
 def _line_feeds(text: str) -> Sequence[int]:
-    """Where, in a text whose line ends became line feeds, two characters became one."""
+    """Returns the positions where two characters became one line feed."""
     places = array("q")
     found = text.find("\r\n")
-    while found >= 0:  # A loop, which other threads may interrupt, and not one long split.
+    while found >= 0:  # a loop, as one long split would block other threads
         places.append(found - len(places))
         found = text.find("\r\n", found + 2)
     return places
 
 
 def _same_but_for_space(wanted: list[str], lines: list[str]) -> int | None:
-    """The line from which on the wanted ones follow each other."""
+    """Returns the first line of a match that ignores surrounding space."""
     joined = "\n".join(("", *lines, ""))
     found = joined.find("\n".join(("", *wanted, "")))
     return None if found < 0 else joined.count("\n", 0, found + 1)

@@ -1,4 +1,4 @@
-"""What the tools of text files share: their parameters, names as text, and encodings."""
+"""Common parts of text file tools: parameters, displayed names and encodings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.sandbox.files.sandbox import FileContent, Sandbox
 
 FilePath = Annotated[str, Field(description="Relative to the root, or absolute within it")]
 FILE_NAMES = Alias("path", "filename", "absolute_path", "filePath")
-"""What a file's path is called elsewhere."""
+"""Names of the path parameter in other tools."""
 
 Encoding = Annotated[str, Field(max_length=64, description="Such as cp1252; default: detected")]
 Digest = Annotated[
@@ -26,27 +26,27 @@ _MARK_BYTES = 4
 
 
 def unicode_name(name: str) -> str:
-    """A file's name as valid Unicode; bytes that are none are shown as escapes."""
+    """Decodes a file's name to valid Unicode, escaping invalid bytes."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def short_digest(sha256: str) -> str:
-    """What is shown of a digest, and is enough to expect it."""
+    """Shortens a digest to a prefix that suffices to expect it."""
     return sha256[:12]
 
 
 def visible(name: str) -> str:
-    """A name that cannot pass for more than one line or drive a terminal."""
+    """Escapes control characters, so that a name cannot span lines or drive a terminal."""
     return name if name.isprintable() else name.encode("unicode_escape").decode("ascii")
 
 
 def read_text(path: str, found: FileContent, encoding: str | None) -> Decoded:
-    """The text of a file.
+    """Decodes the text of a file.
 
     Args:
         path: The file, for the error.
-        found: Its bytes, or the first of them.
-        encoding: Name of a codec, if the caller gave one.
+        found: Its bytes, or the first ones.
+        encoding: Name of a codec, if given.
     """
     if encoding is None and found.data.isascii() and b"\0" not in found.data:
         return Decoded(found.data.decode("ascii"), "utf-8", b"", certain=True)
@@ -62,12 +62,12 @@ def read_text(path: str, found: FileContent, encoding: str | None) -> Decoded:
 
 
 def editable_text(path: str, data: bytes, encoding: str | None) -> Decoded:
-    """The text of a whole file, if it can be written back as it was.
+    """Decodes a whole file if it can be written back unchanged.
 
     Args:
         path: The file, for the error.
         data: Its bytes.
-        encoding: Name of a codec, if the caller gave one.
+        encoding: Name of a codec, if given.
     """
     decoded = read_text(path, FileContent(data, len(data), 0.0, truncated=False), encoding)
     if not decoded.certain or decoded.encode(decoded.text) != data:
@@ -80,10 +80,10 @@ def editable_text(path: str, data: bytes, encoding: str | None) -> Decoded:
 
 
 def present_encoding(sandbox: Sandbox, path: str) -> tuple[bytes, str]:
-    """The mark and codec that a file keeps when it is overwritten: its own mark, else plain UTF-8.
+    """Returns the byte order mark and codec that overwriting a file keeps; else plain UTF-8.
 
     Args:
-        sandbox: Where the file is.
+        sandbox: The files.
         path: The file, which need not exist.
     """
     try:
@@ -95,7 +95,7 @@ def present_encoding(sandbox: Sandbox, path: str) -> tuple[bytes, str]:
 
 
 def encode_text(text: str, encoding: str) -> bytes:
-    """The bytes of a text."""
+    """Encodes a text."""
     try:
         return text.encode(encoding)
     except UnicodeEncodeError as error:

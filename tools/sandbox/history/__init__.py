@@ -1,1 +1,1 @@
-"""What files were before they were changed: kept for each call, and taken back."""
+"""Saves files before each call changes them, and undoes the changes."""

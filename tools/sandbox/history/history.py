@@ -1,4 +1,4 @@
-"""The history of a root: what each call changed in it, kept so that it can be taken back."""
+"""The history of a root: records the changes of each call so that they can be undone."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tools.sandbox.history.walk import UNSEEN, Limits, walk
 def differences(
     before: Mapping[str, FileState], after: Mapping[str, FileState]
 ) -> list[Difference]:
-    """What is known to have changed, in the order of the paths.
+    """Returns the known changes, sorted by path.
 
-    A path is new only where it would have been seen: what lay in a directory that was passed over
-    may have been there all the time, and whoever took it for new would remove it.
+    A path counts as new only if it would have been seen before: a file in a directory that was
+    skipped may have existed all along, and undoing its creation would delete it.
 
     Args:
-        before: What was where.
-        after: What is where.
+        before: Earlier state, by path.
+        after: Later state, by path.
     """
     return [each for each in _each(before, after) if not each.before.same_as(each.after)]
 
@@ -47,7 +47,7 @@ def _each(before: Mapping[str, FileState], after: Mapping[str, FileState]) -> It
 
 
 def _is_hidden(path: str, files: Mapping[str, FileState]) -> bool:
-    """Whether a directory above a path, or the root itself, was passed over."""
+    """Returns whether a parent directory of a path, or the root itself, was skipped."""
     while path:
         path = path.rpartition("/")[0]
         found = files.get(path)
@@ -57,7 +57,7 @@ def _is_hidden(path: str, files: Mapping[str, FileState]) -> bool:
 
 
 ATTEMPTS = 5
-"""Looks at a root of which other processes were faster to keep theirs."""
+"""Limit on scans of a root when other processes keep saving theirs first."""
 
 IN_BACKGROUND = ", in the background"
 
@@ -65,14 +65,14 @@ _logger = logging.getLogger("toolcrib")
 
 
 class History:
-    """What is kept of the changes in one root.
+    """The changes recorded for one root.
 
     Args:
         root: The root.
-        changes: Opens where they are kept, when the first is made.
-        held: Keeps the root the directory that it was.
-        closed: Tells device and inode of what a look passes over.
-        most_bytes: Bytes of the largest file that the file tools keep.
+        changes: Opens the store of changes, on first use.
+        held: Pins the root to the directory it was at the start.
+        closed: Returns device and inode of places that scans skip.
+        most_bytes: Limit on the files that file tools save.
     """
 
     def __init__(
@@ -94,26 +94,26 @@ class History:
 
     @cached_property
     def changes(self) -> Changes:
-        """Where they are kept."""
+        """The store of changes."""
         return self._open()
 
     def of(self, caller: Caller) -> CallHistory:
-        """What one call keeps and sees."""
+        """Returns the history of one call."""
         return CallHistory(self, caller)
 
     def begin(self, caller: Caller) -> None:
-        """Looks at the root before a program is started; blocks.
+        """Scans the root before a program starts; blocks.
 
-        What changed since the last look is the work of the program that still runs, or was running
-        when its server was killed; if there is none, of somebody else, whose changes are not kept.
+        Changes since the last scan belong to the program still running, or running when its server
+        was killed. Without such a program someone else made them, and they are not recorded.
 
         Raises:
-            OSError: If the root cannot be looked at.
+            OSError: If the root cannot be scanned.
         """
         self._look(begins=caller)
 
     def end(self, caller: Caller) -> None:
-        """Looks at the root when a program has ended, and keeps what it changed; as `begin`."""
+        """Scans the root after a program has ended, and records its changes; like `begin`."""
         self._look(ends=caller)
 
     def _look(self, *, begins: Caller | None = None, ends: Caller | None = None) -> None:
@@ -123,7 +123,7 @@ class History:
                 known = self.changes.root_state(self.root, self._state)
                 by = ends or self.changes.running(self.root)
                 observed = walk(
-                    self._held.held() if ends else self._held.check(),
+                    self._held.descriptor() if ends else self._held.check(),
                     known.files,
                     closed=self._closed(),
                     is_after=by is not None,
@@ -146,10 +146,10 @@ class History:
 
 @dataclass(frozen=True)
 class CallHistory:
-    """What one call keeps of its changes, and sees of its session's; its methods block.
+    """Records the changes of one call, and reads those of its session; its methods block.
 
     Attributes:
-        history: Of its root.
+        history: The root's history.
         caller: The call.
     """
 
@@ -158,12 +158,12 @@ class CallHistory:
 
     @property
     def most_bytes(self) -> int:
-        """Bytes of the largest file whose content is kept."""
+        """Limit on the files whose content is saved."""
         return self.history.most_bytes
 
     @property
     def root(self) -> str:
-        """The root, its own links followed."""
+        """The root, with links resolved."""
         return self.history.root
 
     @property
@@ -173,7 +173,7 @@ class CallHistory:
 
     @contextmanager
     def keeping(self, path: str, before: Found, after: FileState) -> Iterator[None]:
-        """Keeps a change on the disk, and removes it again if the block raises."""
+        """Records a change on disk, and discards the record if the block raises."""
         difference = Difference(path, before.state, after)
         content = {} if before.content is None else {before.state.state: pack(before.content)}
         root, changes = self.history.root, self.history.changes
@@ -185,7 +185,7 @@ class CallHistory:
             raise
 
     def program(self, *, in_background: bool = False) -> ProgramChanges:
-        """What keeps the changes of a program that the call starts."""
+        """Returns a recorder for the changes of a program that the call starts."""
         caller = self.caller
         if in_background:
             caller = replace(caller, tool=caller.tool + IN_BACKGROUND)
@@ -193,11 +193,11 @@ class CallHistory:
 
 
 class ProgramChanges:
-    """Keeps what one program changes; a failure to do so ends no program, and is told.
+    """Records the changes of one program; a failure does not stop the program, but is reported.
 
     Args:
-        history: Of the root.
-        caller: The call that starts it.
+        history: The root's history.
+        caller: The call that starts the program.
     """
 
     def __init__(self, history: History, caller: Caller) -> None:
@@ -206,20 +206,20 @@ class ProgramChanges:
         self._problem = ""
 
     def begin(self) -> None:
-        """Keeps what the files are before the program; blocks."""
-        self._tried(self._history.begin)
+        """Records the files' state before the program; blocks."""
+        self._try(self._history.begin)
 
     def end(self) -> tuple[str, ...]:
-        """Keeps what it changed; blocks.
+        """Records the program's changes; blocks.
 
         Returns:
-            A note, if it cannot be taken back.
+            A note if they cannot be undone.
         """
         if not self._problem:
-            self._tried(self._history.end)
+            self._try(self._history.end)
         return (self._problem,) if self._problem else ()
 
-    def _tried(self, look: Callable[[Caller], None]) -> None:
+    def _try(self, look: Callable[[Caller], None]) -> None:
         try:
             look(self._caller)
         except (StorageError, OSError) as error:

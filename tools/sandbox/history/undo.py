@@ -1,4 +1,4 @@
-"""Changes taken back: what each file was before, where nobody else has changed it since."""
+"""Undoes changes: restores each file unless someone else has changed it since."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from tools.sandbox.files.sandbox import Sandbox
 from tools.sandbox.files.text_files import unicode_name, visible
 
 MOST_LINES = 2_000
-"""Lines of either side that are compared."""
+"""Limit on the lines of either side that are compared."""
 
 LONGEST_LINE = 300
-"""Characters of a line that are shown."""
+"""Limit on the characters of a line."""
 
 
 def unified(path: str, old: bytes | None, new: bytes | None) -> str:
-    """The difference as lines; one that says how large both are where they are no short texts.
+    """Formats the difference; only as two sizes unless both sides are short texts.
 
     Args:
-        path: The file, for the head.
-        old: What it holds; None where it is not there.
-        new: What it would hold; None where it would not be there.
+        path: The file, for the header.
+        old: Its content; None if it does not exist.
+        new: Its new content; None if it is removed.
     """
     head = (
         "--- " + ("/dev/null" if old is None else path),
@@ -41,7 +41,7 @@ def unified(path: str, old: bytes | None, new: bytes | None) -> str:
 
 
 def _lines(content: bytes) -> list[str] | None:
-    """The lines of a text; None for what is none, or has too many."""
+    """Splits a text into lines; None if it is not text, or too long."""
     try:
         text = content.decode()
     except UnicodeDecodeError:
@@ -61,13 +61,13 @@ Action = Literal["put back", "remove", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is to be done at one path.
+    """The planned undo of one path.
 
     Attributes:
-        change: The first change there that is taken back.
+        change: The first change to undo.
         action: What to do.
-        why: Why nothing is done; empty where something is.
-        now: What is there.
+        why: Why nothing is done; empty if something is.
+        now: The current state.
     """
 
     change: Change
@@ -82,11 +82,11 @@ class Step:
 
 
 class Undo:
-    """Takes changes back, first as a plan.
+    """Undoes changes, in two steps: plan and execution.
 
     Args:
-        own: Has the changes, and what they replaced.
-        sandbox: The files, as the caller may use them.
+        own: Stores the changes and the old content.
+        sandbox: The files that the caller may use.
     """
 
     def __init__(self, own: OwnChanges, sandbox: Sandbox) -> None:
@@ -94,14 +94,14 @@ class Undo:
         self._sandbox = sandbox
 
     def plan(self, changes: Sequence[Change], *, force: bool = False) -> list[Step]:
-        """What takes changes back; nothing is changed yet.
+        """Plans an undo without changing anything.
 
-        Several changes of one file are one: from what was there before the first to what the last
-        one put there.
+        Several changes to one file are undone as one: from the state before the first to the state
+        after the last.
 
         Args:
             changes: Newest first.
-            force: Whether what somebody else changed since is overwritten.
+            force: Whether to overwrite later changes by others.
         """
         self._sandbox.held.check()
         first = {change.path: change for change in changes}
@@ -109,31 +109,30 @@ class Undo:
         return [self._step(first[path], last[path], force=force) for path in sorted(first)]
 
     def diff(self, step: Step) -> str:
-        """What a step would change, as a unified diff; empty where it changes nothing."""
+        """Returns a step as a unified diff; empty if it changes nothing."""
         if step.action == "none":
             return ""
         try:
-            now = self._sandbox.found(step.path, step.now).content
+            now = self._sandbox.examine(step.path, step.now).content
         except ToolError as error:
             return error.message
         then = self._own.content(step.change) if step.action == "put back" else None
         return unified(visible(unicode_name(step.path)), now, then)
 
     def take_back(self, steps: Sequence[Step]) -> list[Step]:
-        """Does a plan, each file in one step; says what was done, and why something was not.
+        """Executes a plan, each file atomically; reports what was done, or why not.
 
-        What is removed goes first: a file may stand where a directory has to, or the other way
-        round.
+        Removals come first, as a file may be in the place of a directory, or the other way round.
         """
         removed = [step for step in reversed(steps) if step.action == "remove"]
         others = [step for step in steps if step.action != "remove"]
-        done = [self._done(step) for step in (*removed, *others)]
+        done = [self._execute(step) for step in (*removed, *others)]
         return sorted(done, key=lambda step: step.path)
 
     def _step(self, first: Change, after: FileState, *, force: bool) -> Step:
         before = first.before
         try:
-            now = self._sandbox.found(first.path, after).state
+            now = self._sandbox.examine(first.path, after).state
         except ToolError as error:
             return Step(first, "none", error.message)
         why = ""
@@ -149,7 +148,7 @@ class Undo:
             return Step(first, "none", why)
         return Step(first, "put back" if before.is_file else "remove", "", now)
 
-    def _done(self, step: Step) -> Step:
+    def _execute(self, step: Step) -> Step:
         if step.action == "none":
             return step
         content = self._own.content(step.change) if step.action == "put back" else None

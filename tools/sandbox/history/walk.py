@@ -1,7 +1,7 @@
-"""A look at all files of a root: what is where, and the content of what changed since the last one.
+"""Scans the files of a root: their state, and the content of those changed since the last scan.
 
-A file that has not changed costs one look at its status. Nothing is opened through a link, no pipe
-is waited for, and all is bounded: what is passed over is in the result, with why.
+An unchanged file costs one stat. Nothing is opened through a link, no pipe blocks the scan, and
+everything is bounded: the result lists what was skipped, and why.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tools.sandbox.search.gitignore import IgnoreRules
 from tools.sandbox.search.tree import VERSION_CONTROL
 
 MOST_FILE_BYTES = 1_000_000
-"""Bytes of the largest file that is kept before a program."""
+"""Limit on the files saved before a program runs."""
 
 MOST_ENTRIES = 10_000
-"""Files and directories of a root that are looked at: some 60 ms."""
+"""Limit on the files and directories scanned, which takes about 60 ms."""
 
 MOST_IN_FOLDER = 2_000
-"""Entries of one directory from which on it is passed over as a store of data."""
+"""Number of entries from which a directory is skipped as a data store."""
 
 IGNORED = "ignored by git"
 MADE_AGAIN = "made by tools"
@@ -38,29 +38,29 @@ TOO_MANY = "too many files"
 CLOSED = "not readable"
 
 UNSEEN = frozenset({IGNORED, MADE_AGAIN, TOO_MANY, CLOSED})
-"""Why a path was not looked at, so that nobody knows whether it changed."""
+"""Reasons for skipping a path, so that changes to it are unknown."""
 
 DEEPEST = 64
-"""Levels of directories that are looked into, each of which is held open."""
+"""Limit on the depth of directories, each of which is held open."""
 
 _MADE_AGAIN = frozenset({"node_modules", "__pycache__", *VERSION_CONTROL})
 
 _MADE_AGAIN_MARKS = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})
-"""What tools put into the directories of virtual environments and caches."""
+"""Files that mark virtual environments and caches."""
 
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 _SETTLED_NS = 2_500_000_000
-"""How long a file must have been unchanged for its times to prove it, in nanoseconds."""
+"""Minimum age of a file, in nanoseconds, before its timestamps prove that it is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one look may take.
+    """Limits of one scan.
 
     Attributes:
-        entries: Files and directories that are looked at.
-        content_bytes: Bytes of all contents together.
+        entries: Limit on the files and directories.
+        content_bytes: Limit on all contents together.
     """
 
     entries: int = MOST_ENTRIES
@@ -73,17 +73,17 @@ def walk(
     *,
     closed: Collection[tuple[int, int]] = (),
     is_after: bool = False,
-    limits: Limits = Limits(),  # it cannot be changed
+    limits: Limits = Limits(),  # immutable
 ) -> Observed:
-    """Looks at a root.
+    """Scans a root.
 
     Args:
         root: Descriptor of the root.
-        known: What was where at the last look.
-        closed: Device and inode of what is passed over.
-        is_after: Whether a program ran since that look: then each file that was known is looked
-            at, also where it is ignored by now.
-        limits: What it may take.
+        known: The state at the last scan.
+        closed: Device and inode of places to skip.
+        is_after: Whether a program has run since then; if so, all known files are examined, even
+            those ignored now.
+        limits: The limits.
 
     Raises:
         OSError: If the root itself cannot be read.
@@ -98,7 +98,7 @@ def walk(
 
 @dataclass(slots=True)
 class _Look:
-    """One look at a root, level by level, so that no deep tree crowds out the others."""
+    """One breadth-first scan, so that a deep tree does not crowd out the rest."""
 
     known: Mapping[str, FileState]
     closed: frozenset[tuple[int, int]]
@@ -109,7 +109,7 @@ class _Look:
     _now: int = 0
 
     def run(self, descent: Descent) -> None:
-        """Looks at all that is not passed over."""
+        """Scans everything that is not skipped."""
         self._left, self._room = self.limits.entries, self.limits.content_bytes
         self._now = time.time_ns()
         waiting = deque([("", IgnoreRules())])
@@ -143,7 +143,7 @@ class _Look:
                     waiting.append((f"{prefix}{entry.name}", ignored))
 
     def look_at_missing(self, descent: Descent) -> None:
-        """Looks at the files that were known and not found: they are gone, or passed over now."""
+        """Examines known files that were not found: they are gone, or skipped now."""
         files = self.observed.files
         for path, before in self.known.items():
             now = files.get(path)
@@ -156,12 +156,12 @@ class _Look:
                 files[path] = self._state(fd, name, path, status)
             except OSError as error:
                 if error.errno not in _GONE:
-                    files[path] = before  # nobody can tell
+                    files[path] = before  # unknown, so assumed unchanged
 
     def _enters(
         self, entry: os.DirEntry[str], path: str, directory: int, ignored: IgnoreRules
     ) -> bool:
-        """Looks at one name; whether it is a directory to look into."""
+        """Examines a name; returns whether it is a directory to scan."""
         is_folder = entry.is_dir(follow_symlinks=False)
         if entry.name in _MADE_AGAIN:
             self._pass_over(path, MADE_AGAIN)
@@ -196,11 +196,11 @@ class _Look:
         if not has_room and known is None:
             return FileState("unseen", 0, TOO_MANY)
         found = look(directory, name, most_bytes=MOST_FILE_BYTES)
-        if found.content is None or not has_room:  # what it was is kept already
+        if found.content is None or not has_room:  # its old content is already saved
             return found.state
         self._room -= len(found.content)
         self.observed.contents[found.state.state] = pack(found.content)
-        # Of a file that was written just now, a later change may have the same times.
+        # A file written just now may change again with the same timestamps.
         is_settled = self._now - status.st_ctime_ns > _SETTLED_NS
         return found.state._replace(signature=signature if is_settled else "")
 

@@ -1,1 +1,1 @@
-"""Processes: programs started under the confinement that the settings require."""
+"""Processes: starts programs under the confinement required by the settings."""

@@ -1,7 +1,7 @@
-"""Why a program failed, where its confinement or its limits are probably the reason.
+"""Explains failures of a program that are probably due to its confinement or limits.
 
-Only what a program wrote and its exit code can be seen, so these are guesses, and say so. They are
-made of failures alone, and tell what a setting allows, never what there is on the machine.
+These are guesses from the program's output and exit code, and say so. They use failures only, and
+say what a setting allows, never what exists on the machine.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _ALONE = "in a call of its own, with literal words, while nothing runs in the ba
 
 
 def explain_errors(errors: str) -> tuple[str, ...]:
-    """Returns what to do instead, a sentence for each kind of error.
+    """Returns what to do instead, one sentence for each kind of error.
 
     Args:
-        errors: What the program wrote as errors.
+        errors: The program's error output.
     """
     notes = []
     if _SETTINGS.search(errors):
@@ -48,10 +48,10 @@ def explain_errors(errors: str) -> tuple[str, ...]:
 
 
 _MOST = 2
-"""Explanations of one failure."""
+"""Limit on the explanations of a failure."""
 
 LOOKED_AT = 8_000
-"""Characters of the end of an output."""
+"""Characters at the end of the output that are searched."""
 
 _LONGEST_LINE = 500
 
@@ -72,7 +72,7 @@ _DENIED = re.compile(r"permission denied|read-only file system|EACCES|EROFS", re
 _MISSING = re.compile(r"no such file or directory|ENOENT|not found", re.IGNORECASE)
 _CLOSED = re.compile(r"read-only file system|EROFS|device or resource busy|EBUSY", re.IGNORECASE)
 _ABROAD = re.compile(r"(?<![\w./:~])(?:/|(?:\.\./)+)[\w.@+,=-][\w.@+,=/-]*")
-"""Paths that are absolute, or lead up."""
+"""Absolute paths, or paths that lead up."""
 _IN_ROOT = re.compile(r"(?<![\w/])\.?[\w@+-][\w.@+/-]*")
 
 _NOT_PERMITTED = re.compile(r"operation not permitted|not permitted|EPERM", re.IGNORECASE)
@@ -92,7 +92,7 @@ _FORKS = re.compile(
 _UNKNOWN_COMMAND = re.compile(r"(?:: |^)([\w.+-]+): (?:command )?not found\s*$")
 
 _SHELL = re.compile(r"^\S*sh: (?:line )?\d+: ")
-"""What shells put before their errors."""
+"""Prefix of a shell's error messages."""
 
 _CLOSED_SAYS = "is probably closed to programs"
 
@@ -106,10 +106,10 @@ class Explanations:
 
     Attributes:
         root: The root.
-        visible: What programs see beside it.
-        has_network: Whether they may reach any host.
-        limits: What each program may use.
-        find_hidden: Returns the directory of a program that programs do not see; else empty.
+        visible: What programs see in addition to it.
+        has_network: Whether they may reach all hosts.
+        limits: The limits of each program.
+        find_hidden: Returns the directory of a program that is hidden from programs; else empty.
     """
 
     root: str
@@ -126,29 +126,29 @@ class Explanations:
         notes: Sequence[str] = (),
         denied: Mapping[str, str] = MappingProxyType({}),
     ) -> tuple[str, ...]:
-        """Returns what probably made a program fail; nothing for one that did not.
+        """Returns the probable causes of a failure; empty if the program succeeded.
 
         Args:
-            level: What confined it.
-            exit_code: As a shell has it.
-            output: What it wrote.
-            notes: What its result says already.
-            denied: Paths that rules deny to it, and the rule of each.
+            level: The sandbox level.
+            exit_code: As a shell reports it.
+            output: Its output.
+            notes: The notes already in its result.
+            denied: Paths that rules deny to it, with the rules.
         """
         closed = explain_errors(output) if level is Level.BUBBLEWRAP else ()
-        if exit_code == 0:  # git goes on where it could not write settings
+        if exit_code == 0:  # git continues if it cannot write settings
             return closed
         ends = (line[:_LONGEST_LINE] for line in output[-LOOKED_AT:].splitlines())
         lines = [_SHELL.sub("", line) for line in ends]
-        ruled = dict.fromkeys(self._ruled(lines, denied))
-        found = ruled or dict.fromkeys((*closed, *self._found(level, exit_code, lines)))
+        ruled = dict.fromkeys(self._of_rules(lines, denied))
+        found = ruled or dict.fromkeys((*closed, *self._explain(level, exit_code, lines)))
         told = ["network"] if any("network" in note for note in notes) else []
         told += [_CLOSED_SAYS] if closed else []
         wanted = (each for each in found if not any(word in each for word in told))
         return tuple(islice(wanted, _MOST))
 
-    def _ruled(self, lines: Sequence[str], denied: Mapping[str, str]) -> Iterator[str]:
-        """Yields which rules have probably closed what the lines name."""
+    def _of_rules(self, lines: Sequence[str], denied: Mapping[str, str]) -> Iterator[str]:
+        """Yields the rules that probably deny the paths in the lines."""
         failed = [
             line for line in lines for each in (_DENIED, _MISSING, _CLOSED) if each.search(line)
         ]
@@ -160,7 +160,7 @@ class Explanations:
                 name = max(told, key=len)
                 yield f"{name} is closed to programs by the rule {names[name]!r} (settings)."
 
-    def _found(self, level: Level, exit_code: int, lines: list[str]) -> Iterator[str]:
+    def _explain(self, level: Level, exit_code: int, lines: list[str]) -> Iterator[str]:
         yield from self._of_limits(exit_code, lines)
         if _is_any(_PRIVILEGES, lines):
             yield "Programs gain no rights here, by no setting: sudo and the like do not work."
@@ -249,11 +249,11 @@ class Explanations:
         return f"Programs have no network here; the user can allow hosts by {setting}."
 
     def _is_own(self, path: str) -> bool:
-        """Whether a path is one that programs have whatever the settings say."""
+        """Returns whether programs can always access a path, whatever the settings say."""
         return any(is_beneath(path, each) for each in (self.root, "/tmp", "/dev", "/proc"))  # noqa: S108  # the program's own
 
     def _is_visible(self, path: str) -> bool:
-        """Whether programs see a path, as it is spelled: links are not looked at."""
+        """Returns whether programs see a path, without resolving links."""
         names = (*self.visible.readable, *(link for link, _target in self.visible.links))
         return any(is_beneath(path, each) for each in names)
 

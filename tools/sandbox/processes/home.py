@@ -1,6 +1,7 @@
-"""The home of one program: it knows who commits, and ends with the program.
+"""A private home for one program, with the user's git identity, removed when the program ends.
 
-It is a file of git's own and no variable, which would win over what a repository itself says.
+The identity is in a git configuration file instead of variables, which would override a
+repository's own settings.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ _CACHES = (
     ".local/state .m2 .node-gyp .node_repl_history .npm .nuget .nv .pki .python_history "
     ".rustup .sbt .templateengine .viminfo .wget-hsts .yarn go/pkg"
 )
-"""What programs write to a home without being told to, and make again."""
+"""Caches that programs write to a home on their own, and can recreate."""
 
 _SHARED = frozenset({".cargo", ".config", ".local", ".local/share", "go"})
-"""Directories that many programs write to: what is in them is named."""
+"""Directories shared by many programs, whose entries are named instead."""
 
 _MOST_NAMES = 5
 _LONGEST_NAME = 80
@@ -42,12 +43,12 @@ class PrivateHome:
     """A home directory.
 
     Args:
-        parent: The directory that it is made in.
-        git_config: What its `.gitconfig` holds; empty for none.
-        files: What else is in it from the start, by paths in it.
+        parent: The directory to create it in.
+        git_config: The content of its `.gitconfig`; empty for none.
+        files: Other initial files, by path.
 
     Attributes:
-        path: Where it is.
+        path: Its path.
     """
 
     def __init__(self, parent: str, git_config: bytes, files: Mapping[str, bytes]) -> None:
@@ -65,10 +66,10 @@ class PrivateHome:
         """Removes it, once nothing uses it any more.
 
         Returns:
-            A note that names what else than caches was written there, if anything was.
+            A note that names anything but caches written there.
         """
         written: list[str] = []
-        with suppress(OSError):  # the program took rights away
+        with suppress(OSError):  # the program removed permissions
             written = sorted(self._written("."))
         remove_scratch(os.fsencode(self.path))
         return (_note(written),) if written else ()
@@ -85,7 +86,7 @@ class PrivateHome:
                 yield name
 
     def _is_given(self, name: str, entry: os.DirEntry[str]) -> bool:
-        """Returns whether it is where something was given, and git's settings as they were."""
+        """Returns whether it holds initial files, or the unchanged `.gitconfig`."""
         if name != ".gitconfig":
             return name in self._given
         return entry.is_file(follow_symlinks=False) and (
@@ -95,13 +96,13 @@ class PrivateHome:
 
 
 def git_identity(environ: Mapping[str, str], root: str) -> bytes:
-    """Returns settings of git with the name and the address of the person, and nothing else.
+    """Returns git settings with only the user's name and address.
 
-    Git itself reads them, outside of every repository, whose settings have no say in them.
+    Git reads them outside of every repository, so that no repository's settings affect them.
 
     Args:
         environ: The environment of the server.
-        root: The root; a git that lies in it is not run.
+        root: The root; a git inside it is not run.
     """
     program = find_program("git", environ.get("PATH", os.defpath), root)
     own = ("PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "USERPROFILE")
@@ -120,11 +121,11 @@ def git_identity(environ: Mapping[str, str], root: str) -> bytes:
     except (OSError, subprocess.TimeoutExpired):
         return b""
     found = dict(each.partition("\n")[::2] for each in read.split("\0") if each)
-    lines = [f"\t{key.removeprefix('user.')} = {_quoted(value)}\n" for key, value in found.items()]
+    lines = [f"\t{key.removeprefix('user.')} = {_quote(value)}\n" for key, value in found.items()]
     return "".join(["[user]\n", *lines]).encode() if lines else b""
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     escaped = _CONTROLS.sub(" ", value).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

@@ -1,4 +1,4 @@
-"""Programs that run in the background, until they end or the server does."""
+"""Programs in the background, which run until they or the server end."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
     from tools.sandbox.secrets.redaction import Redaction
 
 MOST_RUNNING = 16
-"""Jobs of one user that run at the same time."""
+"""Limit on the running jobs of a user."""
 
 MOST_ENDED = 50
-"""Jobs of one user that have ended and can still be asked about."""
+"""Limit on the finished jobs of a user that can still be queried."""
 
 KEPT_BYTES = 524_288
-"""Bytes that are kept of a job's output, the last ones."""
+"""Limit on the output kept of a job; older output is discarded."""
 
 MOST_SECONDS = 86_400.0
-"""How long a job may run."""
+"""Time limit of a job."""
 
 
 class Job:
-    """One program in the background.
+    """A program in the background.
 
     Args:
         user_id: Its owner.
-        session: In whose session it was started.
+        session: The session that started it.
         program: The program.
-        explain: Says why it failed, by its exit code and the end of its output.
-        redaction: Takes the values of secrets out of what it writes.
+        explain: Explains a failure, from the exit code and the end of the output.
+        redaction: Redacts secrets in its output.
 
     Attributes:
-        id: Its identifier, which cannot be guessed.
+        id: Its ID, which cannot be guessed.
         user_id: Its owner.
-        session: In whose session it was started.
-        output: What it wrote last, output and errors as they came.
-        returned: Bytes of its output that were returned to the client already.
+        session: The session that started it.
+        output: The end of its output and errors, interleaved.
+        returned: Bytes of its output already returned to the client.
     """
 
     def __init__(
@@ -75,36 +75,36 @@ class Job:
 
     @property
     def is_running(self) -> bool:
-        """Whether anything of it is left."""
+        """True until all its processes have ended."""
         return not self._ended.is_set()
 
     @property
     def timed_out(self) -> bool:
-        """Whether it was ended because it ran for too long."""
+        """True if it was killed for running too long."""
         return self._completed is not None and self._completed.timed_out
 
     @property
     def exit_code(self) -> int | None:
-        """As a shell has it; None while it runs."""
+        """As a shell reports it; None while it runs."""
         return None if self._completed is None else self._completed.exit_code
 
     @property
     def level(self) -> Level:
-        """What confines it."""
+        """The sandbox level."""
         return self._program.level
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else to know."""
+        """Notes for the reader of its output."""
         return (*self._program.notes, *self._explained)
 
     async def kill(self) -> None:
-        """Ends it with all that it has started; returns when nothing is left."""
+        """Kills it with all its child processes; returns when none is left."""
         await self._program.kill()
         await self._ended.wait()
 
     async def run(self) -> None:
-        """Reads what it writes until it has ended."""
+        """Reads its output until it has ended."""
         out, err = (self._redaction.sink(self.output.feed) for _ in range(2))
         try:
             self._completed = await communicate(
@@ -120,7 +120,7 @@ class Job:
 
 
 class Jobs:
-    """Every user's jobs; close it with `aclose`.
+    """The jobs of all users; close it with `aclose`.
 
     Args:
         processes: Starts them.
@@ -133,10 +133,10 @@ class Jobs:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, user_id: str, command: Command) -> Job:
-        """Starts a program that goes on when the call has been answered.
+        """Starts a program that continues after the call has been answered.
 
         Raises:
-            RateLimitedError: Too many jobs of the user run.
+            RateLimitedError: If the user has too many running jobs.
         """
         running = [job.id for job in self._of(user_id) if job.is_running]
         if len(running) + self._starting[user_id] >= MOST_RUNNING:
@@ -153,16 +153,16 @@ class Jobs:
         finally:
             self._starting[user_id] -= 1
         self._jobs[job.id] = job
-        task = asyncio.create_task(self._run(job))  # no call's task group: it outlives the call
+        task = asyncio.create_task(self._run(job))  # not in a task group, as it outlives the call
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return job
 
     def find(self, user_id: str, job_id: str) -> Job:
-        """Returns the user's job of that id.
+        """Returns the user's job with this ID.
 
         Raises:
-            NotFoundError: The user has none; another user's is treated as missing.
+            NotFoundError: If the user has no such job; other users' jobs count as missing.
         """
         job = self._jobs.get(job_id)
         if job is None or job.user_id != user_id:
@@ -175,7 +175,7 @@ class Jobs:
         return job
 
     async def end_session(self, session: tuple[str, ...]) -> None:
-        """Ends what was started in a session."""
+        """Ends the jobs of a session."""
         await _end(job for job in self._jobs.values() if job.session == session)
 
     async def aclose(self) -> None:
@@ -186,11 +186,11 @@ class Jobs:
         try:
             await job.run()
         finally:
-            self._jobs[job.id] = self._jobs.pop(job.id)  # behind those that ended before
+            self._jobs[job.id] = self._jobs.pop(job.id)  # moves it behind those that ended before
             self._remove_oldest(job.user_id)
 
     def _of(self, user_id: str) -> list[Job]:
-        """Returns the user's jobs; those that ended in the order in which they did."""
+        """Returns the user's jobs; finished ones in the order in which they ended."""
         return [job for job in self._jobs.values() if job.user_id == user_id]
 
     def _remove_oldest(self, user_id: str) -> None:

@@ -1,4 +1,4 @@
-"""What is started, and under which confinement."""
+"""Data classes of commands, limits and confinement."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Level(StrEnum):
-    """What confines a process."""
+    """The confinement of a process."""
 
     BUBBLEWRAP = "bubblewrap"
     LANDLOCK = "landlock"
@@ -21,7 +21,7 @@ class Level(StrEnum):
 
 
 class SandboxMode(StrEnum):
-    """What to do where no confinement works, as the settings have it."""
+    """What the settings say to do if no confinement works."""
 
     REQUIRED = "required"
     PREFERRED = "preferred"
@@ -30,14 +30,14 @@ class SandboxMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a program may use; 0 sets no limit.
+    """Resource limits of a program; 0 means none.
 
     Attributes:
-        cpu_seconds: Seconds of processor time of each process.
-        memory_bytes: Memory of the program and all that it starts together, on Linux.
-        processes: Processes and threads of the program and all that it starts together, on Linux.
+        cpu_seconds: CPU time of each process.
+        memory_bytes: Combined memory of the program and its descendants, on Linux.
+        processes: Combined processes and threads of the program and its descendants, on Linux.
         file_bytes: Size of each file that it writes.
-        descriptors: Descriptors that each process may have open.
+        descriptors: Open descriptors of each process.
     """
 
     cpu_seconds: int = 0
@@ -48,24 +48,24 @@ class Limits:
 
 
 class Watch(Protocol):
-    """Sees what a program does to the files beneath the root; both of its methods block."""
+    """Observes a program's changes to files inside the root; its methods block."""
 
     def begin(self) -> None:
-        """Called before the program is started."""
+        """Runs before the program starts."""
 
     def end(self) -> tuple[str, ...]:
-        """Called when it has ended, or could not be started; returns notes about it."""
+        """Runs after the program has ended, or failed to start; returns notes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepositoryWork:
-    """What a command does to repositories, where it is known to run nothing that they could name.
+    """The effect of a command on repositories, if it certainly runs no programs they name.
 
     Attributes:
-        configures: Whether git changes their settings in it, harmlessly.
-        leads_on: Whether git runs what their hooks and settings name, so that none may.
-        switches: Whether git replaces the files of one branch by those of another.
-        removes: What it removes, relative to where it starts.
+        configures: Whether git changes their settings, harmlessly.
+        leads_on: Whether git runs what their hooks and settings name, so that there may be none.
+        switches: Whether git switches branches, replacing files.
+        removes: The paths it removes, relative to its working directory.
     """
 
     configures: bool = False
@@ -76,24 +76,24 @@ class RepositoryWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What a tool runs.
+    """A command to run.
 
     Attributes:
         argv: The program and its arguments.
-        cwd: Where it starts: a directory relative to the root, resolved beneath it.
-        environment: Variables beside those that every process gets.
-        stdin: The content of its standard input.
-        channel: A descriptor that is its standard input in place of that, for both ways if it is a
-            socket; whoever starts it closes it.
-        writes: Whether it may write beneath the root.
-        session: Whose network it is in, with all programs of the same session: the user and the
-            conversation. Empty for a network of its own, from which nothing is reached.
-        watch: Sees what it does, where it may write; None where nobody does.
-        secrets: What it is given besides; nothing outside has their values.
-        repositories: What it does to repositories, for which it runs alone; None where it may run
+        cwd: Its working directory, relative to the root.
+        environment: Additional variables.
+        stdin: Its standard input.
+        channel: A descriptor to use as standard input instead, bidirectional if it is a socket; the
+            caller closes it.
+        writes: Whether it may write inside the root.
+        session: The session whose network it shares: the user and the conversation. Empty for a
+            separate network without any connection.
+        watch: Observes its changes, if it may write.
+        secrets: The secrets it gets; nothing else has their values.
+        repositories: Its effect on repositories, for which it must run alone; None if it may run
             anything.
-        home: Files that its private home has from the start, by their paths in it.
-        accepted: Rules that a person let it run without, as nothing here enforces them.
+        home: Initial files of its private home, by path.
+        accepted: Unenforceable rules that the user let it run without.
     """
 
     argv: tuple[str, ...]
@@ -112,10 +112,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LandlockRules:
-    """What a process may touch, with everything beneath it.
+    """The files a process may access, with everything below them.
 
     Attributes:
-        readable: Absolute paths that may be read and executed; those that are missing are skipped.
+        readable: Absolute paths that may be read and executed; missing ones are skipped.
         writable: Absolute paths that may also be written.
     """
 
@@ -125,21 +125,21 @@ class LandlockRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """What the launcher starts, as a level made it of a command.
+    """A start for the launcher, made from a command by a sandbox level.
 
     Attributes:
-        argv: The program by its absolute path, and its arguments.
-        cwd: Absolute path of the directory that it starts in.
+        argv: The absolute path of the program, and its arguments.
+        cwd: Absolute path of its working directory.
         environment: All of its variables.
-        stdin: The content of its standard input.
-        files: What it has open from descriptor 3 on: the content of files in memory.
-        landlock: What it may touch, which also filters its system calls (seccomp); None for a
-            program that is free, or that its own command line confines.
-        limits: What it may use.
-        scratch: A directory of its own that is removed when it has ended; empty for none.
-        root: A directory that is open at the descriptor after those files until the program runs,
-            or, where there are files, for the program to close; None for none.
-        namespaces: Descriptors of namespaces that it joins, in this order; open until it runs.
+        stdin: Its standard input.
+        files: Contents of in-memory files, open from descriptor 3 on.
+        landlock: Its allowed paths; also enables the system call filter (seccomp). None if it is
+            unconfined, or its own command line confines it.
+        limits: Its resource limits.
+        scratch: A private directory that is removed after its end; empty for none.
+        root: A directory open at the descriptor after those files until the program runs, or, if
+            there are files, until the program closes it; None for none.
+        namespaces: Descriptors of namespaces to join, in order; open until it runs.
     """
 
     argv: tuple[str, ...]

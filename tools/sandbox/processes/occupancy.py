@@ -1,4 +1,4 @@
-"""Which programs run in a root at the same time: many together, or one alone."""
+"""Coordinates the programs in a root: either many together, or one alone."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import anyio
 
 
 class Occupancy:
-    """Counts those that are inside; one that is alone keeps others waiting."""
+    """Counts the programs inside; one that is alone keeps others waiting."""
 
     def __init__(self) -> None:
         self._inside = 0
         self._alone: anyio.Event | None = None
 
     async def enter(self, *, alone: bool) -> bool:
-        """Enters, as soon as nobody is alone inside.
+        """Enters as soon as no program inside is alone.
 
         Args:
-            alone: Whether to be alone, should nobody be inside.
+            alone: Whether to be alone if no program is inside.
 
         Returns:
-            Whether it is alone, until it leaves.
+            Whether it is alone until it leaves.
         """
         while self._alone is not None:
             await self._alone.wait()
@@ -29,7 +29,7 @@ class Occupancy:
         return self._alone is not None
 
     def leave(self) -> None:
-        """Leaves."""
+        """Leaves, and lets waiting programs in."""
         self._inside -= 1
         if self._alone is not None:
             self._alone.set()

@@ -1,4 +1,4 @@
-"""The output of a program: what is kept of it, and what tools return of it."""
+"""The output of a program: what to keep of it, and what to return to the client."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 State = Literal["exited", "timed_out", "running"]
 
 MOST_SECONDS = 3_600
-"""Seconds that a call may wait for its program."""
+"""Limit on the seconds that a call may wait for its program."""
 
 SHOWN_BYTES = 22_000
-"""Of output and errors together: the text for the model holds it whole."""
+"""Limit on output and errors together, which fit into the text for the model."""
 
 REPORT_INTERVAL = 1.0
-"""Seconds between two progress reports."""
+"""Interval of progress reports."""
 
 _LONGEST_CHARACTER = 4
-"""Bytes of one character of UTF-8 at most (RFC 3629)."""
+"""Limit on the bytes of a UTF-8 character (RFC 3629)."""
 
 _CUT_AT_END = re.compile(rb"(?:[\xc0-\xff]|[\xe0-\xff][\x80-\xbf]|[\xf0-\xff][\x80-\xbf]{2})\Z")
 _CUT_AT_START = re.compile(rb"\A[\x80-\xbf]{1,3}")
@@ -38,11 +38,11 @@ _CUT_AT_START = re.compile(rb"\A[\x80-\xbf]{1,3}")
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """The part of an output that is shown.
+    """The shown part of an output.
 
     Attributes:
-        text: Its beginning and its end, and between them what is left out, where something is.
-        omitted: Bytes that are left out.
+        text: Its beginning and end, with a note of any omission between them.
+        omitted: Number of omitted bytes.
     """
 
     text: str
@@ -50,13 +50,13 @@ class Excerpt:
 
 
 class Capture:
-    """Keeps the first and the last bytes of an output, and counts those in between.
+    """Keeps the first and last bytes of an output, and counts those between.
 
     Args:
-        limit: Bytes that are kept, half of them from the beginning.
+        limit: Number of bytes to keep, half of them from the beginning.
 
     Attributes:
-        size: Bytes that were written.
+        size: Number of bytes written.
     """
 
     def __init__(self, limit: int) -> None:
@@ -67,7 +67,7 @@ class Capture:
         self._lost_lines = 0
 
     def feed(self, data: bytes) -> None:
-        """Takes the bytes that were written next."""
+        """Processes the next bytes."""
         self.size += len(data)
         room = self._half - len(self._head)
         if room > 0:
@@ -80,10 +80,10 @@ class Capture:
             del self._tail[:excess]
 
     def excerpt(self, limit: int) -> Excerpt:
-        """Returns the kept bytes as a text, cut at line ends where they are near.
+        """Returns the kept bytes as text, cut at nearby line ends.
 
         Args:
-            limit: Bytes of the output to show, at most those that are kept.
+            limit: Limit on the bytes to show.
         """
         kept = bytes(self._head + self._tail)
         if len(kept) == self.size <= limit:
@@ -104,10 +104,10 @@ class Part:
     """A part of an output.
 
     Attributes:
-        text: The part; U+FFFD stands for what is no UTF-8.
-        first: Bytes of output before it.
-        next: Bytes of output before what comes after it.
-        lost: Bytes that were requested too, and are no longer kept.
+        text: The text; invalid UTF-8 becomes U+FFFD.
+        first: Bytes of output before this part.
+        next: Bytes of output up to the end of this part.
+        lost: Requested bytes that were discarded.
     """
 
     text: str
@@ -120,10 +120,10 @@ class RecentOutput:
     """Keeps the last bytes of an output.
 
     Args:
-        limit: Bytes that are kept.
+        limit: Number of bytes to keep.
 
     Attributes:
-        size: Bytes that were written.
+        size: Number of bytes written.
     """
 
     def __init__(self, limit: int) -> None:
@@ -132,7 +132,7 @@ class RecentOutput:
         self._kept = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Takes the bytes that were written next."""
+        """Processes the next bytes."""
         self.size += len(data)
         self._kept += data
         excess = len(self._kept) - self._limit
@@ -143,14 +143,15 @@ class RecentOutput:
         """Returns the output from an offset on.
 
         Args:
-            since: Bytes of output before it; a negative number counts from the end.
-            limit: Bytes that the part has at most, at least 4.
-            is_complete: Whether nothing more will be written; else the last character may be cut.
+            since: Bytes of output before the part; negative numbers count from the end.
+            limit: Limit on the bytes of the part, at least 4.
+            is_complete: Whether the output has ended; if not, a last partial character is held
+                back.
         """
         oldest = self.size - len(self._kept)
         wanted = min(since, self.size) if since >= 0 else max(0, self.size + since)
         first = max(wanted, oldest)
-        if since < 0 or first > wanted:  # that may be within a character
+        if since < 0 or first > wanted:  # this may split a character
             start = bytes(self._kept[first - oldest : first - oldest + _LONGEST_CHARACTER])
             first += len(start) - len(_without_cut_start(start))
         data = bytes(self._kept[first - oldest : first - oldest + limit])
@@ -164,16 +165,16 @@ class RecentOutput:
 
 
 class Transcript(ToolModel):
-    """What a program wrote, and how it ended.
+    """The output and the outcome of a program.
 
     Attributes:
-        stdout: What it wrote; of a long output the beginning and the end.
-        stderr: What it wrote as errors; the same.
-        exit_code: As a shell has it (128 and its number for a signal); absent while it runs.
-        state: Whether it ended by itself, was ended at its deadline, or runs in the background.
-        sandbox: What confined it.
-        truncated: Whether something of its output is left out.
-        notes: What else to know.
+        stdout: Its output; of a long output only the beginning and the end.
+        stderr: Its error output; likewise.
+        exit_code: As a shell reports it (128 plus the number of a signal); absent while it runs.
+        state: Whether it exited, was killed at its deadline, or runs in the background.
+        sandbox: The sandbox level.
+        truncated: Whether output was omitted.
+        notes: Further notes.
     """
 
     stdout: str
@@ -185,7 +186,7 @@ class Transcript(ToolModel):
     notes: list[str]
 
     def to_text(self) -> str:
-        """Returns a line that says how it ended, the notes, its output, then its errors."""
+        """Formats a line with the outcome, the notes, the output, then the errors."""
         lines = [f"[{self._ending()}; sandbox: {self.sandbox}]"]
         lines += [f"[{note}]" for note in self.notes]
         if self.stdout:
@@ -207,14 +208,14 @@ class Transcript(ToolModel):
 async def run_to_completion(
     processes: Processes, command: Command, *, seconds: float, report: ProgressReporter
 ) -> Transcript:
-    """Runs a program to its end.
+    """Runs a program to completion.
 
-    However this returns, also by being cancelled, nothing of the program is left.
+    Leaves nothing of the program behind, even if cancelled.
 
     Args:
         processes: Starts it.
-        command: What to run.
-        seconds: How long it may take; it is ended then.
+        command: The command to run.
+        seconds: Time limit, at which it is killed.
         report: Called about once a second while it runs.
     """
     out, err = Capture(SHOWN_BYTES), Capture(SHOWN_BYTES)
@@ -251,28 +252,26 @@ async def _report(report: ProgressReporter, size: Callable[[], int]) -> None:
 
 
 def shares(limit: int, first: int, second: int) -> tuple[int, int]:
-    """Divides a limit between two sizes: half of it each, and what the other does not need."""
+    """Divides a limit between two sizes: each gets half, plus what the other does not need."""
     half = limit // 2
     return max(half, limit - second), max(half, limit - first)
 
 
 def _beginning(data: bytes) -> bytes:
-    """Removes a last line that is cut, if it is not most of the data; else a cut character."""
+    """Removes an incomplete last line unless it is most of the data; else a partial character."""
     end = data.rfind(b"\n") + 1
     return data[:end] if end > len(data) // 2 else _without_cut_end(data)
 
 
 def _end(data: bytes) -> bytes:
-    """Removes a first line that is cut, if it is not most of the data; else a cut character."""
+    """Removes an incomplete first line unless it is most of the data; else a partial character."""
     start = data.find(b"\n") + 1
     return data[start:] if 0 < start <= len(data) // 2 else _without_cut_start(data)
 
 
 def _without_cut_end(data: bytes) -> bytes:
-    """Removes a character whose end is missing."""
     return _CUT_AT_END.sub(b"", data)
 
 
 def _without_cut_start(data: bytes) -> bytes:
-    """Removes the rest of a character whose beginning is missing."""
     return _CUT_AT_START.sub(b"", data)

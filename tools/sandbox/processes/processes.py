@@ -58,7 +58,7 @@ _WITHOUT_HOOKS = {
     "GIT_CONFIG_KEY_0": "core.hooksPath",
     "GIT_CONFIG_VALUE_0": os.devnull,
 }
-"""Even renaming a branch runs a hook, reference-transaction; hooks may lie where agents write."""
+"""Even renaming a branch runs a hook, reference-transaction, which an agent may have written."""
 
 
 class Processes:
@@ -66,20 +66,20 @@ class Processes:
 
     Args:
         root: The root.
-        protected: What they may neither read nor write.
-        read_only: What they may not write.
-        mode: What to do where no confinement works.
-        limits: What each program may use.
-        environment: Variables of the server that they inherit, as of `inherited_variables`.
-        readable: What they may read and run beside the root and the system.
-        network: Hosts that they may reach, as of `AllowedHosts`.
-        sandbox: Resolves where they start.
-        git_config: Makes the settings of git in each private home, at the first program.
-        data_dir: Its `quarantine` is where write-protected paths go that they make.
-        guard: Makes the guard that checks the addresses of those hosts.
-        secrets: What programs may be given; by default there is nothing.
-        denied: Gives what rules deny to programs now.
-        ruled: The root that those are about, if it is not the programs' own root.
+        protected: Paths that programs may neither read nor write.
+        read_only: Paths that programs may not write.
+        mode: What to do if no confinement works.
+        limits: Resource limits of each program.
+        environment: Inherited variables of the server, from `inherited_variables`.
+        readable: Readable paths in addition to the root and the system.
+        network: Hosts that programs may reach, as in `AllowedHosts`.
+        sandbox: Resolves working directories.
+        git_config: Returns the git settings for private homes, on first use.
+        data_dir: Its `quarantine` receives write-protected paths that programs create.
+        guard: Creates the guard that checks the addresses of those hosts.
+        secrets: Secrets that programs may get; by default none.
+        denied: Returns the places that rules currently deny to programs.
+        ruled: The root of those rules, if it is not the programs' own root.
     """
 
     def __init__(
@@ -134,33 +134,33 @@ class Processes:
         self._programs: set[Program] = set()
 
     async def level(self) -> Level:
-        """Returns what confines programs, proved by a real run at the first call."""
+        """Returns the sandbox level, proved by a test run at the first call."""
         return (await self._levels.choose()).level
 
     async def is_confined(self) -> bool:
-        """Returns whether every program that runs is confined."""
+        """Returns whether all programs are confined."""
         try:
             return await self.level() is not Level.NONE
         except UnavailableError:
             return True
 
     async def is_offline(self) -> bool:
-        """Returns whether every program that runs is confined, and reaches no host."""
+        """Returns whether all programs are confined, and reach no host."""
         return not self._networks.reach_hosts and await self.is_confined()
 
     async def findings(self) -> list[LevelFinding]:
-        """Returns which levels work, and why the others do not; the best first."""
+        """Returns the test results of all levels, best first."""
         return await self._levels.findings()
 
     async def denied(self) -> DeniedPaths:
-        """Returns what rules deny to a program that is started now, and which are not enforced."""
-        with suppress(UnavailableError):  # then none is started
+        """Returns what rules deny to a program started now, and which rules are not enforced."""
+        with suppress(UnavailableError):  # no program can be started then
             if self._denied.places():
                 return await anyio.to_thread.run_sync(self._denied.find, await self.level())
         return DeniedPaths()
 
     async def start(self, command: Command) -> Program:
-        """Starts a program; it runs when this returns.
+        """Starts a program, which is running on return.
 
         Args:
             command: The program.
@@ -170,7 +170,7 @@ class Processes:
             return await self._start(command, confinement)
         is_alone = await self._occupancy.enter(alone=command.repositories is not None)
         try:
-            # What runs beside it could write what is open to it.
+            # A program that runs at the same time could write what is open to it.
             work = command.repositories if is_alone else None
             return await self._start(replace(command, repositories=work), confinement)
         except BaseException:
@@ -199,22 +199,22 @@ class Processes:
         return program
 
     def explain(self, program: Program, exit_code: int, output: str) -> tuple[str, ...]:
-        """Returns why a program that has ended probably failed, beside what its notes say.
+        """Returns why a finished program probably failed, apart from its notes.
 
         Args:
             program: The program.
-            exit_code: As a shell has it.
-            output: The end of what it wrote.
+            exit_code: As a shell reports it.
+            output: The end of its output.
         """
         closed, notes = program.closed, program.notes
         return self._explanations.of(program.level, exit_code, output, notes, closed)
 
     def accepting(self, path: str, content: bytes) -> AbstractContextManager[None]:
-        """Returns what is held while a write-protected file is written by a person's approval."""
+        """Returns a context in which a write-protected file is written with the user's approval."""
         return self._protection.accepting(path, content)
 
     async def aclose(self) -> None:
-        """Ends everything that it has started."""
+        """Ends all programs."""
         with anyio.CancelScope(shield=True):
             await self._launcher.aclose()
             for program in tuple(self._programs):
@@ -230,12 +230,12 @@ class Processes:
         visit: Visit,
         secrets: Mapping[str, str],
     ) -> tuple[Prepared, PrivateHome, DeniedPaths]:
-        """Makes all that a program needs, and takes a snapshot; called in threads."""
+        """Prepares everything for a program, and takes a snapshot; runs in threads."""
         with ExitStack() as undoing:
             write_protected = WriteProtected()
             if command.writes:
                 write_protected = self._begin(command)
-                undoing.callback(self._ended, command)
+                undoing.callback(self._after_end, command)
                 if command.watch is not None:
                     command.watch.begin()
             scratch = tempfile.mkdtemp(dir=self._scratches.path)
@@ -262,12 +262,11 @@ class Processes:
         return self._protection.begin(work, removed)
 
     def _abandon(self, command: Command, scratch: str, home: PrivateHome) -> None:
-        """Undoes `_prepare` where nothing was started."""
         shutil.rmtree(scratch, ignore_errors=True)
-        self._cleaned_up(command, home, None)
+        self._clean_up(command, home, None)
 
-    def _ended(self, command: Command, denied: DeniedPaths | None = None) -> tuple[str, ...]:
-        """Undoes what was done to protected files, then has the rest seen; called in threads."""
+    def _after_end(self, command: Command, denied: DeniedPaths | None = None) -> tuple[str, ...]:
+        """Undoes changes to protected files, then reports the others; runs in threads."""
         notes = self._protection.end()
         if denied is not None and self._denied.places():
             notes += tuple(self._denied.undo(denied, command.accepted, self._quarantine))
@@ -339,20 +338,20 @@ class Processes:
             notes += ("Killed: the machine had almost no memory left.",)
         try:
             with anyio.CancelScope(shield=True):
-                notes += await anyio.to_thread.run_sync(self._cleaned_up, command, home, denied)
+                notes += await anyio.to_thread.run_sync(self._clean_up, command, home, denied)
         finally:
             if command.writes:
                 self._occupancy.leave()
         return notes
 
-    def _cleaned_up(
+    def _clean_up(
         self, command: Command, home: PrivateHome, denied: DeniedPaths | None
     ) -> tuple[str, ...]:
         """Cleans up after a program; returns the notes of its result."""
-        return (self._ended(command, denied) if command.writes else ()) + home.remove()
+        return (self._after_end(command, denied) if command.writes else ()) + home.remove()
 
     def _directory(self, cwd: str) -> str:
-        """Returns the path of a directory beneath the root, links resolved."""
+        """Returns the real path of a directory inside the root."""
         fd = self._sandbox.open_directory(cwd)
         try:
             path = path_of(fd)
@@ -366,7 +365,7 @@ class Processes:
         return path
 
     def _variables(self, cwd: str) -> dict[str, str]:
-        """Returns the variables of a process that are the same at all levels."""
+        """Returns the variables that are the same at all levels."""
         return {
             "LANG": "C.UTF-8",
             **OPT_OUT,
@@ -378,11 +377,11 @@ class Processes:
 
 
 def inherited_variables(environ: Mapping[str, str], names: Collection[str] = ()) -> dict[str, str]:
-    """Returns the variables of the server that processes inherit; never its own settings.
+    """Returns the server's variables that processes inherit; never its own settings.
 
     Args:
         environ: The environment of the server.
-        names: Variables that the settings name beside the usual ones.
+        names: Further variables named in the settings.
     """
     return {
         name: value

@@ -1,4 +1,4 @@
-"""Removal of directories that programs have written to; zygotes load it."""
+"""Removes directories that programs have written to; loaded by zygotes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_scratch(path: bytes) -> None:
-    """Removes a directory and all that is in it, as far as the system allows.
+    """Removes a directory and its contents, as far as the system allows.
 
-    Links are removed, never followed. Directories are moved up before they are emptied, so that
-    neither depth nor rights (they are the user's own) stop it.
+    Links are removed, never followed. Directories are moved to the top before they are emptied, so
+    neither depth nor permissions (the user owns them) prevent it.
 
     Args:
-        path: Absolute path. Nothing uses it any more.
+        path: Absolute path, which must no longer be in use.
     """
     with suppress(OSError):
         _make_accessible(path)
@@ -30,38 +30,38 @@ def remove_scratch(path: bytes) -> None:
 
 
 def _make_accessible(path: bytes) -> None:
-    """Gives the owner all rights to a directory, even an unreadable one; follows no link."""
+    """Gives the owner all permissions on a directory, even unreadable; follows no links."""
     if os.chmod in os.supports_follow_symlinks:
         os.chmod(path, 0o700, follow_symlinks=False)  # noqa: PTH101  # names are bytes
         return
     held = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        os.chmod(f"/proc/self/fd/{held}", 0o700)  # noqa: PTH101  # O_PATH: there is no fchmod()
+        os.chmod(f"/proc/self/fd/{held}", 0o700)  # noqa: PTH101  # fchmod() does not accept O_PATH
     finally:
         os.close(held)
 
 
 def _empty(top: int) -> None:
-    token = os.urandom(8).hex()  # which no program can have used
+    token = os.urandom(8).hex()  # unknown to all programs
     fresh = (f"{token}-{number}" for number in itertools.count())
-    pending = os.listdir(top)  # of a descriptor
+    pending = os.listdir(top)  # on a descriptor
     while pending:
         name = pending.pop()
-        if _unlinked(top, name):
+        if _unlink(top, name):
             continue
         with suppress(OSError):
-            pending += _emptied(top, name, fresh)
+            pending += _empty_one(top, name, fresh)
             os.rmdir(name, dir_fd=top)
 
 
-def _emptied(top: int, name: str, fresh: Iterator[str]) -> list[str]:
-    """Empties a directory; those in it are moved to the top, under the names that are returned."""
+def _empty_one(top: int, name: str, fresh: Iterator[str]) -> list[str]:
+    """Empties a directory; moves its subdirectories to the top, and returns their new names."""
     moved = []
     os.chmod(name, 0o700, dir_fd=top)  # a directory, so no link is followed
     directory = os.open(name, _OPEN, dir_fd=top)
     try:
-        for inner in os.listdir(directory):  # noqa: PTH208  # of a descriptor
-            if _unlinked(directory, inner):
+        for inner in os.listdir(directory):  # noqa: PTH208  # on a descriptor
+            if _unlink(directory, inner):
                 continue
             with suppress(OSError):
                 os.chmod(inner, 0o700, dir_fd=directory)
@@ -72,7 +72,7 @@ def _emptied(top: int, name: str, fresh: Iterator[str]) -> list[str]:
     return moved
 
 
-def _unlinked(directory: int, name: str) -> bool:
+def _unlink(directory: int, name: str) -> bool:
     try:
         os.unlink(name, dir_fd=directory)
     except OSError:  # EISDIR, or EPERM on macOS: it is a directory

@@ -1,4 +1,4 @@
-"""Where programs are found by name: in the directories of PATH that they see."""
+"""Finds programs by name, in the visible directories of PATH."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tools.sandbox.processes.models import Level
 
 
 class SearchPath:
-    """The variable PATH of the server, as programs may use it.
+    """The PATH of the server, reduced to what programs can see.
 
     Args:
         path: The variable.
         root: The root, links resolved.
-        visible: What programs see beside it.
+        visible: What programs see in addition to the root.
     """
 
     def __init__(self, path: str, root: str, visible: VisiblePaths) -> None:
@@ -29,11 +29,11 @@ class SearchPath:
         self._variables: dict[Level, str] = {}
 
     def find(self, name: str, level: Level) -> str:
-        """Returns the path of a program; those in the root are not found by name.
+        """Returns the path of a program; programs in the root are not found by name.
 
         Args:
-            name: Its name, or its path.
-            level: What confines it.
+            name: A name or a path.
+            level: The sandbox level.
         """
         if "/" in name:
             return name
@@ -41,7 +41,7 @@ class SearchPath:
         for folder in self._folders:
             found = shutil.which(name, path=folder)
             if found and not (self._is_in_root(folder) or self._is_in_root(found)):
-                # A virtual environment is more than the interpreter that it links to.
+                # A virtual environment is more than the interpreter it links to.
                 if self._is_visible(folder, level) and self._is_visible(found, level):
                     return found
                 invisible = invisible or folder
@@ -56,18 +56,18 @@ class SearchPath:
         )
 
     def find_hidden(self, name: str) -> str:
-        """Returns the directory of a program that programs do not see; else empty."""
+        """Returns the directory of a program that is hidden from programs; else empty."""
         folders = [each for each in self._folders if not self._visible.include(each)]
         found = shutil.which(name, path=":".join(folders)) if folders else None
         return str(Path(found).parent) if found and not self._is_in_root(found) else ""
 
     def variable(self, level: Level, *, outside: bool = False) -> str:
-        """Returns the variable PATH; made once for each level, as directories rarely change.
+        """Returns the PATH variable; cached for each level, as directories rarely change.
 
         Args:
-            level: What confines the program.
-            outside: Whether to leave out the root: what was written there must not pass for a
-                program.
+            level: The sandbox level.
+            outside: Whether to leave out the root, so that files written there are not run as
+                programs.
         """
         path = self._variables.get(level)
         if path is None:
@@ -78,7 +78,7 @@ class SearchPath:
         return path
 
     def _is_visible(self, path: str, level: Level) -> bool:
-        """Returns whether a program sees a path, and what it leads to."""
+        """Returns whether programs see a path and its target."""
         return level is Level.NONE or self._is_in_root(path) or self._visible.include(path)
 
     def _is_in_root(self, path: str) -> bool:

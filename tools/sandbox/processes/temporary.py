@@ -1,4 +1,4 @@
-"""Temporary directories that are removed even where the server was killed."""
+"""Temporary directories that are removed even if the server is killed."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _PREFIX = "toolcrib-own-"
 
 
 class PrivateDirectory:
-    """A private directory, removed when it is closed, or when its process ends.
+    """A private directory, removed on close or when its process ends.
 
-    It is locked as long as it is used: systemd-tmpfiles(8) and its like leave it alone. Making one
-    removes those that nobody has locked, whatever is in them.
+    It is locked while in use, which makes systemd-tmpfiles(8) and the like leave it alone. Creating
+    one removes all unlocked ones with their contents.
 
     Attributes:
-        path: Where it is, links resolved.
+        path: Its path, links resolved.
     """
 
     def __init__(self) -> None:
         parent = os.path.realpath(tempfile.gettempdir())
         for path in Path(parent).glob(f"{_PREFIX}*"):
-            with suppress(OSError):  # somebody else's, or in use
+            with suppress(OSError):  # another user's, or in use
                 _remove_abandoned(str(path))
-        self.path, lock = _made(parent)
+        self.path, lock = _create(parent)
         self._remove = weakref.finalize(self, _end, self.path, lock)
 
     def close(self) -> None:
@@ -37,8 +37,8 @@ class PrivateDirectory:
         self._remove()
 
 
-def _made(parent: str) -> tuple[str, int]:
-    """Makes a directory and its lock; again if it was removed before it was locked."""
+def _create(parent: str) -> tuple[str, int]:
+    """Creates and locks a directory; retries if it was removed before it was locked."""
     while True:
         path = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
         with suppress(FileNotFoundError, BlockingIOError):
@@ -62,7 +62,7 @@ def _end(path: str, lock: int) -> None:
 
 
 def _locked(path: str) -> int:
-    """Locks a directory; returns the descriptor that holds the lock."""
+    """Locks a directory; returns the descriptor with the lock."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

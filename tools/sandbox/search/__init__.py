@@ -1,1 +1,1 @@
-"""Searching among files: by name and by content, with ripgrep or a worker of our own."""
+"""Searches files by name and content, in a worker process."""

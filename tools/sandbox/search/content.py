@@ -1,8 +1,8 @@
-r"""The text and lines of a file's bytes, and whether they are worth matching line by line.
+r"""Decodes files to text and lines, and decides which need matching line by line.
 
-A plain text is looked for in the bytes of a file. Any other pattern that can match no line feed is
-tried on the whole text, with `^` and `$` at every line (MULTILINE): where it does not match the
-text, it matches no line, and trying it costs no more than trying it on each.
+Plain text is searched in the bytes of a file. Any other pattern that cannot match a line feed is
+tried on the whole text, with `^` and `$` at every line (MULTILINE): if it does not match the text,
+it matches no line, and trying it costs no more than trying each line.
 """
 
 from __future__ import annotations
@@ -12,34 +12,34 @@ import re
 from typing import NamedTuple, Self
 
 MAX_FILE_BYTES = 50_000_000
-"""Larger files are not searched; the answer names them."""
+"""Limit on the files searched; larger ones are listed in the answer."""
 
 MAX_SHOWN = 400
-"""Characters that are shown of one line."""
+"""Limit on the characters of a line."""
 
 _LOOKED_AT = 8192
-"""Bytes in which a NUL means that a file is binary, as grep and git have it."""
+"""Bytes in which a NUL marks a file as binary, as in grep and git."""
 
 WIDE_MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-"""The byte order marks of UTF-16, and what they stand for."""
+"""The byte order marks of UTF-16, with the codecs."""
 
 _MAY_LEAVE = re.compile(
-    r"\\[^dwSbtfv\W_]"  # classes with a line feed, ends of the text, `\B`, characters by number
-    r"|\[\^"  # a set by what is not in it
+    r"\\[^dwSbtfv\W_]"  # classes with a line feed, ends of the text, `\B`, numeric escapes
+    r"|\[\^"  # negated sets
     r"|\(\?(?!:|P[<=]|i[:)])"  # lookarounds, flags, atomic groups
-    r"|[*+?}]\+"  # possessive repetitions: they give back nothing of another line
+    r"|[*+?}]\+"  # possessive repetitions: they do not backtrack out of another line
     r"|[\0-\x1f]"
 )
 _PLAIN = re.compile(r"(\(\?i\))?([\w !\"#%&',/:;<=>@`~-]+)", re.ASCII)
 _FOLDED_BEYOND_ASCII = re.compile("[kKsSiI]")
-"""Letters that stand for others, as the Kelvin sign, when case is ignored."""
+"""Letters that match non-ASCII characters, such as the Kelvin sign, if case is ignored."""
 
 
 def text_of(data: bytes) -> str | None:
-    """The text of a file; None if it is binary.
+    """Decodes the text of a file; None if it is binary.
 
-    UTF-16 is known by its byte order mark; all else is UTF-8, and of that each line that is not
-    valid is Latin-1.
+    UTF-16 is detected by its byte order mark. Everything else is UTF-8, except that invalid lines
+    are Latin-1.
     """
     wide = WIDE_MARKS.get(data[:2])
     if wide is None and b"\0" in data[:_LOOKED_AT]:
@@ -51,9 +51,11 @@ def text_of(data: bytes) -> str | None:
 
 
 def lines_of(text: str) -> list[str]:
-    r"""The lines of a text without their ends, numbered as read_file numbers them.
+    r"""Splits a text into lines without their ends, numbered as in read_file.
 
-    A line ends at `\n` or `\r\n`; only a text without any ends its lines at `\r`.
+    Lines end at `
+    ` or `\r
+    `; only in a text without any, they end at `\r`.
     """
     end = "\r" if "\r" in text and "\n" not in text else "\n"
     lines = text.split(end)
@@ -63,12 +65,12 @@ def lines_of(text: str) -> list[str]:
 
 
 def cut(line: str, start: int, end: int) -> str:
-    """A line as it is shown: whole, or the part around what was found in it.
+    """Cuts a line to the part around a match.
 
     Args:
         line: The line.
-        start: Where what was found begins.
-        end: Where it ends.
+        start: Start of the match.
+        end: End of the match.
     """
     if len(line) <= MAX_SHOWN:
         return line
@@ -79,11 +81,11 @@ def cut(line: str, start: int, end: int) -> str:
 
 
 class PlainText(NamedTuple):
-    """A text that is in every line in which a pattern fits.
+    """A text that occurs in every line matched by a pattern.
 
     Attributes:
-        text: In ASCII; in lower case where case is ignored.
-        ignores_case: Whether it is.
+        text: ASCII text; in lower case if case is ignored.
+        ignores_case: Whether case is ignored.
     """
 
     text: bytes
@@ -91,7 +93,7 @@ class PlainText(NamedTuple):
 
     @classmethod
     def of(cls, pattern: str, *, ignore_case: bool) -> Self | None:
-        """Returns the text of a pattern that is one; None for any other pattern."""
+        """Returns the text of a literal pattern; None for any other pattern."""
         match = _PLAIN.fullmatch(pattern)
         if match is None:
             return None
@@ -101,15 +103,15 @@ class PlainText(NamedTuple):
         return cls(text.encode(), ignores_case)
 
     def is_in(self, data: bytes) -> bool:
-        """Returns whether it is in the bytes of a file, in UTF-8 or Latin-1."""
+        """Returns whether the bytes of a file, in UTF-8 or Latin-1, contain it."""
         return self.text in (data.lower() if self.ignores_case else data)
 
 
 def stays_in_line(pattern: str) -> bool:
-    """Returns whether no part of a pattern takes a line feed, or means the ends of the text.
+    """Returns whether a pattern can neither match a line feed nor refer to the ends of the text.
 
     Args:
-        pattern: A valid one of Python's `re`. Where its text does not tell, the answer is no.
+        pattern: A valid pattern for Python's `re`. If in doubt, the answer is False.
     """
     return _MAY_LEAVE.search(pattern) is None
 

@@ -1,9 +1,9 @@
-"""A `.gitignore` file as rules, and the pattern language of its lines.
+"""Parses `.gitignore` files and their pattern language.
 
-Follows https://git-scm.com/docs/gitignore and, where that is silent, git's wildmatch. A rule here
-names exactly the paths that it names in git; libraries that also match what lies below them take a
-later `!lib/` for a word on `lib/build/`, which it is not. As in git, a character is a byte: names
-and rules are compared as `byte_text` spells them.
+Follows https://git-scm.com/docs/gitignore and, for what that leaves open, git's wildmatch. A rule
+matches exactly the paths that it matches in git. Libraries that also match paths below them wrongly
+apply a later `!lib/` to `lib/build/`. As in git, a character is a byte: names and rules are
+compared in the form of `byte_text`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from tools.sandbox.files.nofollow import open_below, open_file
 
 MAX_FILE_BYTES = 1_000_000
-"""How much of a rule file is read."""
+"""Limit on the bytes read of a rule file."""
 
 _MOST_CHARS = 1000
 _ESCAPED_SPACES = re.compile(r"(?<!\\)((?:\\\\)*) +$")
@@ -46,13 +46,13 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What one line says.
+    """A line of a rule file.
 
     Attributes:
-        ignores: Whether what it names is left out, or (`!`) kept after all.
-        directories_only: Whether it names directories only.
-        anchored: Whether it names a path from its file's directory on, or a name at any depth.
-        pattern: What it names.
+        ignores: Whether matching paths are ignored, or (`!`) kept after all.
+        directories_only: Whether it matches only directories.
+        anchored: Whether it matches paths relative to its file's directory, or names at any depth.
+        pattern: The compiled pattern.
     """
 
     ignores: bool
@@ -61,28 +61,28 @@ class Rule:
     pattern: re.Pattern[str]
 
     def names(self, path: str, *, is_directory: bool) -> bool:
-        """Whether the rule names this path: bytes as text, relative to its file's directory."""
+        """Returns whether it matches a path: bytes as text, relative to its file's directory."""
         if self.directories_only and not is_directory:
             return False
         return bool(self.pattern.fullmatch(path if self.anchored else path.rpartition("/")[2]))
 
 
 class IgnoreRules:
-    """The rules that hold in one directory: its own, and those above it in its repository.
+    """The rules that apply in a directory: its own, and those above it in its repository.
 
     Args:
-        levels: The rules of each directory that has some, the deepest first.
+        levels: The rules of each directory that has some, deepest first.
     """
 
     def __init__(self, levels: tuple[_Level, ...] = ()) -> None:
         self._levels = levels
 
     def below(self, directory: int, path: str, names: Collection[str]) -> IgnoreRules:
-        """Returns the rules that hold one directory deeper.
+        """Returns the rules for a subdirectory.
 
         Args:
             directory: Descriptor of that directory.
-            path: Its path, with a slash at the end unless it is empty.
+            path: Its path, with a trailing slash unless it is empty.
             names: The names in it.
         """
         levels = self._levels
@@ -93,7 +93,7 @@ class IgnoreRules:
         return IgnoreRules(levels)
 
     def match(self, path: str, *, is_directory: bool) -> bool:
-        """Whether an entry of the directory, given by its path, is ignored."""
+        """Returns whether an entry of the directory, given by its path, is ignored."""
         if not self._levels:
             return False
         path = byte_text(path)
@@ -105,8 +105,8 @@ class _Level:
     """The rules of one directory.
 
     Args:
-        path: Its path, with a slash at the end unless it is empty.
-        rules: The last first.
+        path: Its path, with a trailing slash unless it is empty.
+        rules: The rules, last first.
     """
 
     def __init__(self, path: str, rules: Sequence[Rule]) -> None:
@@ -117,7 +117,7 @@ class _Level:
         self._by_path = _any(rule for rule in rules if rule.anchored)
 
     def verdict(self, path: str, *, is_directory: bool) -> bool | None:
-        """Whether the entry is ignored; None where no rule names it."""
+        """Returns whether the entry is ignored; None if no rule matches."""
         below = path[self._prefix_length :]
         name = path.rpartition("/")[2]
         if self._by_name.fullmatch(name) or self._by_path.fullmatch(below):
@@ -128,19 +128,19 @@ class _Level:
 
 
 def byte_text(name: str) -> str:
-    """A name of the file system with a character for each of its bytes."""
+    """Converts a file name to a text with one character per byte."""
     return name if name.isascii() else os.fsencode(name).decode("latin-1")
 
 
 def read_rules(data: bytes) -> list[Rule]:
-    """The rules of a file, the last first: of those that name a path, the first one decides."""
+    """Parses the rules of a file, last first: the first match decides."""
     text = data.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
     lines = (line.removesuffix("\r") for line in text.split("\n"))
     return [rule for line in lines if (rule := read_rule(line))][::-1]
 
 
 def read_rule(line: str) -> Rule | None:
-    """Reads a line; None if it is blank, a remark, or malformed, which git passes over too."""
+    """Parses a line; None if it is blank, a comment, or malformed, which git skips too."""
     line = _ESCAPED_SPACES.sub(r"\1", line)
     if not line or line.startswith("#") or len(line) > _MOST_CHARS:
         return None
@@ -157,13 +157,13 @@ def read_rule(line: str) -> Rule | None:
 
 
 def translate(glob: str) -> str:
-    """The regular expression, for DOTALL and a full match, of what a pattern names.
+    """Returns the regular expression of a pattern, for DOTALL and a full match.
 
-    It never looks for a second way where the first has failed (`*` and `**` take the least that
-    fits, in atomic groups), so that no pattern makes it slow.
+    It never backtracks after a failure (`*` and `**` match lazily, in atomic groups), so no pattern
+    can make it slow.
 
     Raises:
-        ValueError: If a bracket is not closed or the last backslash escapes nothing.
+        ValueError: If a bracket is not closed, or the last backslash escapes nothing.
     """
     chunks = _chunks(glob)
     first, *others = [_with_stars(chunk) for chunk in chunks]
@@ -174,7 +174,7 @@ def translate(glob: str) -> str:
 
 
 def _chunks(glob: str) -> list[list[str]]:
-    """What stands between the `**/` of a pattern, each as what stands between its `*`."""
+    """Splits a pattern at `**/`, and each part at `*`."""
     chunks = [[""]]
     for token in _TOKEN.finditer(glob):
         match token.lastgroup:
@@ -196,7 +196,7 @@ def _with_stars(pieces: Sequence[str]) -> str:
 
 
 def _fixed(token: re.Match[str]) -> str:
-    """A part that stands for one character, or (`/**` at the end) for all the rest."""
+    """Translates a part that matches one character, or (`/**` at the end) all the rest."""
     match token.lastgroup:
         case "inside":
             return ".+"
@@ -213,7 +213,7 @@ def _fixed(token: re.Match[str]) -> str:
 
 
 def _members(members: str) -> str:
-    """The inside of a bracket, as regular expressions write it."""
+    """Translates the inside of a bracket."""
     parts = []
     for member in _MEMBER.finditer(members):
         if member["kind"] is not None:
@@ -227,13 +227,12 @@ def _members(members: str) -> str:
 
 
 def _any(rules: Iterable[Rule]) -> re.Pattern[str]:
-    """One expression for what any of the rules names."""
     alternatives = [f"(?:{rule.pattern.pattern})" for rule in rules]
     return re.compile("|".join(alternatives) or "(?!)", re.DOTALL | re.ASCII)
 
 
 def _level(directory: int, path: str, *names: str) -> tuple[_Level, ...]:
-    """The rules of a file; none where it is not there, a link, no regular file, or unreadable."""
+    """Reads a rule file; empty if it is missing, a link, not a regular file, or unreadable."""
     *directories, name = names
     try:
         parent = open_below(directory, directories)

@@ -1,4 +1,4 @@
-"""Patterns of paths: those of `.gitignore`, and `{a,b}`."""
+"""Path patterns: those of `.gitignore`, plus `{a,b}`."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.search.gitignore import translate
 
 MAX_ALTERNATIVES = 256
-"""How many patterns the braces of one may stand for."""
+"""Limit on the patterns that braces expand to."""
 
 MAX_CHARACTERS = 16_384
-"""How long these may be together: they are read while the server waits."""
+"""Limit on their combined length: they are parsed while the server waits."""
 
 _BRACE = re.compile(r"\\.|\[[!^]?\]?[^\]]*\]|(?P<mark>[{},])", re.DOTALL)
 
 
 def path_regex(pattern: str) -> str:
-    """The regular expression, for DOTALL and a full match, of the relative paths of a pattern.
+    """Converts a pattern of relative paths to a regular expression, for DOTALL and a full match.
 
-    A pattern without a slash names files at any depth; `*` and `?` stop at a slash, `**` between
-    slashes is any number of directories, `[a-z]` and `[!a-z]` are one character, `{a,b}` is either,
-    and what ends with a slash is everything beneath. A leading dot is nothing special.
+    A pattern without a slash matches files at any depth. `*` and `?` stop at a slash, `**` between
+    slashes matches any number of directories, `[a-z]` and `[!a-z]` match one character, `{a,b}`
+    matches either, and a trailing slash matches everything inside. A leading dot is not special.
 
     Args:
-        pattern: Relative to where the search starts.
+        pattern: Relative to the start of the search.
     """
     if pattern.startswith("/") or ".." in pattern.split("/"):
         raise InvalidArgumentsError(
@@ -49,10 +49,10 @@ def _one(pattern: str) -> str:
 
 
 def alternatives(pattern: str) -> list[str]:
-    """The patterns that the braces of one stand for.
+    """Expands the braces of a pattern.
 
     Raises:
-        ValueError: If a brace is not closed, or they are too many.
+        ValueError: If a brace is not closed, or there are too many alternatives.
     """
     done: list[str] = []
     waiting = [pattern]
@@ -67,14 +67,14 @@ def alternatives(pattern: str) -> list[str]:
             before, inner, after = split
             waiting.extend(before + one + after for one in reversed(inner))
         if len(done) + len(waiting) > MAX_ALTERNATIVES:
-            raise ValueError(f"its braces stand for more than {MAX_ALTERNATIVES} patterns")
+            raise ValueError(f"its braces expand to more than {MAX_ALTERNATIVES} patterns")
         if length > MAX_CHARACTERS:
-            raise ValueError(f"its braces stand for more than {MAX_CHARACTERS} characters")
+            raise ValueError(f"its braces expand to more than {MAX_CHARACTERS} characters")
     return done
 
 
 def _first_braces(pattern: str) -> tuple[str, list[str], str] | None:
-    """What is before the first braces, in them, and after; None where there are none."""
+    """Returns the parts before, in and after the first braces; None if there are none."""
     depth = start = opened = 0
     inner: list[str] = []
     for token in _BRACE.finditer(pattern):

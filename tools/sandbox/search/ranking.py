@@ -1,4 +1,4 @@
-"""Which files fit plain words best, by their names and their lines."""
+"""Ranks files by how well their names and lines match plain words."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ NAME_WEIGHT = 3.0
 DIRECTORY_WEIGHT = 1.0
 BEST_LINE_WEIGHT = 0.5
 SATURATION = 1.2
-"""As k1 of BM25: the second time that a file has a word counts less than the first."""
+"""k1 of BM25: repeated occurrences of a word count less than the first."""
 
 MAX_LINES = 3
-"""Lines that are shown of one file."""
+"""Limit on the lines shown of a file."""
 
 _BOUNDARY = r"(?:(?<![^\W_])|(?-i:(?<=[a-z0-9])(?=[A-Z])))"
-"""Where a word, or a part of an identifier, begins."""
+"""The start of a word, or of a part of an identifier."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What one file has of the words; a set of words is a number, a bit for each.
+    """The words found in a file; a set of words is a number with a bit for each.
 
     Attributes:
         path: The file.
         name: Words in its name.
         directories: Words in the names of its directories.
-        counts: How often each word stands in its lines.
-        lines: The first lines that have the same words, by those words.
+        counts: Number of occurrences of each word in its lines.
+        lines: The first lines with each set of words, by that set.
     """
 
     path: str
@@ -43,21 +43,21 @@ class _Seen:
     lines: dict[int, list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
 
     def has(self, word: int) -> bool:
-        """Whether the word, by its number, is anywhere in it."""
+        """Returns whether the word with this number occurs anywhere in it."""
         return bool((self.name | self.directories) >> word & 1 or self.counts[word])
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A file that was found.
+    """A file with its score.
 
     Attributes:
         path: The file.
-        score: How well it fits; comparable within one search only.
+        score: How well it matches; comparable within one search only.
         in_name: Numbers of the words in its name.
-        in_directories: Numbers of those in the names of its directories.
-        counts: How often each word stands in its lines.
-        lines: Its best lines with their numbers, in their order.
+        in_directories: Numbers of the words in its directories' names.
+        counts: Number of occurrences of each word in its lines.
+        lines: Its best lines with their numbers, in order.
     """
 
     path: str
@@ -69,28 +69,28 @@ class Scored:
 
 
 class WordRanking:
-    """Scores files by words: the sum over the words of their weight times where they stand.
+    """Scores files by words: the sum of each word's weight times a factor for where it occurs.
 
-    A word weighs what BM25 gives it, log(1 + (N - n + 0.5) / (n + 0.5)) where n of N files have it
-    (Robertson and Zaragoza 2009, "The Probabilistic Relevance Framework"). It counts 3 in a file's
-    name, 1 in the name of a directory, and f / (f + 1.2) where it stands f times in the lines; half
-    the weights of the words on the best single line are added.
+    A word has its BM25 weight, log(1 + (N - n + 0.5) / (n + 0.5)), if n of N files contain it
+    (Robertson and Zaragoza 2009, "The Probabilistic Relevance Framework"). The factor is 3 in a
+    file's name, 1 in the name of a directory, and f / (f + 1.2) for f occurrences in the lines.
+    Half the weights of the words on the best single line are added.
 
     Args:
-        words: How each word begins, in lower case or upper.
+        words: The beginning of each word, in any case.
 
     Attributes:
         search: Finds the first of the words in a text.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
-        self._words = [_begins(word) for word in words]
+        self._words = [_start_pattern(word) for word in words]
         pattern = "|".join(each.pattern for each in self._words)
         self.search = re.compile(pattern, re.IGNORECASE).search
         self._seen: list[_Seen] = []
 
     def see(self, path: str, lines: Iterable[str]) -> None:
-        """Takes a file into account."""
+        """Records a file."""
         directories, _, name = path.rpartition("/")
         seen = _Seen(path, self._in(name), self._in(directories), [0] * len(self._words))
         for number, line in enumerate(lines, 1):
@@ -100,10 +100,10 @@ class WordRanking:
             self._seen.append(seen)
 
     def best(self, total: int) -> Iterator[Scored]:
-        """The files that fit, the best first; those that fit alike in the order they were seen.
+        """Yields the matching files, best first; equal ones in the order they were recorded.
 
         Args:
-            total: How many files there are, also those that were not seen.
+            total: Number of all files, recorded or not.
         """
         weights = []
         for word in range(len(self._words)):
@@ -152,8 +152,8 @@ class WordRanking:
         )
 
 
-def _begins(word: str) -> re.Pattern[str]:
-    """Where a word begins in this way; anywhere, in scripts that do not space their words."""
+def _start_pattern(word: str) -> re.Pattern[str]:
+    """Returns a pattern for the start of a word; anywhere in scripts without spaces."""
     bounded = word[0].isascii()
     return re.compile((_BOUNDARY if bounded else "") + re.escape(word), re.IGNORECASE)
 

@@ -1,6 +1,6 @@
-"""The one search among files: the server's side, which opens the place and asks a worker process.
+"""The server's side of file search: opens the place and queries a worker process.
 
-The worker walks, reads and matches; what it finds is shown only after the sandbox has judged it.
+The worker walks, reads and matches; results are shown only after the sandbox has checked them.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from tools.sandbox.search.glob import path_regex
 from tools.sandbox.search.workers import Answer, Worker, WorkerEndedError, WorkerPool
 
 DEADLINE = 20.0
-"""Seconds that one search may take."""
+"""Time limit of a search in seconds."""
 
 SECONDS_OVER = 2
-"""Seconds after the deadline in which the worker ends itself, should the server be gone."""
+"""Seconds after the deadline when the worker exits, in case the server is gone."""
 
 MAX_CHARACTERS = 200_000
-"""Characters of one answer, about."""
+"""Approximate limit on the characters of an answer."""
 
 PAGE = 250
-"""Results that are taken from the worker at once."""
+"""Results to fetch from the worker at once."""
 
 MAX_NAMED = 20
-"""Unreadable or too large files that are named."""
+"""Limit on the unreadable or too large files that are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Which files are searched.
+    """The files to search.
 
     Attributes:
         path: A directory, or one file, relative to the root.
         names: Pattern of their paths, relative to that directory; empty for all.
-        include_ignored: Whether those that git ignores are searched too.
+        include_ignored: Whether to include files that git ignores.
     """
 
     path: str = "."
@@ -58,14 +58,14 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search found.
+    """The result of a search.
 
     Attributes:
         items: The results; `path` in each is relative to the root.
-        files: How many files have the name that was asked for.
-        truncated: Whether there is more.
+        files: Number of files whose name matches.
+        truncated: Whether there are more results.
         unreadable: The first files and directories that could not be opened.
-        large: The first files that are too large to be searched.
+        large: The first files too large to search.
     """
 
     items: list[Answer]
@@ -76,13 +76,13 @@ class Found:
 
 
 class FileSearch:
-    """Searches among the files beneath the root of a sandbox, in a process of its own.
+    """Searches the files of a sandbox, in a separate process.
 
     Every search raises InvalidArgumentsError for a malformed pattern, DeadlineError if it takes too
-    long, UnavailableError if it needs too much memory, and what the methods of Sandbox raise.
+    long, UnavailableError if it needs too much memory, and the errors of Sandbox.
 
     Args:
-        deadline: Seconds that one search may take.
+        deadline: Time limit of a search in seconds.
     """
 
     def __init__(self, *, deadline: float = DEADLINE) -> None:
@@ -90,7 +90,7 @@ class FileSearch:
         self._workers = WorkerPool()
 
     async def glob(self, sandbox: Sandbox, scope: Scope, *, limit: int) -> Found:
-        """Finds files and links by their paths, the newest first."""
+        """Finds files and links by path, newest first."""
         return await self._run(sandbox, scope, limit, scope.names, {"do": "glob"})
 
     async def grep(
@@ -103,15 +103,15 @@ class FileSearch:
         context: int = 0,
         limit: int,
     ) -> Found:
-        """Finds the lines that a pattern matches, in the order of their files.
+        """Finds the lines that match a pattern, ordered by file.
 
         Args:
-            sandbox: Whose files they are.
-            pattern: As Python's `re` has it; it sees one line at a time, without its end.
-            scope: Which files.
-            ignore_case: Whether case is ignored.
-            context: Lines before and after each that are shown.
-            limit: Lines at most.
+            sandbox: The files.
+            pattern: A pattern of Python's `re`, applied to each line without its end.
+            scope: The files to search.
+            ignore_case: Whether to ignore case.
+            context: Number of lines to show before and after each match.
+            limit: Limit on the lines.
         """
         question = {
             "do": "grep",
@@ -124,19 +124,19 @@ class FileSearch:
     async def rank(
         self, sandbox: Sandbox, words: Sequence[str], scope: Scope, *, limit: int
     ) -> Found:
-        """Finds files by plain words in their names and lines, the best first.
+        """Ranks files by plain words in their names and lines, best first.
 
         Args:
-            sandbox: Whose files they are.
-            words: How each word begins.
-            scope: Which files.
-            limit: Files at most.
+            sandbox: The files.
+            words: The beginning of each word.
+            scope: The files to search.
+            limit: Limit on the files.
         """
         question = {"do": "rank", "words": list(words)}
         return await self._run(sandbox, scope, limit, " ".join(words), question)
 
     async def aclose(self) -> None:
-        """Ends the worker that waits for the next search."""
+        """Ends the idle worker."""
         await self._workers.aclose()
 
     async def _run(
@@ -165,14 +165,14 @@ class FileSearch:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What is searched.
+    """The place to search.
 
     Attributes:
-        sandbox: Whose files they are.
-        path: As the caller gave it.
-        fds: Descriptors of the root and of the directory, or of the one file alone.
+        sandbox: The files.
+        path: The path given by the caller.
+        fds: Descriptors of the root and of the directory, or of a single file.
         prefix: The directory, relative to the root and without links; "." for the root.
-        name: The one file's name; empty for a directory.
+        name: The name of the single file; empty for a directory.
     """
 
     sandbox: Sandbox
@@ -185,7 +185,7 @@ class _Place:
         return path if self.prefix == "." else f"{self.prefix}/{path}"
 
     def visible(self, paths: set[str]) -> set[str]:
-        """Those paths beneath the place that neither protection nor rules hide; blocks."""
+        """Returns the paths that are not hidden by protection or rules; blocks."""
         return {path for path in paths if not self.sandbox.hides(self.beneath_root(path))}
 
     def close(self) -> None:
@@ -195,7 +195,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """One search, whose results come from the worker page by page."""
+    """One search, which fetches results from the worker page by page."""
 
     worker: Worker
     place: _Place
@@ -210,7 +210,7 @@ class _Search:
             "closed": sorted(self.place.sandbox.closed()),
             "include_ignored": include_ignored,
         }
-        # One result more than wanted shows that there are others.
+        # One additional result shows that there are more.
         count = min(PAGE, self.limit + 1)
         page = await self._ask(question | {"place": where, "count": count}, self.place.fds)
         files: int = page["files"]
@@ -229,8 +229,8 @@ class _Search:
             items[: self.limit],
             files,
             is_cut or page["truncated"],
-            await self._named(page["unreadable"]),
-            await self._named(page["large"]),
+            await self._visible_names(page["unreadable"]),
+            await self._visible_names(page["large"]),
         )
 
     async def _ask(self, question: Answer, fds: tuple[int, ...] = ()) -> Answer:
@@ -267,18 +267,18 @@ class _Search:
         beneath = self.place.beneath_root
         return [item | {"path": beneath(item["path"])} for item in items if item["path"] in visible]
 
-    async def _named(self, paths: list[str]) -> list[str]:
+    async def _visible_names(self, paths: list[str]) -> list[str]:
         found = await self._visible([{"path": path} for path in paths[:MAX_NAMED]])
         return [each["path"] for each in found]
 
 
 def _open_place(sandbox: Sandbox, path: str) -> _Place:
-    """Opens a directory or a file to be searched; raises as the methods of Sandbox do."""
+    """Opens a directory or file to search; raises the errors of Sandbox."""
     fds = [sandbox.open_directory()]
     try:
         try:
             fds.append(sandbox.open_directory(path))
-        except InvalidArgumentsError:  # no directory
+        except InvalidArgumentsError:  # not a directory
             return _open_one(sandbox, path)
         prefix = _real_path(sandbox, path, *fds)
         return _Place(sandbox, path, (fds.pop(0), fds.pop()), prefix)
@@ -298,11 +298,10 @@ def _real_path(sandbox: Sandbox, path: str, root: int, start: int) -> str:
     try:
         return path_beneath(Root(root, ()), start)
     except OSError:
-        return sandbox.relative(path)  # where the system does not tell
+        return sandbox.relative(path)  # if the system cannot report it
 
 
 def _characters(item: Answer) -> int:
-    """About how long a result is."""
     return sum(
         len(value) if isinstance(value, str) else sum(len(str(each)) for each in value)
         for value in item.values()

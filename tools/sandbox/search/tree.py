@@ -1,4 +1,4 @@
-"""The files beneath an open directory, in order, without those that are left out."""
+"""Walks the files inside an open directory, in order, skipping excluded ones."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from tools.sandbox.files.nofollow import open_below
 from tools.sandbox.search.gitignore import IgnoreRules
 
 MAX_FILES = 500_000
-"""Files of one search."""
+"""Limit on the files of a search."""
 
 MAX_PATH_BYTES = 4096
-"""Longest path that other tools could open, as PATH_MAX in Linux."""
+"""Limit on paths that other tools can open, like PATH_MAX in Linux."""
 
 VERSION_CONTROL = frozenset({".git", ".hg", ".jj", ".svn"})
-"""What version control keeps for itself; searches pass over it."""
+"""Directories of version control, which searches skip."""
 
 Identity = tuple[int, int]
 
 
 class File(NamedTuple):
-    """A file, or a link, which is shown and not followed.
+    """A file, or a link, which is listed but not followed.
 
     Attributes:
-        path: Relative to where the search starts.
+        path: Relative to the start of the search.
         is_link: Whether it is a symbolic link.
-        size: Bytes; 0 where nobody asked.
-        mtime: Time of the last change, Unix seconds; 0 where nobody asked.
+        size: Size in bytes; 0 unless requested.
+        mtime: Time of the last change, Unix seconds; 0 unless requested.
     """
 
     path: str
@@ -41,11 +41,11 @@ class File(NamedTuple):
 
 @dataclass(slots=True)
 class Tree:
-    """What a walk found.
+    """The result of a walk.
 
     Attributes:
-        files: In the order of their paths, part by part.
-        unreadable: What cannot be opened.
+        files: Sorted by path components.
+        unreadable: Paths that cannot be opened.
         truncated: Whether there are more files.
     """
 
@@ -55,7 +55,7 @@ class Tree:
 
 
 class _Open(NamedTuple):
-    """A directory that the walk is in: its descriptor, path, what is left of it, its rules."""
+    """A directory being walked: its descriptor, path, remaining entries and rules."""
 
     fd: int
     prefix: str
@@ -64,15 +64,15 @@ class _Open(NamedTuple):
 
 
 class Walk:
-    """Walks beneath an open directory, on descriptors and never through a link.
+    """Walks the inside of an open directory, on descriptors and without following links.
 
     Args:
-        root: Descriptor of the root; rule files from it on hold.
+        root: Descriptor of the root; rule files below it apply.
         start: Descriptor of the directory to search, which the caller closes.
-        prefix: Where that is, relative to the root and without links; "." for the root.
-        closed: Device and inode of what is passed over, with all that is beneath it.
-        include_ignored: Whether what git leaves out is found too.
-        detailed: Whether sizes and times are wanted, which costs a look at each file.
+        prefix: Its path relative to the root and without links; "." for the root.
+        closed: Device and inode of places to skip, with everything inside.
+        include_ignored: Whether to include what git ignores.
+        detailed: Whether to report sizes and times, which costs a stat per file.
     """
 
     def __init__(
@@ -94,13 +94,13 @@ class Walk:
         self._detailed = detailed
 
     def run(self) -> Tree:
-        """Walks.
+        """Runs the walk.
 
         Raises:
             OSError: If the directory itself cannot be read.
         """
         tree = Tree()
-        stack = [self._entered(".", self._start, self._prefix, self._above())]
+        stack = [self._enter(".", self._start, self._prefix, self._above())]
         try:
             while stack:
                 here = stack[-1]
@@ -115,7 +115,7 @@ class Walk:
                         if self._descends(stack, entry.name, path, tree):
                             break
                     else:
-                        self._found(entry, path, tree)
+                        self._add(entry, path, tree)
                 else:
                     os.close(stack.pop().fd)
                 if len(tree.files) >= MAX_FILES:
@@ -127,7 +127,7 @@ class Walk:
         return tree
 
     def _above(self) -> IgnoreRules:
-        """The rules of the directories above the one to search."""
+        """Reads the rules of the directories above the one to search."""
         ignored = IgnoreRules()
         if self._include_ignored or not self._prefix:
             return ignored
@@ -140,12 +140,12 @@ class Walk:
                 os.close(fd)
                 fd, prefix = below, f"{prefix}{part}/"
         except OSError:
-            return ignored  # it was moved meanwhile: rules of where it was say nothing
+            return ignored  # it was moved meanwhile, so rules of its former place do not apply
         finally:
             os.close(fd)
         return ignored
 
-    def _entered(self, name: str, directory: int, prefix: str, above: IgnoreRules) -> _Open:
+    def _enter(self, name: str, directory: int, prefix: str, above: IgnoreRules) -> _Open:
         fd = open_below(directory, [name])
         try:
             self._refuse_closed(fd)
@@ -169,7 +169,7 @@ class Walk:
             tree.unreadable.append(self._relative(path))
             return False
         try:
-            stack.append(self._entered(name, here.fd, f"{path}/", here.ignored))
+            stack.append(self._enter(name, here.fd, f"{path}/", here.ignored))
         except FileNotFoundError:
             return False
         except OSError:
@@ -177,7 +177,7 @@ class Walk:
             return False
         return True
 
-    def _found(self, entry: os.DirEntry[str], path: str, tree: Tree) -> None:
+    def _add(self, entry: os.DirEntry[str], path: str, tree: Tree) -> None:
         is_link = entry.is_symlink()
         if not (is_link or entry.is_file(follow_symlinks=False)):
             return

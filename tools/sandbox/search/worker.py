@@ -1,8 +1,9 @@
-"""The worker process: walks, reads and matches, so that the server never waits for a pattern.
+"""The worker process: walks, reads and matches, so that a pattern never blocks the server.
 
-It is given open directories by its socket, takes one JSON object a line and answers each with one.
-A pattern that backtracks for ever is ended from outside; should nobody be left to do that, an
-alarm ends it.
+It receives open directories through its socket, reads one JSON object per line and answers each
+with one. A pattern that backtracks forever is killed from outside; if the server is gone, an alarm
+does
+it.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ Message = dict[str, Any]
 Search = Callable[[str], re.Match[str] | None]
 
 MAX_MEMORY = 2 << 30
-"""Bytes of address space: a file of the largest size fits, as text and as lines."""
+"""Limit on the address space, which fits the largest file as text and as lines."""
 
 CHUNK = 1 << 16
 
 
 def main() -> None:
-    """Answers the server at the other end of the socket that is the standard input."""
+    """Serves the socket on standard input."""
     _set_limits()
     search = _Search([])
     with socket.socket(fileno=0) as channel:
@@ -66,16 +67,16 @@ def main() -> None:
 
 
 class _Search:
-    """One search, and what is left of its results.
+    """One search, with its remaining results.
 
     Args:
-        fds: The root and the directory to search, or one open file alone; closed with the search.
+        fds: The root and the directory to search, or a single open file; closed with the search.
     """
 
     def __init__(self, fds: list[int]) -> None:
         self._fds = fds
         self._above = ""
-        """Path of the directory whose descriptor is the last one."""
+        """Path of the directory of the last descriptor."""
         self._closed: frozenset[tuple[int, int]] = frozenset()
         self._tree = Tree()
         self._large: list[str] = []
@@ -84,7 +85,7 @@ class _Search:
         self._results: Iterator[Message] = iter(())
 
     def take(self, message: Message) -> Message:
-        """Does what a message asks for, and returns the first or the next results."""
+        """Executes a message, and returns the first or the next results."""
         do, count = message.pop("do"), message.pop("count")
         if do == "more":
             return self._more(count)
@@ -106,7 +107,7 @@ class _Search:
         include_ignored: bool,
         detailed: bool,
     ) -> None:
-        """Takes one open file for all that there is, or walks beneath a directory."""
+        """Uses a single open file as the only result, or walks a directory."""
         if name:
             status = os.fstat(self._fds[0])
             file = File(name, is_link=False, size=status.st_size, mtime=status.st_mtime)
@@ -125,7 +126,6 @@ class _Search:
         self._fds.append(os.dup(start))
 
     def _glob(self, names: str) -> int:
-        """Files and links by their paths, the newest first."""
         fits = re.compile(names, re.DOTALL).fullmatch
         found = [file for file in self._tree.files if fits(file.path)]
         found.sort(key=lambda file: (-file.mtime, file.path))
@@ -133,7 +133,6 @@ class _Search:
         return len(found)
 
     def _grep(self, pattern: str, names: str, context: int, *, ignore_case: bool) -> int:
-        """Lines in which a pattern fits."""
         flags = re.IGNORECASE if ignore_case else 0
         fits = re.compile(pattern, flags).search
         self._plain = PlainText.of(pattern, ignore_case=ignore_case)
@@ -144,15 +143,13 @@ class _Search:
         return len(paths)
 
     def _rank(self, words: list[str], names: str) -> int:
-        """Files by words in their names and lines."""
         paths = self._fitting(names)
         ranking = WordRanking(words)
         self._whole = ranking.search
-        self._results = self._ranked(ranking, paths)
+        self._results = self._ranking_results(ranking, paths)
         return len(paths)
 
     def _more(self, count: int) -> Message:
-        """The next results."""
         items = list(islice(self._results, count))
         return {
             "items": items,
@@ -167,7 +164,6 @@ class _Search:
         return [each.path for each in self._tree.files if not each.is_link and fits(each.path)]
 
     def _matches(self, fits: Search, paths: list[str], context: int) -> Iterator[Message]:
-        """The matches of each file."""
         for path in paths:
             lines = self._lines(path) or []
             for at, line in enumerate(lines):
@@ -180,14 +176,14 @@ class _Search:
                         "after": [cut(each, 0, 0) for each in lines[at + 1 : at + 1 + context]],
                     }
 
-    def _ranked(self, ranking: WordRanking, paths: list[str]) -> Iterator[Message]:
-        """The files that fit, the best first."""
+    def _ranking_results(self, ranking: WordRanking, paths: list[str]) -> Iterator[Message]:
+        """Yields the matching files, best first."""
         for path in paths:
             ranking.see(path, self._lines(path) or ())
         yield from map(asdict, ranking.best(len(paths)))
 
     def _lines(self, path: str) -> list[str] | None:
-        """The lines of a file; None where nothing is in them, and where it cannot be read."""
+        """Returns the lines of a file; None if it cannot match or be read."""
         try:
             data = self._data(path)
         except FileNotFoundError:
@@ -203,7 +199,7 @@ class _Search:
         return lines_of(text)
 
     def _data(self, path: str) -> bytes:
-        """The content of a file; nothing where it is too large or closed to reads."""
+        """Returns the content of a file; empty if it is too large or closed to reads."""
         fd, status = self._open(path)
         try:
             if (status.st_dev, status.st_ino) in self._closed:
@@ -216,7 +212,7 @@ class _Search:
             os.close(fd)
 
     def _open(self, path: str) -> tuple[int, os.stat_result]:
-        """Opens a file; its directory stays open for the next, which is often in there too."""
+        """Opens a file, keeping its directory open, as the next file is often there too."""
         if len(self._fds) == 1:
             return os.dup(self._fds[0]), os.fstat(self._fds[0])
         above, _, name = path.rpartition("/")
@@ -229,7 +225,6 @@ class _Search:
 
 
 def _messages(channel: socket.socket) -> Iterator[tuple[Message, list[int]]]:
-    """What the server sends, each with the descriptors that came with it."""
     received, fds = b"", list[int]()
     while True:
         chunk, came, _, _ = socket.recv_fds(channel, CHUNK, 2)
@@ -249,5 +244,5 @@ def _set_limits() -> None:
 
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # deep trees
-        if sys.platform != "darwin":  # which cannot limit address space
+        if sys.platform != "darwin":  # macOS cannot limit address space
             resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))

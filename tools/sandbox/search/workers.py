@@ -1,4 +1,4 @@
-"""The pool of worker processes: several search side by side, one stays idle for the next search."""
+"""The pool of worker processes: several search in parallel, and one stays idle."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from anyio.abc import Process, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 Answer = dict[str, Any]
-"""One object of JSON."""
+"""A JSON object."""
 
 MAX_WORKERS = 4
-"""Searches that run side by side."""
+"""Limit on parallel searches."""
 
 MAX_ANSWER_BYTES = 1 << 26
 
@@ -35,11 +35,11 @@ class WorkerEndedError(Exception):
 
 
 class Worker:
-    """A process that searches, one question at a time.
+    """A search process, which handles one question at a time.
 
     Args:
         process: The process.
-        channel: Our end of the socket that is its standard input.
+        channel: Our end of the socket on its standard input.
         stream: The same end, as a stream.
     """
 
@@ -52,12 +52,12 @@ class Worker:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it can be asked: it runs, and owes no answer."""
+        """True if it is running and has no pending answer."""
         return not self._is_busy and self._process.returncode is None
 
     @classmethod
     async def start(cls) -> Worker:
-        """Starts one, without the environment, the user's site packages or anything to write to."""
+        """Starts a worker, without environment, user site packages or writable files."""
         ours, its = socket.socketpair()
         stream = await SocketStream.from_socket(ours)
         try:
@@ -76,11 +76,11 @@ class Worker:
         return cls(process, ours, stream)
 
     async def ask(self, question: Answer, fds: Sequence[int] = ()) -> Answer:
-        """Returns its answer to one question.
+        """Returns the answer to a question.
 
         Args:
-            question: As `tools.sandbox.search.worker` takes it.
-            fds: Open directories that it is given.
+            question: A message for `tools.sandbox.search.worker`.
+            fds: Open directories to pass.
 
         Raises:
             WorkerEndedError: If it ended instead.
@@ -88,7 +88,7 @@ class Worker:
         message = json.dumps(question).encode() + b"\n"
         self._is_busy = True
         try:
-            if fds:  # with the first byte; it fits, because nothing else is on the way
+            if fds:  # with the first byte, which always fits into the empty buffer
                 socket.send_fds(self._channel, [message[:1]], fds)
                 message = message[1:]
             await self._stream.send(message)
@@ -100,7 +100,7 @@ class Worker:
         return found
 
     async def aclose(self) -> None:
-        """Kills it, whatever it does."""
+        """Kills it, even if it is busy."""
         with anyio.CancelScope(shield=True):
             await anyio.aclose_forcefully(self._stream)
             if self._process.returncode is None:
@@ -117,7 +117,7 @@ class WorkerPool:
 
     @asynccontextmanager
     async def borrow(self) -> AsyncIterator[Worker]:
-        """Lends a worker for the block; kills it afterwards if it still owes an answer."""
+        """Lends a worker for the block; kills it afterwards if an answer is pending."""
         async with self._slots:
             worker = await self._take()
             try:

@@ -1,1 +1,1 @@
-"""Secrets: put in at the socket and at exec(), and taken out of whatever is shown."""
+"""Secrets: inserted only at the socket and at exec(), and redacted everywhere else."""

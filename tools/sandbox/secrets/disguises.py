@@ -1,4 +1,4 @@
-"""Finds values in a text that spells them with escapes, or cuts their encoding into lines."""
+"""Finds values that a text spells with escapes, or encodes over several lines."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 LONGEST_ESCAPE = 12
-"""Characters that a usual escape of one byte takes at most."""
+"""Limit on the characters of a usual escape of one byte."""
 
 SEPARATORS = re.sub(rb"[\w+/-]", b"", bytes(range(256)))
-"""What may separate lines of Base64, also as literals of a program, and hexadecimal digits."""
+"""Separators between lines of Base64, also as program literals, and between hexadecimal digits."""
 
 _SEPARATOR = re.compile(r"[^0-9A-Za-z+/_-]+")
 _DECORATIONS = (
-    re.compile(  # numbers, quotation marks, comments and signs of a diff before a line
+    re.compile(  # numbers, quotation marks, comments and diff marks before a line
         r"\n(?=[ \t\d>|#*;%/+-])[ \t]*"
         r"(?:\d{1,7}(?:[ \t]*[:|.)]|[ \t])[ \t]*|[>|#*;%+-]+[ \t]*|//+[ \t]*){1,4}+"
         r"(?=[\"'b]{0,2}[\w+/-]++[^\w\n]*+(?:\n|\Z))"
@@ -25,7 +25,7 @@ _DECORATIONS = (
     re.compile(r"\+(?<=[\"'`\s]\+)(?=[\s\\]*[A-Za-z]?[\"'`])"),  # joins literals
     re.compile(r"b(?<![\w+/]b)(?=[\"'])"),  # begins a literal of bytes
 )
-"""Each is searched alone, since a pattern that begins with one character is fast."""
+"""Each is searched separately, as patterns that begin with one character are fast."""
 
 _DECORATED = re.compile("|".join((*(each.pattern for each in _DECORATIONS), _SEPARATOR.pattern)))
 _NO_DIGITS = re.sub(rb"[0-9A-Fa-f]", b"", bytes(range(256)))
@@ -36,12 +36,12 @@ _DUMP = re.compile(
     r"(?::(?P<xxd>(?: (?:[0-9A-Fa-f]{2}){1,8})+)|(?P<od>(?:[ \t]{1,2}[0-9A-Fa-f]{2})+))"
     r"(?:[ \t].*)?(?=\n|\Z)"
 )
-"""A line of xxd, hexdump or od: an address, bytes, perhaps the characters."""
+"""A line of xxd, hexdump or od: an address, bytes, and optionally the characters."""
 
 _NUMBERS = 16
-"""Bytes of a value that begin a list of decimal numbers which is taken for its bytes."""
+"""Bytes of a value after which a list of decimal numbers counts as that value."""
 _NESTED = 3
-"""Layers of escapes that are read: JSON in HTML in a URL."""
+"""Limit on nested escapes: JSON in HTML in a URL."""
 
 _ESCAPE = re.compile(
     r"(?P<utf8>(?:%[0-9A-Fa-f]{2})+|(?:\\+x[0-9A-Fa-f]{2})+|(?:=[0-9A-F]{2})+)"
@@ -53,25 +53,25 @@ _ESCAPE = re.compile(
     r"|\\+(?P<one>.)",
     re.DOTALL,
 )
-"""How URLs, JSON, programs, shells, HTML and Markdown write characters."""
+"""Escapes of URLs, JSON, programming languages, shells, HTML and Markdown."""
 
 _PRINTABLE = re.compile(r"=(?:[0-9A-F]{2}|\r?\n)")
-"""An escape of the encoding quoted-printable."""
+"""An escape of quoted-printable encoding."""
 _ESCAPES = re.compile(rf"[%&\\]|{_PRINTABLE.pattern}")
 _UNIT = re.compile(r"%u....|[%=]..|\\+x..|\\+u....")
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "\n": ""}
 
 Span = tuple[int, int, str]
-"""Where a value begins and ends, and what to show instead."""
+"""Start and end of a value, with its replacement."""
 
 
 class _View:
-    """A text in which matches are decoded, and where each of its characters came from.
+    """A text with decoded matches, and the origin of each of its characters.
 
     Args:
         text: The text.
-        matches: What is decoded.
-        decode: Returns the characters of a match, each with its length in the text.
+        matches: The matches to decode.
+        decode: Yields the characters of a match, each with its length in the text.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class _View:
         self._origins.append((origin, width))
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Returns where a part of the view came from."""
+        """Returns the origin of a part of the view."""
         return self._origin(start)[0], sum(self._origin(end - 1))
 
     def _origin(self, at: int) -> tuple[int, int]:
@@ -112,35 +112,35 @@ class _View:
 
 
 def disguised(text: str, values: Mapping[str, str], encoded: Mapping[str, str]) -> list[Span]:
-    """Returns where a text has values in any mixture of escapes, or encoded with separators.
+    """Finds values in any mixture of escapes, or encoded with separators.
 
     Args:
         text: The text.
-        values: What to show instead of each value.
+        values: The replacement for each value.
         encoded: The same for the values in Base64 and hexadecimal digits.
 
     Returns:
-        Spans in order, which do not overlap.
+        Spans in order, without overlaps.
     """
     found: list[Span] = []
     views: list[_View] = []
     _find_encoded(text, encoded, views, found)
     _find_numbers(text, values, views, found)
     while len(views) < _NESTED and _is_escaped(text):
-        views.append(_View(text, _escapes(text), _decoded))
+        views.append(_View(text, _escapes(text), _decode))
         if views[-1].text == text:
             break
         text = views[-1].text
-        found += (_located(each, views) for each in _places(text, values))
+        found += (_locate(each, views) for each in _places(text, values))
         _find_encoded(text, encoded, views, found)
         _find_numbers(text, values, views, found)
-    return _merged(found)
+    return _merge(found)
 
 
 def _find_encoded(
     text: str, encoded: Mapping[str, str], views: Sequence[_View], found: list[Span]
 ) -> None:
-    """Adds the encoded values in a text, whatever separates and decorates their digits."""
+    """Adds the encoded values in a text, whatever separators and decorations it has."""
     whole = f"\n{text}"  # so that each line follows a line end
     for squeezed, pattern in _readings(whole):
         present = {form: shown for form, shown in encoded.items() if form.encode() in squeezed}
@@ -151,14 +151,14 @@ def _find_encoded(
         )
         is_hex = pattern in {_NOT_HEX, _DUMP}
         for span in _places(view.text.lower() if is_hex else view.text, present):
-            start, end, shown = _located(span, (view,))
+            start, end, shown = _locate(span, (view,))
             if pattern is _DUMP:  # the last line repeats its bytes as characters
                 end += len(whole[end:].partition("\n")[0])
-            found.append(_located((start - 1, end - 1, shown), views))
+            found.append(_locate((start - 1, end - 1, shown), views))
 
 
 def _readings(whole: str) -> Iterator[tuple[bytes, re.Pattern[str]]]:
-    """Yields a text without its separators, and the pattern that removes them."""
+    """Yields a text without its separators, with the pattern that removes them."""
     plain = whole.encode(errors="replace")
     yield plain.translate(None, SEPARATORS), _SEPARATOR
     bare = whole
@@ -176,7 +176,7 @@ def _is_escaped(text: str) -> bool:
 
 
 def _escapes(text: str) -> Iterator[re.Match[str]]:
-    """Yields what _ESCAPE finds; it is slow where nothing begins."""
+    """Yields the matches of _ESCAPE, starting only where one can begin, as it is slow."""
     begun = _ESCAPES.search(text)
     while begun:
         found = _ESCAPE.match(text, begun.start())
@@ -195,13 +195,13 @@ def _dump_digits(match: re.Match[str]) -> Iterator[tuple[str, int]]:
 def _find_numbers(
     text: str, values: Mapping[str, str], views: Sequence[_View], found: list[Span]
 ) -> None:
-    """Adds the values in a text that are lists of decimal numbers, one for each byte."""
+    """Adds the values in a text written as lists of decimal bytes."""
     for value, shown in values.items():
         data = value.encode()
         rest = r"(?:\W{1,40}\d{1,3})*" if len(data) > _NUMBERS else ""
         listed = r"\W{1,40}".join(map(str, data[:_NUMBERS]))
         found += (
-            _located((*match.span(), shown), views)
+            _locate((*match.span(), shown), views)
             for match in re.finditer(rf"{listed}(?!\d){rest}", text)
         )
 
@@ -214,14 +214,14 @@ def _places(text: str, forms: Mapping[str, str]) -> Iterator[Span]:
             at = text.find(form, at + len(form))
 
 
-def _located(span: Span, views: Sequence[_View]) -> Span:
+def _locate(span: Span, views: Sequence[_View]) -> Span:
     start, end, shown = span
     for view in reversed(views):
         start, end = view.origin(start, end)
     return start, end, shown
 
 
-def _merged(spans: Iterable[Span]) -> list[Span]:
+def _merge(spans: Iterable[Span]) -> list[Span]:
     merged: list[Span] = []
     for start, end, shown in sorted(spans):
         if merged and start < merged[-1][1]:
@@ -232,7 +232,7 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
-def _decoded(match: re.Match[str]) -> Iterator[tuple[str, int]]:
+def _decode(match: re.Match[str]) -> Iterator[tuple[str, int]]:
     kind, escape = match.lastgroup or "", match[0]
     if kind in {"utf8", "utf16"}:
         yield from _units(escape, *(_UTF8 if kind == "utf8" else _UTF16))
@@ -251,7 +251,7 @@ _UTF16 = "utf-16-be", "surrogatepass", 2
 
 
 def _units(run: str, codec: str, errors: str, size: int) -> Iterator[tuple[str, int]]:
-    """Yields the characters of escapes that stand for bytes or for halves of characters."""
+    """Yields the characters of escapes for bytes or UTF-16 code units."""
     units = _UNIT.findall(run)
     at = 0
     for character in bytes.fromhex("".join(each[-2 * size :] for each in units)).decode(

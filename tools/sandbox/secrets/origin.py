@@ -1,4 +1,4 @@
-"""Where the value of a secret is: in a variable, a file or the keyring. It is read at each use."""
+"""Origins of secret values: a variable, a file or the keyring, read on each use."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class Origin(Protocol):
-    """Where a value is."""
+    """The origin of a value."""
 
     def read(self, environ: Mapping[str, str]) -> str:
-        """The value as it is there; blocks.
+        """Reads the value; blocks.
 
         Args:
             environ: The environment of the server.
@@ -29,12 +29,12 @@ class Origin(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable of the server's environment."""
+    """An environment variable of the server."""
 
     name: str
 
     def read(self, environ: Mapping[str, str]) -> str:
-        """The variable, which has to be set."""
+        """Returns the variable, which must be set."""
         if not environ.get(self.name):
             raise UnavailableError(
                 f"the environment variable {self.name} is not set",
@@ -45,12 +45,12 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that its owner alone can read."""
+    """A file that only its owner can read."""
 
     path: Path
 
     def read(self, environ: Mapping[str, str]) -> str:  # noqa: ARG002  # a file needs none
-        """The content of the file, judged by the descriptor that it is read from."""
+        """Returns the content of the file; checks its permissions on the open descriptor."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             with os.fdopen(descriptor, "rb") as file:
@@ -79,13 +79,13 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class KeyringEntry:
-    """An entry of the keyring of the user's desktop."""
+    """An entry in the desktop's keyring."""
 
     service: str
     username: str
 
     def read(self, environ: Mapping[str, str]) -> str:  # noqa: ARG002  # the keyring needs none
-        """The entry; the desktop may ask its user to unlock the keyring."""
+        """Returns the entry; the desktop may ask the user to unlock the keyring."""
         try:
             keyring = import_module("keyring")
         except ImportError:

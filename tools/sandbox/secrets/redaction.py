@@ -1,4 +1,4 @@
-"""Values of secrets, taken out of what is answered, recorded and shown."""
+"""Redacts the values of secrets in answers, records and displays."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from tools.sandbox.secrets.disguises import LONGEST_ESCAPE, SEPARATORS, disguise
 Sink = Callable[[bytes], object]
 
 _WORD = re.compile(rb"(?:[\\=]\s+|\S)*\Z")
-"""The last word of a text; a line end that is escaped does not end it."""
+"""The last word of a text; an escaped line end does not end it."""
 
 _ESCAPED = re.compile(rb"[%&\\]|=(?:[0-9A-F]|\s|\Z)")
 _PERCENT = re.compile(r"%[0-9A-F]{2}")
 
 
 def marker(name: str) -> str:
-    """What stands in the place of a secret; without a blank, so that it can stand in a URL."""
+    """Returns the replacement for a secret; without a space, so that it fits into a URL."""
     return f"[secret:{name}]"
 
 
 class Redaction:
-    """Knows the values of the secrets that were used, also those that have changed since.
+    """Knows the values of all secrets used so far, including former values.
 
     Args:
-        shown: Returns what to show instead of the secret of a name.
+        shown: Returns the replacement for a secret, by name.
     """
 
     def __init__(self, shown: Callable[[str], str] = marker) -> None:
@@ -46,7 +46,7 @@ class Redaction:
         self._values: dict[str, str] = {}
 
     def learn(self, name: str, value: str) -> None:
-        """Takes a value out from now on."""
+        """Redacts a value from now on."""
         if (name, value) in self._known:
             return
         self._known.add((name, value))
@@ -58,12 +58,12 @@ class Redaction:
         texts = dict(self._texts) | dict.fromkeys(forms_of(value), shown)
         encoded = {text.encode(): shown.encode() for text, shown in texts.items()}
         forms = dict(self._forms) | encoded | _wide(value, shown)
-        # The longer first: one form may begin like another.
+        # Longer forms first, as one may be the beginning of another.
         self._texts = tuple(sorted(texts.items(), key=lambda each: -len(each[0])))
         self._forms = tuple(sorted(forms.items(), key=lambda each: -len(each[0])))
 
     def text(self, text: str) -> str:
-        """A text without the values."""
+        """Redacts a text."""
         for form, shown in self._texts:
             text = text.replace(form, shown)
         if self._values:
@@ -72,7 +72,7 @@ class Redaction:
         return text
 
     def data(self, data: bytes) -> bytes:
-        """Bytes without the values."""
+        """Redacts bytes."""
         if not self._forms:
             return data
         for form, shown in self._forms:
@@ -80,7 +80,7 @@ class Redaction:
         return self.text(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
 
     def value(self, value: Any) -> Any:  # noqa: ANN401  # any JSON value
-        """A JSON value without the values, in keys too."""
+        """Redacts a JSON value, including keys."""
         if not self._texts:
             return value
         if isinstance(value, str):
@@ -92,7 +92,7 @@ class Redaction:
         return value
 
     def result(self, result: ToolResult) -> ToolResult:
-        """A result without the values; of one that had some, nothing is handed on as it was."""
+        """Redacts a result; if it had a value, no part is passed on unchecked."""
         if not self._texts:
             return result
         text, added = self.text(result.text), self.text(result.added)
@@ -110,7 +110,7 @@ class Redaction:
         return result if shown == result else replace(shown, verbatim=None)
 
     def _block(self, block: Any) -> Any:  # noqa: ANN401  # of the same type
-        """A part of a result without the values; images and sounds are as they are."""
+        """Redacts a part of a result, except for images and sounds."""
         if isinstance(block, str):
             return self.text(block)
         if isinstance(block, EmbeddedResource):
@@ -120,17 +120,17 @@ class Redaction:
         return block
 
     def sink(self, sink: Sink) -> RedactingSink:
-        """Takes the values out of what goes to a sink piece by piece."""
+        """Returns a sink that redacts pieces before passing them on."""
         return RedactingSink(self, sink)
 
     def unfinished(self, data: bytes) -> int:
-        """How many bytes at the end of some may be the beginning of a value."""
+        """Returns the number of final bytes that may begin a value."""
         if not self._forms:
             return 0
-        held = _begun(data, (form for form, _ in self._forms))
-        # An encoded value may be cut into lines, and each character of a value may be an escape.
+        held = _partial_length(data, (form for form, _ in self._forms))
+        # An encoded value may be split into lines, and each character may be an escape.
         tail = data[-LONGEST_ESCAPE * len(self._forms[0][0]) :]
-        begun = _begun(tail.translate(None, SEPARATORS), map(str.encode, self._encoded))
+        begun = _partial_length(tail.translate(None, SEPARATORS), map(str.encode, self._encoded))
         if begun:
             kept = (at for at in range(len(tail) - 1, -1, -1) if tail[at] not in SEPARATORS)
             held = max(held, len(tail) - next(islice(kept, begun - 1, None)))
@@ -139,8 +139,8 @@ class Redaction:
         return max(held, len(word[0])) if word and is_escaped else held
 
 
-def _begun(data: bytes, forms: Iterable[bytes]) -> int:
-    """Returns how many bytes at the end of some begin one of these forms."""
+def _partial_length(data: bytes, forms: Iterable[bytes]) -> int:
+    """Returns the number of final bytes that begin one of the forms."""
     held = 0
     for form in forms:
         at = data.find(form[:1], max(len(data) - len(form) + 1, 0))
@@ -151,11 +151,11 @@ def _begun(data: bytes, forms: Iterable[bytes]) -> int:
 
 
 class RedactingSink:
-    """Hands bytes on without values, those that stand across pieces too.
+    """Passes bytes on without values, even if these span several pieces.
 
     Args:
         redaction: Knows the values.
-        sink: Takes the bytes.
+        sink: Receives the bytes.
     """
 
     def __init__(self, redaction: Redaction, sink: Sink) -> None:
@@ -164,20 +164,20 @@ class RedactingSink:
         self._held = b""
 
     def feed(self, data: bytes) -> None:
-        """Takes the next bytes; an end that may begin a value is held back."""
+        """Processes the next bytes; holds back an end that may begin a value."""
         shown = self._redaction.data(self._held + data)
         held = self._redaction.unfinished(shown)
         self._held = shown[len(shown) - held :]
         self._sink(shown[: len(shown) - held])
 
     def flush(self) -> None:
-        """Hands on what is held back: nothing more comes."""
+        """Passes on what is held back, at the end of the data."""
         self._sink(self._held)
         self._held = b""
 
 
 def forms_of(value: str) -> set[str]:
-    """Returns the ways to show a value: plain, or as URLs, JSON, HTML, Markdown or Base64 do."""
+    """Returns the forms of a value: plain, and as in URLs, JSON, HTML, Markdown or Base64."""
     utf8 = value.encode()
     escaped = {
         value,
@@ -200,18 +200,18 @@ def forms_of(value: str) -> set[str]:
 
 
 def _base64(utf8: bytes) -> set[str]:
-    """What stands in the Base64 of any text that holds a value, wherever in it that begins."""
+    """Returns what the Base64 of any text contains if the text contains a value, at any offset."""
     found = set()
     for encode in (b64encode, urlsafe_b64encode):
         for before in range(3):
-            # The characters at both ends hold bits of what is beside the value too.
+            # The characters at both ends also hold bits of adjacent bytes.
             start, end = -(-before * 8 // 6), (before + len(utf8)) * 8 // 6
             found.add(encode(bytes(before) + utf8)[start:end].decode())
     return found
 
 
 def _wide(value: str, shown: str) -> dict[bytes, bytes]:
-    """The same in UTF-16; of ASCII the bytes that both orders have, so that the rest is whole."""
+    """Returns the UTF-16 forms; for ASCII, the bytes common to both byte orders."""
     if value.isascii():
         value, shown = "\0".join(value), "\0".join(shown)
         return {value.encode(): shown.encode()}

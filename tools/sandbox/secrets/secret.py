@@ -1,4 +1,4 @@
-"""A secret of the settings: where its value is, and what is given it."""
+"""A secret in the settings: the origin of its value, and where it may be used."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tools.sandbox.web.hosts import canonical_host, parse_port
 from tools.sandbox.web.url import DEFAULT_PORTS, Url
 
 SHORTEST = 8
-"""Characters; a shorter value would be taken out of texts that have nothing to do with it."""
+"""Minimum length: shorter values would be redacted in unrelated texts."""
 
 LONGEST = 8_000
-"""Characters, about as many as servers take in a header."""
+"""Maximum length, about the limit of servers on a header."""
 
 PLACE = re.compile(r"\{(secret|base64)\}")
 
 RequestTarget = tuple[str, list[tuple[str, str]]]
-"""Path and query of a request, and its headers."""
+"""Path and query of a request, with its headers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class HostPattern:
 
     @classmethod
     def parse(cls, text: str) -> HostPattern:
-        """Reads `host`, `host:port` or `*.host`, as URLs name them.
+        """Parses `host`, `host:port` or `*.host`, as in URLs.
 
         Raises:
-            ValueError: If it stands for all hosts of a top-level domain.
+            ValueError: If it covers all hosts of a top-level domain.
         """
         named = text.removeprefix("*.")
         host, colon, port = named.rpartition(":")
@@ -55,11 +55,11 @@ class HostPattern:
         if named == text:
             return cls(host, parse_port(port))
         if "." not in host:
-            raise ValueError(f"{text!r} stands for too many hosts; name a domain below *.{host}")
+            raise ValueError(f"{text!r} covers too many hosts; name a domain below *.{host}")
         return cls(f"*.{host}", parse_port(port))
 
     def matches(self, url: Url) -> bool:
-        """Whether a URL is on one of these hosts."""
+        """Returns whether a URL is on one of these hosts."""
         if self.port != url.port:
             return False
         if self.host.startswith("*."):
@@ -73,10 +73,10 @@ class HostPattern:
 
 @dataclass(frozen=True, slots=True)
 class ProgramPattern:
-    """Commands that are given a secret.
+    """Commands that get a secret.
 
     Attributes:
-        text: As the settings have it, such as `npm publish *`.
+        text: The text in the settings, such as `npm publish *`.
     """
 
     text: str
@@ -84,10 +84,10 @@ class ProgramPattern:
 
     @classmethod
     def parse(cls, text: str) -> ProgramPattern:
-        """Reads one command, as rules of the policy name them.
+        """Parses one command, as in policy rules.
 
         Raises:
-            ValueError: If it is none, or names no program.
+            ValueError: If it is not a single command, or names no program.
         """
         pattern = LinePattern.parse(text)
         if len(pattern.commands) != 1 or not pattern.commands[0].fixed:
@@ -95,7 +95,7 @@ class ProgramPattern:
         return cls(text, pattern.commands[0])
 
     def matches(self, words: Sequence[Word]) -> bool:
-        """Whether it stands for a command; what this runs besides, the pattern has to name."""
+        """Returns whether it matches a command; it must name everything that the command runs."""
         return self._command.matches(words) and all(
             inner.at < self._command.fixed for inner in inner_commands(words)
         )
@@ -106,14 +106,14 @@ class Secret:
     """A secret.
 
     Attributes:
-        name: What calls name it by.
-        origin: Where its value is.
-        hosts: Hosts whose requests are given it.
-        header: The header of a request that it is sent in; empty where it is in the query.
-        query: The parameter of the query that it is sent in; empty where it is in a header.
-        form: What is sent; `{secret}` or `{base64}` stands for the value.
-        programs: Commands that are given it.
-        variable: The variable that they are given it in.
+        name: Its name in calls.
+        origin: The origin of its value.
+        hosts: Hosts whose requests may use it.
+        header: The request header that carries it; empty if it is in the query.
+        query: The query parameter that carries it; empty if it is in a header.
+        form: What is sent; `{secret}` or `{base64}` is replaced by the value.
+        programs: Commands that get it.
+        variable: The environment variable for it.
     """
 
     name: str
@@ -126,12 +126,12 @@ class Secret:
     variable: str = ""
 
     def check(self, url: Url, *, is_private: bool) -> None:
-        """Sees that it may be sent to a URL.
+        """Raises an error if it may not be sent to a URL.
 
         Args:
-            url: Where the request goes.
-            is_private: Whether it goes, without a proxy, to a host and port that the settings
-                allow to be private.
+            url: The target of the request.
+            is_private: Whether the request goes, without a proxy, to a host and port that the
+                settings allow to be private.
         """
         if not any(each.matches(url) for each in self.hosts):
             hosts = ", ".join(map(str, self.hosts)) or "no host"
@@ -149,13 +149,13 @@ class Secret:
             )
 
     def put_into(self, target: str, headers: list[tuple[str, str]], value: str) -> RequestTarget:
-        """A request with the value."""
+        """Adds the value to a request."""
         if any(name.lower() == "range" for name, _ in headers):
             raise InvalidArgumentsError(
                 "A request with a secret asks for the whole answer, not for a Range of it.",
                 next_actions=["Leave 'Range' out of headers."],
             )
-        sent = PLACE.sub(lambda found: self._said(found[1], value), self.form)
+        sent = PLACE.sub(lambda found: self._encode(found[1], value), self.form)
         if self.query:
             return self._with_query(target, sent), headers
         if any(name.lower() == self.header.lower() for name, _ in headers):
@@ -168,18 +168,18 @@ class Secret:
         return target, [*headers, (self.header, sent)]
 
     def unusable(self, how: str) -> UnavailableError:
-        """What to say of a value that cannot be used."""
+        """Returns the error for an unusable value."""
         return UnavailableError(
             f"The secret {self.name!r} {how}.",
             next_actions=["The user looks at it where the settings say that it is."],
         )
 
     def is_for(self, words: Sequence[Word]) -> bool:
-        """Whether a command is given it."""
+        """Returns whether a command gets it."""
         return any(each.matches(words) for each in self.programs)
 
     def check_value(self, value: str) -> None:
-        """Sees that a value can be used, and be taken out of answers."""
+        """Raises an error unless a value can be used, and be redacted in answers."""
         if not SHORTEST <= len(value) <= LONGEST:
             raise self.unusable(
                 f"has {len(value)} characters: only one of {SHORTEST} to {LONGEST} can be taken out"
@@ -188,13 +188,13 @@ class Secret:
         if not value.isprintable():
             raise self.unusable("has line ends or characters that cannot be seen")
 
-    def _said(self, form: str, value: str) -> str:
+    def _encode(self, form: str, value: str) -> str:
         return value if form == "secret" else b64encode(value.encode()).decode()
 
     def _with_query(self, target: str, sent: str) -> str:
         path, _, query = target.partition("?")
         given = query.split("&") if query else []
-        # A redirect repeats what was sent, which is taken out of its address.
+        # A redirect may repeat the value, which was redacted in its address.
         own = [each for each in given if unquote_plus(each.partition("=")[0]) == self.query]
         if any(unquote_plus(each.partition("=")[2]) != marker(self.name) for each in own):
             raise InvalidArgumentsError(

@@ -1,4 +1,4 @@
-"""The secrets of the settings, read where they are used and handed to nobody else."""
+"""The secrets in the settings, read on each use and never disclosed elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.sandbox.secrets.secret import Secret
 
 
 class Secrets:
-    """Knows which secrets there are; their values are read at each use.
+    """Knows the secrets, and reads their values on each use.
 
     Args:
         secrets: The secrets.
@@ -38,8 +38,8 @@ class Secrets:
         self._environ = environ or {}
         self.redaction = redaction or Redaction()
 
-    def named(self, name: str) -> Secret:
-        """The secret of that name that requests may use."""
+    def find(self, name: str) -> Secret:
+        """Returns the secret with this name that requests may use."""
         usable = {each.name: each for each in self._secrets.values() if each.hosts}
         if name in usable:
             return usable[name]
@@ -52,15 +52,15 @@ class Secrets:
         )
 
     def of_line(self, line: str) -> tuple[Secret, ...]:
-        """The secrets that a shell's line is given: those that name its one command."""
+        """Returns the secrets for a shell line that is a single matching command."""
         if not any(each.programs for each in self._secrets.values()):
             return ()
         words = _only_command(line)
         return tuple(each for each in self._secrets.values() if words and each.is_for(words))
 
     async def value(self, secret: Secret) -> str:
-        """The value of a secret, which is taken out of everything from now on."""
-        # The keyring may wait for its user.
+        """Returns the value of a secret, which is redacted everywhere from now on."""
+        # The keyring may wait for the user.
         return await anyio.to_thread.run_sync(self.read, secret, abandon_on_cancel=True)
 
     def read(self, secret: Secret) -> str:
@@ -79,9 +79,9 @@ class Secrets:
     async def variables(
         self, secrets: Sequence[Secret], level: Level
     ) -> tuple[dict[str, str], tuple[str, ...]]:
-        """The variables of a program that is given secrets, and what to say of them.
+        """Returns the variables of a program that gets secrets, with notes.
 
-        An unconfined program is given none: others could read them from it.
+        An unconfined program gets none: others could read them from it.
         """
         if level is Level.NONE:
             notes = (
@@ -95,7 +95,7 @@ class Secrets:
 
 
 def _only_command(line: str) -> Sequence[Word]:
-    """The words of a line that is one command and nothing else; none of any other line."""
+    """Returns the words of a line that is a single command; else empty."""
     from tools.policy.shell.shell_command import ShellCommand  # loads the parser
 
     plain = ShellCommand.parse(line).plain
@@ -103,7 +103,7 @@ def _only_command(line: str) -> Sequence[Word]:
         return ()
     (words,) = plain.commands
     try:
-        # No assignment, no redirection, nothing that the shell expands.
+        # No assignments, redirections or expansions.
         is_bare = [word.text for word in words] == shlex.split(line)
     except ValueError:
         return ()

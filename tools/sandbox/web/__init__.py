@@ -1,1 +1,1 @@
-"""The web: every request that leaves the product, judged at the socket."""
+"""The web: makes all outgoing requests, and checks each one at the socket."""

@@ -1,8 +1,8 @@
-"""Which addresses belong to the public internet.
+"""Decides which addresses are on the public internet.
 
-One explicit judgement instead of `ipaddress.is_global`, which calls several of these global: every
-block of IANA's registries of special-purpose addresses is refused, also those that they mark as
-globally reachable, because no web server is there.
+Explicit rules replace `ipaddress.is_global`, which calls several of these global. Every block in
+IANA's registries of special-purpose addresses is refused, even those marked as globally reachable,
+because they contain no web servers.
 
 - https://www.iana.org/assignments/iana-ipv4-special-registry
 - https://www.iana.org/assignments/iana-ipv6-special-registry
@@ -16,7 +16,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 Address = IPv4Address | IPv6Address
 
-# Narrower blocks stand before those that hold them, so that the reason is the exact one.
+# Narrower blocks come before those that contain them, so that the exact reason is reported.
 _IPV4 = tuple(
     (IPv4Network(block), what)
     for block, what in (
@@ -82,11 +82,11 @@ _IPV6 = tuple(
 )
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _ISATAP = {0x00005EFE, 0x02005EFE}
-"""The upper half of an interface identifier whose lower half is an IPv4 address (RFC 5214, 6.1)."""
+"""Upper half of an interface identifier whose lower half is an IPv4 address (RFC 5214, 6.1)."""
 
 
 def why_not_public(address: Address) -> str | None:
-    """What an address is instead of public, such as "loopback"; None if it is public."""
+    """Returns why an address is not public, such as "loopback"; None if it is public."""
     if isinstance(address, IPv4Address):
         return next((what for block, what in _IPV4 if address in block), None)
     if address.scope_id is not None:

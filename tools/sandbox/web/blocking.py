@@ -1,4 +1,4 @@
-"""The guarded transport for threads that may block: the endpoints that the settings name."""
+"""The guarded transport for threads that may block, used for endpoints in the settings."""
 
 from __future__ import annotations
 
@@ -20,23 +20,22 @@ from tools.sandbox.web.hosts import canonical_host, join_host_port, literal
 from tools.sandbox.web.proxy.forward_proxy import ForwardProxy
 
 CONNECT_SECONDS = 10.0
-"""Where a request sets no limit."""
+"""Timeout for requests without one."""
 
 
 def endpoint_client(url: str, *, private: Collection[str] = (), proxy: str = "") -> httpx2.Client:
-    """A client for an address of the settings, whose own host and port may therefore be private.
+    """Creates a client for an address in the settings, whose host and port may be private.
 
-    It follows no redirects and reads nothing of the environment. Making it takes a tenth of a
-    second.
+    It follows no redirects and ignores the environment. Creating it takes 100 ms.
 
     Args:
         url: The address.
-        private: Each `host:port` that is asked directly where there is a proxy; so are addresses
-            that are not public, and localhost.
-        proxy: URL of a proxy that asks instead; empty for none.
+        private: Each `host:port` to contact directly even with a proxy, as localhost and nonpublic
+            addresses are.
+        proxy: URL of a proxy; empty for none.
 
     Raises:
-        httpx2.InvalidURL: If it is no URL.
+        httpx2.InvalidURL: If the URL is invalid.
     """
     parts = httpx2.URL(url)
     host = canonical_host(f"[{parts.host}]" if ":" in parts.host else parts.host)
@@ -48,13 +47,13 @@ def endpoint_client(url: str, *, private: Collection[str] = (), proxy: str = "")
 
 
 def _is_local(host: str) -> bool:
-    """Whether a host is one that a proxy elsewhere would take for its own."""
+    """Returns whether a host would mean something else to a remote proxy."""
     address = literal(host)
     return host == "localhost" if address is None else why_not_public(address) is not None
 
 
 class _GuardedTransport(httpx2.BaseTransport):
-    """Requests of httpx2 over the connections of httpcore2, opened by the guard."""
+    """Sends requests of httpx2 through connections of httpcore2, opened by the guard."""
 
     def __init__(self, guard: AddressGuard, proxy: ForwardProxy | None) -> None:
         options: dict[str, Any] = {
@@ -104,7 +103,7 @@ class _Body(httpx2.SyncByteStream):
 
 
 class _Backend(httpcore2.NetworkBackend):
-    """Opens what the guard lets through."""
+    """Opens connections that the guard allows."""
 
     def __init__(self, guard: AddressGuard) -> None:
         self._guard = guard
@@ -125,7 +124,7 @@ class _Backend(httpcore2.NetworkBackend):
 
 
 class _Stream(httpcore2.NetworkStream):
-    """A connection that keeps one deadline over a request and its answer, not one a read."""
+    """A connection with one deadline for a request and its response, instead of one per read."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -138,7 +137,7 @@ class _Stream(httpcore2.NetworkStream):
         return self._socket.recv(max_bytes)
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        if self._has_read:  # another request begins
+        if self._has_read:  # the next request begins
             self._has_read = False
             self._end = None if timeout is None else time.monotonic() + timeout
         self._limit(timeout)
@@ -146,7 +145,7 @@ class _Stream(httpcore2.NetworkStream):
             self._socket.sendall(buffer)
         except TimeoutError:
             raise
-        except OSError as error:  # the answer may be there already
+        except OSError as error:  # the response may have arrived already
             raise httpcore2.WriteError(str(error)) from error
 
     def close(self) -> None:
@@ -165,10 +164,10 @@ class _Stream(httpcore2.NetworkStream):
             self._socket.close()
             raise
 
-    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401  # as httpcore2 has it
+    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401  # the signature of httpcore2
         if info != "is_readable":
             return None
-        with selectors.DefaultSelector() as selector:  # as an idle one is once its server left
+        with selectors.DefaultSelector() as selector:  # readable if the server has closed it
             selector.register(self._socket, selectors.EVENT_READ)
             return bool(selector.select(0))
 
@@ -181,7 +180,7 @@ class _Stream(httpcore2.NetworkStream):
 
 @contextmanager
 def _as_httpx2() -> Iterator[None]:
-    """What can go wrong, as whoever uses httpx2 expects it."""
+    """Converts errors to those of httpx2."""
     try:
         yield
     except TimeoutError as error:

@@ -1,4 +1,4 @@
-"""The client of every request that tools make: judged, bounded in time and size, without memory."""
+"""The HTTP client of all tools: requests are checked, bounded in time and size, and stateless."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-"""What may be repeated at another origin without doing anything there (RFC 9110, 9.2.1)."""
+"""Methods that may be repeated at another origin without side effects (RFC 9110, 9.2.1)."""
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 USER_AGENT = "toolcrib"
 MAX_REASON = 200
-"""Characters of a server's own words that an error repeats."""
+"""Limit on the characters of a server's message that an error repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +59,20 @@ class _Request:
 
 
 class WebClient:
-    """Makes requests; keeps no cookies, and no connections between requests.
+    """Makes HTTP requests; keeps neither cookies nor connections between them.
 
-    Nothing of the environment leads it elsewhere: no proxy variables, no netrc.
+    Ignores the environment, including proxy variables and netrc.
 
     Args:
-        guard: Judges where connections lead.
-        proxy: URL of a proxy that asks instead, with `user:password@` where it needs them; empty
-            for none. What the guard allows to be private is asked directly.
-        timeout: Seconds that a request may take, from the look-up to the last byte.
-        max_bytes: Bytes of a body that are kept, packed and unpacked.
-        secrets: What requests may name to be sent with them; by default there are none.
+        guard: Decides which addresses may be contacted.
+        proxy: URL of a proxy, including `user:password@` if it needs them; empty for none. Private
+            hosts allowed by the guard are contacted directly.
+        timeout: Time limit of a request in seconds, from name resolution to the last byte.
+        max_bytes: Limit on a body, both compressed and decompressed.
+        secrets: Secrets that requests may use; by default none.
 
     Raises:
-        InvalidArgumentsError: If the proxy's URL is none.
+        InvalidArgumentsError: If the proxy's URL is invalid.
     """
 
     def __init__(
@@ -100,34 +100,34 @@ class WebClient:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
         secret: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109  # the error says how long it was
+        timeout: float | None = None,  # noqa: ASYNC109  # the error mentions it
         max_redirects: int = 5,
         follows: Callable[[Url, Url], bool] | None = None,
     ) -> WebResponse:
-        """Asks, and follows redirects, each judged as the first address was.
+        """Makes a request, and follows redirects, each checked like the first address.
 
-        Another origin is given no credentials, and no request that may change something or that is
-        sent with a secret: such a redirect is the answer, as is one that `follows` refuses.
+        Another origin never gets credentials, requests that may have side effects, or requests with
+        a secret. Redirects that would need this, or that `follows` refuses, are returned instead.
 
         Args:
             method: DELETE, GET, HEAD, OPTIONS, PATCH, POST or PUT.
             url: http or https.
-            headers: What is sent besides what every request has.
-            body: What is sent as its content.
-            secret: Name of a secret that is sent too, to its own hosts and to no other origin.
-            timeout: Seconds that it may take, redirects included; by default the client's.
-            max_redirects: Redirects that are followed at most.
-            follows: Whether a redirect from one URL to another is followed; all are by default.
+            headers: Additional headers.
+            body: The content to send.
+            secret: Name of a secret to send, only to its own hosts and origin.
+            timeout: Time limit in seconds, including redirects; by default the client's.
+            max_redirects: Limit on the redirects to follow.
+            follows: Returns whether to follow a redirect from one URL to another; by default all.
 
         Raises:
-            RefusedAddressError: If it leads to an address that may not be asked.
+            RefusedAddressError: If it leads to a forbidden address.
         """
         if method not in METHODS:
             raise InvalidArgumentsError(
                 f"The method {method[:50]!r} is not known.",
                 next_actions=[f"Use one of {', '.join(sorted(METHODS))}."],
             )
-        named = None if secret is None else self._secrets.named(secret)
+        named = None if secret is None else self._secrets.find(secret)
         request = _Request(method, Url.parse(url), checked_headers(headers), body, named)
         seconds = self._timeout if timeout is None else timeout
         begun = time.monotonic()
@@ -140,7 +140,7 @@ class WebClient:
         )
 
     async def aclose(self) -> None:
-        """Forgets what was made; no connection is open between requests."""
+        """Drops the transports; no connection is open between requests."""
         self._transports.clear()
 
     async def _follow(
@@ -175,10 +175,10 @@ class WebClient:
 
     @asynccontextmanager
     async def _answer(self, request: _Request) -> AsyncIterator[httpcore2.Response]:
-        """The beginning of an answer; its body can be read within the block."""
+        """Yields the start of a response, whose body can be read within the block."""
         url = request.url
         transport = await self._transport(url)
-        import httpcore2  # loaded by now, in a thread
+        import httpcore2  # already loaded, in a thread
 
         try:
             async with transport.send(
@@ -203,7 +203,7 @@ class WebClient:
         return UpstreamError(f"{url} {said}.", next_actions=["Check the URL, or try again later."])
 
     async def _transport(self, url: Url) -> Transport:
-        """The way to a URL, after its host was judged where somebody else connects to it."""
+        """Returns the transport for a URL; checks the host first if a proxy connects to it."""
         proxy = None if self._guard.allows(url.host, url.port) else self._proxy
         if proxy is not None:
             await self._judge(url)
@@ -225,14 +225,14 @@ class WebClient:
             ) from error
 
     async def _judge(self, url: Url) -> None:
-        """Judges what a proxy is asked for, as far as names mean the same here."""
+        """Checks the target of a proxy request, as far as names mean the same here."""
         try:
             await self._guard.check(url.host, url.port)
         except OSError:
             return  # only the proxy knows the name
 
     async def _read(self, request: _Request, answer: httpcore2.Response) -> tuple[bytes, bool]:
-        """The body, unpacked and without secrets, and whether it goes on."""
+        """Returns the body, decompressed and redacted, and whether it was truncated."""
         encoding = "" if request.method == "HEAD" else _value(answer, b"content-encoding").lower()
         inflater = Inflater(encoding)
         content = bytearray()
@@ -253,7 +253,6 @@ class WebClient:
 
 
 def _headers_of(request: _Request) -> list[tuple[str, str]]:
-    """Every header of a request."""
     given = {name.lower() for name, _ in request.headers}
     usual = [("User-Agent", USER_AGENT), ("Accept", "*/*")]
     headers = [("Host", request.url.authority)]
@@ -264,7 +263,7 @@ def _headers_of(request: _Request) -> list[tuple[str, str]]:
 
 
 def _redirect(here: Url, answer: httpcore2.Response) -> Url | None:
-    """Where an answer leads on to; None if nowhere."""
+    """Returns the target of a redirect, if any."""
     location = _value(answer, b"location")
     if answer.status not in REDIRECTS or not location:
         return None
@@ -278,7 +277,7 @@ def _redirect(here: Url, answer: httpcore2.Response) -> Url | None:
 
 
 def _onward(request: _Request, status: int, target: Url) -> _Request | None:
-    """The request that a redirect asks for (RFC 9110, 15.4); None where it would not be safe.
+    """Returns the request that a redirect asks for (RFC 9110, 15.4); None if it would be unsafe.
 
     Which methods become GET: https://fetch.spec.whatwg.org/#http-redirect-fetch
     """
@@ -300,7 +299,7 @@ def _headers(answer: httpcore2.Response) -> tuple[tuple[str, str], ...]:
 
 
 def _value(answer: httpcore2.Response, name: bytes) -> str:
-    """The value of a header of an answer; several are joined by commas."""
+    """Returns the value of a response header; repeated ones are joined by commas."""
     values = [value for key, value in answer.headers if key.lower() == name]
     return b", ".join(values).strip().decode("utf-8", "replace")
 

@@ -1,4 +1,4 @@
-"""The guard of addresses: a name is resolved once, all it leads to is judged, and that is asked."""
+"""The address guard: resolves a name once, checks all its addresses, and connects to those."""
 
 from __future__ import annotations
 
@@ -19,48 +19,48 @@ from tools.sandbox.web.addresses import Address, why_not_public
 from tools.sandbox.web.hosts import canonical_host, host_and_port, join_host_port, literal
 
 Resolver = Callable[[str, int], Sequence[str]]
-"""The addresses of a name, as texts; blocking; raises OSError for a name that has none."""
+"""Resolves a name to addresses; blocks; raises OSError if there are none."""
 
 T = TypeVar("T")
 
 ATTEMPT_DELAY = 0.25
-"""Seconds until the next address is tried beside one that does not answer (RFC 8305, 5)."""
+"""Seconds before the next address is tried in parallel (RFC 8305, 5)."""
 
 MOST_RESOLUTIONS = 32
-"""Names that are looked up at once, those included that nobody waits for any more."""
+"""Limit on simultaneous name lookups, including abandoned ones."""
 
 
 class RefusedAddressError(PermissionDeniedError):
-    """A host leads to an address that is not public and that the settings do not allow."""
+    """A host resolves to an address that is neither public nor allowed in the settings."""
 
 
 def resolve_by_system(host: str, port: int) -> list[str]:
-    """The addresses that the system's resolver gives for a name.
+    """Resolves a name with the system's resolver.
 
     Raises:
-        OSError: If it gives none.
+        OSError: If there is no address.
     """
-    # As bytes, because Python would encode a text as it thinks best.
+    # As bytes, because Python would choose its own encoding for a text.
     found = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
     return [str(each[4][0]) for each in found]
 
 
 class AddressGuard:
-    """Opens connections to judged addresses alone.
+    """Opens connections to checked addresses only.
 
-    A connection is refused where any of a host's addresses is not public, whatever the others are:
-    the answer of a name server is its owner's, and may change between two looks.
+    A connection is refused if any of a host's addresses is not public: the owner of a name server
+    controls its answers, which may change between two lookups.
 
-    What resolves or connects raises InvalidArgumentsError if the host is odd, OSError if the name
-    is unknown or nobody answers, RefusedAddressError if one of its addresses may not be asked, and
-    UnavailableError if too many look-ups hang.
+    Methods that resolve or connect raise InvalidArgumentsError if the host is malformed, OSError if
+    the name is unknown or no address answers, RefusedAddressError if an address is forbidden, and
+    UnavailableError if too many lookups hang.
 
     Args:
-        private: Each `host:port` that may be private, exactly as URLs name it.
-        resolver: Looks names up.
+        private: Each `host:port` that may be private, exactly as in URLs.
+        resolver: Resolves names.
 
     Raises:
-        InvalidArgumentsError: If one of `private` is no host:port.
+        InvalidArgumentsError: If an entry of `private` is not a host:port.
     """
 
     def __init__(
@@ -71,45 +71,45 @@ class AddressGuard:
         self._resolutions = threading.Semaphore(MOST_RESOLUTIONS)
 
     def allows(self, host: str, port: int) -> bool:
-        """Whether the settings name this host and port, so that it may be private."""
+        """Returns whether the settings allow this host and port to be private."""
         return (host, port) in self._private
 
     def resolve(self, host: str, port: int) -> list[Address]:
-        """Returns the judged addresses of a host; blocks.
+        """Returns the checked addresses of a host; blocks.
 
         Args:
             host: A name or an address, an IPv6 address with or without brackets.
-            port: Where it is to be asked.
+            port: The port to contact.
         """
         host = _canonical(host)
-        return self._judged(host, port, self._look_up(host, port))
+        return self._checked_addresses(host, port, self._look_up(host, port))
 
     async def check(self, host: str, port: int) -> list[Address]:
-        """As `resolve`, without blocking; a look-up that hangs is left behind when cancelled."""
+        """Like `resolve`, without blocking; when cancelled, a hanging lookup is abandoned."""
         host = _canonical(host)
         if literal(host) is not None:
             return self.resolve(host, port)
         return await asyncio.wrap_future(self._start_resolving(host, port))
 
-    async def connect(self, host: str, port: int, *, timeout: float) -> SocketStream:  # noqa: ASYNC109  # one deadline over look-up and connection
-        """Opens a connection to a judged address of a host.
+    async def connect(self, host: str, port: int, *, timeout: float) -> SocketStream:  # noqa: ASYNC109  # one deadline for lookup and connection
+        """Opens a connection to a checked address of a host.
 
         Args:
             host: A name or an address.
             port: Its port.
-            timeout: Seconds over the look-up and every attempt; TimeoutError beyond.
+            timeout: Time limit in seconds for lookup and all attempts; then raises TimeoutError.
         """
         with anyio.fail_after(timeout):
             stream = await _first_to_answer(await self.check(host, port), port)
         try:
-            self._check_far(host, port, stream.extra(SocketAttribute.raw_socket))  # noqa: S610  # it is no query
-        except (RefusedAddressError, OSError):  # such as that the peer has gone already
+            self._check_far(host, port, stream.extra(SocketAttribute.raw_socket))  # noqa: S610  # not a query
+        except (RefusedAddressError, OSError):  # for example, the peer is already gone
             await anyio.aclose_forcefully(stream)
             raise
         return stream
 
     def connect_blocking(self, host: str, port: int, *, timeout: float) -> socket.socket:
-        """As `connect`, in a thread that may block."""
+        """Like `connect`, for threads that may block."""
         end = time.monotonic() + timeout
         addresses = self._start_resolving(_canonical(host), port).result(timeout)
         failure = OSError(f"{host} has no address")
@@ -131,7 +131,7 @@ class AddressGuard:
         raise failure
 
     def _start_resolving(self, host: str, port: int) -> Future[list[Address]]:
-        """Resolves in a thread of its own that does not keep the process from ending."""
+        """Resolves in a separate thread that does not keep the process alive."""
         if not self._resolutions.acquire(blocking=False):
             raise UnavailableError(
                 f"{host} is not looked up: {MOST_RESOLUTIONS} other names are being looked up.",
@@ -160,12 +160,12 @@ class AddressGuard:
         return list(dict.fromkeys(found))
 
     def _check_far(self, host: str, port: int, connection: socket.socket) -> None:
-        """Refuses this machine by its own public address, behind whatever keeps others out."""
+        """Refuses this machine's own public address, which would bypass its firewall."""
         address = connection.getpeername()[0]
         if connection.getsockname()[0] == address and not self.allows(_canonical(host), port):
             raise _refusal(_canonical(host), port, ip_address(address), "this machine's own")
 
-    def _judged(self, host: str, port: int, addresses: list[Address]) -> list[Address]:
+    def _checked_addresses(self, host: str, port: int, addresses: list[Address]) -> list[Address]:
         if self.allows(host, port):
             return addresses
         for address in addresses:
@@ -176,14 +176,14 @@ class AddressGuard:
 
 
 def in_daemon_thread(function: Callable[[], T], name: str) -> Future[T]:
-    """Runs something that may hang in a thread of its own, which keeps no process alive."""
+    """Runs a function that may hang in a separate thread, which does not keep the process alive."""
     future: Future[T] = Future()
     future.set_running_or_notify_cancel()
 
     def run() -> None:
         try:
             result = function()
-        except BaseException as error:  # noqa: BLE001  # whoever waits for it raises it
+        except BaseException as error:  # noqa: BLE001  # raised in the waiting caller
             future.set_exception(error)
         else:
             future.set_result(result)
@@ -209,7 +209,7 @@ def _refusal(host: str, port: int, address: Address, reason: str) -> RefusedAddr
 
 
 async def _first_to_answer(addresses: Sequence[Address], port: int) -> SocketStream:
-    """A connection to whichever answers first, each tried a little after the one before it."""
+    """Connects to the address that answers first, starting the attempts one after another."""
     answered: list[SocketStream] = []
     failures: list[BaseException] = []
 
@@ -217,7 +217,7 @@ async def _first_to_answer(addresses: Sequence[Address], port: int) -> SocketStr
         try:
             stream = await anyio.connect_tcp(str(address), port)
         except OSError as error:
-            failures.append(error.__cause__ or error)  # the system's own words
+            failures.append(error.__cause__ or error)  # the system's error
             failed.set()
             return
         answered.append(stream)

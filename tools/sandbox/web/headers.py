@@ -1,4 +1,4 @@
-"""Headers of requests: what a caller may set, and what another origin is given."""
+"""Headers of requests: those a caller may set, and those another origin may see."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ MAX_HEADER_BYTES = 32_768
 
 OURS = frozenset(
     {
-        "accept-encoding",  # only what can be unpacked within bounds
+        "accept-encoding",  # only what can be decompressed within bounds
         *("connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "te"),
         *("trailer", "transfer-encoding", "upgrade", "via"),
     }
 )
-"""What frames a message or leads it elsewhere, and so is not a caller's to say (RFC 9110, 7)."""
+"""Headers that frame or route a message, which callers may not set (RFC 9110, 7)."""
 
 _HARMLESS = frozenset({"accept", "accept-language", "content-language", "content-type"})
-"""What fetch lets any page send anywhere; all else may be a secret."""
+"""Headers that fetch lets any page send anywhere; others may be secrets."""
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 _VALUE = re.compile(r"[\t\x20-\x7e\xa0-\xff]*")  # RFC 9110, 5.5
 
 
 def checked_headers(headers: Mapping[str, str] | None) -> RequestHeaders:
-    """A caller's headers, as they may be sent."""
+    """Checks a caller's headers."""
     given = tuple((name, value.strip(" \t")) for name, value in (headers or {}).items())
     size = sum(len(name) + len(value) + 4 for name, value in given)
     if len(given) > MAX_HEADERS or size > MAX_HEADER_BYTES:
@@ -49,12 +49,12 @@ def checked_headers(headers: Mapping[str, str] | None) -> RequestHeaders:
 
 
 def for_another_origin(headers: RequestHeaders) -> RequestHeaders:
-    """What of them another origin may see: no credentials, and nothing that may be one."""
+    """Returns the headers that another origin may see: none that may be credentials."""
     return tuple(each for each in headers if each[0].lower() in _HARMLESS)
 
 
 def without_body(headers: RequestHeaders) -> RequestHeaders:
-    """What of them is left when a request goes on without its body (RFC 9110, 15.4)."""
+    """Returns the headers for repeating a request without its body (RFC 9110, 15.4)."""
     return tuple(each for each in headers if not each[0].lower().startswith("content-"))
 
 

@@ -1,7 +1,7 @@
-"""Hosts as they are written: one spelling each, or refused.
+"""Hosts as written: converted to one spelling, or refused.
 
-What resolvers, proxies, certificates and rules may read in different ways (`0x7f.1`, `2130706433`,
-`127.0.0.1.`, digits of other scripts) is never guessed at.
+Never guesses at spellings that resolvers, proxies, certificates and rules may read differently
+(`0x7f.1`, `2130706433`, `127.0.0.1.`, digits of other scripts).
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.web.addresses import Address
 
 MAX_HOST = 253
-"""Characters of a name (RFC 1035, 2.3.4)."""
+"""Maximum length of a name (RFC 1035, 2.3.4)."""
 
 MAX_PORT = 65_535
 
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
-_NUMBER = re.compile(r"\d+|0x[0-9a-f]*")  # what WHATWG's "ends in a number" checks
+_NUMBER = re.compile(r"\d+|0x[0-9a-f]*")  # WHATWG's "ends in a number" check
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 
 
 def canonical_host(host: str) -> str:
-    """A host as it is asked for: a name in lower case and ASCII, or an address without brackets.
+    """Returns the canonical form: a name in lowercase ASCII, or an address without brackets.
 
     Args:
         host: A name, an IPv4 address, or an IPv6 address in brackets.
@@ -40,30 +40,30 @@ def canonical_host(host: str) -> str:
     if _NUMBER.fullmatch(labels[-1]):
         return _canonical_ipv4(host, name)
     if len(name) > MAX_HOST or not all(_LABEL.fullmatch(label) for label in labels):
-        raise _odd(host, "is no host name", "Write it as the DNS has it, an IPv6 address as [::1].")
+        raise _odd(host, "is not a host name", "Write it as in the DNS, an IPv6 address as [::1].")
     return name
 
 
 def literal(host: str) -> Address | None:
-    """The address that a canonical host is; None if it is a name."""
+    """Returns the address that a canonical host is; None for a name."""
     if ":" in host:
         return IPv6Address(host)
     return IPv4Address(host) if host[-1:].isdigit() and _NUMBER.fullmatch(_last(host)) else None
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """The two of `host:port`, the host in its canonical form."""
+    """Splits `host:port`, and returns the host in canonical form."""
     host, _, port = text.rpartition(":")
     return canonical_host(host), parse_port(port)
 
 
 def join_host_port(host: str, port: int) -> str:
-    """Returns `host:port`, an IPv6 address in brackets."""
+    """Returns `host:port`, with an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def parse_port(text: str) -> int:
-    """A port as it is written."""
+    """Parses a port."""
     if not _PORT.fullmatch(text) or int(text) > MAX_PORT:
         raise InvalidArgumentsError(
             f"The port {text!r} is not valid.",
@@ -77,7 +77,7 @@ def parse_port(text: str) -> int:
 def _ascii(host: str) -> str:
     if host.isascii():
         return host
-    # Digits, letters and dots of other widths; the ideographic full stop is one for IDNA alone.
+    # Digits, letters and dots of other widths; only IDNA treats the ideographic full stop as a dot.
     is_numeric = _last(host).isdecimal()
     if is_numeric or "\u3002" in host or unicodedata.normalize("NFKC", host) != host:
         raise _odd(host, "has characters that look like others", "Write it in plain letters.")

@@ -1,4 +1,4 @@
-"""Compressed answers, unpacked piece by piece: a few kilobytes may hold gigabytes."""
+"""Decompresses responses piece by piece: a few kilobytes may expand to gigabytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tools.core.errors import UpstreamError
 
 ACCEPTED = "gzip, deflate"
-"""What servers are told that they may use (RFC 9110, 8.4.1)."""
+"""Content encodings that servers may use (RFC 9110, 8.4.1)."""
 
 PIECE_BYTES = 65_536
 
@@ -18,13 +18,13 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 class Inflater:
-    """Unpacks one answer.
+    """Decompresses a response.
 
     Args:
         encoding: Its Content-Encoding, in lower case; empty or "identity" for none.
 
     Raises:
-        UpstreamError: If it is none of those that were asked for.
+        UpstreamError: If the encoding was not requested.
     """
 
     def __init__(self, encoding: str) -> None:
@@ -41,11 +41,11 @@ class Inflater:
 
     @property
     def is_cut(self) -> bool:
-        """Whether what was fed ends before its end."""
+        """True if the data ended too early."""
         return self._packed and not (self._is_first or self._is_over or self._unpacker.eof)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What more bytes hold, in pieces of at most 64 KiB where they are packed."""
+        """Decompresses more data, in pieces of at most 64 KiB."""
         if not self._packed:
             yield data
             return
@@ -61,7 +61,7 @@ class Inflater:
         if self._is_first and data:
             self._is_first = False
             if self._window == zlib.MAX_WBITS and not _is_zlib(data):
-                self._window = -zlib.MAX_WBITS  # many servers leave the wrapper out
+                self._window = -zlib.MAX_WBITS  # many servers omit the wrapper
                 self._unpacker = zlib.decompressobj(self._window)
 
     def _unpack(self, data: bytes) -> bytes:
@@ -73,7 +73,7 @@ class Inflater:
             ) from error
 
     def _rest(self) -> bytes:
-        """What is still to be unpacked; after the end, only another gzip member is (RFC 1952)."""
+        """Returns the remaining data; after the end, only another gzip member (RFC 1952)."""
         if not self._unpacker.eof:
             return self._unpacker.unconsumed_tail
         rest = self._unpacker.unused_data
@@ -85,5 +85,5 @@ class Inflater:
 
 
 def _is_zlib(data: bytes) -> bool:
-    """Whether it begins like zlib's wrapper (RFC 1950, 2.2), as far as one byte tells."""
+    """Returns whether data may begin with zlib's wrapper (RFC 1950, 2.2), judging by one byte."""
     return data[0] & 0x0F == 8 and data[0] >> 4 <= 7  # noqa: PLR2004  # the method and window of the RFC

@@ -1,4 +1,4 @@
-"""An answer as a page: HTML by its article, documents by their parsers, text as it is."""
+"""Reads a response as a page: the article of HTML, parsed documents, or plain text."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tools.sandbox.web.response import UNTYPED, WebResponse
 READ_SECONDS = 30.0
 
 LEAST_CHARACTERS = 200
-"""A shorter article is taken for none where the page has more."""
+"""Articles shorter than this are ignored if the page has more text."""
 
 MAX_ARTICLE_PAGE = 2_000_000
-"""Characters of a page; longer ones take trafilatura minutes."""
+"""Limit on the characters of a page; trafilatura takes minutes for longer ones."""
 
 _SUFFIXES = {
     each.media_type: each.suffixes[0] for each in FORMATS if each.isolated or each is MARKDOWN
@@ -39,10 +39,10 @@ class Page:
 
     Attributes:
         title: Its title; empty if it has none.
-        text: Its article, or all its text where none stands out.
-        site: Name of the site; empty if it says none, as the next ones.
-        author: Who wrote it.
-        date: When it was published, YYYY-MM-DD.
+        text: Its article, or all its text if no article was found.
+        site: Name of the site; empty if unknown, as are the next two.
+        author: Its author.
+        date: Publication date, YYYY-MM-DD.
     """
 
     title: str
@@ -53,10 +53,10 @@ class Page:
 
 
 async def page_of(response: WebResponse) -> Page:
-    """What an answer has to read.
+    """Returns the readable content of a response.
 
     Raises:
-        UnreadableDocumentError: If it cannot be read as what it says that it is.
+        UnreadableDocumentError: If it cannot be read as its declared type.
     """
     kind = response.media_type
     if response.is_html:
@@ -73,11 +73,11 @@ async def page_of(response: WebResponse) -> Page:
 
 
 def read_page(html: str, url: str) -> Page:
-    """Reads a page; hostile ones take their time, so it is run in a process of its own.
+    """Reads a page; runs in a separate process, as hostile pages may take long.
 
     Args:
         html: The page.
-        url: Where it is, against which its links are resolved.
+        url: Its URL, to resolve its links.
     """
     article, about = "", Page("", "")
     if len(html) <= MAX_ARTICLE_PAGE:
@@ -102,7 +102,7 @@ def _article(html: str, url: str) -> str:
 def _about(html: str, url: str) -> Page:
     from trafilatura import extract_metadata
 
-    # Not guessed from whatever looks like a date: only what the page declares.
+    # Uses only the declared date, instead of guessing from anything that looks like one.
     found = extract_metadata(
         html, default_url=url, date_config={"extensive_search": False, "original_date": True}
     )
@@ -112,7 +112,7 @@ def _about(html: str, url: str) -> Page:
 def _attempt(read: Callable[[], T]) -> T | None:
     try:
         return read()
-    except Exception:  # noqa: BLE001  # whatever it trips over, the whole text is there
+    except Exception:  # noqa: BLE001  # whatever the error, the whole text is still available
         return None
 
 
@@ -131,7 +131,7 @@ def _text(response: WebResponse) -> str:
 
 
 def _name(response: WebResponse, kind: str) -> str:
-    """A file's name for a document, whose suffix is that of its type."""
+    """Returns a file name for a document, with the suffix of its type."""
     path = PurePosixPath(urlsplit(response.url).path)
     suffix = _SUFFIXES.get(kind)
     return path.with_suffix(suffix).name if suffix and path.name else path.name or "document"

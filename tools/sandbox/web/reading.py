@@ -1,4 +1,4 @@
-"""Answers in the form that was asked for: text, Markdown, JSON, Base64, an image or a sound."""
+"""Converts responses to a requested form: text, Markdown, JSON, Base64, an image or a sound."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Form = Literal["auto", "text", "markdown", "json", "base64"]
 """The forms in which a body can be shown."""
 
 MAX_CHARACTERS = 200_000
-"""Characters of a text that are shown."""
+"""Limit on the characters of a text."""
 
 MAX_BINARY_BYTES = 150_000
-"""Bytes that are shown as Base64."""
+"""Limit on the bytes shown as Base64."""
 
 MAX_MEDIA_BYTES = 5_000_000
 MAX_JSON_BYTES = 200_000
@@ -35,12 +35,12 @@ class Body:
     """A body in one form.
 
     Attributes:
-        form: Which one; empty where there is none.
+        form: The form; empty if there is no body.
         content: The text, Markdown or Base64.
-        parsed: The value of JSON.
+        parsed: The parsed value of JSON.
         media: The image or sound.
-        is_cut: Whether less is shown than there is.
-        note: What to know besides; empty if nothing.
+        is_cut: Whether content was left out.
+        note: Further remarks; may be empty.
     """
 
     form: Literal["text", "markdown", "json", "base64", "media", ""]
@@ -52,7 +52,7 @@ class Body:
 
 
 async def read_body(response: WebResponse, form: Form) -> Body:
-    """A body as it was asked for; as its type says where that was left open."""
+    """Converts a body to the requested form; for "auto", by its declared type."""
     if not response.content:
         return Body("")
     match form:
@@ -72,7 +72,7 @@ async def _as_its_type_says(response: WebResponse) -> Body:
     if response.is_html:
         try:
             return await _markdown(response)
-        except UpstreamError:  # a page without text, or one that its parsers do not survive
+        except UpstreamError:  # a page without text, or one that crashes its parsers
             return await anyio.to_thread.run_sync(_text, response)
     if response.is_text:
         return await anyio.to_thread.run_sync(_text, response)
@@ -91,7 +91,7 @@ def _text(response: WebResponse) -> Body:
             f"{response.url} answered with binary data, not text.",
             next_actions=["Ask for it as base64, or use read_web_page for documents."],
         )
-    return _shown("text", found, response)
+    return _shorten("text", found, response)
 
 
 async def _markdown(response: WebResponse) -> Body:
@@ -111,7 +111,7 @@ async def _markdown(response: WebResponse) -> Body:
             f"What {response.url} answered cannot be read as Markdown: {error.message}",
             next_actions=["Ask for it as text or base64."],
         ) from error
-    return _shown("markdown", parsed.text, response)
+    return _shorten("markdown", parsed.text, response)
 
 
 def _json(response: WebResponse) -> Body:
@@ -161,7 +161,7 @@ def _media(response: WebResponse) -> Media | None:
         return None
 
 
-def _shown(form: Literal["text", "markdown"], text: str, response: WebResponse) -> Body:
+def _shorten(form: Literal["text", "markdown"], text: str, response: WebResponse) -> Body:
     notes = []
     if response.truncated:
         notes.append(f"Only the first {len(response.content)} bytes were read.")

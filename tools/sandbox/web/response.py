@@ -1,4 +1,4 @@
-"""An answer of the web, and its text in whatever encoding it is (https://encoding.spec.whatwg.org)."""
+"""A web response, and its text in any encoding (https://encoding.spec.whatwg.org)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from storage.errors import UnreadableDocumentError
 from storage.reading.decode import byte_order_mark, decode
 
 UNTYPED = frozenset({"", "application/octet-stream", "binary/octet-stream"})
-"""Media types that say nothing of the content."""
+"""Media types that say nothing about the content."""
 
 _TEXTUAL = re.compile(
     r"text/.+|.+/.*(?:json|xml|yaml|toml|javascript|ecmascript|graphql|x-sh|sql|csv)"
@@ -20,7 +20,7 @@ _HTML = {"text/html", "application/xhtml+xml"}
 _HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([\w.:+-]{1,40})", re.IGNORECASE)
 
-# Pages that name these are, in fact, written in the larger sets.
+# Pages that declare these are actually written in the larger sets.
 _ACTUAL = {
     "ascii": "cp1252",
     "big5": "cp950",
@@ -39,22 +39,22 @@ _WEB_CODECS = frozenset(
         *("koi8-r", "koi8-u", "mac-roman", "utf-8", "utf-16", "utf-16-be", "utf-16-le"),
     ]
 )
-"""Codecs that a server may name; others, such as punycode, take time without end."""
+"""Codecs that a server may name; others, such as punycode, take unbounded time."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebResponse:
-    """An answer.
+    """A web response.
 
     Attributes:
-        url: Where it came from, after redirects.
+        url: Its URL, after redirects.
         status: Its status code.
-        headers: Names and values in their order, as they were sent.
-        content: Its body, unpacked.
-        truncated: Whether the body goes on.
-        redirects: The URLs that led here, in their order.
-        redirect_to: Where it leads on to, where that was not followed.
-        elapsed: Seconds that it took.
+        headers: Names and values in order, as sent.
+        content: Its decompressed body.
+        truncated: Whether the body was cut off.
+        redirects: The URLs that led here, in order.
+        redirect_to: The target of a redirect that was not followed.
+        elapsed: Seconds it took.
     """
 
     url: str
@@ -67,24 +67,24 @@ class WebResponse:
     elapsed: float
 
     def header(self, name: str) -> str:
-        """The values of a header, joined by commas; empty if there is none."""
+        """Returns the values of a header, joined by commas; may be empty."""
         wanted = name.lower()
         return ", ".join(value for key, value in self.headers if key.lower() == wanted)
 
     @property
     def media_type(self) -> str:
-        """Its media type, in lower case and without parameters; empty if it names none."""
+        """Its media type, in lower case and without parameters; may be empty."""
         return media_type_of(self.header("content-type"))
 
     @property
     def is_html(self) -> bool:
-        """Whether it is a page."""
+        """True if it is an HTML page."""
         is_untyped_html = self.media_type in UNTYPED and _HTML_START.match(self.content[:1_000])
         return self.media_type in _HTML or bool(is_untyped_html)
 
     @property
     def is_text(self) -> bool:
-        """Whether it says that it is text."""
+        """True if its declared type is text."""
         return bool(_TEXTUAL.fullmatch(self.media_type))
 
     def text(self) -> str | None:
@@ -94,12 +94,12 @@ class WebResponse:
 
 
 def media_type_of(content_type: str) -> str:
-    """The type in a Content-Type, in lower case and without parameters; empty if it has none."""
+    """Returns the type in a Content-Type, in lower case and without parameters; may be empty."""
     return content_type.partition(";")[0].partition(",")[0].strip().lower()
 
 
 def charset_of(content_type: str) -> str | None:
-    """The codec that a Content-Type names; None if it names none that the web knows."""
+    """Returns the codec in a Content-Type; None if missing or unknown to the web."""
     named = _CHARSET.search(content_type)
     if named is None:
         return None
@@ -114,12 +114,12 @@ def charset_of(content_type: str) -> str | None:
 def decoded(data: bytes, charset: str | None, *, partial: bool) -> str | None:
     """Returns the text in bytes; None if they are binary.
 
-    A byte order mark beats the named charset. Bytes that are no characters become U+FFFD.
+    A byte order mark overrides the declared charset. Invalid bytes become U+FFFD.
 
     Args:
         data: The bytes.
-        charset: The codec that is named, if one is.
-        partial: Whether they end before their end.
+        charset: The declared codec, if any.
+        partial: Whether the data may be cut off.
     """
     named = None if byte_order_mark(data)[1] else charset
     for name in dict.fromkeys((named, None)):

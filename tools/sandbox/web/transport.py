@@ -1,4 +1,4 @@
-"""Requests over judged addresses, one connection each, with a bound on what a head may hold."""
+"""Requests over checked addresses, one connection each, with a limit on the head of a response."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from tools.sandbox.web.proxy.forward_proxy import ForwardProxy
 from tools.sandbox.web.url import Url
 
 READ_BYTES = 4_096
-"""What is read at once: h11 takes milliseconds to see through more, and nothing else runs then."""
+"""Limit on a read: parsing more would block the event loop for milliseconds in h11."""
 
 MAX_HEAD_BYTES = 16_384
-"""As Node.js has it; h11 would take a tenth of a second to see through 100 kilobytes."""
+"""The limit of Node.js; h11 would take 100 ms to parse 100 kilobytes."""
 MAX_HEAD_LINES = 256
 MAX_INTERIM_HEADS = 16
-"""Answers 1xx before the answer itself."""
+"""Limit on 1xx responses before the final one."""
 
 _END_OF_HEAD = re.compile(rb"\n\r?\n")  # as h11 sees it
 
 
 class Transport:
-    """Opens a connection for each request and closes it after the answer, so that each is judged.
+    """Opens a connection for each request and closes it afterwards, so that each is checked.
 
-    It takes a tenth of a second to load the machine's certificates; make it in a thread.
+    Loading the machine's certificates takes 100 ms, so create it in a thread.
 
     Args:
-        guard: Judges where connections lead.
-        secrets: Reads the values of secrets, and takes them out of the heads of answers.
-        proxy: Asks instead of us; then connections lead to it alone.
-        tls: Whether it is for https; without, there are no certificates to trust.
+        guard: Decides which addresses may be contacted.
+        secrets: Reads the values of secrets, and redacts them in response heads.
+        proxy: A proxy, which is then the only host contacted.
+        tls: Whether it is for https; otherwise no certificates are loaded.
     """
 
     def __init__(
@@ -63,20 +63,20 @@ class Transport:
         body: bytes | None,
         secret: Secret | None,
     ) -> AsyncIterator[httpcore2.Response]:
-        """The beginning of an answer; its body can be read within the block.
+        """Yields the start of a response, whose body can be read within the block.
 
         Args:
             method: The method.
-            url: What is asked; over a proxy, its host was judged before.
-            headers: Every header but those that are meant for a proxy.
+            url: The URL; for a proxy, its host has been checked before.
+            headers: All headers except those for a proxy.
             body: The content.
-            secret: What is put in; nothing outside has its value.
+            secret: The secret to insert; nothing else has its value.
 
         Raises:
-            OSError: If nobody answers, or TLS cannot be agreed on.
-            RefusedAddressError: If an address may not be asked.
+            OSError: If no address answers, or the TLS handshake fails.
+            RefusedAddressError: If an address is forbidden.
             httpcore2.NetworkError: If the connection breaks.
-            httpcore2.ProtocolError: If the answer is no HTTP, or its head is too large.
+            httpcore2.ProtocolError: If the response is invalid, or its head is too large.
             httpcore2.ProxyError: If the proxy refuses.
         """
         target = url.target
@@ -99,7 +99,7 @@ class Transport:
             await stream.aclose()
 
     async def _open(self, url: Url) -> _Stream:
-        """A connection that speaks with the server of a URL."""
+        """Opens a connection to the server of a URL."""
         first = self._proxy.url if self._proxy else url
         stream = _Stream(await self._guard.connect(first.host, first.port, timeout=math.inf))
         try:
@@ -116,7 +116,7 @@ class Transport:
 
 
 class _Connection(httpcore2.AsyncHTTP11Connection):
-    """A connection whose trailers are bound as its headers are."""
+    """A connection that limits trailers like headers."""
 
     MAX_INCOMPLETE_EVENT_SIZE = MAX_HEAD_BYTES
 
@@ -143,7 +143,7 @@ async def _ask(stream: _Stream, request: httpcore2.Request) -> httpcore2.Respons
 
 
 async def _tunnel(stream: _Stream, url: Url, headers: list[tuple[str, str]]) -> None:
-    """Has a proxy connect to the server of a URL (RFC 9110, 9.3.6)."""
+    """Makes a proxy connect to the server of a URL (RFC 9110, 9.3.6)."""
     where = url.host_port
     answer = await _ask(stream, _request("CONNECT", url, where, [("Host", where), *headers], None))
     if answer.status != HTTPStatus.OK:
@@ -151,15 +151,15 @@ async def _tunnel(stream: _Stream, url: Url, headers: list[tuple[str, str]]) -> 
 
 
 class _Stream(httpcore2.AsyncNetworkStream):
-    """A connection whose answers begin within bounds."""
+    """A connection that limits the heads of responses."""
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
         self._head = _Head()
 
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109  # as httpcore2 calls it
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109  # the signature of httpcore2
         with anyio.fail_after(timeout):
-            await anyio.lowlevel.checkpoint()  # what is there already would be read in one go
+            await anyio.lowlevel.checkpoint()  # yields between reads of buffered data
             try:
                 data = await self._stream.receive(min(max_bytes, READ_BYTES))
             except anyio.EndOfStream:
@@ -199,14 +199,14 @@ class _Stream(httpcore2.AsyncNetworkStream):
                 raise httpcore2.ConnectError(message) from error
         return _Stream(stream)
 
-    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401  # as httpcore2 has it
+    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401  # the signature of httpcore2
         if info != "ssl_object":
             return None
-        return self._stream.extra(TLSAttribute.ssl_object, None)  # noqa: S610  # it is no query
+        return self._stream.extra(TLSAttribute.ssl_object, None)  # noqa: S610  # not a query
 
 
 class _Head:
-    """Counts what comes before a body; h11 itself takes 1xx answers without end."""
+    """Counts the bytes before a body; h11 alone would accept endless 1xx responses."""
 
     def __init__(self) -> None:
         self._begun = bytearray()
@@ -214,10 +214,10 @@ class _Head:
         self._is_over = False
 
     def feed(self, data: bytes) -> None:
-        """Counts the next bytes of an answer.
+        """Counts the next bytes of a response.
 
         Raises:
-            httpcore2.RemoteProtocolError: If its headers go beyond the bounds.
+            httpcore2.RemoteProtocolError: If its headers exceed the limits.
         """
         if self._is_over:
             return

@@ -1,4 +1,4 @@
-"""URLs of the web, read strictly: what is judged is what is asked for."""
+"""Web URLs, parsed strictly, so that the checked URL is the one requested."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.web.hosts import canonical_host, parse_port
 
 MAX_URL = 8_000
-"""Characters (RFC 9110, 4.1 recommends that 8000 be supported)."""
+"""Maximum length (RFC 9110, 4.1 recommends supporting 8000)."""
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -23,21 +23,21 @@ _SHAPE = re.compile(
 _DOT_SEGMENT = re.compile(r"(?:^|/)(?:\.|%2e){1,2}(?=/|$)", re.IGNORECASE)
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _KEPT = "/%:@!$&'()*+,;=~?[]|"
-"""What stands in a path or a query as it was given, besides letters, digits and `_.-`."""
+"""Characters kept in a path or query, in addition to letters, digits and `_.-`."""
 
 SHOWN = 200
-"""Characters of a wrong URL that its error repeats."""
+"""Limit on the characters of a wrong URL that its error repeats."""
 
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """An address on the web.
+    """A web URL.
 
     Attributes:
         scheme: http or https.
-        host: Canonical, an IPv6 address without brackets.
+        host: Canonical host, an IPv6 address without brackets.
         port: From 1 to 65535.
-        target: Path and query, percent-encoded; it begins with a slash.
+        target: Path and query, percent-encoded, with a leading slash.
     """
 
     scheme: str
@@ -47,13 +47,13 @@ class Url:
 
     @classmethod
     def parse(cls, text: str) -> Url:
-        """Reads a URL; its fragment is left out."""
+        """Parses a URL, dropping its fragment."""
         _check_characters(text)
         shape = _SHAPE.fullmatch(text)
         if shape is None or not shape["authority"] or shape["slashes"] != "//":
             if shape is not None and shape["scheme"].lower() not in DEFAULT_PORTS:
                 raise _wrong_scheme(text)
-            raise _wrong(text, "is no URL", "Write https://host/path.")
+            raise _wrong(text, "is not a URL", "Write https://host/path.")
         scheme = shape["scheme"].lower()
         if scheme not in DEFAULT_PORTS:
             raise _wrong_scheme(text)
@@ -65,27 +65,27 @@ class Url:
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """Scheme, host and port: what a credential is for (RFC 6454)."""
+        """Scheme, host and port: the scope of credentials (RFC 6454)."""
         return self.scheme, self.host, self.port
 
     @property
     def bracketed(self) -> str:
-        """The host, an IPv6 address in brackets."""
+        """The host, with an IPv6 address in brackets."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
     @property
     def host_port(self) -> str:
-        """Host and port, as the setting requests.private has them."""
+        """Host and port, as in the setting requests.private."""
         return f"{self.bracketed}:{self.port}"
 
     @property
     def authority(self) -> str:
-        """Host, and port where it is not the scheme's own, as the Host header has them."""
+        """Host, with the port unless it is the default, as in the Host header."""
         return self.bracketed if self.port == DEFAULT_PORTS[self.scheme] else self.host_port
 
     def join(self, reference: str) -> Url:
-        """Where a reference leads from here (RFC 3986, 5)."""
-        if _ABSOLUTE.match(reference):  # which urljoin takes for relative where its host is missing
+        """Resolves a reference (RFC 3986, 5)."""
+        if _ABSOLUTE.match(reference):  # urljoin treats it as relative if the host is missing
             return Url.parse(reference)
         if reference.startswith("//"):
             return Url.parse(f"{self.scheme}:{reference}")
@@ -93,7 +93,7 @@ class Url:
         return Url.parse(urljoin(str(self), reference))
 
     def is_same_site(self, other: Url) -> bool:
-        """Whether another URL is on the same server, with or without `www.`, or on its HTTPS."""
+        """Returns whether a URL is on the same server, ignoring `www.` and an upgrade to HTTPS."""
         if self.host.removeprefix("www.") != other.host.removeprefix("www."):
             return False
         is_upgrade = (self.scheme, self.port, other.scheme, other.port) == (
@@ -109,7 +109,7 @@ class Url:
 
 
 def _check_characters(text: str) -> None:
-    """Refuses what may end a line, hide, or be read differently elsewhere."""
+    """Rejects characters that may end a line, hide, or be read differently elsewhere."""
     if len(text) > MAX_URL:
         raise _wrong(text, f"has {len(text)} characters", f"Give one of at most {MAX_URL}.")
     odd = next((each for each in text if unicodedata.category(each)[0] in "CZ"), None)

@@ -42,12 +42,12 @@ def test_a_colon_in_a_text_without_quotes_is_read_and_told() -> None:
     [
         ("# Deploy\n\nDeploys the\nsite.\n\nMore.\n", "It has no front matter."),
         ("---\nname: deploy\n\nDeploys the site.\n", "Its front matter has no end."),
-        ("---\n- a\n- b\n---\nDeploys the site.\n", "Its front matter is no table of fields."),
-        ("---\n[" + "[" * 60_000 + "\n---\nDeploys the site.\n", "Its front matter is no plain"),
+        ("---\n- a\n- b\n---\nDeploys the site.\n", "Its front matter is not a mapping of fields."),
+        ("---\n[" + "[" * 60_000 + "\n---\nDeploys the site.\n", "Its front matter is not plain"),
         ("---\na: !!python/object/apply:os.system [id]\n---\nDeploys the site.\n", "a tag"),
         ("---\na: &a {<<: *a}\n---\nDeploys the site.\n", "an anchor or an alias"),
         ("---\na: .inf\nb: 1e999\n---\nDeploys the site.\n", "JSON cannot"),
-        ("---\nx: " + "9" * 60_000 + "\n---\nDeploys the site.\n", "no plain YAML"),
+        ("---\nx: " + "9" * 60_000 + "\n---\nDeploys the site.\n", "not plain YAML"),
     ],
 )
 def test_what_is_wrong_is_told_and_the_skill_is_described_by_its_text(text: str, said: str) -> None:

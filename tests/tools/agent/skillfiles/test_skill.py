@@ -35,7 +35,7 @@ def test_its_files_are_listed_measured_and_read(skills_of: Make, directory: Path
     assert skill.measured("scripts/run.py") == (4, f"sha256:{digest}")
     assert skill.text("references/FORMS.md") == "four"
     for path in (".git/config", "scripts/../.git/config", "scripts/__pycache__/x"):
-        with pytest.raises(NotFoundError, match="no file of the skill"):
+        with pytest.raises(NotFoundError, match="not a file in the skill"):
             skill.data(path)
 
 

@@ -162,7 +162,7 @@ async def test_an_unconfined_program_is_given_nothing() -> None:
 
 def test_an_unknown_name_is_told_with_those_that_there_are() -> None:
     with pytest.raises(InvalidArgumentsError, match="there are: api") as error:
-        Secrets([of_hosts("a.com")]).named("apii")
+        Secrets([of_hosts("a.com")]).find("apii")
     assert error.value.suggestions == ("api",)
     with pytest.raises(InvalidArgumentsError, match="the settings name none"):
-        of_programs("npm publish *").named("npm")
+        of_programs("npm publish *").find("npm")

@@ -1,1 +1,1 @@
-"""Two readings of a line of a shell, to be compared: by a grammar of our own, and by a parser."""
+"""Two parsers of command lines, whose results must agree: our own grammar, and tree-sitter."""

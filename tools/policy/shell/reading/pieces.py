@@ -1,4 +1,4 @@
-"""The smallest pieces of a line of a shell: quotes, variables, operators, here-documents."""
+"""Tokens of a command line: quotes, variables, operators and here-documents."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tools.policy.shell.reading.script import (
 )
 
 LONGEST = 5_000
-"""Characters of a line that are looked at."""
+"""Limit on the characters of a line."""
 
 INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-"""Printable as Unicode has it, and yet nothing is seen of them."""
+"""Characters that Unicode calls printable but that are invisible."""
 
 NAME = r"[a-z][a-z0-9]*"
-"""Names of variables of loops: no program looks at variables that are called so."""
+"""Names allowed for loop variables: no program reads such environment variables."""
 
 START, END = r"(?<![^ \t\n;&|(])", r"(?![^ \t\n;&|)])"
 VARIABLE = rf"\$(?:\?|{NAME}(?!\w)|\{{{NAME}\}})"
@@ -55,14 +55,14 @@ EXPANSIONS = (
     (";", "it has ;; or ;&"),
 )
 ENDS_EARLY = sys.platform == "darwin"
-"""Whether bash may be of version 3.2, which ends `$(` where a here-document in it has a `)`."""
+"""Whether bash may be version 3.2, which ends `$(` at a `)` inside a here-document."""
 
 
 def check_characters(line: str) -> None:
-    """Refuses what cannot be seen, and what is too long to be looked at.
+    """Rejects invisible characters and lines that are too long.
 
     Raises:
-        NotPlainError: If the line has it.
+        NotPlainError: If the line has such characters or is too long.
     """
     if len(line) > LONGEST:
         raise NotPlainError(f"it has more than {LONGEST} characters")
@@ -73,17 +73,17 @@ def check_characters(line: str) -> None:
 
 
 def within_double(line: str, position: int) -> tuple[list[Piece], int]:
-    r"""Reads what stands in double quotes, where `\` escapes few characters.
+    r"""Tokenizes the inside of double quotes, where `\` escapes only a few characters.
 
     Args:
         line: The line.
-        position: Where the quotes begin, behind the first of them.
+        position: The position after the opening quote.
 
     Returns:
-        The pieces, and the position behind the last of the quotes.
+        The tokens, and the position after the closing quote.
 
     Raises:
-        NotPlainError: If something in them is expanded that is not known.
+        NotPlainError: If the quotes contain an unknown expansion.
     """
     pieces: list[Piece] = []
     while True:
@@ -115,18 +115,18 @@ def _document(start: str, body: str, stop: str) -> Document:
 
 
 def document_behind(line: str, position: int, piece: str) -> tuple[str, int, int]:
-    """Reads a here-document, whose text begins with the next line.
+    """Reads a here-document, whose text begins on the next line.
 
     Args:
         line: The line.
-        position: Behind its beginning.
-        piece: Its beginning, such as `<<'EOF'`.
+        position: The position after its operator.
+        piece: Its operator, such as `<<'EOF'`.
 
     Returns:
-        Its text, where the line breaks before it, and where it ends.
+        Its text, the position of the line break before it, and its end.
 
     Raises:
-        NotPlainError: If it has no end, or something in it is expanded.
+        NotPlainError: If it is not terminated, or contains an expansion.
     """
     start = piece.removeprefix("<<").strip(" \t")
     newline = line.find("\n", position)
@@ -144,7 +144,7 @@ def _is_seen(character: str) -> bool:
 
 
 def reason_at(character: str) -> str:
-    """Why a line is not plain that cannot be read at a character."""
+    """Explains why a line cannot be parsed at a character."""
     for wanted, reason in EXPANSIONS:
         if character == wanted:
             return reason

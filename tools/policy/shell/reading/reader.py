@@ -1,9 +1,9 @@
-r"""Reads a line of a shell with a small grammar of our own, exactly as bash reads it.
+r"""Parses a command line with a small grammar, exactly as bash does.
 
-Words of literal text, variables of loops in them, lists, pipelines, loops, conditions, groups,
-assignments before a command, redirections, here-documents and comments. Whatever else a shell knows
-is refused. It stands beside the parser's tree (`tree_script`), and a line is plain only where both
-find the same (POSIX.1-2024, 2.2, 2.3, 2.7, 2.9 and 2.10).
+The grammar covers literal words and loop variables in them, lists, pipelines, loops, conditions,
+groups, assignments before a command, redirections, here-documents and comments, and rejects all
+other syntax. A line is plain only if this parser and the tree parser (`tree_script`) agree on it
+(POSIX.1-2024, 2.2, 2.3, 2.7, 2.9 and 2.10).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tools.policy.shell.reading.script import (
 from tools.policy.shell.words import OPERATORS
 
 MOST_WORDS = 400
-"""Words of a plain line, over all its commands."""
+"""Limit on the words of a plain line, over all its commands."""
 
 FOLLOWS: dict[str, tuple[str, ...]] = {
     "then": ("if", "elif"),
@@ -47,7 +47,7 @@ FOLLOWS: dict[str, tuple[str, ...]] = {
     "}": ("{",),
     ")": ("(",),
 }
-"""What each of these words of the grammar closes, or goes on with."""
+"""For each reserved word, the constructs that it closes or continues."""
 
 OPENING = frozenset({"if", "while", "until", "{"})
 UNREAD = frozenset({"[[", "]]", "case", "coproc", "esac", "function", "in", "select"})
@@ -57,10 +57,10 @@ TILDE = re.compile(r"(^|[=:])~")
 
 
 def read_script(line: str) -> tuple[Item, ...]:
-    """Reads a line.
+    """Parses a line.
 
     Raises:
-        NotPlainError: If anything in it is not plain.
+        NotPlainError: If any part of it is not plain.
     """
     check_characters(line)
     reader = _Reader(line)
@@ -74,10 +74,10 @@ def read_script(line: str) -> tuple[Item, ...]:
 
 
 class _Reader:
-    """What was read so far.
+    """The state of the parser.
 
     Attributes:
-        position: How far.
+        position: The current position in the line.
     """
 
     def __init__(self, line: str) -> None:
@@ -109,10 +109,10 @@ class _Reader:
         }
 
     def take(self, kind: str, piece: str) -> None:
-        """Takes a piece."""
+        """Processes a token."""
         if kind == "blank" and piece == "\\\n":
             if self._body is not None:
-                raise NotPlainError("a line goes on before a here-document")
+                raise NotPlainError("a line continues before a here-document")
             return
         if kind in {"blank", "comment"}:
             self._end_word()
@@ -120,7 +120,7 @@ class _Reader:
         self._take[kind](piece)
 
     def finished(self) -> tuple[Item, ...]:
-        """The line."""
+        """Returns the parsed line."""
         self._end_command()
         if self._body is not None or self._open or self._loop is not None:
             raise NotPlainError("something in it is not closed")
@@ -129,7 +129,7 @@ class _Reader:
         return normal_script(self._items)
 
     def _add(self, piece: Piece) -> None:
-        """Adds what the shell does not look at, because it is quoted."""
+        """Adds quoted text, which the shell does not interpret."""
         self._pieces = [*(self._pieces or ()), piece]
         self._bare += "\0"
 
@@ -161,12 +161,12 @@ class _Reader:
             self._words.append(template)
 
     def _is_in_front(self) -> bool:
-        """Whether the next word may still begin more than a simple command, also after `time`."""
+        """Returns whether the next word may begin a compound command, also after `time`."""
         texts = [word.literal for word in self._words]
         return not texts or (texts[0] == "time" and set(texts) <= {"time", "-p", "--"})
 
     def _takes_front(self, template: Template, bare: str) -> bool:
-        """Takes a word before the name of a command; says whether it is one of the grammar."""
+        """Processes a word before the command name; returns whether it is a reserved word."""
         if bare in UNREAD:
             raise NotPlainError(f"{bare!r} begins more than a simple command")
         if bare in {*FOLLOWS, *OPENING, "for", "!"}:
@@ -191,7 +191,7 @@ class _Reader:
             raise NotPlainError(f"the name of the command is a glob ({text!r})")
 
     def _check_begins(self) -> None:
-        """Refuses a command where none can begin."""
+        """Rejects a command where none may begin."""
         if not self._is_separated or (self._items and isinstance(self._items[-1], Loop)):
             raise NotPlainError("something is missing before a command")
 
@@ -230,7 +230,6 @@ class _Reader:
         self._open.append("(")
 
     def _separate(self, operator: str) -> None:
-        """An operator, or the end of a line."""
         self._end_command()
         if operator == "\n" and self._body is not None:
             newline, end = self._body
@@ -247,7 +246,6 @@ class _Reader:
             raise NotPlainError(f"a command is missing before {operator}")
 
     def _end_head(self) -> None:
-        """The end of the head of a loop."""
         name, *rest = self._loop or [Template(())]
         text = name.literal or ""
         if len(rest) < 2 or rest[0].pieces != ("in",) or not re.fullmatch(NAME, text):  # noqa: PLR2004  # in, and a value
@@ -272,7 +270,7 @@ class _Reader:
         self._words, self._assigned, self._redirects = [], [], []
 
     def _join(self, piece: str) -> None:
-        """Output and errors are joined, which opens nothing."""
+        """Joins output and errors, which opens no file."""
         self._begin_redirect(piece[:-1])
         self._add_bare(piece[-1])
 
@@ -284,7 +282,6 @@ class _Reader:
         self._operator = operator.lstrip("0123456789")
 
     def _begin_document(self, piece: str) -> None:
-        """A here-document, whose text begins with the next line."""
         if self._body is not None:
             raise NotPlainError("it has two here-documents in one line")
         self._begin_redirect("<<")
@@ -294,9 +291,9 @@ class _Reader:
 
 
 def _check_word(template: Template, bare: str) -> None:
-    """Refuses words that the shell makes others of."""
+    """Rejects words that the shell expands."""
     text = template.literal
     if TILDE.search(bare):
-        raise NotPlainError(f"{text or bare!r} stands for a home directory (~)")
+        raise NotPlainError(f"{text or bare!r} expands to a home directory (~)")
     if "{" in bare and (text is None or "," in text or ".." in text):
         raise NotPlainError(f"{text or bare!r} stands for several words (braces)")

@@ -1,6 +1,6 @@
-"""What a line of a shell says: its commands in their order, and what joins and surrounds them.
+"""A parsed command line: its commands in order, with operators and reserved words.
 
-Both readings of a line (`reader` and `tree_script`) are compared in this form.
+The results of both parsers (`reader` and `tree_script`) are compared in this form.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from dataclasses import dataclass
 from tools.policy.shell.words import OPERATORS, Word
 
 CLOSING = frozenset({")", "}", "fi", "done"})
-"""What ends a command that is made of others."""
+"""Words that end a compound command."""
 
 BETWEEN = frozenset({"then", "elif", "else", "do"})
 GLOB = re.compile(r"[*?\[]")
 UNSPLIT = re.compile(r"[\w./:@%+=,-]+", re.ASCII)
-"""Values that stay one word, and the same, where a variable stands without quotes."""
+"""Values that an unquoted variable expands to unchanged, as one word."""
 
 
 class NotPlainError(ValueError):
-    """A line that is not plain; says what in it is not."""
+    """A line that is not plain; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """The variable of a loop within a word, or `?`, a number that is not known.
+    """A loop variable within a word, or `?`, which is an unknown number.
 
     Attributes:
         name: Its name.
-        is_quoted: Whether it stands in double quotes.
+        is_quoted: Whether it is in double quotes.
     """
 
     name: str
@@ -39,10 +39,10 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A here-document that `"$(cat <<'EOF' …)"` puts into a word.
+    """A here-document that `"$(cat <<'EOF' …)"` inserts into a word.
 
     Attributes:
-        text: What is put there.
+        text: The inserted text.
     """
 
     text: str
@@ -56,8 +56,8 @@ class Template:
     """A word whose variables are not yet known.
 
     Attributes:
-        pieces: What it is made of; texts that follow each other are one.
-        is_glob: Whether the shell replaces it by the names of files that fit it.
+        pieces: Its parts; adjacent texts are joined.
+        is_glob: Whether the shell replaces it by matching file names.
     """
 
     pieces: tuple[Piece, ...]
@@ -68,8 +68,8 @@ class Template:
         """Joins pieces.
 
         Args:
-            pieces: What it is made of.
-            bare: Its text with NUL in place of all that is quoted.
+            pieces: The parts.
+            bare: Its text, with NUL for everything that is quoted.
         """
         joined: list[Piece] = []
         for piece in pieces:
@@ -81,7 +81,7 @@ class Template:
 
     @property
     def literal(self) -> str | None:
-        """Its text where it has no variable."""
+        """Its text, if it has no variable."""
         if any(isinstance(piece, Variable) for piece in self.pieces):
             return None
         return "".join(
@@ -94,10 +94,10 @@ class Template:
         return frozenset(each.name for each in self.pieces if isinstance(each, Variable))
 
     def filled(self, values: Mapping[str, Word]) -> Word:
-        """The word, where its variables have these values.
+        """Returns the word with these values for its variables.
 
         Raises:
-            NotPlainError: If the shell may split what it becomes, or replace it.
+            NotPlainError: If the shell may split or replace the result.
         """
         if self.is_glob and self.variables:
             raise NotPlainError("it expands a variable in a glob")
@@ -134,8 +134,8 @@ class Simple:
 
     Attributes:
         words: Its words.
-        assigned: Variables that are set for it alone, each as name and value.
-        redirects: What is opened for it.
+        assigned: Variables set only for it, each as name and value.
+        redirects: Its redirections.
     """
 
     words: tuple[Template, ...]
@@ -149,7 +149,7 @@ class Loop:
 
     Attributes:
         name: The variable.
-        values: What it becomes, one after the other.
+        values: The values it takes in turn.
     """
 
     name: str
@@ -157,12 +157,12 @@ class Loop:
 
 
 Item = Simple | Loop | Redirect | str
-"""A command, the head of a loop, what is opened for the command made of others that has just been
-closed, an operator, or a word of the grammar such as `then`."""
+"""A command, the head of a loop, a redirection of the compound command just closed, an operator,
+or a reserved word such as `then`."""
 
 
 def normal_script(items: Iterable[Item]) -> tuple[Item, ...]:
-    """The items with `;` where two commands follow each other, and nowhere else."""
+    """Normalizes separators: `;` between consecutive commands, and nowhere else."""
     found: list[Item] = []
     for item in items:
         if item in {";", "\n"}:
@@ -174,12 +174,12 @@ def normal_script(items: Iterable[Item]) -> tuple[Item, ...]:
 
 
 def ends_command(item: Item) -> bool:
-    """Whether a command is whole behind it."""
+    """Returns whether a command is complete after it."""
     return isinstance(item, Simple | Redirect) or item in CLOSING
 
 
 def is_literal_body(body: str) -> bool:
-    r"""Whether a here-document without quotes stands for itself: nothing in it is expanded."""
+    r"""Returns whether an unquoted here-document is literal, without expansions."""
     return not set(body) & set("$`\\")
 
 

@@ -1,4 +1,4 @@
-"""The parsed tree of a shell's line: which commands stand anywhere in it."""
+"""The syntax tree of a command line: finds every command in it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 DEEPEST = 60
-"""Levels of a tree that are looked at."""
+"""Limit on the depth of a tree."""
 
 LITERAL = {
     "word",
@@ -35,7 +35,7 @@ ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
 class TooDeepError(ValueError):
-    """A tree with more levels than are looked at."""
+    """A tree that is nested too deeply."""
 
 
 @cache
@@ -47,19 +47,19 @@ def _parser() -> Parser:
 
 
 def parsed(line: str) -> Node:
-    """The root of the tree.
+    """Parses a line and returns the root of its tree.
 
     Raises:
-        UnicodeEncodeError: If the line is no Unicode text.
+        UnicodeEncodeError: If the line has unpaired surrogates.
     """
     return _parser().parse(line.encode()).root_node
 
 
 def commands_in(root: Node) -> Iterator[tuple[Word, ...]]:
-    """The words of every command anywhere in the tree.
+    """Yields the words of every command in the tree.
 
     Raises:
-        TooDeepError: If it is nested too deeply to be looked at.
+        TooDeepError: If it is nested too deeply.
     """
     stack = [(root, 0)]
     while stack:
@@ -74,7 +74,7 @@ def commands_in(root: Node) -> Iterator[tuple[Word, ...]]:
 
 
 def scripts_in(root: Node) -> Iterator[str]:
-    """Here-documents and here-strings, which are lines of a shell where a shell reads them."""
+    """Yields here-documents and here-strings, which a shell may read as commands."""
     stack = [root]
     while stack:
         node = stack.pop()
@@ -88,7 +88,7 @@ def scripts_in(root: Node) -> Iterator[str]:
 def values_in(root: Node) -> Iterator[tuple[str, str, bool]]:
     """Yields the variables that a line sets, each with a text and whether that is a literal.
 
-    A value is given as a whole, and each literal within it again.
+    Yields the whole value, then each literal within it.
     """
     stack = [root]
     while stack:
@@ -114,7 +114,7 @@ def _literals(value: Node) -> Iterator[str]:
 
 
 def _words(node: Node) -> Iterator[Word]:
-    """The words of a command; assignments before its name are none of them."""
+    """Yields the words of a command, without the assignments before its name."""
     for place, child in enumerate(node.children):
         if child.type == "command_name":
             yield from map(_word, child.children)
@@ -135,16 +135,16 @@ def _word(node: Node) -> Word:
 
 
 def template_of(node: Node) -> Template | None:
-    """What a word stands for; None where it is expanded, a variable with a simple name aside."""
-    decoded = _decoded(node, 0)
+    """Returns the template of a word; None if it has expansions other than simple variables."""
+    decoded = _decode(node, 0)
     if decoded is None:
         return None
     pieces, bare = decoded
     return None if "{" in bare and ("," in bare or ".." in bare) else Template.of(pieces, bare)
 
 
-def _decoded(node: Node, depth: int) -> tuple[list[Piece], str] | None:
-    """The pieces of a word, and what of it is not quoted; None where it is expanded."""
+def _decode(node: Node, depth: int) -> tuple[list[Piece], str] | None:
+    """Returns the parts of a word and its unquoted text; None if it is expanded."""
     decoded: tuple[list[Piece] | None, str] = None, "\0"
     text = text_of(node)
     if depth > DEEPEST or node.is_missing:
@@ -162,12 +162,12 @@ def _decoded(node: Node, depth: int) -> tuple[list[Piece], str] | None:
         variable = _variable(node, is_quoted=False)
         decoded = None if variable is None else [variable], "\0"
     elif node.type == "concatenation":
-        decoded = _joined([_decoded(child, depth + 1) for child in node.children])
+        decoded = _join([_decode(child, depth + 1) for child in node.children])
     pieces, bare = decoded
     return None if pieces is None else (pieces, bare)
 
 
-def _joined(
+def _join(
     parts: Sequence[tuple[list[Piece], str] | None],
 ) -> tuple[list[Piece] | None, str]:
     known = [part for part in parts if part is not None]
@@ -177,7 +177,7 @@ def _joined(
 
 
 def _within_double(node: Node) -> list[Piece] | None:
-    """The pieces of what stands in double quotes: what lies between the expansions is text."""
+    """Returns the parts of a text in double quotes: text and expansions."""
     text, start = node.text or b"", node.start_byte
     at = text.index(b'"') + 1
     pieces: list[Piece] = [""]
@@ -188,18 +188,18 @@ def _within_double(node: Node) -> list[Piece] | None:
         piece = _variable(child, is_quoted=True) if document is None else document
         if piece is None:
             return None
-        pieces += (_unescaped(text[at : child.start_byte - start]), piece)
+        pieces += (_unescape(text[at : child.start_byte - start]), piece)
         at = child.end_byte - start
-    return [*pieces, _unescaped(text[at:-1])]
+    return [*pieces, _unescape(text[at:-1])]
 
 
-def _unescaped(text: bytes) -> str:
+def _unescape(text: bytes) -> str:
     inside = text.decode(errors="replace").replace("\\\n", "")
     return re.sub(r'\\([$`"\\])', r"\1", inside)
 
 
 def _variable(node: Node, *, is_quoted: bool) -> Variable | None:
-    """A variable of which nothing but its value is taken."""
+    """Returns a variable expanded without any operators."""
     match [child.type for child in node.children]:
         case ["$", "variable_name"] | ["${", "variable_name", "}"]:
             return Variable(text_of(node.children[1]), is_quoted)
@@ -209,7 +209,7 @@ def _variable(node: Node, *, is_quoted: bool) -> Variable | None:
 
 
 def _document(substitution: Node) -> Document | None:
-    """What `$(cat <<'EOF' …)` stands for; None for any other substitution."""
+    """Returns the text of `$(cat <<'EOF' …)`; None for any other substitution."""
     inner = substitution.named_children
     if len(inner) != 1 or inner[0].type != "redirected_statement":
         return None
@@ -221,7 +221,7 @@ def _document(substitution: Node) -> Document | None:
 
 
 def body_of(redirect: Node) -> str | None:
-    """The text of a here-document; None where something in it is expanded."""
+    """Returns the text of a here-document; None if it has expansions."""
     if redirect.type != "heredoc_redirect" or redirect.children[0].type != "<<":
         return None
     start = next(text_of(each) for each in redirect.children if each.type == "heredoc_start")
@@ -232,5 +232,5 @@ def body_of(redirect: Node) -> str | None:
 
 
 def text_of(node: Node) -> str:
-    """What of the line it is made from."""
+    """Returns the source text of a node."""
     return (node.text or b"").decode(errors="replace")

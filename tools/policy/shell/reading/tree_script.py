@@ -1,4 +1,4 @@
-"""A line of a shell as the parser's tree has it, in the form in which readings are compared."""
+"""Converts a syntax tree to the form in which the two parsers are compared."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ TESTS = {"unary_expression", "binary_expression", "parenthesized_expression"}
 
 
 def script_of(root: Node) -> tuple[Item, ...]:
-    """The items of a tree.
+    """Converts a tree to items.
 
     Raises:
-        NotPlainError: If it has anything else.
+        NotPlainError: If it contains anything else.
     """
     walk = _Walk()
     walk.into(root, 0)
@@ -46,10 +46,10 @@ def script_of(root: Node) -> tuple[Item, ...]:
 
 
 class _Walk:
-    """A way through a tree, in the order of the line.
+    """A walk through a tree, in the order of the line.
 
     Attributes:
-        items: What was met.
+        items: The items so far.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class _Walk:
         }
 
     def into(self, node: Node, depth: int) -> None:
-        """Takes a node, and what is in it."""
+        """Processes a node and its children."""
         take = self._take.get(node.type)
         if take is None or depth > DEEPEST or node.is_missing:
             raise NotPlainError(f"it has a part that is not looked into ({node.type})")
@@ -77,7 +77,7 @@ class _Walk:
     def _children(self, node: Node, depth: int) -> None:
         end = node.start_byte
         for child in node.children:
-            if _between(node, end, child.start_byte) == b"-":  # left out by the parser before <<
+            if _between(node, end, child.start_byte) == b"-":  # the parser drops it before <<
                 self._add(words=(Template(("-",)),))
             self.into(child, depth + 1)
             end = child.end_byte
@@ -86,7 +86,7 @@ class _Walk:
         self.items.append(node.type)
 
     def _command(self, node: Node, depth: int) -> None:
-        """A command; what stands before and within it is opened for it too."""
+        """Processes a command, with its assignments and redirections."""
         self.items.append(Simple(()))
         for child in node.children:
             if child.type == "variable_assignment":
@@ -124,7 +124,7 @@ class _Walk:
         self.into(group, depth + 1)
 
     def _redirect(self, node: Node, _depth: int) -> None:
-        """A redirection; the tree takes words that follow it for more of it."""
+        """Processes a redirection; the tree attaches words that follow it."""
         signs = [each for each in node.children if each.type != "file_descriptor"]
         operator, target, *words = signs
         if operator.type in {"<>", "<&", "<&-", ">&-"}:
@@ -136,7 +136,7 @@ class _Walk:
             self._add(words=tuple(map(_template, words)))
 
     def _document(self, node: Node, depth: int) -> None:
-        """A here-document; the tree has what follows on its first line within it."""
+        """Processes a here-document; the tree includes the rest of its first line."""
         body = body_of(node)
         if body is None:
             raise NotPlainError("a here-document expands something")
@@ -153,7 +153,7 @@ class _Walk:
         assigned: tuple[tuple[str, Template], ...] = (),
         redirect: Redirect | None = None,
     ) -> None:
-        """Adds to the command that was met last, or to the one made of others that just ended."""
+        """Adds to the last command, or to the compound command that just ended."""
         last = self.items[-1] if self.items else None
         redirects = () if redirect is None else (redirect,)
         if isinstance(last, Simple):

@@ -1,1 +1,1 @@
-"""The levels of confinement, each proved by a probe."""
+"""The sandbox levels, each verified by a probe."""

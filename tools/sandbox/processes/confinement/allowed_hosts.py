@@ -1,4 +1,4 @@
-"""Which hosts the settings let programs reach."""
+"""The hosts that the settings let programs reach."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tools.sandbox.web.hosts import host_and_port
 
 PACKAGES = "packages"
-"""The name for the registries that package managers ask unless they are told otherwise."""
+"""Stands for the default registries of package managers."""
 
 _REGISTRIES = (
     *("pypi.org", "files.pythonhosted.org"),
@@ -21,17 +21,17 @@ _REGISTRIES = (
 _HTTPS = 443
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-"""The names of loopback that programs ask for directly, and never through a proxy."""
+"""Names of the loopback host, which programs contact directly, never through a proxy."""
 
 
 class AllowedHosts:
     """Hosts by pattern.
 
     Args:
-        patterns: Each `host:port`, `*.host:port` for all that lie below it, or `packages`.
+        patterns: Each `host:port`, `*.host:port` for all subdomains, or `packages`.
 
     Attributes:
-        loopback: Those of them that are on the server's own loopback.
+        loopback: The allowed hosts on the server's own loopback.
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
@@ -46,17 +46,17 @@ class AllowedHosts:
         self.loopback = sorted(each for each in self._exact if each[0] in LOOPBACK)
 
     def __call__(self, host: str, port: int) -> bool:
-        """Returns whether a host, in its canonical form, may be reached on a port."""
+        """Returns whether a canonical host may be reached on a port."""
         labels = host.split(".")
         above = (".".join(labels[count:]) for count in range(1, len(labels)))
         return (host, port) in self._exact or any((name, port) in self._below for name in above)
 
 
 def is_registry(host: str, port: int) -> bool:
-    """Returns whether `packages` stands for a host too."""
+    """Returns whether `packages` includes a host."""
     return port == _HTTPS and host in _REGISTRIES
 
 
 def is_loopback(host: str) -> bool:
-    """Returns whether a host, in its canonical form, is the machine that asks."""
+    """Returns whether a canonical host is the local machine."""
     return host in LOOPBACK or host.startswith("127.") or host.endswith(".localhost")

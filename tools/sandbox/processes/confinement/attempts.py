@@ -1,10 +1,10 @@
 """Tries what a confined process may and may not do, and prints the names of what worked.
 
-What it reaches by sockets is for who listens to say: a port may be another's in its network, or
-by chance the one that it connects from itself, where it would find itself.
+Whether a connection succeeded is for the listeners to report: in the process's own network, a port
+may belong to something else, or even to its own end of the connection.
 
-This file is run as text by an interpreter under the confinement that is probed, where nothing of
-this project can be imported: `python -c TEXT ROOT PRIVATE TCP_PORT UDP_PORT`.
+An interpreter runs this file as text under the confinement to test, without access to our modules:
+`python -c TEXT ROOT PRIVATE TCP_PORT UDP_PORT`.
 """
 
 import os
@@ -36,7 +36,7 @@ def _send(address: tuple[str, int]) -> None:
 
 
 def main(root: str, private: str, tcp: int, udp: int) -> None:
-    """Tries everything; each that works is printed, but what listens."""
+    """Tries everything, and prints what works, except for connections."""
     attempts: dict[str, Callable[[], object]] = {
         "write in the root": lambda: _write(f"{root}/file"),
         "write a temporary file": lambda: tempfile.TemporaryFile().close(),

@@ -1,10 +1,10 @@
-"""Bubblewrap: namespaces in which a process sees its visible paths, the root and nothing else.
+"""Bubblewrap: namespaces in which a process sees only its visible paths and the root.
 
-Up to two runs of bwrap, one in the other. The outer one builds the view, from paths that no
-confined process can change. What is write-protected inside the root was found by a walk, and a
-process that runs already may have put links there since; bwrap follows links, and before 0.12 it
-even makes missing mount points behind them (CVE-2026-87766). So that is left to the inner run, to
-which nothing exists but what the process may see anyway.
+Up to two nested runs of bwrap are used. The outer one builds the view, from paths that no confined
+process can change. Write-protected paths inside the root are found by a walk, and a running process
+may have replaced them by links since. bwrap follows links, and before 0.12 it even creates missing
+mount points behind them (CVE-2026-87766). So these paths are left to the inner run, which sees only
+what the process may see anyway.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ from tools.sandbox.processes.models import Level, Prepared
 from tools.sandbox.processes.temporary import PrivateDirectory
 
 _FILTER, _OUTER, _INNER = 3, 4, 5
-"""Descriptors that the processes find open: the filter and the options of both runs."""
+"""Descriptors open in the processes: the filter and the options of both runs."""
 
 _REFUSE_EPERM = 0x00050000 | errno.EPERM
-"""SECCOMP_RET_ERRNO of linux/seccomp.h."""
+"""SECCOMP_RET_ERRNO from linux/seccomp.h."""
 
-_TEMPORARY = "/tmp"  # noqa: S108  # private, by its namespace
+_TEMPORARY = "/tmp"  # noqa: S108  # private, in its own namespace
 _HOME = f"{_TEMPORARY}/home"
 
 _ROOT = 6
-"""The descriptor of the root; 5 where there is no inner run."""
+"""The descriptor of the root; 5 without an inner run."""
 
 _NEEDED = ("--clearenv", "--bind-fd")
-"""Options that old versions lack: 0.5 has the first, 0.10 and updated older ones the second."""
+"""Options missing in old versions: 0.5 has the first, 0.10 and patched older ones the second."""
 
 
 class Bubblewrap(Confinement):
-    """Confines by bubblewrap.
+    """Confines programs with bubblewrap.
 
     Args:
-        search_path: Where the program is looked for, directories separated by colons.
-        root: The root; a bwrap that lies in it is not used.
-        visible: What programs see beside the root.
+        search_path: Where to look for bwrap, directories separated by colons.
+        root: The root; a bwrap inside it is not used.
+        visible: What programs see in addition to the root.
     """
 
     level = Level.BUBBLEWRAP
@@ -76,7 +76,7 @@ class Bubblewrap(Confinement):
         self._etc: EtcCopy | None = None
 
     def describe(self) -> str:
-        """Returns its version."""
+        """Returns the version."""
         program = find_program("bwrap", self._search_path, self._root)
         if not program:
             raise UnavailableError(NOT_INSTALLED)
@@ -95,14 +95,14 @@ class Bubblewrap(Confinement):
                 next_actions=["Update the package bubblewrap."],
             )
         self._program = program
-        if os.geteuid() != 0:  # AppArmor may let bwrap alone make namespaces that can be used
+        if os.geteuid() != 0:  # AppArmor may let only bwrap create usable namespaces
             own = ("--unshare-user", "--unshare-net", "--dev-bind", "/", "/")
             self.into_network = (program, *own, "--")
         self._etc = EtcCopy(self._visible)
         return f"bubblewrap {version[0]}"
 
     def remedies(self, problem: str) -> Iterator[Remedy]:
-        """Yields the commands that this machine needs."""
+        """Yields commands that make it work on this machine."""
         return find_remedies(problem, read_facts(), self._program)
 
     def temporary(self, scratch: str) -> str:  # noqa: ARG002  # the same for all
@@ -114,14 +114,14 @@ class Bubblewrap(Confinement):
         return _HOME
 
     def close(self) -> None:
-        """Removes what it has made."""
+        """Removes the files it has created."""
         if self._etc is not None:
             self._etc.close()
 
     def prepare(self, plan: Plan) -> Prepared:
-        """Makes the command line of one or two runs of bwrap."""
+        """Builds the command line of one or two runs of bwrap."""
         innermost = ["--cap-drop", "ALL", "--chdir", plan.cwd, *_environment(plan)]
-        # The system's settings that /proc shows are root's to write, whatever the namespace.
+        # Root may write the kernel settings in /proc in any namespace.
         innermost += ["--remount-ro", "/proc", "--seccomp", str(_FILTER)]
         if self._etc is None:
             raise UnavailableError("bubblewrap was not looked for.")
@@ -135,13 +135,13 @@ class Bubblewrap(Confinement):
             view += ["--cap-add", "CAP_SETFCAP"] if os.geteuid() == 0 else []
             view += ["--clearenv", "--setenv", "PATH", os.defpath]
             argv = [*self._run(_INNER), *argv]
-            files += [_packed(view), _packed([*_write_protecting(plan, self._etc), *innermost])]
+            files += [_pack(view), _pack([*_protect_options(plan, self._etc), *innermost])]
         else:
-            files += [_packed([*view, *innermost])]
+            files += [_pack([*view, *innermost])]
         return Prepared(
             argv=(*self._run(_OUTER), *argv),
             cwd="/",
-            # What the call gives is set inside: bwrap itself must not load its libraries.
+            # The call's variables are set inside: bwrap itself must not load its libraries.
             environment={"PATH": os.defpath},
             stdin=plan.stdin,
             files=tuple(files),
@@ -157,7 +157,7 @@ class Bubblewrap(Confinement):
 
 @functools.cache
 def _filter() -> bytes:
-    """Returns the filter, without Unix sockets too: those in the root may be other programs'."""
+    """Builds the filter, without Unix sockets: those in the root may belong to other programs."""
     refusal = answer(_REFUSE_EPERM)
     check = if_one_of(argument(0), [socket.AF_UNIX], refusal, skip(refusal))
     number = NUMBERS[os.uname().machine]["socket"]
@@ -166,7 +166,7 @@ def _filter() -> bytes:
 
 
 def _view(plan: Plan, etc: EtcCopy, held: int) -> Iterator[str]:
-    """Yields the options that build all that there is to see; `held` is the root's descriptor."""
+    """Yields the options that build the whole view; `held` is the root's descriptor."""
     yield from ("--unshare-all", "--die-with-parent", "--new-session")
     if plan.namespaces:
         yield "--share-net"
@@ -176,20 +176,20 @@ def _view(plan: Plan, etc: EtcCopy, held: int) -> Iterator[str]:
     mounts += [("/etc", ("--ro-bind", etc.path, "/etc"))]
     mounts = [each for each in mounts if not is_beneath(each[0], plan.root)]
     mounts += [("/proc", ("--proc", "/proc"))]
-    shared = ("--bind", plan.scratch, "/dev/shm")  # noqa: S108  # no memory, which nothing would limit
+    shared = ("--bind", plan.scratch, "/dev/shm")  # noqa: S108  # on disk, as memory has no limit
     mounts += [("/dev", ("--dev", "/dev", *shared, "--remount-ro", "/dev"))]
     mounts += [(_TEMPORARY, ("--bind", plan.scratch, _TEMPORARY))]
     if plan.home and plan.root not in {_HOME, _TEMPORARY}:
         mounts += [(_HOME, ("--bind", plan.home, _HOME))]
     bind = "--bind" if plan.writes else "--ro-bind"
     root = (bind, plan.root, plan.root)
-    if plan.held is not None:  # bwrap checks that it mounted the same directory, and closes it
+    if plan.held is not None:  # bwrap checks that it mounted this directory, and closes it
         root = (f"{bind}-fd", str(held), plan.root)
     mounts += [(plan.root, root)]
     mounts += [(each, ("--bind", each, each)) for each in plan.protected.pinned if plan.writes]
     mounts += [(each, ("--ro-bind", each, each)) for each in plan.protected.read_only]
     mounts += [(each, tuple(_hiding(each))) for each in plan.protected.hidden]
-    # What leads to a root in /tmp would be made in the private one, and be writable like it.
+    # The parents of a root in /tmp would be created in the private /tmp, and be writable.
     above = "/".join(plan.root.split("/")[:3])
     holds = above != plan.root and is_beneath(above, _TEMPORARY) and above not in dict(mounts)
     mounts += [(above, ("--tmpfs", above))] if holds else []
@@ -208,8 +208,8 @@ def _hiding(path: str) -> Iterator[str]:
         yield from ("--ro-bind", "/dev/null", path)
 
 
-def _write_protecting(plan: Plan, etc: EtcCopy) -> Iterator[str]:
-    """Yields the options that take paths away that were found by a walk, as far as they exist."""
+def _protect_options(plan: Plan, etc: EtcCopy) -> Iterator[str]:
+    """Yields the options that hide or protect paths found by a walk, if they still exist."""
     yield from ("--unshare-user", "--die-with-parent", "--dev-bind", "/", "/")
     mounts = [(path, "--bind-try") for path in plan.pinned]
     mounts += [(path, "--ro-bind-try") for path in plan.write_protected]
@@ -218,7 +218,7 @@ def _write_protecting(plan: Plan, etc: EtcCopy) -> Iterator[str]:
             yield from (option, path, path)
     for path in plan.hidden:
         if is_beneath(path, plan.root) or etc.has(path):
-            # Can be listed, and what was in it cannot be looked up: to git, it was not deleted.
+            # It can be listed but not entered, so that git does not see it as deleted.
             is_folder = Path(path).is_dir()
             yield from ("--perms", "0444") if is_folder else ()
             yield from _hiding(path)
@@ -230,55 +230,55 @@ def _environment(plan: Plan) -> Iterator[str]:
         yield from ("--setenv", name, value)
 
 
-def _packed(options: Iterable[str]) -> bytes:
-    """Packs options as `--args` reads them; the list of processes does not show them."""
+def _pack(options: Iterable[str]) -> bytes:
+    """Encodes options for `--args`, which hides them from process lists."""
     return b"".join(os.fsencode(option) + b"\0" for option in options)
 
 
 class EtcCopy:
-    """A copy of what programs read of /etc: one mount instead of fifty, which cost 8 ms a start.
+    """A copy of the visible files in /etc: one mount instead of fifty, which cost 8 ms per start.
 
     Attributes:
-        path: The private directory that it is in.
-        others: The visible paths that are not in /etc.
+        path: Its private directory.
+        others: The visible paths outside /etc.
     """
 
     def __init__(self, visible: VisiblePaths) -> None:
         self._directory = PrivateDirectory()
         self.path = self._directory.path
-        Path(self.path).chmod(0o755)  # as /etc has it, which some programs check
+        Path(self.path).chmod(0o755)  # like /etc, which some programs check
         within = [path for path in visible.readable if is_beneath(path, "/etc")]
         links = [link for link in visible.links if is_beneath(link[0], "/etc")]
         for path in within:
-            _copy(path, str(self._located(path)))
+            _copy(path, str(self._make_parents(path)))
         for path, target in links:
-            self._located(path).symlink_to(target)
+            self._make_parents(path).symlink_to(target)
         self.others = VisiblePaths(
             tuple(path for path in visible.readable if path not in within),
             tuple(link for link in visible.links if link not in links),
         )
 
     def close(self) -> None:
-        """Removes it."""
+        """Removes the copy."""
         self._directory.close()
 
     def has(self, path: str) -> bool:
-        """Returns whether there is something at a path, as programs see the system."""
+        """Returns whether a path exists in the programs' view."""
         is_copied = is_beneath(path, "/etc") and path != "/etc"
         return os.path.lexists(self._path_of(path) if is_copied else path)
 
     def _path_of(self, path: str) -> Path:
         return Path(self.path, os.path.relpath(path, "/etc"))
 
-    def _located(self, path: str) -> Path:
+    def _make_parents(self, path: str) -> Path:
         copy = self._path_of(path)
         copy.parent.mkdir(parents=True, exist_ok=True)
         return copy
 
 
 def _copy(source: str, target: str) -> None:
-    """Copies a file, a link as it is, or a directory; shutil takes five times as long."""
-    with suppress(OSError):  # What the server may not read, programs may not.
+    """Copies a file, link or directory; shutil would take five times as long."""
+    with suppress(OSError):  # programs may not read what the server may not
         status = os.lstat(source)
         if stat.S_ISLNK(status.st_mode):
             os.symlink(os.readlink(source), target)  # noqa: PTH115, PTH211  # pathlib is slower

@@ -1,7 +1,8 @@
-"""Finds what the policy's rules about paths deny to programs, when a program starts.
+"""Finds the paths that the policy denies to a program when it starts.
 
-Each path is taken away by a mount. What no mount can express is not enforced, and a person is asked
-about it. What a program makes under a name that it may not write is moved away when it has ended.
+Each path is taken away by a mount. Rules that no mount can express are not enforced, and the user
+is asked to accept that. Files created under forbidden names are moved away when the program has
+ended.
 """
 
 from __future__ import annotations
@@ -30,27 +31,27 @@ from tools.sandbox.processes.protection.quarantine import Quarantine
 from tools.sandbox.processes.protection.scan import is_settled, open_folder
 
 MOST_FOLDERS = 100_000
-"""Directories that are searched for what rules name."""
+"""Limit on the directories searched for paths in rules."""
 
 MOST_PATHS = 300
-"""Paths that are taken away from one program: each is a mount."""
+"""Limit on the paths taken away from a program: each is a mount."""
 
 _Reached = tuple[frozenset[int], ...]
-"""How far each rule's pattern has come, as of `PathPattern.descend`."""
+"""The matching state of each rule's pattern, as in `PathPattern.descend`."""
 
 _At = tuple[str, _Reached]
-"""A directory, and how far the patterns have come there."""
+"""A directory, and the state of the patterns there."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeniedPaths:
-    """What rules deny to a program: absolute paths without links, and the rule of each.
+    """The paths denied to a program, absolute and without links, each with its rule.
 
     Attributes:
-        hidden: What it may neither read nor write.
-        read_only: What it may not write.
-        written: All that exists and that it may not write, whatever keeps it from that.
-        unheld: Rules that are not enforced, and why.
+        hidden: Paths it may neither read nor write.
+        read_only: Paths it may not write.
+        written: All existing paths it may not write, however that is enforced.
+        unheld: Rules that are not enforced, with reasons.
     """
 
     hidden: dict[str, str] = field(default_factory=dict)
@@ -59,7 +60,7 @@ class DeniedPaths:
     unheld: dict[str, str] = field(default_factory=dict)
 
     def check(self, accepted: Collection[str] = ()) -> None:
-        """Raises PermissionDeniedError if a rule is not enforced that no person accepted."""
+        """Raises PermissionDeniedError if an unenforced rule was not accepted by the user."""
         for rule, why in self.unheld.items():
             if rule not in accepted:
                 raise PermissionDeniedError(
@@ -68,7 +69,7 @@ class DeniedPaths:
                 )
 
     def taken_from(self, plan: Plan) -> Plan:
-        """Returns a plan whose program does not have them."""
+        """Removes the denied paths from a plan."""
         closed = self.hidden | self.read_only
 
         def is_left(path: str, tops: Collection[str]) -> bool:
@@ -94,13 +95,13 @@ class DeniedPaths:
 
 
 class DeniedPathFinder:
-    """Finds them; a directory that has not changed since the last time is not read again.
+    """Finds the denied paths; re-reads only directories that have changed.
 
     Args:
-        root: The root that rules are about.
-        visible: What programs see beside it.
-        places: Gives what rules deny now.
-        is_own: Whether it is the programs' own root; else they reach it only if unconfined.
+        root: The root of the rules.
+        visible: What programs see in addition to it.
+        places: Returns the currently denied places.
+        is_own: Whether programs run in this root; otherwise only unconfined ones reach it.
     """
 
     def __init__(
@@ -120,7 +121,7 @@ class DeniedPathFinder:
         self._known: dict[_At, _Folder] = {}
 
     def find(self, level: Level) -> DeniedPaths:
-        """Finds what exists now, and what a level can do about it; blocks while it walks."""
+        """Finds existing paths, and what a level can do about each; blocks while searching."""
         places, is_free = self.places(), level is Level.NONE
         if not places or not (self.is_own or is_free):
             return DeniedPaths()
@@ -132,7 +133,7 @@ class DeniedPathFinder:
             for path, numbers in walk.found.items():
                 rules = [places[each].rule for each in numbers if effect in places[each].effects]
                 if rules and effect is Effect.READ:
-                    found[walk.links.get(path, path)] = rules[0]  # nothing where it leads out
+                    found[walk.links.get(path, path)] = rules[0]  # no effect if it leads out
                 elif rules and (is_free or is_beneath(path, self._root)):
                     found[path] = rules[0]
                     link = path if path in walk.links else walk.through.get(path)
@@ -159,12 +160,12 @@ class DeniedPathFinder:
     def undo(
         self, before: DeniedPaths, accepted: Collection[str], quarantine: Path
     ) -> Iterator[str]:
-        """Moves away what was made under names that may not be written; yields notes.
+        """Moves away files created under forbidden names; yields notes.
 
         Args:
-            before: What was found before.
-            accepted: Rules that a person let the program run without.
-            quarantine: The directory for what is moved away.
+            before: The paths found before.
+            accepted: Rules that the user accepted as unenforced.
+            quarantine: The directory to move files to.
         """
         places = self.places() if self.is_own else ()
         held = {
@@ -181,7 +182,7 @@ class DeniedPathFinder:
             for number in numbers
             if number in held and not any(is_beneath(path, each) for each in before.written)
         }
-        if not new:  # the root that rules are about may be gone with what was in it
+        if not new:  # the root of the rules may be gone
             return
         to, root = Quarantine(quarantine), os.open(self._root, OPEN_DIRECTORY)
         try:
@@ -207,11 +208,11 @@ _TOO_MANY = f"there are more than {MOST_FOLDERS} directories to search"
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """A directory as it was read, where patterns had come so far.
+    """A directory as read with certain pattern states.
 
     Attributes:
-        signature: Numbers that change when it does; none while they might not.
-        entries: Name, whether it is a link, and how far the patterns come, of what matters.
+        signature: Changes with the directory; empty if that is not certain.
+        entries: The relevant names, each with whether it is a link and the pattern states.
     """
 
     signature: tuple[int, ...]
@@ -219,14 +220,14 @@ class _Folder:
 
 
 class _Walk:
-    """One search, which follows links where it is also of other tops than the root.
+    """One search. Follows links if there are visible directories other than the root.
 
     Attributes:
-        found: The outermost paths, each with the places that name it.
-        links: Links among them, and where they lead.
-        through: Those that rules name by way of a link, each with that link.
-        given_up: Places that were not searched for everywhere.
-        seen: The directories that were searched.
+        found: The outermost denied paths, each with its places.
+        links: Links among them, with their targets.
+        through: Paths reached through a link, each with that link.
+        given_up: Places whose search was incomplete.
+        seen: The directories searched.
     """
 
     def __init__(
@@ -249,7 +250,7 @@ class _Walk:
         self._follows = bool(tops)
 
     def run(self) -> None:
-        """Searches the root, and then all else that may be seen."""
+        """Searches the root, and then everything else that is visible."""
         self._come_to(self._root, tuple(map(_at_root, self._patterns)))
         self._search()
         if len(self._tops) > 1 and any(each.is_absolute for each in self._patterns):
@@ -275,7 +276,7 @@ class _Walk:
                 continue
             for name, is_link, further in folder.entries:
                 entry = f"{path.rstrip('/')}/{name}"
-                if entry != self._root:  # it was searched first, with all patterns
+                if entry != self._root:  # searched first, with all patterns
                     self._come_to(entry, further, link, is_link=is_link)
 
     def _come_to(
@@ -301,7 +302,7 @@ class _Walk:
             self._pending.append((path, rest, link))
 
     def _follow(self, path: str, reached: _Reached, link: str) -> None:
-        """Searches what a link leads to, unless the walk comes there with the same patterns."""
+        """Searches a link's target, unless the walk reaches it with the same patterns."""
         if not self._follows or not os.path.isdir(path):  # noqa: PTH112  # thousands of links
             return
         target = os.path.realpath(path)
@@ -337,7 +338,7 @@ class _Walk:
 
 
 def _at_root(pattern: PathPattern) -> frozenset[int]:
-    """Returns how far a pattern has come at the root, in any of its spellings."""
+    """Returns the state of a pattern at the root, over all spellings of the root."""
     found = set[int]()
     for names in pattern.roots:
         reached = pattern.begin()

@@ -1,7 +1,7 @@
-"""Landlock and seccomp: rules about paths that a process puts on itself.
+"""Landlock and seccomp: path rules that a process applies to itself.
 
-Landlock allows trees and cannot take a place out of one. Other processes' command lines stay
-visible, as they are to every user of the machine.
+Landlock allows directory trees, and cannot exclude a path from one. Command lines of other
+processes stay visible, as they are to every user of the machine.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tools.sandbox.processes.models import LandlockRules, Level, Prepared
 
 
 class Landlock(Confinement):
-    """Confines by Landlock and seccomp."""
+    """Confines programs with Landlock and seccomp."""
 
     level = Level.LANDLOCK
     shares_networks = True
 
     def describe(self) -> str:
-        """Returns its version."""
+        """Returns the version."""
         abi = landlock_abi()
         if not abi:
             raise UnavailableError(
@@ -31,7 +31,7 @@ class Landlock(Confinement):
         return f"Landlock ABI {abi}"
 
     def check(self, protected: ProtectedPaths) -> None:
-        """Checks that there is nothing to keep processes from: its rules only allow."""
+        """Raises an error if any path must be protected, since the rules can only allow."""
         for path in (*protected.hidden, *protected.read_only):
             raise UnavailableError(
                 f"Landlock cannot keep programs from {path} within what they may use.",
@@ -41,7 +41,7 @@ class Landlock(Confinement):
             )
 
     def prepare(self, plan: Plan) -> Prepared:
-        """Makes the rules of Landlock, under which the launcher starts the program."""
+        """Builds the Landlock rules under which the launcher starts the program."""
         own = (plan.scratch, *((plan.home,) if plan.home else ()), *DEVICES)
         writable = (plan.way_in, *own) if plan.writes else own
         readable = ("/proc", *plan.visible.readable, *(() if plan.writes else (plan.root,)))

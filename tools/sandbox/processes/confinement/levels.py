@@ -1,4 +1,4 @@
-"""Which confinement is used: the first that is proved to work."""
+"""Chooses the confinement: the first that is proved to work."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _logger = logging.getLogger("toolcrib")
 
 @dataclass(frozen=True, slots=True)
 class LevelFinding:
-    """Whether one level works.
+    """The result of testing a level.
 
     Attributes:
         level: The level.
-        works: Whether it is proved to work.
-        detail: Its version, or what is wrong.
-        advice: What to do about that, a sentence each.
-        commands: What the user has to type for it, word for word.
+        works: Whether it has been proved to work.
+        detail: Its version, or the problem.
+        advice: How to fix the problem, one sentence each.
+        commands: The exact commands for the user to type.
     """
 
     level: Level
@@ -37,27 +37,27 @@ class LevelFinding:
 
 
 class Unconfined(Confinement):
-    """Starts programs with limits and an environment of their own, and confines nothing."""
+    """Starts programs with limits and their own environment, but no confinement."""
 
     level = Level.NONE
 
     def describe(self) -> str:
-        """Returns that nothing confines."""
+        """Returns that there is no confinement."""
         return "no confinement"
 
     def prepare(self, plan: Plan) -> Prepared:
-        """Starts the plan as it is."""
+        """Returns the plan unchanged."""
         return plan.prepared()
 
 
 class Levels:
-    """Chooses a confinement, each tried once.
+    """Chooses a confinement; tests each once.
 
     Args:
-        confinements: All of this system, the best first.
+        confinements: The confinements of this system, best first.
         probe: Proves that one works.
-        protected: Finds what programs have to be kept from.
-        mode: What to do where none works.
+        protected: Finds the paths that programs must not reach.
+        mode: What to do if none works.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Levels:
         self._warned = False
 
     async def choose(self) -> Confinement:
-        """Chooses the confinement of a program: the best that works."""
+        """Returns the best confinement that works."""
         if self._mode is SandboxMode.OFF:
             return Unconfined()
         for level, confinement in self._confinements.items():
@@ -88,11 +88,11 @@ class Levels:
         return Unconfined()
 
     async def findings(self) -> list[LevelFinding]:
-        """Returns whether each level works, the best first."""
+        """Returns the test results of all levels, best first."""
         return [await self._finding(level) for level in self._confinements]
 
     async def aclose(self) -> None:
-        """Removes the files that the confinements have made."""
+        """Removes the files that the confinements created."""
         for confinement in self._confinements.values():
             await anyio.to_thread.run_sync(confinement.close)
 
@@ -110,7 +110,7 @@ class Levels:
             problem = await self._probe.run(confinement)
         except UnavailableError as error:
             return await anyio.to_thread.run_sync(_failing, confinement, error)
-        except Exception as error:  # noqa: BLE001  # whatever it is, the level does not work
+        except Exception as error:  # noqa: BLE001  # any error means that the level does not work
             return LevelFinding(level, works=False, detail=f"{type(error).__name__}: {error}")
         if problem:
             detail += f", but the programs of a session share no network: {problem}"

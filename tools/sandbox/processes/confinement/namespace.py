@@ -1,11 +1,11 @@
-"""Makes a network namespace with nothing but loopback, and hands it over.
+"""Creates a network namespace with nothing but loopback, and passes it on.
 
-This file is run as text by an interpreter, where nothing of this project can be imported:
-`python -c TEXT outside|inside ADDRESS:PORT ...`. It is inside where what started it made the
-namespace already, in a user namespace, and brought loopback up. Its standard input is a Unix
-socket, by which it sends sockets that listen inside, one for each address, and then what is to be
-joined: a user namespace, where the network's is in one, and the network namespace. They last as
-long as somebody holds them.
+An interpreter runs this file as text, without access to our modules:
+`python -c TEXT outside|inside ADDRESS:PORT ...`. With `inside`, the caller has already created the
+namespace, in a user namespace, and brought loopback up. Standard input is a Unix socket. Through it
+the program sends a listening socket for each address, and then the namespaces to join: a user
+namespace, if the network's is in one, and the network namespace. They exist as long as a process
+holds them.
 """
 
 import array
@@ -35,10 +35,10 @@ def _write(path: str, text: str) -> None:
 
 
 def _enter_new() -> list[str]:
-    """Enters a new network namespace; returns the paths of what others join to be in it."""
+    """Enters a new network namespace; returns the paths of the namespaces to join."""
     try:
         _unshare(_NEW_NETWORK)
-    except PermissionError:  # who is not root needs a user namespace, and is the same user there
+    except PermissionError:  # non-root users need a user namespace, and stay the same user there
         user, group = os.geteuid(), os.getegid()
         _unshare(_NEW_USER | _NEW_NETWORK)
         _write("/proc/self/setgroups", "deny")
@@ -60,7 +60,7 @@ def _bring_up() -> None:
 
 
 def main(where: str, addresses: Sequence[str]) -> None:
-    """Makes it, unless it is inside one, and sends it."""
+    """Creates the namespace, unless already inside one, and sends it."""
     if where == "inside":
         namespaces = [_USER, _NETWORK]
     else:

@@ -1,10 +1,9 @@
-"""The networks of sessions: loopback, where a session's programs reach each other, and a proxy.
+"""Networks of sessions: a shared loopback for the session's programs, and a proxy.
 
-A session's programs join one network namespace, which has no way out. What listens there for the
-proxy is a socket of the server's: the proxy accepts the allowed hosts only, each checked again by
-its addresses. A host on the server's own loopback that the settings allow is at the same port of
-the session's. No process holds a namespace but those that run in it; it ends with them and the
-server.
+The programs of a session join one network namespace, which has no route out. The proxy listens
+there on a socket of the server, and accepts only allowed hosts, whose addresses are checked too. An
+allowed host on the server's own loopback is available on the same port of the session's loopback.
+Only the programs inside and the server hold a namespace; it ends with them.
 """
 
 from __future__ import annotations
@@ -46,18 +45,18 @@ if TYPE_CHECKING:
 
 
 MOST_HOSTS = 5
-"""Refused hosts that are named."""
+"""Limit on the refused hosts that are named."""
 
 
 class Refusals:
-    """The refusals of one program."""
+    """Collects the refused connections of one program."""
 
     def __init__(self) -> None:
         self._first: dict[tuple[str, int, bool], str] = {}
         self._more = False
 
     def add(self, refusal: Refusal) -> None:
-        """Notes one; a host counts once."""
+        """Adds a refusal; each host counts once."""
         key = refusal.host, refusal.port, refusal.names_another
         if key in self._first:
             return
@@ -67,7 +66,7 @@ class Refusals:
             self._more = True
 
     def notes(self) -> tuple[str, ...]:
-        """Returns a sentence for each host, and what would allow it."""
+        """Returns a sentence for each host, with what would allow it."""
         rest = ("It tried to reach more hosts that system.network does not list.",)
         return (*self._first.values(), *(rest if self._more else ()))
 
@@ -90,29 +89,29 @@ def _note(refusal: Refusal) -> str:
 
 
 MOST = 16
-"""Networks at one time; of those that no program is in, the ones that were used last are kept."""
+"""Limit on the networks; idle ones are closed, the least recently used first."""
 
 SECONDS = 20.0
-"""How long making a namespace may take; it takes a fiftieth of a second."""
+"""Time limit for creating a namespace, which takes 20 ms."""
 
 Session = tuple[str, ...]
 Target = tuple[str, int]
 _PROBED: Session = ()
-"""Stands for the session that the network of the probe will be of."""
+"""Placeholder for the session whose network the probe creates."""
 
 _logger = logging.getLogger("toolcrib")
 
 
 class Networks:
-    """Every session's network, made when its first program starts; close them with `aclose`.
+    """The networks of all sessions, created on first use; close them with `aclose`.
 
     Args:
-        launcher: Starts what makes a namespace.
-        patterns: Hosts that programs may reach, as of `AllowedHosts`.
-        guard: Makes the guard that checks their addresses.
+        launcher: Starts the program that creates a namespace.
+        patterns: Hosts that programs may reach, as in `AllowedHosts`.
+        guard: Creates the guard that checks their addresses.
 
     Attributes:
-        reach_hosts: Whether there are such hosts.
+        reach_hosts: Whether any hosts are allowed.
     """
 
     def __init__(
@@ -128,16 +127,16 @@ class Networks:
         self._problem = ""
 
     async def enter(self, confinement: Confinement, session: Session = _PROBED) -> Visit:
-        """Lets a program into a session's network until it leaves; a probe has no session."""
+        """Lets a program into a session's network until it leaves; the probe has no session."""
         async with self._lock:
             network = self._networks.pop(session, None) or self._networks.pop(_PROBED, None)
             if network is None:
                 network = await self._open(confinement)
-            self._networks[session] = network  # behind those that were used before
+            self._networks[session] = network  # moves it behind those used before
             return network.enter()
 
     async def visit(self, session: Session, confinement: Confinement) -> Visit:
-        """Lets a program into its session's network, or into none, and notes what it misses."""
+        """Lets a program into its session's network, if possible, with notes on what is missing."""
         if not session or confinement.level is Level.NONE:
             return Visit()
         problem = f"{confinement.level} cannot let single hosts through."
@@ -149,13 +148,13 @@ class Networks:
         return Visit(notes=(f"It ran without network: {problem}",) if self.reach_hosts else ())
 
     async def give_up(self, problem: str) -> None:
-        """Makes no more networks, because programs do not run in them here."""
+        """Stops creating networks, because programs cannot use them here."""
         async with self._lock:
             self._problem = problem
             await self._close_all()
 
     async def aclose(self) -> None:
-        """Ends all of them."""
+        """Closes all networks."""
         async with self._lock:
             await self._close_all()
 
@@ -175,7 +174,7 @@ class Networks:
 
     async def _make(self, into_network: Sequence[str]) -> _Network:
         text = Path(__file__).with_name("namespace.py").read_text(encoding="utf-8")
-        # The proxy last, at any port that is left. All of 127.0.0.0/8 leads to it.
+        # The proxy last, at any free port. All of 127.0.0.0/8 leads to it.
         addresses = (*self._targets, "0.0.0.0:0")
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -206,13 +205,13 @@ class Networks:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A program's stay in a network; by default it is in none.
+    """A program's stay in a network; by default in none.
 
     Attributes:
-        namespaces: Descriptors of what it joins.
-        variables: Variables by which it finds the proxy, and asks nobody about loopback.
-        notes: What the reader of its result has to know.
-        leave: Ends the stay; returns a note on each host that the program was refused.
+        namespaces: Descriptors of the namespaces to join.
+        variables: Variables that point to the proxy, except for loopback.
+        notes: Notes for the reader of its result.
+        leave: Ends the stay; returns a note on each refused host.
     """
 
     namespaces: tuple[int, ...] = ()
@@ -222,13 +221,13 @@ class Visit:
 
 
 class _Network:
-    """One session's network.
+    """The network of one session.
 
     Args:
-        served: What listens there, each with the host on loopback that it leads to; the proxy last.
-        namespaces: Descriptors of what programs join; closed with it.
+        served: Listening sockets, each with its target on the loopback; the proxy last.
+        namespaces: Descriptors to join, closed with the network.
         allowed: Hosts that programs may reach.
-        guard: Makes the guard that checks their addresses.
+        guard: Creates the guard that checks their addresses.
     """
 
     def __init__(
@@ -243,7 +242,7 @@ class _Network:
         self._guard = guard
         self._port: int = served[-1][0].getsockname()[1]
         self._refusals: dict[str, Refusals] = {}
-        """Of each program that is in it, by the address where it finds the proxy."""
+        """The refusals of each program inside, by the address of its proxy."""
         self._addresses = _loopback_addresses()
         self._serving = asyncio.create_task(self._serve(served))
 
@@ -269,7 +268,7 @@ class _Network:
             os.close(namespace)
 
     async def _serve(self, served: Sequence[tuple[socket.socket, Target | None]]) -> None:
-        """Serves in a task of its own, which outlives the call that needs it first."""
+        """Serves in a separate task, which outlives the call that starts it."""
         with ExitStack() as stack:
             for listener, _ in served:
                 stack.enter_context(listener)
@@ -281,7 +280,7 @@ class _Network:
                 _logger.exception("The proxy of programs ended")
 
     async def _serve_at(self, listener: socket.socket, target: Target | None) -> None:
-        await anyio.wait_readable(listener)  # the proxy is loaded when somebody asks
+        await anyio.wait_readable(listener)  # loads the proxy on the first connection
         async with await SocketListener.from_socket(listener) as accepting:
             await self._proxy.serve(accepting, target)
 
@@ -294,14 +293,14 @@ class _Network:
         )
 
     def _note(self, refusal: Refusal) -> None:
-        """Tells the program that asked; at a common address, all that are in here."""
+        """Notes a refusal for the program that asked; at a shared address, for all programs."""
         own = self._refusals.get(refusal.asked_at)
         for each in self._refusals.values() if own is None else [own]:
             each.add(refusal)
 
 
 def _address(target: Target) -> str:
-    """Returns where it is listened for what is on loopback: there it has the same port."""
+    """Returns the address of a loopback service inside the network, with the same port."""
     host, port = target
     return f"{'127.0.0.1' if host == 'localhost' else host}:{port}"
 
@@ -315,6 +314,6 @@ def _variables(proxy: str) -> dict[str, str]:
 
 
 def _loopback_addresses() -> Iterator[str]:
-    """Yields loopback addresses one after the other, but the common one."""
+    """Yields loopback addresses in turn, except for the common one."""
     for number in itertools.cycle(range(1 << 8, 1 << 23)):
         yield f"127.{number >> 16}.{number >> 8 & 0xFF}.{number & 0xFF}"

@@ -1,9 +1,8 @@
-"""One command as it will run, and which paths it sees: a level of confinement makes it a start.
+"""A command to run with the paths it sees; each level of confinement turns it into a start.
 
-The product's own files, and what the server runs, are kept from programs. Those that lie in the
-root are held where they are: each directory on the way is a mount of its own in every confined
-process, and a mount cannot be moved or replaced from inside. So when the next process is started,
-the paths are still what they were.
+Toolcrib's own files, and what the server runs, are hidden from programs. Those in the root are
+pinned: each directory on the way is a separate mount in every confined process, and a mount cannot
+be moved or replaced from inside. So the paths are still the same when the next process starts.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _ETC = (
     *("bash.bashrc", "bashrc", "profile", "profile.d", "inputrc", "manpath.config", "groff"),
     *("fonts", "xml", "sgml", "texmf", "ImageMagick-*", "R", "java*", "perl", "python*"),
 )
-"""What programs read of /etc: no keys, no passwords, no settings that may hold either."""
+"""Files in /etc that programs need: no keys or passwords, and no settings that may hold them."""
 
 _HAS_FDS = hasattr(os, "O_PATH")
 
@@ -44,30 +43,30 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 @dataclass(frozen=True, slots=True)
 class VisiblePaths:
-    """What a confined process may read and run beside the root: programs, libraries, settings.
+    """Programs, libraries and settings that confined processes may read in addition to the root.
 
     Attributes:
-        readable: Absolute paths that exist, none of them a link; each with all beneath it.
-        links: Other names of theirs, and where each leads in the end.
+        readable: Existing absolute paths without links, each with everything below it.
+        links: Other names for them, each with its final target.
     """
 
     readable: tuple[str, ...]
     links: tuple[tuple[str, str], ...]
 
     def include(self, path: str) -> bool:
-        """Returns whether a path lies beneath what may be read, links followed."""
+        """Returns whether a path is inside a readable one, after resolving links."""
         actual = os.path.realpath(path)
         return any(is_beneath(actual, each) for each in self.readable)
 
 
 @dataclass(frozen=True, slots=True)
 class ProtectedPaths:
-    """Paths that processes are kept from, among all that they otherwise see.
+    """Visible paths that processes must not touch.
 
     Attributes:
-        hidden: Files and directories that they may neither read nor write.
-        read_only: Files and directories that they may not write.
-        pinned: Directories of the root on the way there, which must not be moved.
+        hidden: Files and directories they may neither read nor write.
+        read_only: Files and directories they may not write.
+        pinned: Parent directories in the root, which must not be moved.
     """
 
     hidden: tuple[str, ...] = ()
@@ -77,27 +76,26 @@ class ProtectedPaths:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What will run, and what it may touch; all paths are absolute.
+    """A program to run, and what it may access; all paths are absolute.
 
     Attributes:
-        argv: The program by its path, and its arguments.
-        cwd: Where it starts.
+        argv: The path of the program, and its arguments.
+        cwd: Its working directory.
         environment: All of its variables.
-        stdin: The content of its standard input.
+        stdin: Its standard input.
         root: The root.
-        writes: Whether it may write beneath the root.
+        writes: Whether it may write inside the root.
         scratch: Its private directory for temporary files.
         home: Its private home; empty for none.
-        visible: What it sees beside the root.
-        protected: What it is kept from at all times.
-        write_protected: Paths in the root that it may not write besides; a process may have
-            replaced them by links since they were found.
-        pinned: Directories that hold some of those, which must not be moved.
-        hidden: Paths that it may neither read nor write, by rules; found like `write_protected`.
-        namespaces: What it joins to be in its session's network; none for a network of its own.
-        held: Descriptor of the root, which it is given whatever its path leads to by then; None
-            for what the path leads to.
-        limits: What it may use.
+        visible: What it sees in addition to the root.
+        protected: Paths that are always protected.
+        write_protected: Other paths in the root it may not write; a process may have replaced them
+            by links since they were found.
+        pinned: Parent directories of those, which must not be moved.
+        hidden: Paths it may neither read nor write, by rules; found like `write_protected`.
+        namespaces: Namespaces of its session's network; empty for a separate network.
+        held: Descriptor of the root, used even if its path is redirected; None to use the path.
+        limits: Its resource limits.
     """
 
     argv: tuple[str, ...]
@@ -119,11 +117,11 @@ class Plan:
 
     @property
     def way_in(self) -> str:
-        """A path of the root for the process that becomes the program, before it does."""
+        """A path of the root for the process that becomes the program, before it executes it."""
         return self.root if self.held is None or not _HAS_FDS else "/proc/self/fd/3"
 
     def prepared(self) -> Prepared:
-        """Returns what is started where nothing confines it from outside."""
+        """Returns the start of the program without any outer confinement."""
         return Prepared(
             argv=self.argv,
             cwd=os.path.normpath(f"{self.way_in}/{os.path.relpath(self.cwd, self.root)}"),
@@ -137,13 +135,13 @@ class Plan:
 
 
 class Confinement:
-    """A way to confine processes: the base of all.
+    """A way to confine processes: the base class.
 
     Attributes:
         level: Its level.
-        shares_networks: Whether processes can be in a network namespace that others are in.
-        into_network: The beginning of a command line that makes a program's network namespace for
-            it; empty where the program may make that itself.
+        shares_networks: Whether processes can join a shared network namespace.
+        into_network: Prefix of a command line that creates a program's network namespace; empty if
+            the program may create it itself.
     """
 
     level: Level
@@ -151,37 +149,37 @@ class Confinement:
     into_network: tuple[str, ...] = ()
 
     def describe(self) -> str:
-        """Returns its version here."""
+        """Returns its local version."""
         raise NotImplementedError
 
-    def remedies(self, problem: str) -> Iterable[Remedy]:  # noqa: ARG002  # most know none
-        """Returns what the user can do about what keeps it from working."""
+    def remedies(self, problem: str) -> Iterable[Remedy]:  # noqa: ARG002  # most have none
+        """Returns what the user can do to make it work."""
         return ()
 
     def close(self) -> None:
-        """Removes the files that it has made."""
+        """Removes the files it has created."""
 
     def temporary(self, scratch: str) -> str:
-        """Returns where a process sees its private directory."""
+        """Returns the path of the private directory as a process sees it."""
         return scratch
 
     def home(self, home: str) -> str:
-        """Returns where a process sees its private home."""
+        """Returns the path of the private home as a process sees it."""
         return home
 
     def check(self, protected: ProtectedPaths) -> None:
-        """Checks that it can keep processes from these paths."""
+        """Raises an error if it cannot protect these paths."""
 
     def prepare(self, plan: Plan) -> Prepared:
-        """Makes of a plan what the launcher starts."""
+        """Converts a plan to a start for the launcher."""
         raise NotImplementedError
 
 
 def find_visible_paths(readable: Iterable[Path]) -> VisiblePaths:
-    """Finds what there is to see on this machine.
+    """Finds the visible paths of this machine.
 
     Args:
-        readable: More files and directories, of the settings; `~` is the home of the server.
+        readable: Additional files and directories in the settings; `~` is the server's home.
     """
     named = [str(path.expanduser()) for path in readable]
     prefixes = (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)
@@ -201,13 +199,13 @@ def find_visible_paths(readable: Iterable[Path]) -> VisiblePaths:
 
 
 class ProtectedPathFinder:
-    """Finds what processes are kept from, and checks that it is still where it was.
+    """Finds the protected paths, and checks that they have not moved.
 
     Args:
         root: The root, links resolved.
-        visible: What processes see beside the root.
-        protected: What they may neither read nor write.
-        read_only: What they may not write.
+        visible: What processes see in addition to the root.
+        protected: Paths they may neither read nor write.
+        read_only: Paths they may not write.
     """
 
     def __init__(
@@ -215,12 +213,12 @@ class ProtectedPathFinder:
     ) -> None:
         self._root = root
         self._visible = (root, *visible.readable)
-        self._protected = [_located(path, root) for path in protected]
-        self._read_only = [_located(path, root) for path in read_only]
+        self._protected = [_locate(path, root) for path in protected]
+        self._read_only = [_locate(path, root) for path in read_only]
         self._identities: dict[str, tuple[int, int]] = {}
 
     def find(self) -> ProtectedPaths:
-        """Finds the paths that exist now."""
+        """Returns the paths that exist now."""
         hidden = outermost(self._existing(self._protected))
         read_only = [path for path in self._existing(self._read_only) if path != self._root]
         locked = [each for each in read_only if not any(is_beneath(each, top) for top in hidden)]
@@ -252,12 +250,12 @@ class ProtectedPathFinder:
 
 
 def find_program(name: str, search_path: str, root: str) -> str:
-    """Finds a program for the server's own use; empty where there is none outside the root.
+    """Finds a program for the server itself; empty if there is none outside the root.
 
     Args:
         name: Its name.
         search_path: Directories separated by colons.
-        root: The root, links resolved: what lies in it agents may have written.
+        root: The root, links resolved: agents may have written the programs in it.
     """
     for folder in search_path.split(":"):
         found = shutil.which(name, path=folder) if folder.startswith("/") else None
@@ -275,12 +273,12 @@ def directories_between(root: str, path: str) -> Iterator[str]:
 
 
 def is_beneath(path: str, top: str) -> bool:
-    """Returns whether an absolute path is another or lies beneath it, as both are spelled."""
+    """Returns whether a path equals another or is inside it, without resolving links."""
     return path == top or path.startswith(top.rstrip("/") + "/")
 
 
 def outermost(paths: Iterable[str]) -> tuple[str, ...]:
-    """Returns the paths without those that lie beneath others."""
+    """Returns the paths that are not inside others."""
     top: list[str] = []
     for path in sorted(set(paths), key=lambda path: path.split("/")):
         if not any(is_beneath(path, each) for each in top):
@@ -292,8 +290,8 @@ def _etc() -> list[str]:
     return sorted(str(path) for pattern in _ETC for path in Path("/etc").glob(pattern))
 
 
-def _located(path: Path, root: str) -> str:
-    """Returns the path as it is beneath the root, with links in the root; else where it leads."""
+def _locate(path: Path, root: str) -> str:
+    """Returns a path inside the root without resolving links there; else its real path."""
     spelled = Path(os.path.abspath(path))  # noqa: PTH100  # Path.resolve() would follow links in the root
     for above in (*reversed(spelled.parents), spelled):
         if os.path.realpath(above) == root:

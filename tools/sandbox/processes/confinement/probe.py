@@ -1,4 +1,4 @@
-"""The proof that a confinement works: a program that tries to get around it."""
+"""Proves that a confinement works, with a program that tries to bypass it."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from tools.sandbox.processes.models import Prepared
 from tools.sandbox.processes.temporary import PrivateDirectory
 
 SECONDS = 20.0
-"""How long a probe may take; one takes a twentieth of a second."""
+"""Time limit of a probe, which takes 50 ms."""
 
 _EXPECTED = ("write in the root", "write a temporary file")
 
 
 class Probe:
-    """Runs that program.
+    """Runs the test program.
 
     Args:
         launcher: Starts it.
-        visible: What it sees beside its root, as all programs do.
-        networks: The networks that programs share, where that is proved to work too.
+        visible: What it sees in addition to its root, as all programs do.
+        networks: The shared networks, which are tested too.
     """
 
     def __init__(self, launcher: Launcher, visible: VisiblePaths, networks: Networks) -> None:
@@ -40,10 +40,10 @@ class Probe:
         self._networks = networks
 
     async def run(self, confinement: Confinement) -> str:
-        """Proves that a confinement works, and that programs can share a network in it.
+        """Tests a confinement, and whether programs can share a network in it.
 
         Returns:
-            Why they cannot; empty where they can, or none has to.
+            Why they cannot share one; empty if they can or need not.
         """
         if not confinement.shares_networks:
             await self._try(confinement)
@@ -64,7 +64,7 @@ class Probe:
             visit.leave()
 
     async def _try(self, confinement: Confinement, namespaces: tuple[int, ...] = ()) -> None:
-        # Shielded: whoever cancels a call while this makes or removes them would leak the sockets.
+        # Shielded: cancelling a call while these are created or removed would leak the sockets.
         with anyio.CancelScope(shield=True):
             surroundings = await anyio.to_thread.run_sync(_Surroundings)
         try:
@@ -96,7 +96,7 @@ class Probe:
         running = await self._launcher.start(prepared)
         try:
             code = await running.wait()
-            # A few lines: they fit into the pipes, and nothing writes to them any more.
+            # A few lines: they fit into the pipes, and nothing more is written.
             worked, error = (
                 os.read(fd, 1 << 16).decode(errors="replace")
                 for fd in (running.stdout, running.stderr)
@@ -123,12 +123,12 @@ class Probe:
 
 
 class _Surroundings:
-    """Directories and listeners that the program tries to use.
+    """Directories and listeners that the test program tries to use.
 
     Attributes:
         root: A root.
         write_protected: A directory in it that is write-protected.
-        scratch: The private directory of the program, which its end removes.
+        scratch: The private directory of the program, removed when it ends.
         private: A directory outside, with a file and a Unix socket.
         tcp: Port of a TCP listener on loopback.
         udp: Port of a UDP socket on loopback.
@@ -155,7 +155,7 @@ class _Surroundings:
             each.settimeout(0)
 
     def heard(self) -> list[str]:
-        """Returns what the program did with the listeners."""
+        """Returns the connections that the listeners received."""
         heard = []
         for name, listener in (
             ("connect by TCP", self._tcp),
@@ -177,7 +177,7 @@ class _Surroundings:
 
 
 def _bind(listener: socket.socket, directory: Path, name: str) -> None:
-    """Binds a Unix socket in a directory whose path may be longer than an address of one."""
+    """Binds a Unix socket in a directory whose path may exceed the length of an address."""
     if sys.platform != "linux":
         listener.bind(str(directory / name))
         return

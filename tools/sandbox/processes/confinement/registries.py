@@ -1,7 +1,7 @@
-"""The registries of packages that this machine asks in place of the usual ones.
+"""The package registries that this machine uses instead of the default ones.
 
-Programs do not see the user's configuration. A mirror that it names is handed in by the variables
-that package managers read, and its host is allowed; not so where they hold a password.
+Programs do not see the user's configuration. If it names a mirror, its host is allowed and the
+variables that package managers read point to it, unless they would contain a password.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _BESIDE = (
     *("PIP_FIND_LINKS", "PIP_NO_INDEX", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT"),
     *("UV_FIND_LINKS", "UV_NO_INDEX", "GOSUMDB", "GONOSUMDB"),
 )
-"""What says how the indexes are asked."""
+"""Variables that configure access to the indexes."""
 
 _CERTIFICATES = (
     *("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
     "CARGO_HTTP_CAINFO",
 )
-"""Files, which are named where programs see them."""
+"""Variables for certificate files, passed on if programs can see the files."""
 
 _PIP_FILES = ("/etc/pip.conf", "~/.config/pip/pip.conf", "~/.pip/pip.conf")
 _PIP_OPTIONS = ("index-url", "extra-index-url", "find-links", "no-index", "trusted-host", "cert")
@@ -44,11 +44,11 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Registries:
-    """What programs are given to reach them.
+    """Access to the registries for programs.
 
     Attributes:
-        variables: Variables that name them, and how they are asked.
-        hosts: Each `host:port` of theirs.
+        variables: Variables that configure them.
+        hosts: Their addresses, each `host:port`.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -58,12 +58,12 @@ class Registries:
 def find_registries(
     environ: Mapping[str, str], home: Path, is_visible: Callable[[str], bool]
 ) -> Registries:
-    """Finds what the environment of the server and the user's files name.
+    """Finds the registries in the server's environment and the user's files.
 
     Args:
         environ: The environment.
         home: The user's home directory.
-        is_visible: Whether programs see a file.
+        is_visible: Returns whether programs see a file.
     """
     names = (*_INDEXES, *_BESIDE, *_CERTIFICATES)
     named = {**_of_pip(home), **_of_npm(home)}
@@ -79,7 +79,7 @@ def find_registries(
 
 def _hosts(value: str) -> Iterator[str]:
     for url in _URL.findall(value):
-        with suppress(ValueError, InvalidArgumentsError):  # it is odd, and of no use to anybody
+        with suppress(ValueError, InvalidArgumentsError):  # malformed, so useless
             parts = urlsplit(url)
             port = parts.port or _PORTS[parts.scheme]
             host, port = host_and_port(f"{parts.netloc.removesuffix(f':{port}')}:{port}")

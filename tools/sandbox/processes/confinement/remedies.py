@@ -1,7 +1,7 @@
-"""What keeps bubblewrap from working on a machine, and the commands that change it.
+"""Diagnoses why bubblewrap does not work, and finds the commands that fix it.
 
-Most systems let every user make namespaces. Ubuntu, since 23.10, lets only those programs for which
-AppArmor has a profile; some systems let none; and containers filter the system calls.
+Most systems let every user create namespaces. Ubuntu since 23.10 allows it only for programs with
+an AppArmor profile, some systems for none, and containers filter system calls.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CONTAINERS = {
     "Podman": "podman run --security-opt seccomp=unconfined --security-opt label=disable"
     " --security-opt unmask=ALL …",
 }
-"""What lets programs in a container make namespaces, and mount in them."""
+"""Options that let programs in a container create namespaces and mount in them."""
 
 _INSTALLS = {
     "debian": "sudo apt install bubblewrap",
@@ -48,21 +48,21 @@ _INSTALLS = {
     "suse": "sudo zypper install bubblewrap",
     "opensuse": "sudo zypper install bubblewrap",
 }
-"""What installs bubblewrap, by the names of os-release(5)."""
+"""Commands that install bubblewrap, by names from os-release(5)."""
 
 _NO_NAMESPACE = re.compile(r"uid map|new namespace|namespace failed|RTM_NEWADDR", re.IGNORECASE)
-"""What bubblewrap says where it may not make namespaces, or not use what they allow."""
+"""Errors of bubblewrap if it may not create namespaces, or use them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What decides on a machine whether bubblewrap works.
+    """The facts that decide whether bubblewrap works.
 
     Attributes:
-        distributions: Names of the system and of those that it is like.
-        container: What kind of container it is; empty for none that is known.
-        is_restricted: Whether AppArmor restricts the namespaces of users.
-        switched_off: The setting of the kernel that allows users none, and a usual value of it.
+        distributions: Names of the system and of those it derives from.
+        container: The kind of container; empty if unknown or none.
+        is_restricted: Whether AppArmor restricts user namespaces.
+        switched_off: The kernel setting that disables user namespaces, with a usual value.
     """
 
     distributions: tuple[str, ...] = ()
@@ -73,11 +73,11 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What makes a level work.
+    """A fix for a level.
 
     Attributes:
-        advice: What is wrong or to be done, in a sentence.
-        commands: What the user has to type for it, word for word; empty where that is not known.
+        advice: The problem or the fix, in one sentence.
+        commands: The exact commands for the user to type; empty if unknown.
     """
 
     advice: str
@@ -85,7 +85,7 @@ class Remedy:
 
 
 def read_facts(top: Path = Path("/")) -> Facts:
-    """Reads what there is to know of a machine.
+    """Reads the facts about a machine.
 
     Args:
         top: The root of its file system.
@@ -105,12 +105,12 @@ def read_facts(top: Path = Path("/")) -> Facts:
 
 
 def find_remedies(problem: str, facts: Facts, program: str) -> Iterator[Remedy]:
-    """Yields what to do about bubblewrap.
+    """Yields fixes for bubblewrap.
 
     Args:
-        problem: Why it does not work, as it was found.
+        problem: The error found.
         facts: The machine.
-        program: Where bubblewrap is.
+        program: The path of bubblewrap.
     """
     if problem == NOT_INSTALLED:
         yield Remedy("Install the package bubblewrap.", _install(facts))

@@ -1,7 +1,7 @@
 """sandbox-exec: the sandbox of macOS, configured by a profile.
 
-Apple does not document the language of profiles; this one keeps to what
-`/System/Library/Sandbox/Profiles` shows. It is tested as a text: no macOS was at hand to run it.
+Apple does not document the profile language; this profile uses only what the files in
+`/System/Library/Sandbox/Profiles` use. Only its text is tested: no macOS was available to run it.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ _ALWAYS = (
 
 
 class SandboxExec(Confinement):
-    """Confines by sandbox-exec."""
+    """Confines programs with sandbox-exec."""
 
     level = Level.SANDBOX_EXEC
 
     def describe(self) -> str:
-        """Returns its name; it has no version."""
+        """Returns its name, as it has no version."""
         if not Path(_PROGRAM).exists():
             raise UnavailableError(f"There is no {_PROGRAM}.")
         return "sandbox-exec"
 
     def prepare(self, plan: Plan) -> Prepared:
-        """Puts the profile before the program."""
+        """Prefixes the program with the profile."""
         argv = (_PROGRAM, "-p", profile_text(plan), *plan.argv)
         return replace(plan.prepared(), argv=argv)
 
 
 def profile_text(plan: Plan) -> str:
-    """Returns the profile of a plan: the last rule that fits an operation decides."""
+    """Returns the profile of a plan, in which the last matching rule decides."""
     return "\n".join((*_ALWAYS, *_rules(plan)))
 
 
@@ -58,11 +58,11 @@ def _rules(plan: Plan) -> Iterator[str]:
     for path in (*plan.visible.readable, *links, plan.root, *own):
         yield f"(allow file-read* {_tree(path)})"
     for path in DEVICES:
-        yield f"(allow file-read* file-write-data (literal {_quoted(path)}))"
+        yield f"(allow file-read* file-write-data (literal {_quote(path)}))"
     for path in (*own, *((plan.root,) if plan.writes else ())):
         yield f"(allow file-write* {_tree(path)})"
     for path in (*plan.pinned, *plan.protected.pinned):  # neither moved nor removed
-        yield f"(deny file-write-unlink (literal {_quoted(path)}))"
+        yield f"(deny file-write-unlink (literal {_quote(path)}))"
     for path in (*plan.write_protected, *plan.protected.read_only):
         yield f"(deny file-write* {_tree(path)})"
     for path in (*plan.protected.hidden, *plan.hidden):
@@ -70,9 +70,9 @@ def _rules(plan: Plan) -> Iterator[str]:
 
 
 def _tree(path: str) -> str:
-    return f"(subpath {_quoted(path)})"
+    return f"(subpath {_quote(path)})"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

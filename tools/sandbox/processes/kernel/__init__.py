@@ -1,1 +1,1 @@
-"""What Linux offers for confinement: Landlock, seccomp and limits."""
+"""Linux features for confinement: Landlock, seccomp and limits."""

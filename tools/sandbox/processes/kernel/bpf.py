@@ -1,7 +1,7 @@
-"""Programs of the classic Berkeley Packet Filter that decide on system calls (seccomp(2)).
+"""Classic Berkeley Packet Filter programs that decide on system calls (seccomp(2)).
 
-A block is a list of instructions that always returns; blocks are put together from smaller ones,
-so that every jump goes forward, over blocks whose length is known.
+A block is a list of instructions that always returns. Blocks are built from smaller ones, so every
+jump goes forward, over blocks of known length.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _IF_EQUAL, _IF_GREATER, _IF_AT_LEAST, _IF_ANY_BIT = 0x15, 0x25, 0x35, 0x45
 _RETURN = 0x06  # BPF_RET | BPF_K
 
 _FARTHEST = 255
-"""Instructions that a condition can jump over."""
+"""Maximum number of instructions that a condition can jump over."""
 
 
 def argument(index: int, *, high: bool = False) -> int:

@@ -1,10 +1,9 @@
-"""Landlock: what a process may access, enforced by the kernel (Linux 5.13 and later).
+"""Landlock: access rights of a process, enforced by the kernel (Linux 5.13 and later).
 
-Everything that the kernel's ABI can restrict is restricted: access to files beneath the rules
-only, no TCP but in a namespace that leads nowhere (ABI 4), no abstract Unix sockets and no signals
-to processes outside (ABI 6). What it does not cover (rights and times of files by path, UDP,
-sockets with a path) is for `seccomp`.
-Rights and structures are those of linux/landlock.h.
+Everything that the kernel's ABI can restrict is restricted: files outside the allowed paths, TCP
+except in a namespace without a route (ABI 4), and abstract Unix sockets and signals to outside
+processes (ABI 6). `seccomp` handles the rest: permissions and times of files by path, UDP, and
+sockets with a path. Rights and structures are from linux/landlock.h.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from collections.abc import Iterable
 from tools.sandbox.processes.kernel.syscalls import syscall
 
 SCOPES_SIGNALS = 6
-"""First ABI that keeps signals inside (Linux 6.12)."""
+"""First ABI that restricts signals (Linux 6.12)."""
 
 # The numbers are the same on every architecture.
 _SYS_CREATE_RULESET = 444
@@ -35,7 +34,7 @@ _REFER = 1 << 13
 _TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _RIGHTS_OF_ABI = (0, 13, 14, 15, 15, 16)
-"""How many rights the file system has by ABI; since 5 they are 16."""
+"""Number of file system rights by ABI; 16 since ABI 5."""
 
 _NET_ABI, _NET_RIGHTS = 4, 0b11  # bind and connect TCP
 _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 0b01, 0b10
@@ -48,7 +47,7 @@ _DEVICES = (b"/dev/null", b"/dev/zero", b"/dev/full", b"/dev/random", b"/dev/ura
 
 @functools.cache
 def landlock_abi() -> int:
-    """Returns the kernel's Landlock ABI; 0 where it has none, or has it switched off."""
+    """Returns the kernel's Landlock ABI; 0 if missing or disabled."""
     if not hasattr(os, "O_PATH"):  # not Linux
         return 0
     try:
@@ -58,15 +57,15 @@ def landlock_abi() -> int:
 
 
 class PathRules:
-    """A ruleset that restricts all that the kernel can, but for some paths.
+    """A ruleset that restricts everything the kernel can, except for some paths.
 
     Args:
-        readable: Paths that may be read and executed, with what is beneath them; those that are
-            missing are skipped.
-        networked: Whether TCP is left alone, in a namespace where it leads nowhere else.
+        readable: Paths that may be read and executed, with everything below them; missing ones are
+            skipped.
+        networked: Whether to leave TCP unrestricted, in a namespace without a route.
 
     Raises:
-        OSError: The kernel has no Landlock, or refuses.
+        OSError: If the kernel has no Landlock, or refuses.
     """
 
     def __init__(self, readable: Iterable[bytes], *, networked: bool = False) -> None:
@@ -85,49 +84,49 @@ class PathRules:
             _add_rule(self._fd, path, _READ_FILE | _WRITE_FILE)
 
     def are_of(self, readable: Iterable[bytes], *, networked: bool) -> bool:
-        """Returns whether they are the rules for these paths still; one may have been replaced."""
+        """Returns whether the rules still match these paths; a path may have been replaced."""
         return self._networked == networked and self._readable == {
             path: _identity(path) for path in readable
         }
 
     def move_above(self, lowest: int) -> None:
-        """Moves its descriptor to a number that is free, the lowest or a higher one."""
+        """Moves its descriptor to a free number, at or above the lowest."""
         moved = fcntl.fcntl(self._fd, fcntl.F_DUPFD_CLOEXEC, lowest)
         os.close(self._fd)
         self._fd = moved
 
     def allow_writes(self, writable: Iterable[bytes]) -> None:
-        """Adds paths where everything is allowed but making devices.
+        """Adds paths where everything but creating devices is allowed.
 
         Raises:
-            OSError: The kernel refuses.
+            OSError: If the kernel refuses.
         """
         for path in writable:
             _add_rule(self._fd, path, self._rights & ~(_MAKE_CHAR | _MAKE_BLOCK))
 
     def enter(self) -> None:
-        """Puts this process, and all that it starts, under them for good.
+        """Applies the rules to this process and its children, permanently.
 
-        It needs `PR_SET_NO_NEW_PRIVS` or CAP_SYS_ADMIN.
+        Needs `PR_SET_NO_NEW_PRIVS` or CAP_SYS_ADMIN.
 
         Raises:
-            OSError: The kernel refuses.
+            OSError: If the kernel refuses.
         """
         _enter(self._fd)
 
 
 def keep_signals_inside(*, below_others: bool) -> None:
-    """Lets this process, and all that it starts, signal only each other, for good.
+    """Restricts signals to this process and its children, permanently.
 
-    It needs `PR_SET_NO_NEW_PRIVS` or CAP_SYS_ADMIN.
+    Needs `PR_SET_NO_NEW_PRIVS` or CAP_SYS_ADMIN.
 
     Args:
-        below_others: Whether rules about paths will follow. Beneath those a ruleset that does not
-            speak of moving files to another directory forbids it; one that speaks of files at all
-            forbids mounts, as bubblewrap makes them.
+        below_others: Whether path rules will follow. Within those, a ruleset that does not mention
+            moving files between directories forbids it; one that mentions files at all forbids
+            mounts, which bubblewrap needs.
 
     Raises:
-        OSError: The kernel's ABI is below `SCOPES_SIGNALS`.
+        OSError: If the kernel's ABI is below `SCOPES_SIGNALS`.
     """
     ruleset = _create(_REFER if below_others else 0, 0, _SCOPE_SIGNALS)
     try:
@@ -139,7 +138,7 @@ def keep_signals_inside(*, below_others: bool) -> None:
 
 
 def _add_rule(ruleset: int, path: bytes, rights: int) -> _Identity | None:
-    """Adds a rule; returns the file or directory, which exists as long as the rule does."""
+    """Adds a rule; returns the file's identity, which stays valid as long as the rule exists."""
     try:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:  # missing, or hidden from this user: there is nothing to allow
@@ -160,7 +159,7 @@ def _enter(ruleset: int) -> None:
 
 
 def _create(rights: int, net_rights: int, scopes: int) -> int:
-    # Kernels refuse fields that they do not know unless they are 0; trailing ones are left out.
+    # Kernels reject unknown fields unless they are 0, so trailing ones are left out.
     attributes = struct.pack("=QQQ", rights, net_rights, scopes)
     size = 24 if scopes else 16 if net_rights else 8
     return syscall(_SYS_CREATE_RULESET, attributes, size, 0)

@@ -1,4 +1,4 @@
-"""Namespaces of others that this process joins; zygotes load this module."""
+"""Joins existing namespaces; loaded by zygotes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tools.sandbox.processes.kernel.syscalls import NUMBERS, syscall
 
 
 def join(namespaces: Sequence[int]) -> None:
-    """Joins namespaces in their order: a user namespace gives the right to join those in it.
+    """Joins namespaces in order: a user namespace grants the right to join those in it.
 
     Raises:
-        OSError: The kernel refuses.
+        OSError: If the kernel refuses.
     """
     for namespace in namespaces:
-        # Python has os.setns() from 3.12 on.
+        # Python has os.setns() since 3.12.
         syscall(NUMBERS[os.uname().machine]["setns"], namespace, 0)

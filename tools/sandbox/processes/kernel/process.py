@@ -1,9 +1,9 @@
-"""The rights and the limits of this process, and how it is tied to its parent; zygotes load it.
+"""Rights and limits of the current process, and its ties to its parent; loaded by zygotes.
 
-Rights and ties are Linux's. `PR_SET_NO_NEW_PRIVS` holds for every program, also an unconfined one:
-a program that ran as another user could not be ended. Where the server is root, a confined program
-keeps three capabilities, so that root can work on other users' files beneath the root as without
-confinement; Landlock decides where that is. It loses all others: with them it could mount, load
+Rights and ties exist on Linux only. `PR_SET_NO_NEW_PRIVS` applies to every program, even unconfined
+ones: a program running as another user could not be killed. If the server is root, a confined
+program keeps three capabilities, so that root can work on other users' files inside the root as
+without confinement; Landlock limits where. It loses all others, which would let it mount, load
 modules, open files by handle, trace and signal everything, or become another user. CAP_FSETID is
 among those, so files get no set-user-ID or set-group-ID bits.
 """
@@ -31,48 +31,48 @@ _RETAINED = _CHOWN | _DAC_OVERRIDE | _FOWNER
 
 
 def become_subreaper() -> None:
-    """Makes this process the parent of every descendant that loses its own."""
+    """Makes this process the parent of every descendant that loses its own parent."""
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent() -> None:
-    """Has the kernel end this process when its parent ends."""
+    """Makes the kernel kill this process when its parent ends."""
     prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def outlive_parent() -> None:
-    """Undoes `die_with_parent`: only SIGCHLD says then that it has ended."""
+    """Undoes `die_with_parent`: only SIGCHLD then reports the parent's end."""
     prctl(_PR_SET_PDEATHSIG, signal.SIGCHLD)
 
 
 def run_first(*, first: bool) -> None:
-    """Lets this process run before all others or not any more, where it may (CAP_SYS_NICE)."""
+    """Starts or stops running this process before all others, if permitted (CAP_SYS_NICE)."""
     policy, priority = (os.SCHED_FIFO, 1) if first else (os.SCHED_OTHER, 0)
     with suppress(OSError):
         os.sched_setscheduler(0, policy, os.sched_param(priority))
 
 
 def forbid_new_privileges() -> None:
-    """No program that is executed from now on gains rights, by set-user-ID bits or otherwise."""
+    """Prevents programs from gaining privileges on execution, by set-user-ID bits or otherwise."""
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def hide_memory() -> None:
-    """Forbids other processes of the same user to trace this one, until it executes a program."""
+    """Prevents the user's other processes from tracing this one, until it executes a program."""
     prctl(_PR_SET_DUMPABLE, 0)
 
 
 def drop_capabilities() -> None:
-    """Drops all capabilities, of root all but three; a user namespace gives them to others too.
+    """Drops all capabilities (root keeps three), which other users get in a user namespace.
 
-    With no new privileges, executing a program does not bring them back (capabilities(7)).
+    Under no-new-privileges, executing a program does not restore them (capabilities(7)).
 
     Raises:
-        OSError: The kernel refuses, or the architecture is not known.
+        OSError: If the kernel refuses, or the architecture is unknown.
     """
     retained = _RETAINED if os.geteuid() == 0 else 0
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
-    # Twice 32 bits of effective, permitted and inheritable ones; the retained are below 32.
+    # Twice 32 bits: effective, permitted and inheritable; the retained ones are below 32.
     data = struct.pack("=6I", retained, retained, 0, 0, 0, 0)
     number = _SYS_CAPSET.get(os.uname().machine)
     if number is None:
@@ -81,26 +81,26 @@ def drop_capabilities() -> None:
 
 
 def apply_limits(cpu_seconds: int, processes: int, file_bytes: int, descriptors: int) -> None:
-    """Limits this process and each that it starts; they cannot raise the limits again.
+    """Limits this process and each of its children, which cannot raise the limits again.
 
-    The arguments are those of `models.Limits`; 0 sets no limit. No core is ever dumped.
+    The arguments are those of `models.Limits`; 0 means no limit. Core dumps are always disabled.
 
     Raises:
-        OSError: The system refuses.
+        OSError: If the system refuses.
     """
     _limit(resource.RLIMIT_CORE, 0)
     if cpu_seconds:
-        # The first signal (SIGXCPU) says what happened; a second later SIGKILL cannot be caught.
+        # The first signal (SIGXCPU) tells the cause; a second later comes SIGKILL, for good.
         _limit(resource.RLIMIT_CPU, cpu_seconds, cpu_seconds + 1)
     threads = _threads_now() if processes else None
     if threads is not None:
-        # The kernel counts all threads of the user, and root's not at all. Those of the whole
-        # system are no fewer, and read at once.
+        # The kernel counts all threads of the user, or none for root. The system's total is at
+        # least as high, and quick to read.
         _limit(resource.RLIMIT_NPROC, processes + threads)
     if file_bytes:
         _limit(resource.RLIMIT_FSIZE, file_bytes)
     if descriptors:
-        # What lies in sockets on its way is in no process's table: the kernel limits it by this.
+        # Descriptors in transit are in no process's table: this limit covers them.
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         _limit(resource.RLIMIT_NOFILE, min(soft, descriptors), descriptors)
 
@@ -114,7 +114,7 @@ def _limit(kind: int, soft: int, hard: int | None = None) -> None:
 
 
 def _threads_now() -> int | None:
-    """Threads of the whole system (`running/all` in /proc/loadavg), where that can be read."""
+    """Returns the threads of the whole system (`running/all` in /proc/loadavg), if readable."""
     try:
         with open("/proc/loadavg", "rb") as average:  # noqa: PTH123  # pathlib is slow to load
             return int(average.read().split()[3].partition(b"/")[2])

@@ -1,11 +1,10 @@
-"""Filters of system calls (seccomp(2)): what no program that agents run needs, and Landlock misses.
+"""System call filters (seccomp(2)): refuse calls that agents' programs do not need.
 
-Refused are tracing, mounting, namespaces, modules, keys, io_uring and other ways around the
-confinement, sockets that leave it, set-user-ID bits, and everything on other architectures or
-newer than this table. Under Landlock alone, also what it does not cover: shared memory and message
-queues of the user's other programs; and rights, owners and times of files, where the supervisor
-is asked (`metadata`). Where a filter says that a call does not exist (ENOSYS), programs have
-another way; else they hear that it is not permitted (EPERM).
+The filters refuse tracing, mounting, namespaces, modules, keys, io_uring and other ways around the
+confinement, sockets that leave it, set-user-ID bits, and everything on other architectures or newer
+than this table. With Landlock only, they also cover its gaps: shared memory and message queues of
+the user's other programs; and permissions, owners and times of files, which the supervisor handles
+(`metadata`). ENOSYS makes programs fall back to another call; otherwise they get EPERM.
 """
 
 from __future__ import annotations
@@ -69,24 +68,24 @@ _REFUSED = (
     *("open_by_handle_at", "io_uring_enter", "io_uring_register", "io_uring_setup"),
 )
 _UNKNOWN = ("clone3", "openat2")
-"""Their arguments are in memory, where no filter sees them; all programs fall back."""
+"""Their arguments are in memory, invisible to filters; all programs have a fallback."""
 
 _BORROWING = ("splice", "tee", "vmsplice")
-"""What puts pages into pipes and sockets of which only some bytes are counted."""
+"""Calls that put pages into pipes and sockets while only some bytes are counted."""
 
 _SOL_SOCKET, _BUFFER_SIZES = 1, (7, 8, 32, 33)
-"""SO_SNDBUF and SO_RCVBUF, and what forces them: all sockets have the system's buffers."""
+"""SO_SNDBUF and SO_RCVBUF and their forced variants: all sockets keep the system's buffers."""
 
 _LARGE_SEGMENT = 0xFFFF0000
 _MANY_SEMAPHORES = 0xFFFFFFE0
-"""Bits of sizes that are too large where no process has to hold what it asks for."""
+"""Bits of sizes that would be too large, if no process is charged for them."""
 
 _SHARED = (
     *("mq_notify", "mq_open", "mq_timedreceive", "mq_timedsend", "mq_unlink"),
     *("msgctl", "msgget", "msgrcv", "msgsnd", "semctl", "semget", "semop", "semtimedop"),
     *("shmat", "shmctl", "shmdt", "shmget"),
 )
-"""What programs of one user share without files."""
+"""Ways for programs of one user to share data without files."""
 
 _ATTRIBUTES = (
     *("setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr"),
@@ -98,11 +97,11 @@ _METADATA = (
     *("chmod", "chown", "fchmod", "fchmodat", "fchmodat2", "fchown", "fchownat", "futimesat"),
     *("lchown", "utime", "utimensat", "utimes"),
 )
-"""What changes a file without opening it for writing."""
+"""Calls that change a file without opening it for writing."""
 
 _MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1}
 _MODES |= {"mknod": 1, "mknodat": 2}
-"""Which argument is the mode of a file."""
+"""The index of the mode argument."""
 
 _SIGNALLING = ("kill", "tgkill", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_open")
 
@@ -116,10 +115,10 @@ _NETLINK_ROUTE, _NETLINK_SOCK_DIAG = 0, 4
 _SOCK_KINDS, _SOCK_STREAM, _SOCK_SEQPACKET = 0xF, 1, 5
 
 _IOCTLS = (
-    *(0x5412, 0x541C),  # TIOCSTI, TIOCLINUX: input for somebody else's terminal
+    *(0x5412, 0x541C),  # TIOCSTI, TIOCLINUX: input for another user's terminal
     *(0x8901, 0x8902),  # FIOSETOWN, SIOCSPGRP: signals for others
-    # Changes to what was opened for reading: FS_IOC_SETFLAGS in both sizes, SETVERSION and
-    # FSSETXATTR; ENABLE_VERITY and SET_ENCRYPTION_POLICY; keys of encryption, added and removed.
+    # Changes through read-only descriptors: FS_IOC_SETFLAGS in both sizes, SETVERSION and
+    # FSSETXATTR; ENABLE_VERITY and SET_ENCRYPTION_POLICY; encryption keys, added and removed.
     *(0x40086602, 0x40046602, 0x40087602, 0x401C5820, 0x40806685, 0x800C6613),
     *(0xC0506617, 0xC0406618, 0xC0406619),
 )
@@ -128,17 +127,16 @@ _BTRFS_CLONES = (0x40049409, 0x4020940D, 0xC0189436)  # FICLONE, FICLONERANGE, F
 _COVERS_TRUNCATE = 3
 
 _FCNTLS = (8, 15, 1024)
-"""F_SETOWN, F_SETOWN_EX: whom signals go to; F_SETLEASE: others wait to open what only is read."""
+"""F_SETOWN, F_SETOWN_EX: recipients of signals; F_SETLEASE: delays others' opens."""
 
 
 def filter_program(*, landlocked: bool) -> bytes:
-    """The filter as bytes, which `bwrap --seccomp` takes too.
+    """Returns the filter as bytes, also for `bwrap --seccomp`.
 
     Args:
-        landlocked: Whether Landlock confines the program; `sealing` completes the filter then, once
-            the network is joined. Otherwise namespaces do: a network
-            of its own, with sockets of the internet and Unix in it; shared memory of its own; no
-            file that is not its own to change.
+        landlocked: Whether Landlock confines the program; `sealing` then completes the filter once
+            the network is joined. Otherwise namespaces do: a separate network with internet and
+            Unix sockets, separate shared memory, and no foreign files to change.
     """
     machine = os.uname().machine
     if machine not in NUMBERS:
@@ -146,19 +144,19 @@ def filter_program(*, landlocked: bool) -> bytes:
     rules = {**_everywhere(), **(_landlocked() if landlocked else _namespaced())}
     numbers = NUMBERS[machine]
     known = {numbers[name]: block for name, block in rules.items() if name in numbers}
-    # Also refuses the x32 calls of x86_64, which have numbers from 2^30 on.
+    # Also refuses the x32 calls of x86_64, whose numbers start at 2^30.
     judge = unless_above(LAST_KNOWN, dispatch(known, _ALLOW), _ENOSYS)
     return assembled(if_one_of(ARCHITECTURE, [_ARCHITECTURES[machine]], judge, _KILL))
 
 
 def protecting(program: bytes, processes: Iterable[int]) -> bytes:
-    """A filter that also refuses signals to some processes, and to all processes.
+    """Extends a filter to refuse signals to some processes, and to all processes at once.
 
-    Landlock does so from ABI 6 on; before, this is what there is.
+    Needed before ABI 6 of Landlock, which does the same.
 
     Args:
         program: A filter of `filter_program`.
-        processes: Their process ids, as the program would name them.
+        processes: Their process IDs, as the program would name them.
     """
     numbers = NUMBERS[os.uname().machine]
     signalling = [numbers[name] for name in _SIGNALLING]
@@ -168,11 +166,11 @@ def protecting(program: bytes, processes: Iterable[int]) -> bytes:
 
 
 def sealing(*, networked: bool) -> bytes:
-    """A filter that completes one for Landlock: no namespace can be joined any more.
+    """Returns a filter that completes one for Landlock: it forbids joining namespaces.
 
     Args:
-        networked: Whether the program has joined a network that leads nowhere, where it may have
-            sockets; otherwise it has none.
+        networked: Whether the program has joined a network without a route, where it may use
+            sockets; otherwise it may not.
     """
     numbers = NUMBERS[os.uname().machine]
     refused = ["setns"] if networked else ["setns", "socket"]
@@ -180,30 +178,30 @@ def sealing(*, networked: bool) -> bytes:
 
 
 def add(program: bytes) -> None:
-    """Filters the system calls of this process further, as `install`; the strictest answer counts.
+    """Adds a filter, as `install` does; the strictest answer wins.
 
     Raises:
-        OSError: The kernel refuses.
+        OSError: If the kernel refuses.
     """
     _set_filter(program, 0)
 
 
 def install(program: bytes) -> int:
-    """Filters the system calls of this process, and of all that it starts, for good.
+    """Filters the system calls of this process and its children, permanently.
 
-    It needs `PR_SET_NO_NEW_PRIVS`.
+    Needs `PR_SET_NO_NEW_PRIVS`.
 
     Args:
         program: A filter.
 
     Returns:
-        The descriptor that its questions come in by; once it is closed, what the filter asks about
-        does not exist (ENOSYS).
+        The descriptor for the filter's questions; once it is closed, calls that the filter asks
+        about fail with ENOSYS.
 
     Raises:
-        OSError: The kernel refuses.
+        OSError: If the kernel refuses.
     """
-    try:  # an asked call is not interrupted but by what ends the program (Linux 5.19)
+    try:  # only fatal signals interrupt a waiting call (Linux 5.19)
         return _set_filter(program, _NEW_LISTENER | _WAIT_KILLABLE)
     except OSError as error:
         if error.errno != errno.EINVAL:
@@ -219,7 +217,7 @@ def _set_filter(program: bytes, flags: int) -> int:
 
 
 def _everywhere() -> Mapping[str, Block]:
-    """What is refused under every confinement."""
+    """Returns the rules under every confinement."""
     of_itself = _if_zero(0, _ALLOW, _EPERM)
     sizes = if_one_of(argument(2), _BUFFER_SIZES, _IGNORE, _ALLOW)
     return {
@@ -235,9 +233,9 @@ def _everywhere() -> Mapping[str, Block]:
         "fcntl": if_one_of(argument(1), _FCNTLS, _EPERM, _ALLOW),
         "ioctl": if_one_of(argument(1), _IOCTLS, _EPERM, _unless_btrfs()),
         "personality": if_one_of(argument(0), [0, 0xFFFFFFFF], _ALLOW, _EPERM),
-        # A second listener would take the questions of the first.
+        # A second listener would intercept the questions of the first.
         "seccomp": if_any_bit(argument(1), _NEW_LISTENER, _EPERM, _ALLOW),
-        # Limits and priorities of other processes of the user may be read, not set.
+        # Limits and priorities of the user's other processes may be read, not set.
         "prlimit64": _if_zero(0, _ALLOW, _if_zero(2, _ALLOW, _EPERM)),
         "setpriority": _if_own(0, 1),  # PRIO_PROCESS, PRIO_PGRP
         "ioprio_set": _if_own(1, 2),  # IOPRIO_WHO_PROCESS, IOPRIO_WHO_PGRP
@@ -246,7 +244,7 @@ def _everywhere() -> Mapping[str, Block]:
 
 
 def _landlocked() -> Mapping[str, Block]:
-    """What is refused besides where the system is shared with all other programs."""
+    """Returns further rules for programs that share the system with all others."""
     return {
         **dict.fromkeys(_SHARED, _EPERM),
         **dict.fromkeys(_ATTRIBUTES, _ENOTSUP),
@@ -254,15 +252,15 @@ def _landlocked() -> Mapping[str, Block]:
             name: _unless_set_id(_MODES[name], _ASK) if name in _MODES else _ASK
             for name in _METADATA
         },
-        "pidfd_send_signal": _ENOSYS,  # takes what is open of /proc, whose process no filter sees
+        "pidfd_send_signal": _ENOSYS,  # filters cannot see which process a descriptor is for
         "setns": _ALLOW,  # until it is sealed
         "socket": _sockets(),
         "open": _unless_unasked(1, 2),
         "openat": _unless_unasked(2, 3),
-        # Landlock covers it from ABI 3 on.
+        # Landlock covers it since ABI 3.
         "truncate": _ALLOW if landlock_abi() >= _COVERS_TRUNCATE else _EPERM,
         "socketpair": _pairs(),
-        "inotify_add_watch": _EPERM,  # tells names in every directory of the user's
+        "inotify_add_watch": _EPERM,  # would reveal names in all of the user's directories
         "sched_setaffinity": _if_zero(0, _ALLOW, _EPERM),
     }
 
@@ -272,7 +270,7 @@ def _namespaced() -> Mapping[str, Block]:
     return {
         "socket": _sockets(_AF_UNIX),
         "socketpair": _pairs(),
-        # These hold the kernel's memory that is no process's.
+        # These allocate kernel memory that no process is charged for.
         "msgget": _ENOSYS,
         "semget": if_any_bit(argument(1), _MANY_SEMAPHORES, _EINVAL, _ALLOW),
         "shmget": if_one_of(argument(1, high=True), [0], small, _EINVAL),
@@ -280,15 +278,15 @@ def _namespaced() -> Mapping[str, Block]:
 
 
 def _sockets(*families: int) -> Block:
-    """Sockets of some families, and those that tell of and reach the network namespace alone."""
-    told = [_NETLINK_ROUTE, _NETLINK_SOCK_DIAG]  # others hear of the machine, such as its devices
+    """Allows sockets of some families, and netlink for the network namespace only."""
+    told = [_NETLINK_ROUTE, _NETLINK_SOCK_DIAG]  # others report on the machine, such as devices
     netlink = if_one_of(argument(2), told, _ALLOW, _EPERM)
     others = if_one_of(argument(0), [_AF_NETLINK], netlink, _EPERM)
     return if_one_of(argument(0), [*families, _AF_INET, _AF_INET6], _ALLOW, others)
 
 
 def _pairs() -> Block:
-    """Pairs that stay pairs: datagrams can be sent to any other socket that has a path."""
+    """Allows connected pairs: datagram sockets could send to any other socket with a path."""
     connected: Block = _EPERM
     for kind in (_SOCK_STREAM, _SOCK_SEQPACKET):
         connected = if_field(argument(1), _SOCK_KINDS, kind, _ALLOW, connected)
@@ -296,13 +294,13 @@ def _pairs() -> Block:
 
 
 def _if_zero(index: int, then: Block, otherwise: Block) -> Block:
-    """Whether an argument is 0, as a pointer or a number of 64 bits."""
+    """Branches on whether an argument is 0, as a pointer or 64-bit number."""
     lower = if_one_of(argument(index), [0], then, otherwise)
     return if_one_of(argument(index, high=True), [0], lower, otherwise)
 
 
 def _if_own(process: int, group: int) -> Block:
-    """Whether it is about the caller itself or its group, which 0 stands for."""
+    """Branches on whether the target is the caller or its group, written as 0."""
     own = _if_zero(1, _ALLOW, _EPERM)
     return if_one_of(argument(0), [process, group], own, _EPERM)
 
@@ -316,9 +314,9 @@ def _unless_creating(flags: int, mode: int) -> Block:
 
 
 def _unless_unasked(flags: int, mode: int) -> Block:
-    """Landlock asks for no right where a file is opened for neither reading nor writing (open(2)).
+    """Refuses opens for neither reading nor writing, for which Landlock needs no right (open(2)).
 
-    Before ABI 3 it does not either where a file that is opened for reading is emptied.
+    Before ABI 3, the same goes for truncating a file that is opened for reading.
     """
     block = _unless_creating(flags, mode)
     if landlock_abi() < _COVERS_TRUNCATE:
@@ -328,6 +326,6 @@ def _unless_unasked(flags: int, mode: int) -> Block:
 
 
 def _unless_btrfs() -> Block:
-    """Its own requests make and remove subvolumes in what was opened for reading."""
+    """Refuses btrfs requests that change subvolumes through read-only descriptors."""
     clones = if_one_of(argument(1), _BTRFS_CLONES, _ALLOW, _EPERM)
     return if_field(argument(1), 0xFF00, _BTRFS << 8, clones, _ALLOW)

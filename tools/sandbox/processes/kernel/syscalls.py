@@ -1,8 +1,8 @@
-"""System calls by their numbers, for those that Python has no function for; Linux only.
+"""System calls for which Python has no function, by number; Linux only.
 
-The numbers are those of linux/arch/x86/entry/syscalls/syscall_64.tbl and
-include/uapi/asm-generic/unistd.h; calls that came after Linux 5.1 have one number everywhere.
-Zygotes load this module: it imports little.
+The numbers are from linux/arch/x86/entry/syscalls/syscall_64.tbl and
+include/uapi/asm-generic/unistd.h; calls added after Linux 5.1 have the same number everywhere.
+Zygotes load this module, so it imports little.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Mapping
 
 LAST_KNOWN = 469
-"""The last system call that was looked at: file_setattr of Linux 6.17."""
+"""The last system call reviewed: file_setattr of Linux 6.17."""
 
 _X86_64_AND_AARCH64: Mapping[str, tuple[int, int | None]] = {
     "acct": (163, 89),
@@ -161,7 +161,7 @@ NUMBERS: Mapping[str, Mapping[str, int]] = {
         name: number for name, (_, number) in _X86_64_AND_AARCH64.items() if number is not None
     },
 }
-"""By the machine's name (uname(2)) and the system call's; aarch64 lacks the oldest ones."""
+"""By machine name (uname(2)) and system call; aarch64 lacks the oldest ones."""
 
 
 def syscall(number: int, *arguments: int | bytes) -> int:
@@ -169,13 +169,13 @@ def syscall(number: int, *arguments: int | bytes) -> int:
 
     Args:
         number: Its number on this architecture.
-        *arguments: Numbers, or bytes that are passed by address.
+        *arguments: Numbers, or bytes passed by address.
 
     Returns:
         The result of the system call.
 
     Raises:
-        OSError: The kernel refuses.
+        OSError: If the kernel refuses.
     """
     return _checked(_libc().syscall, number, *arguments)
 

@@ -1,1 +1,1 @@
-"""Starting programs and ending them with all that they started."""
+"""Starts programs, and ends them with all their child processes."""

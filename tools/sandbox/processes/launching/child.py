@@ -1,7 +1,8 @@
-"""A program between fork and exec: it waits for its order, and becomes the program in it.
+"""A program between fork and exec: waits for its order, then becomes the program.
 
-Making Landlock's rules and the filter of system calls takes longer than all else between fork and
-exec, and they are the same for nearly every program: they are made before the order comes.
+Building the Landlock rules and the system call filter takes longer than everything else between
+fork and exec, and they are the same for nearly every program, so they are built before the order
+comes.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from tools.sandbox.processes.launching.messages import (
 )
 
 FAILURE = struct.Struct("=ii")
-"""The step that failed and its error number, as they are sent to the supervisor."""
+"""The failed step and its error number, as sent to the supervisor."""
 
 BY_FD = b"/proc/self/fd/"
-"""Begins a working directory that is reached by the descriptor of the root."""
+"""Prefix of a working directory reached through the root's descriptor."""
 
 _STANDARD = 2
-"""The last of the descriptors that every program has."""
+"""The last of the standard descriptors."""
 
 NO_ORDER = Order((b"/",), {}, b"/", (), (), (0, 0, 0, 0), 0, b"", 0)
-"""What stands for the order before the first."""
+"""Placeholder for the order before the first one."""
 
 
 def become_program(
@@ -43,16 +44,15 @@ def become_program(
 ) -> NoReturn:
     """Becomes the program of an order, or exits.
 
-    The supervisor receives one byte when it can send the order, with the listener of the filter, if
-    there is one; then a `FAILURE`, or nothing more once the program runs. An order is one byte with
-    the descriptors of the order itself, standard output, error, input, files and namespaces; one
-    byte more lets the program be executed.
+    The supervisor receives one byte when it may send the order, along with the filter's listener,
+    if any; then a `FAILURE`, or nothing more once the program runs. An order is one byte with the
+    descriptors of the order itself, standard output, error, input, files and namespaces; one more
+    byte lets the program be executed.
 
     Args:
-        supervisor: The socket of the supervisor.
-        filter_program: The filter of system calls beside Landlock; None where Landlock does not
-            confine programs.
-        last: The order before, which that of this program most likely resembles.
+        supervisor: The supervisor's socket.
+        filter_program: The filter used with Landlock; None if Landlock does not confine programs.
+        last: The previous order, which this one probably resembles.
     """
     step = Step.RECEIVE
     try:
@@ -69,7 +69,7 @@ def become_program(
             order = Order.read(order_file)
             standard = passed[: len(passed) - order.namespaces]
             namespaces = passed[len(standard) :]
-            supervisor = _moved(supervisor, len(standard))
+            supervisor = _move_above(supervisor, len(standard))
             if confinement is not None:
                 confinement.move_above(len(standard))
             steps = _steps(order, standard, namespaces, supervisor, confinement)
@@ -88,7 +88,7 @@ def _steps(
     supervisor: socket.socket,
     confinement: _Confinement | None,
 ) -> Sequence[tuple[Step, Callable[[], object]]]:
-    """Returns all steps, in an order in which those before do not forbid those after."""
+    """Returns all steps, ordered so that none forbids a later one."""
     steps: list[tuple[Step, Callable[[], object]]] = [
         (Step.NAMESPACES, lambda: join(namespaces)),
         (Step.DESCRIPTORS, lambda: _place(standard, inherit=not order.cwd.startswith(BY_FD))),
@@ -106,7 +106,7 @@ def _steps(
 
 
 def _reset() -> None:
-    """Sets the session, the signals and the umask as a login does."""
+    """Resets the session, signals and umask as a login does."""
     os.setsid()  # also: no controlling terminal
     for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored_by_python, signal.SIG_DFL)
@@ -114,16 +114,16 @@ def _reset() -> None:
     os.umask(0o022)
 
 
-def _moved(channel: socket.socket, below: int) -> socket.socket:
-    """Moves a socket above the descriptors that the program gets."""
+def _move_above(channel: socket.socket, below: int) -> socket.socket:
+    """Moves a socket above the program's descriptors."""
     return socket.socket(fileno=fcntl.fcntl(channel.detach(), fcntl.F_DUPFD_CLOEXEC, below))
 
 
 def _place(standard: Sequence[int], *, inherit: bool) -> None:
     """Puts standard output, error, input and the files where programs expect them.
 
-    All other descriptors are closed when the program is executed; so is the root where it only
-    leads there.
+    All other descriptors are closed on exec; so is the root's if it only serves the working
+    directory.
     """
     output, error, entry, *files = (
         fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, len(standard)) for fd in standard
@@ -133,23 +133,23 @@ def _place(standard: Sequence[int], *, inherit: bool) -> None:
 
 
 def _warm_up() -> None:
-    """Runs the code of a start without effect: the memory that a fork shares is copied now."""
+    """Runs the code of a start without effect, to copy the shared memory pages ahead of time."""
     Order.unpack(NO_ORDER.pack())
     process.apply_limits(*NO_ORDER.limits)
 
 
 def _execute(order: Order, supervisor: socket.socket) -> None:
-    if supervisor.recv(1):  # else it is gone
-        os.execve(order.argv[0], order.argv, order.environment)  # noqa: S606  # there is no shell in between
+    if supervisor.recv(1):  # else it has gone
+        os.execve(order.argv[0], order.argv, order.environment)  # noqa: S606  # no shell involved
 
 
 class _Confinement:
-    """Landlock and the filter of system calls around this process.
+    """Landlock and the system call filter of this process.
 
-    Errors are raised when the program is started: before, nobody receives them.
+    Errors are raised only when the program starts, as nothing receives them before.
 
     Attributes:
-        listener: Where the filter's questions come in; None where it could not be installed.
+        listener: Descriptor for the filter's questions; None if it could not be installed.
     """
 
     def __init__(self, filter_program: bytes, last: Order) -> None:
@@ -158,14 +158,14 @@ class _Confinement:
         self._rules: PathRules | None = None
         try:
             self._rules = _rules(last)
-            # Its result is not needed; this copies the memory that it uses ahead.
+            # The result is not needed; this only copies its memory pages ahead of time.
             self._fit(last)
             self.listener = seccomp.install(filter_program)
         except OSError as error:
             self._failure = error
 
     def seal(self, order: Order) -> None:
-        """Completes the filter, or raises its error."""
+        """Completes the filter, or raises its earlier error."""
         if self._failure is not None:
             raise self._failure
         seccomp.add(seccomp.sealing(networked=bool(order.namespaces)))

@@ -1,11 +1,11 @@
-"""Starts programs, and ends them with everything that they have started.
+"""Starts programs, and ends them with all their descendants.
 
 A launcher talks to a small process, its zygote (`zygote`), which runs from the first start on;
-programs that Landlock confines have another one than the others. Above each program is a
-supervisor (`supervisor`) that adopts every descendant and ends them all when the program ends, when
-it is told to, or when the launcher is no more, however that ended. On Linux no process can leave;
-elsewhere the program's process group is ended, which a program may leave, and nothing confines it
-but its own command line. Windows is not supported.
+programs under Landlock have a separate one. Each program runs below a supervisor (`supervisor`)
+that adopts every descendant, and kills them all when the program ends, on request, or when the
+launcher is gone for any reason. On Linux no process can escape. Elsewhere the program's process
+group is killed, which a program may leave, and only the command line confines it. Windows is not
+supported.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ from tools.sandbox.processes.models import Prepared
 from tools.sandbox.processes.scratch import remove_scratch
 
 _MOST_STARTING = 16
-"""Starts at one time: the kernel counts descriptors on their way (unix(7), ETOOMANYREFS)."""
+"""Limit on simultaneous starts: the kernel limits descriptors in transit (unix(7))."""
 
 _BIG = 1 << 20
-"""Bytes that take longer to copy than the event loop may be kept."""
+"""Size that takes too long to copy on the event loop."""
 
 _ATTEMPTS = 3
-"""Zygotes that are tried for one start, in case something ends them."""
+"""Limit on zygotes tried for a start, in case something kills them."""
 
 _NOT_THERE = {errno.ENOENT, errno.ENOTDIR}
 _FORBIDDEN = {errno.EACCES, errno.EPERM}
 
 _ROOT = Path(__file__).parents[4]
-# Isolated, without site packages: nothing is loaded but the standard library and our own modules.
+# Isolated, without site packages: only the standard library and our own modules are loaded.
 _PROGRAM = (
     "import sys; sys.path.append(sys.argv[1]); "
     "from tools.sandbox.processes.launching.zygote import main; "
@@ -67,28 +67,28 @@ class Launcher:
     """Starts programs; close it with `aclose`.
 
     Args:
-        privileged: Whether a program may gain privileges by what it executes, as one that the user
-            chose may (sudo, snap); Landlock confines none of these.
+        privileged: Whether programs may gain privileges by executing others (sudo, snap), as ones
+            the user chose may; Landlock then confines none of them.
     """
 
     def __init__(self, *, privileged: bool = False) -> None:
         self._privileged = privileged
         self._opening = threading.Lock()
         self._zygotes: dict[bool, _Zygote] = {}
-        """By whether Landlock confines what they start."""
+        """By whether Landlock confines their programs."""
         self._starting = anyio.Semaphore(_MOST_STARTING)
         self._running: set[SupervisedProcess] = set()
 
     async def start(self, prepared: Prepared, *, stdin: int | None = None) -> SupervisedProcess:
-        """Starts a program; it runs when this returns; after an error nothing of it is left.
+        """Starts a program; it is running on return, and leaves nothing behind on an error.
 
         Args:
             prepared: The program.
-            stdin: A descriptor for its standard input in place of the prepared bytes; the caller
+            stdin: A descriptor for its standard input instead of the prepared bytes; the caller
                 closes it.
 
         Raises:
-            NotFoundError: There is no such program, or no such directory.
+            NotFoundError: If the program or the directory does not exist.
         """
         try:
             order = Order.of(prepared).pack()
@@ -97,7 +97,7 @@ class Launcher:
                     running = await self._attempt(prepared, order, stdin)
                     if running is not None:
                         return running
-            raise UnavailableError(  # noqa: TRY301  # cleaned up after like any other error
+            raise UnavailableError(  # noqa: TRY301  # cleaned up like any other error
                 "The process that starts programs was ended. Try again."
             )
         except BaseException:
@@ -107,7 +107,7 @@ class Launcher:
             raise
 
     async def aclose(self) -> None:
-        """Ends everything that it has started; it may be used again."""
+        """Ends everything it has started; it may be used again."""
         with anyio.CancelScope(shield=True):
             async with anyio.create_task_group() as group:
                 for running in tuple(self._running):
@@ -119,7 +119,7 @@ class Launcher:
     async def _attempt(
         self, prepared: Prepared, order: bytes, stdin: int | None
     ) -> SupervisedProcess | None:
-        """Sends an order; returns None where the zygote ended before a supervisor took it."""
+        """Sends an order; returns None if the zygote ended before a supervisor accepted it."""
         confines = prepared.landlock is not None
         zygote = self._zygotes.get(confines)
         if zygote is None or not zygote.is_alive():
@@ -150,14 +150,14 @@ class Launcher:
             return running
 
     def _discard(self, confines: bool, zygote: _Zygote) -> None:
-        """Removes a zygote that has ended; called in threads."""
+        """Removes a zygote that has ended; runs in threads."""
         with self._opening:
             if self._zygotes.get(confines) is zygote:
                 del self._zygotes[confines]
             zygote.close()
 
     def _connect(self, theirs: ExitStack) -> tuple[SupervisedProcess, list[int]]:
-        """Makes a program's socket, output and error; returns the descriptors of its ends too."""
+        """Creates a program's socket and pipes; also returns the descriptors of its ends."""
         with ExitStack() as ours:
             socket_, control = socket.socketpair()
             ours.callback(socket_.close)
@@ -171,7 +171,6 @@ class Launcher:
         return running, [control.fileno(), *(writable for _, writable in outputs)]
 
     def _open(self, confines: bool) -> _Zygote:
-        """Returns the zygote, started where it does not run; called in threads."""
         with self._opening:
             zygote = self._zygotes.get(confines)
             if zygote is None or not zygote.is_alive():
@@ -184,14 +183,14 @@ class Launcher:
 
 
 class _Zygote:
-    """A running zygote: its process, and the socket that orders go to.
+    """A running zygote: its process, and the socket for orders.
 
     Args:
-        confines: Whether it starts programs that Landlock confines, or others.
-        privileged: Whether programs may gain privileges by what they execute.
+        confines: Whether it starts programs under Landlock.
+        privileged: Whether programs may gain privileges by executing others.
 
     Raises:
-        UnavailableError: It cannot be started.
+        UnavailableError: If it cannot be started.
     """
 
     def __init__(self, *, confines: bool, privileged: bool = False) -> None:
@@ -222,21 +221,21 @@ class _Zygote:
         return self._process.poll() is None
 
     async def send_order(self, descriptors: Sequence[int]) -> None:
-        """Sends an order; its descriptors are closed if the zygote ends before it takes them."""
+        """Sends an order; its descriptors are closed if the zygote ends before accepting it."""
         try:
             try:
                 self._send(descriptors)
             except BlockingIOError:  # other orders are waiting
                 await anyio.to_thread.run_sync(self._send_when_writable, descriptors)
-        except ConnectionError:  # it has ended
+        except ConnectionError:  # the zygote has ended
             return
         except (OSError, ValueError) as error:
-            if self._orders.fileno() < 0:  # it was closed meanwhile
+            if self._orders.fileno() < 0:  # closed meanwhile
                 return
             raise UnavailableError(f"The program could not be started: {error}.") from error
 
     def close(self) -> None:
-        """Ends it and waits for that; called in threads."""
+        """Ends it and waits for its exit; runs in threads."""
         self._orders.close()
         self._process.wait()
 
@@ -258,7 +257,7 @@ def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
 
 
 def _start_error(prepared: Prepared, step: int, code: int) -> ToolError:
-    """Returns the error of a start that failed at a step, with an error number (errno)."""
+    """Returns the error of a start that failed at a step with an error number (errno)."""
     reason = os.strerror(code)
     if step == Step.EXECUTE:
         return _execute_error(prepared.argv[0], code)
@@ -280,8 +279,7 @@ def _start_error(prepared: Prepared, step: int, code: int) -> ToolError:
 def _execute_error(program: str, code: int) -> ToolError:
     if code in _NOT_THERE:
         return NotFoundError(
-            f"There is no program {program}, or the interpreter that its first line names is not"
-            " there."
+            f"The program {program} does not exist, or the interpreter in its first line does not."
         )
     if code in _FORBIDDEN:
         return PermissionDeniedError(f"{program} may not be executed here.")

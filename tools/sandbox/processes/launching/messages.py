@@ -1,10 +1,10 @@
-"""The messages between the launcher and the processes that start programs.
+"""Messages between the launcher and the processes that start programs.
 
-A start is one byte with descriptors on the zygote's socket: a socket for this program alone, and
-its order, standard output, standard error, standard input, files and namespaces. On the program's
-own socket its supervisor sends reports of a fixed size; the launcher sends nothing, and shuts its
-side down to have the program ended. Both ends are the same interpreter, so an order is `marshal`
-data. Zygotes load this module: it imports little.
+A start is one byte with descriptors on the zygote's socket: a socket for this program, its order,
+standard output, standard error, standard input, files and namespaces. On the program's socket the
+supervisor sends fixed-size reports. The launcher sends nothing, and shuts down its side to end the
+program. Both ends run the same interpreter, so orders are `marshal` data. Zygotes load this module,
+so it imports little.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from tools.sandbox.processes.models import Prepared
 
 _MOST_DESCRIPTORS = 253
-"""Descriptors in one message (SCM_MAX_FD, unix(7))."""
+"""Limit on the descriptors in one message (SCM_MAX_FD, unix(7))."""
 
 _MOST_FILES = _MOST_DESCRIPTORS - 8
 
 
 class Order(NamedTuple):
-    """What is started; a `Prepared` as plain data, without what is sent as a descriptor.
+    """What to start: a `Prepared` as plain data, without what is sent as a descriptor.
 
     Attributes:
-        argv: The program by its absolute path, and its arguments.
+        argv: The absolute path of the program, and its arguments.
         environment: All of its variables.
-        cwd: Where it starts.
-        readable: Paths that may be read and executed, where Landlock confines it.
+        cwd: Its working directory.
+        readable: Paths that may be read and executed, if Landlock confines it.
         writable: Paths that may also be written.
-        limits: CPU seconds, processes, bytes of a file, descriptors; 0 sets none.
-        memory: Bytes of memory of the program and all that it starts; 0 sets no limit.
-        scratch: The directory that is removed in the end; empty for none.
-        namespaces: How many of its descriptors, the last ones, are namespaces that it joins.
+        limits: CPU seconds, processes, file size, descriptors; 0 means no limit.
+        memory: Bytes of memory for the program and its descendants; 0 means no limit.
+        scratch: The directory to remove in the end; empty for none.
+        namespaces: How many of its last descriptors are namespaces to join.
     """
 
     argv: tuple[bytes, ...]
@@ -57,7 +57,7 @@ class Order(NamedTuple):
 
     @classmethod
     def of(cls, prepared: Prepared) -> Order:
-        """Returns the order that starts a program."""
+        """Converts a prepared program to an order."""
         if sys.platform == "win32":
             raise UnavailableError("Programs cannot be started on Windows.")
         if len(prepared.files) > _MOST_FILES:
@@ -69,13 +69,13 @@ class Order(NamedTuple):
             if not name or "=" in name:
                 raise InvalidArgumentsError(f"{name!r} cannot be the name of a variable.")
         rules, limits = prepared.landlock, prepared.limits
-        names, values = _encoded(prepared.environment), _encoded(prepared.environment.values())
+        names, values = _encode(prepared.environment), _encode(prepared.environment.values())
         return cls(
-            argv=_encoded(prepared.argv),
+            argv=_encode(prepared.argv),
             environment=dict(zip(names, values, strict=True)),
-            cwd=_encoded([prepared.cwd])[0],
-            readable=_encoded(rules.readable) if rules else (),
-            writable=_encoded(rules.writable) if rules else (),
+            cwd=_encode([prepared.cwd])[0],
+            readable=_encode(rules.readable) if rules else (),
+            writable=_encode(rules.writable) if rules else (),
             limits=(
                 limits.cpu_seconds,
                 limits.processes,
@@ -83,27 +83,27 @@ class Order(NamedTuple):
                 limits.descriptors,
             ),
             memory=limits.memory_bytes,
-            scratch=_encoded([prepared.scratch])[0],
+            scratch=_encode([prepared.scratch])[0],
             namespaces=len(prepared.namespaces),
         )
 
     def pack(self) -> bytes:
-        """Returns the order as bytes."""
+        """Serializes the order."""
         return marshal.dumps(tuple(self))
 
     @classmethod
     def read(cls, fd: int) -> Order:
-        """Reads the order that a file holds."""
+        """Reads an order from a file."""
         return cls.unpack(os.pread(fd, os.fstat(fd).st_size, 0))
 
     @classmethod
     def unpack(cls, data: bytes) -> Order:
-        """Returns the order that `pack` made."""
-        return cls(*marshal.loads(data))  # noqa: S302  # the launcher wrote it; no program can
+        """Deserializes the result of `pack`."""
+        return cls(*marshal.loads(data))  # noqa: S302  # written by the launcher; no program can
 
 
 class Step(IntEnum):
-    """The steps of a start, in their order; a failed start names the step."""
+    """The steps of a start, in order; a failed start names its step."""
 
     RECEIVE = 0
     NAMESPACES = 1
@@ -117,7 +117,7 @@ class Step(IntEnum):
 
 
 class ReportKind(IntEnum):
-    """What a supervisor reports on."""
+    """The event that a supervisor reports."""
 
     STARTED = 1
     FAILED = 2
@@ -125,7 +125,7 @@ class ReportKind(IntEnum):
 
 
 class EndReason(IntEnum):
-    """Why a supervisor ended a program of its own accord."""
+    """Why a supervisor killed a program on its own."""
 
     NONE = 0
     MEMORY = 1
@@ -147,12 +147,12 @@ class Report(NamedTuple):
     code: int = 0
 
     def pack(self) -> bytes:
-        """Returns the report as `REPORT_SIZE` bytes."""
+        """Serializes the report to `REPORT_SIZE` bytes."""
         return _REPORT.pack(*self)
 
     @classmethod
     def unpack(cls, data: bytes) -> Report:
-        """Returns the report that `pack` made."""
+        """Deserializes the result of `pack`."""
         return cls(*_REPORT.unpack(data))
 
 
@@ -161,27 +161,27 @@ REPORT_SIZE = _REPORT.size
 
 
 def send_descriptors(channel: socket.socket, message: bytes, descriptors: Sequence[int]) -> None:
-    """Sends one message and descriptors with it.
+    """Sends a message with descriptors.
 
     Raises:
-        OSError: The other end is gone, or the system refuses.
+        OSError: If the other end is gone, or the system refuses.
     """
-    # socket.send_fds() would import a module in every process that is forked.
+    # socket.send_fds() would import a module in every forked process.
     packed = b"".join(map(_DESCRIPTOR.pack, descriptors))
     channel.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, packed)])
 
 
 def receive_descriptors(channel: socket.socket, size: int) -> tuple[bytes, Sequence[int]]:
-    """Receives one message and the descriptors in it, which programs do not inherit.
+    """Receives a message with descriptors, which programs do not inherit.
 
     Args:
         channel: A Unix socket.
-        size: Bytes of the message at most.
+        size: Limit on the bytes of the message.
 
     Raises:
-        OSError: The other end is gone.
+        OSError: If the other end is gone.
     """
-    # socket.recv_fds() of Python 3.11 does not pass flags on.
+    # socket.recv_fds() in Python 3.11 does not pass on flags.
     space = socket.CMSG_SPACE(_MOST_DESCRIPTORS * _DESCRIPTOR.size)
     data, ancillary, _, _ = channel.recvmsg(size, space, getattr(socket, "MSG_CMSG_CLOEXEC", 0))
     descriptors = [
@@ -200,7 +200,7 @@ _DESCRIPTOR = struct.Struct("=i")
 
 
 def memory_files(contents: Sequence[bytes], stack: ExitStack) -> list[int]:
-    """Makes files that hold the contents and cannot be changed; empty ones are /dev/null.
+    """Creates immutable files with the contents; for empty ones uses /dev/null.
 
     Args:
         contents: The content of each.
@@ -212,7 +212,7 @@ def memory_files(contents: Sequence[bytes], stack: ExitStack) -> list[int]:
     return [_memory_file(content, stack) for content in contents]
 
 
-def _encoded(texts: Iterable[str]) -> tuple[bytes, ...]:
+def _encode(texts: Iterable[str]) -> tuple[bytes, ...]:
     encoded = []
     for text in texts:
         if "\0" in text:
@@ -242,7 +242,7 @@ def _memory_file(content: bytes, stack: ExitStack) -> int:
 
 
 def _unnamed_file(content: bytes, stack: ExitStack) -> int:
-    import tempfile  # zygotes do without
+    import tempfile  # not loaded in zygotes
 
     with tempfile.NamedTemporaryFile() as file:
         _write(file.fileno(), content)
@@ -252,7 +252,6 @@ def _unnamed_file(content: bytes, stack: ExitStack) -> int:
 
 
 def _write(fd: int, content: bytes) -> None:
-    """Writes to the beginning of a file, whose position stays there."""
     done = 0
     with memoryview(content) as view:
         while done < len(content):

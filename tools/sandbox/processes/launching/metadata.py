@@ -1,11 +1,10 @@
-"""Rights, owners and times of files: changed for a program by its supervisor.
+"""Changes permissions, owners and times of files for a program, in its supervisor.
 
-Landlock does not cover chmod(2), chown(2) and utimensat(2) and their kin, which would reach every
-file of the user's. The filter suspends the program at such a call and asks here
-(seccomp_unotify(2)). The path is read from the program's memory once and resolved here; what was
-found is held by a descriptor, seen to lie where the program may write, and changed through that
-descriptor. The program's own call is never continued, so whatever it changes meanwhile is too
-late.
+Landlock does not cover chmod(2), chown(2), utimensat(2) and the like, which would reach all of the
+user's files. The filter suspends the program at such a call and asks here (seccomp_unotify(2)). The
+path is read from the program's memory once and resolved here. The file found is held by a
+descriptor, checked to be where the program may write, and changed through that descriptor. The
+program's own call never continues, so changing the path meanwhile has no effect.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from typing import NamedTuple
 
 from tools.sandbox.processes.kernel.syscalls import NUMBERS, syscall
 
-# struct seccomp_notif and seccomp_notif_resp, and the requests that carry them (linux/seccomp.h).
+# struct seccomp_notif and seccomp_notif_resp, and their requests (linux/seccomp.h).
 _QUESTION = struct.Struct("=QIIiIQ6Q")
 _ANSWER = struct.Struct("=Qqii")
 _RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
@@ -34,7 +33,7 @@ _RIGHTS = 0o1777
 _KEEP_ID = 0xFFFFFFFF
 
 _OWN_DESCRIPTORS = (b"/proc/self/fd/", b"/proc/thread-self/fd/", b"/dev/fd/")
-"""How programs name what they have open by a path."""
+"""Paths by which programs name their open files."""
 
 _Arguments = Sequence[int]
 
@@ -44,7 +43,7 @@ class MetadataChanges:
 
     Args:
         listener: The filter's descriptor, readable when there is a question.
-        writable: Where the program may write, as `resolved` says.
+        writable: Where the program may write, with links resolved by `resolved`.
     """
 
     def __init__(self, listener: int, writable: Sequence[bytes]) -> None:
@@ -61,7 +60,7 @@ class MetadataChanges:
             fcntl.ioctl(self.listener, _SEND, _ANSWER.pack(question, 0, -code, 0))
 
     def _code(self, question: int, thread: int, number: int, arguments: _Arguments) -> int:
-        """Makes the change that is asked for; returns the error number, or 0."""
+        """Makes the requested change; returns the error number, or 0."""
         shape = _shapes()[number]
         try:
             with ExitStack() as opened:
@@ -69,7 +68,7 @@ class MetadataChanges:
                 target = shape.find(call)
                 change = shape.change(call, target)
                 self._check(target)
-                # While it waits for the answer its thread id is nobody else's.
+                # While it waits for the answer, its thread ID cannot be reused.
                 fcntl.ioctl(self.listener, _IS_VALID, question.to_bytes(8, "little"))
                 change(b"/proc/self/fd/%d" % target)
         except OSError as error:
@@ -79,7 +78,7 @@ class MetadataChanges:
         return 0
 
     def _check(self, target: int) -> None:
-        """Raises where the target is a device, or outside what the program may write."""
+        """Raises an error if the target is a device, or outside the writable paths."""
         actual = os.readlink(b"/proc/self/fd/%d" % target)  # noqa: PTH115  # names are bytes
         mode = os.fstat(target).st_mode
         if (
@@ -93,16 +92,16 @@ class MetadataChanges:
 
 
 def resolved(paths: Iterable[bytes]) -> list[bytes]:
-    """Resolves the links of paths, before the program runs and could put others there."""
+    """Resolves links before the program runs and could replace them."""
     return [os.path.realpath(path) for path in paths]
 
 
 _Change = Callable[[bytes], object]
-"""Changes what is open at a path of /proc/self/fd."""
+"""Changes what is open at a path in /proc/self/fd."""
 
 
 class _Call:
-    """A suspended call: its arguments, and what they mean to the program."""
+    """A suspended call: its arguments, as the program sees them."""
 
     def __init__(self, thread: int, arguments: _Arguments, opened: ExitStack) -> None:
         self._thread = thread
@@ -110,7 +109,7 @@ class _Call:
         self._opened = opened
 
     def number(self, index: int) -> int:
-        """Returns an argument of 32 bits, without a sign."""
+        """Returns an unsigned 32-bit argument."""
         return self._arguments[index] & 0xFFFFFFFF
 
     def descriptor(self, index: int) -> int:
@@ -119,7 +118,7 @@ class _Call:
         return value - (1 << 32) if value >= 1 << 31 else value
 
     def memory(self, index: int, size: int) -> bytes | None:
-        """Reads the memory that an argument points at; None for a null pointer."""
+        """Reads the memory at an argument; None for a null pointer."""
         address = self._arguments[index]
         if not address:
             return None
@@ -127,34 +126,34 @@ class _Call:
         try:
             return os.pread(memory, size, address)
         except (OSError, OverflowError):
-            raise _refused(errno.EFAULT) from None
+            raise _error(errno.EFAULT) from None
 
     def path(self, index: int) -> bytes | None:
-        """Reads the path that an argument points at; None for a null pointer."""
+        """Reads the path at an argument; None for a null pointer."""
         content = self.memory(index, _PATH_MAX)
         if content is None:
             return None
         path, end, _ = content.partition(b"\0")
         if not end:
-            raise _refused(errno.ENAMETOOLONG)
+            raise _error(errno.ENAMETOOLONG)
         return path
 
-    def opened(self, descriptor: int) -> int:
-        """Opens what the program has open, or its working directory."""
+    def open_file(self, descriptor: int) -> int:
+        """Opens one of the program's open files, or its working directory."""
         name = b"cwd" if descriptor == _AT_FDCWD else b"fd/%d" % descriptor
         try:
             return self._open(b"/proc/%d/%s" % (self._thread, name), os.O_PATH)
         except FileNotFoundError:
-            raise _refused(errno.EBADF) from None
+            raise _error(errno.EBADF) from None
 
     def resolved(self, directory: int, path: bytes, *, follow: bool) -> int:
-        """Opens what a path leads to, as the program would."""
+        """Opens the target of a path, as the program would."""
         folder, _, name = path.rpartition(b"/")
         if follow and folder + b"/" in _OWN_DESCRIPTORS and name.isdigit():
-            return self.opened(int(name))
-        start = _AT_FDCWD if path.startswith(b"/") else self.opened(directory)
+            return self.open_file(int(name))
+        start = _AT_FDCWD if path.startswith(b"/") else self.open_file(directory)
         flags = os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
-        # Other magic links of /proc would mean the supervisor's own.
+        # Other magic links in /proc would refer to the supervisor.
         how = struct.pack("=QQQ", flags, 0, _NO_MAGIC_LINKS)
         target = syscall(NUMBERS[os.uname().machine]["openat2"], start, path, how, len(how))
         self._opened.callback(os.close, target)
@@ -166,24 +165,24 @@ class _Call:
         return fd
 
 
-def _refused(code: int) -> OSError:
+def _error(code: int) -> OSError:
     return OSError(code, os.strerror(code))
 
 
 def _mode(index: int) -> Callable[[_Call, int], _Change]:
-    """Returns what sets the mode of an argument; links have none."""
+    """Returns a function that sets the mode in an argument; links have none."""
 
     def change(call: _Call, target: int) -> _Change:
         mode = call.number(index) & _RIGHTS
         if stat.S_ISLNK(os.fstat(target).st_mode):
-            raise _refused(errno.EOPNOTSUPP)
+            raise _error(errno.EOPNOTSUPP)
         return lambda path: os.chmod(path, mode)  # noqa: PTH101  # names are bytes
 
     return change
 
 
 def _owner(index: int) -> Callable[[_Call, int], _Change]:
-    """Returns what sets the owner and the group of two arguments."""
+    """Returns a function that sets the owner and group in two arguments."""
 
     def change(call: _Call, _target: int) -> _Change:
         ids = (call.number(index), call.number(index + 1))
@@ -194,12 +193,12 @@ def _owner(index: int) -> Callable[[_Call, int], _Change]:
 
 
 def _times(index: int, layout: str, nanoseconds: int) -> Callable[[_Call, int], _Change]:
-    """Returns what sets the times that an argument points at, or the current time.
+    """Returns a function that sets the times at an argument, or the current time.
 
     Args:
         index: The argument.
-        layout: Seconds and fractions of both times, or `qq` for seconds alone.
-        nanoseconds: What the fractions count; 0 where there are none.
+        layout: Seconds and fractions of both times, or `qq` for seconds only.
+        nanoseconds: The unit of the fractions; 0 for none.
     """
 
     def change(call: _Call, _target: int) -> _Change:
@@ -219,16 +218,16 @@ def _times(index: int, layout: str, nanoseconds: int) -> Callable[[_Call, int], 
 
 
 class _Shape(NamedTuple):
-    """Where the arguments of a system call are.
+    """The positions of the arguments of a system call.
 
     Attributes:
-        change: Makes what it does.
-        directory: The argument that relative paths start at, or that is open itself; None where
-            that is the working directory.
-        path: The argument that points at the path; None where there is none.
-        flags: The argument with flags; None where there is none.
-        follow: Whether the last link of the path is followed.
-        pathless: Whether no path means what is open itself.
+        change: Returns the change to make.
+        directory: The argument that relative paths start at, or that is the open file itself; None
+            for the working directory.
+        path: The argument with the path, if any.
+        flags: The argument with flags, if any.
+        follow: Whether a link at the end of the path is followed.
+        pathless: Whether a missing path means the open file itself.
     """
 
     change: Callable[[_Call, int], _Change]
@@ -239,18 +238,18 @@ class _Shape(NamedTuple):
     pathless: bool = False
 
     def find(self, call: _Call) -> int:
-        """Opens what the call is about; returns the descriptor."""
+        """Opens the target of the call; returns the descriptor."""
         directory = _AT_FDCWD if self.directory is None else call.descriptor(self.directory)
         if self.path is None:
-            return call.opened(directory)
+            return call.open_file(directory)
         flags = 0 if self.flags is None else call.number(self.flags)
         if flags & ~(_AT_SYMLINK_NOFOLLOW | _AT_EMPTY_PATH):
-            raise _refused(errno.EINVAL)
+            raise _error(errno.EINVAL)
         path = call.path(self.path)
         if path is None and not self.pathless:
-            raise _refused(errno.EFAULT)
+            raise _error(errno.EFAULT)
         if path is None or (not path and flags & _AT_EMPTY_PATH):
-            return call.opened(directory)
+            return call.open_file(directory)
         follow = self.follow and not flags & _AT_SYMLINK_NOFOLLOW
         return call.resolved(directory, path, follow=follow)
 

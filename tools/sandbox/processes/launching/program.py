@@ -1,4 +1,4 @@
-"""A program that runs: what it writes, how it ended, and its end on request."""
+"""A running program: reads its output, waits for its end, and kills it on request."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from tools.sandbox.processes.models import Level
 from tools.sandbox.processes.scratch import remove_scratch
 
 _PIPE_BYTES = 65_536
-"""Bytes that are read at once, as many as a pipe usually holds."""
+"""Bytes to read at once: the usual capacity of a pipe."""
 
 _READS_AT_ONCE = 16
-"""Reads before other tasks get their turn."""
+"""Limit on consecutive reads before other tasks run."""
 
 _MOST_REMAINING = 4_194_304
-"""Bytes that are still read when a program has ended; no pipe holds more."""
+"""Limit on the bytes read after a program has ended; no pipe holds more."""
 
 _Sink = Callable[[bytes], None]
 _Finish = Callable[[EndReason], Awaitable[tuple[str, ...]]]
 
 _KILLED = 128 + 9
-"""Exit code after SIGKILL, which Windows has no name for."""
+"""Exit code after SIGKILL, for which Windows has no name."""
 
 
 class SupervisedProcess:
-    """A program that runs, with everything that it has started; close it with `aclose`.
+    """A running program with its descendants; close it with `aclose`.
 
     Attributes:
-        pid: The program's process id.
-        stdout: Descriptor that its standard output is read from, without blocking.
-        stderr: The same of its standard error.
-        scratch: The directory that is removed in the end, should nobody else do it; empty for none.
-        end_reason: Why its supervisor ended it, where it did.
+        pid: Process ID of the program.
+        stdout: Nonblocking descriptor of its standard output.
+        stderr: Nonblocking descriptor of its standard error.
+        scratch: The directory to remove in the end, if its supervisor cannot; empty for none.
+        end_reason: Why its supervisor killed it, if it did.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class SupervisedProcess:
         self._closed = False
 
     async def wait(self) -> int:
-        """Waits until the program has ended and nothing of it is left, its scratch included.
+        """Waits until the program and its descendants have ended and its scratch is removed.
 
         Returns:
-            The exit code as a shell has it: 128 and the signal's number where a signal ended it.
+            The exit code as a shell reports it: for a signal, 128 plus its number.
         """
         async with self._reading:
             while self._exit_code is None:
@@ -79,28 +79,28 @@ class SupervisedProcess:
                 if report is not None and report.kind != ReportKind.ENDED:
                     continue  # the start was cancelled before its report came
                 if report is None and self.scratch:
-                    # The supervisor was ended from outside, and the zygote ended the rest.
+                    # The supervisor was killed from outside, and the zygote killed the rest.
                     await anyio.to_thread.run_sync(remove_scratch, os.fsencode(self.scratch))
                 self._exit_code = report.value if report else _KILLED
                 self.end_reason = EndReason(report.code if report else EndReason.NONE)
             return self._exit_code
 
     async def kill(self) -> None:
-        """Ends the program and all that it has started; returns when nothing is left."""
+        """Kills the program with its descendants; returns when none is left."""
         if self._exit_code is None:
             with suppress(OSError):  # it has just ended
                 self._control.shutdown(socket.SHUT_WR)
         await self.wait()
 
     async def aclose(self) -> None:
-        """Ends it if it still runs, and closes the descriptors."""
+        """Kills it if it is running, and closes the descriptors."""
         with anyio.CancelScope(shield=True):
             if not self._closed:
                 await self.kill()
             self._close()
 
     async def started(self) -> Report | None:
-        """Returns the supervisor's first report; None when it is gone."""
+        """Returns the supervisor's first report; None if the supervisor is gone."""
         async with self._reading:
             if self._exit_code is not None:
                 raise UnavailableError("The program was ended while it was started.")
@@ -134,19 +134,19 @@ class SupervisedProcess:
 
 
 class Program:
-    """A confined program that runs.
+    """A running, confined program.
 
     Args:
-        process: As the launcher started it.
-        level: What confines it.
-        notes: What the reader of its results has to know about its start.
-        finish: Called once when nothing of it is left, with why its supervisor ended it; returns
+        process: The process from the launcher.
+        level: The sandbox level.
+        notes: Notes on its start for the reader of its results.
+        finish: Called once after its end, with the reason if its supervisor killed it; returns
             notes on its end.
 
     Attributes:
-        level: What confines it.
-        notes: What the reader of its results has to know, a sentence each.
-        closed: Paths that rules deny to it, and the rule of each.
+        level: The sandbox level.
+        notes: Notes for the reader of its results, one sentence each.
+        closed: Paths that rules deny to it, with the rules.
     """
 
     closed: Mapping[str, str] = MappingProxyType({})
@@ -161,44 +161,44 @@ class Program:
         self.level = level
         self.notes = notes
         self._process = process
-        # A task of its own: it is finished also where nobody waits for it.
+        # A separate task, so that it finishes even if no caller waits.
         self._ending = asyncio.create_task(self._watch(finish))
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """Its process ID."""
         return self._process.pid
 
     @property
     def stdout(self) -> int:
-        """Descriptor that its standard output is read from, without blocking."""
+        """Nonblocking descriptor of its standard output."""
         return self._process.stdout
 
     @property
     def stderr(self) -> int:
-        """Descriptor that its standard error is read from, without blocking."""
+        """Nonblocking descriptor of its standard error."""
         return self._process.stderr
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing of it is left, and protected files are restored."""
+        """True once all its processes have ended and protected files are restored."""
         return self._ending.done()
 
     async def wait(self) -> int:
-        """Waits until nothing of it is left and protected files are restored.
+        """Waits until all its processes have ended and protected files are restored.
 
         Returns:
-            The exit code as a shell has it.
+            The exit code as a shell reports it.
         """
         return await asyncio.shield(self._ending)
 
     async def kill(self) -> None:
-        """Ends it with everything that it has started; returns when nothing is left."""
+        """Kills it with its descendants; returns when none is left."""
         await self._process.kill()
         await self.wait()
 
     async def aclose(self) -> None:
-        """Ends it, and closes its descriptors."""
+        """Kills it, and closes its descriptors."""
         try:
             await self.kill()
         finally:
@@ -210,17 +210,17 @@ class Program:
         finally:
             from tools.sandbox.files.text_files import visible
 
-            # They name files and hosts as the program likes.
+            # The program chooses the names of files and hosts in them.
             self.notes += tuple(map(visible, await finish(self._process.end_reason)))
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """How a program ended.
+    """The end of a program.
 
     Attributes:
-        exit_code: As a shell has it: 128 and the signal's number where a signal ended it.
-        timed_out: Whether it was ended at its deadline.
+        exit_code: As a shell reports it: for a signal, 128 plus its number.
+        timed_out: Whether it was killed at its deadline.
     """
 
     exit_code: int
@@ -230,15 +230,15 @@ class Completed:
 async def communicate(
     program: Program | SupervisedProcess, stdout: _Sink, stderr: _Sink, *, seconds: float
 ) -> Completed:
-    """Reads what a program writes until it has ended, or ends it at its deadline.
+    """Reads a program's output until it ends, or kills it at its deadline.
 
-    However this returns, also by being cancelled, nothing of the program is left.
+    Leaves nothing of the program behind, even if cancelled.
 
     Args:
-        program: The program; it is closed in the end.
-        stdout: Takes its output.
-        stderr: Takes its errors.
-        seconds: How long it may take.
+        program: The program, which is closed in the end.
+        stdout: Receives its output.
+        stderr: Receives its errors.
+        seconds: Time limit.
     """
     try:
         async with anyio.create_task_group() as group:
@@ -254,14 +254,14 @@ async def communicate(
 
 
 async def read_output(program: Program | SupervisedProcess, stdout: _Sink, stderr: _Sink) -> None:
-    """Reads what a program writes until it has ended.
+    """Reads a program's output until the program ends.
 
-    What is in its pipes then is read, and their end is not waited for: others might hold them open.
+    Then reads what is left in its pipes without waiting for their end: others might hold them open.
 
     Args:
         program: The program.
-        stdout: Takes its output.
-        stderr: Takes its errors.
+        stdout: Receives its output.
+        stderr: Receives its errors.
     """
     async with anyio.create_task_group() as readers:
         readers.start_soon(_read, program.stdout, stdout)
@@ -272,7 +272,7 @@ async def read_output(program: Program | SupervisedProcess, stdout: _Sink, stder
 
 
 def read_rest(program: Program | SupervisedProcess, stdout: _Sink, stderr: _Sink) -> None:
-    """Reads what is in a program's pipes, and does not wait for more."""
+    """Reads what is in a program's pipes, without waiting for more."""
     _read_rest(program.stdout, stdout)
     _read_rest(program.stderr, stderr)
 

@@ -1,4 +1,4 @@
-"""The end of all processes that descend from this one."""
+"""Ends all descendants of this process."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 
 _SIGNALLED = 128
-"""What a shell adds to the number of the signal that ended a process."""
+"""Added by shells to the number of the signal that ended a process."""
 
 Ended = Callable[[int, int], object]
-"""Called with the process id and the status (waitpid(2)) of each child that has ended."""
+"""Called with the process ID and status (waitpid(2)) of each child that has ended."""
 
 
 def end_descendants(ended: Ended, *, scoped: bool) -> None:
-    """Ends every descendant, and returns when none is left.
+    """Kills every descendant, and returns when none is left.
 
-    The caller is a child subreaper (prctl(2)): whoever loses its parent becomes its child.
+    The caller is a child subreaper (prctl(2)): orphans become its children.
 
     Args:
         ended: Called for each.
-        scoped: Whether signals of this process reach its descendants only, as in a Landlock domain
-            of its own: then the kernel ends them all at once, and none can start another.
+        scoped: Whether signals of this process reach only its descendants, as in its own Landlock
+            domain: then the kernel kills them all at once, and none can start another.
     """
     if not scoped:
         end_children(ended)
@@ -35,10 +35,10 @@ def end_descendants(ended: Ended, *, scoped: bool) -> None:
 
 
 def end_children(ended: Ended, *, keep: Collection[int] = ()) -> None:
-    """Ends every child but some, and those that become children by that.
+    """Kills every child except some, and those that thereby become children.
 
-    A child keeps its process id until it is waited for, so no other process is hit; and as long as
-    one descendant lives there is a child, so none is missed.
+    A child keeps its process ID until it is waited for, so no other process is hit. As long as a
+    descendant lives there is a child, so none is missed.
     """
     while doomed := [pid for pid in children() if pid not in keep]:
         for pid in doomed:
@@ -48,19 +48,19 @@ def end_children(ended: Ended, *, keep: Collection[int] = ()) -> None:
 
 
 def end_group(leader: int) -> None:
-    """Ends a process group: all that can be found without a subreaper, as on macOS.
+    """Kills a process group: all that can be found without a subreaper, as on macOS.
 
-    A program that leaves the group with setsid(2) is missed.
+    Misses programs that leave the group with setsid(2).
 
     Args:
-        leader: The process that made the group; a child that has not been waited for.
+        leader: The process that created the group; a child that has not been waited for.
     """
-    with suppress(ProcessLookupError, PermissionError):  # macOS refuses where only zombies are
+    with suppress(ProcessLookupError, PermissionError):  # macOS refuses if only zombies are left
         os.killpg(leader, signal.SIGKILL)
 
 
 def reap(ended: Ended) -> None:
-    """Waits for every child that has ended already."""
+    """Waits for every child that has already ended."""
     with suppress(ChildProcessError):
         while True:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -70,13 +70,13 @@ def reap(ended: Ended) -> None:
 
 
 def exit_code(status: int) -> int:
-    """Returns a status of waitpid(2) as a shell has it: 128 and the signal's number for signals."""
+    """Converts a status of waitpid(2) as shells do: for a signal, 128 plus its number."""
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else _SIGNALLED - code
 
 
 def children() -> list[int]:
-    """Returns the process ids of this process's children, ended ones included."""
+    """Returns the process IDs of this process's children, including zombies."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children", "rb") as listed:  # noqa: PTH123  # pathlib is slow to load
             return [int(pid) for pid in listed.read().split()]
@@ -89,7 +89,7 @@ def _is_child(entry: str) -> bool:
         return False
     try:
         with open(f"/proc/{entry}/stat", "rb") as status:  # noqa: PTH123  # pathlib is slow to load
-            # The name, in brackets, may contain anything; the state and the parent come after it.
+            # The name, in parentheses, may contain anything; the state and the parent follow it.
             return int(status.read().rpartition(b")")[2].split()[1]) == os.getpid()
     except OSError:  # ended meanwhile
         return False

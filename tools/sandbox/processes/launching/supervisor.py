@@ -1,8 +1,8 @@
-"""The process above a program: it sees to it that nothing of the program is left.
+"""The parent process of a program, which makes sure that nothing of the program is left.
 
-It makes the process that becomes the program before the program is known, so that a start waits
-for no fork. Whatever happens to the launcher, the program's own socket closes, and everything is
-ended. Then it may serve again.
+It forks the process that becomes the program before the program is known, so that a start need not
+wait for a fork. If the launcher disappears for any reason, the program's socket closes, and
+everything is killed. Afterwards the supervisor may serve again.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from tools.sandbox.processes.launching.usage import UsageWatch
 from tools.sandbox.processes.scratch import remove_scratch
 
 STATUS = struct.Struct("=i")
-"""A supervisor's message to the zygote, its process id: it has an order where a program's socket
-comes with it, else it waits for the next one."""
+"""A supervisor's message to the zygote, its process ID: with a program's socket it has an order,
+without one it waits for the next."""
 
 _LINUX = hasattr(os, "O_PATH")
 
@@ -52,14 +52,15 @@ def supervise(
     """Starts the program of the next order, and returns when nothing of it is left.
 
     Args:
-        orders: Where the launcher's orders come in.
-        statuses: Where the zygote receives the status of its supervisors.
-        filter_program: The filter of system calls beside Landlock; None where nothing confines
-            programs but what they are started with.
-        protected: Processes that a filtered program may not signal, beside this one and the zygote.
-        zygote: Process id of the zygote, which may have ended by now.
-        scoped: Whether the kernel can keep its signals, and the program's, from all others.
-        reused: Whether it serves one order after the other, until the launcher is gone.
+        orders: Receives the launcher's orders.
+        statuses: Sends the status to the zygote.
+        filter_program: The filter used with Landlock; None if only their command lines confine
+            programs.
+        protected: Processes that a filtered program may not signal, in addition to this one and the
+            zygote.
+        zygote: Process ID of the zygote, which may already have ended.
+        scoped: Whether the kernel can restrict its signals, and the program's, to descendants.
+        reused: Whether it serves further orders, until the launcher is gone.
     """
     os.setsid()
     if _LINUX:
@@ -89,7 +90,7 @@ class _Supervisor:
         self._filter = filter_program
         self._scoped = scoped
         self._last = NO_ORDER
-        """The last order, which the next one most likely resembles."""
+        """The previous order, which the next one probably resembles."""
         self._zygote = zygote
         signal.signal(signal.SIGCHLD, self._on_child_ended)
         self._wakeup = _wakeup()
@@ -106,17 +107,17 @@ class _Supervisor:
             child.close()
             become_program(supervisor, self._filter, self._last)
         supervisor.close()
-        _, listener = receive_descriptors(child, 1)  # it is ready
+        _, listener = receive_descriptors(child, 1)  # the child is ready
         data, received = receive_descriptors(self._orders, 1)
         if not data:  # the launcher is gone
             return False
         control, order_file, *standard = received
         try:
             send_descriptors(child, b"!", [order_file, *standard])
-        except ConnectionError:  # somebody ended what would have become the program
+        except ConnectionError:  # the child was killed
             return False
         order = Order.read(order_file)
-        # Resolved before the program runs, which could make its paths lead elsewhere.
+        # Resolved before the program runs and could redirect the paths.
         tops = resolved(_here(order.writable, standard)) if listener else []
         for fd in (order_file, *standard):
             os.close(fd)
@@ -126,15 +127,15 @@ class _Supervisor:
             process.outlive_parent()
         with suppress(ConnectionError):  # the zygote has ended
             send_descriptors(self._statuses, STATUS.pack(os.getpid()), [control])
-        with suppress(ConnectionError):  # it has failed
-            child.send(b"!")  # the program may be executed: from here on somebody ends it
+        with suppress(ConnectionError):  # the child has failed
+            child.send(b"!")  # the program may be executed: from here on it will be killed
         with socket.socket(fileno=control) as channel:
             watch = _Watch(pid, channel, child, self._wakeup, changes, scoped=self._scoped)
             watch.run(order)
         return True
 
     def _on_child_ended(self, _signal: int, _frame: object) -> None:
-        """Leaves waiting orders to others where it was the zygote that ended."""
+        """Leaves waiting orders to others if the zygote has ended."""
         if self._is_orphan():
             self._orders.close()
 
@@ -143,21 +144,21 @@ class _Supervisor:
 
 
 def _here(paths: Iterable[bytes], standard: Sequence[int]) -> Iterator[bytes]:
-    """Yields the paths as they are here, where the root has another descriptor."""
+    """Yields the paths for this process, where the root has another descriptor."""
     for path in paths:
         yield BY_FD + b"%d" % standard[3] if path == BY_FD + b"3" else path
 
 
 class _Watch:
-    """Watches a program until nothing of it is left; we are its parent and a child subreaper.
+    """Watches a program until nothing of it is left, as its parent and a child subreaper.
 
     Args:
-        pid: The program's process id.
-        control: Its own socket, which leads to the launcher.
-        status: Where it reports how its start goes.
+        pid: Process ID of the program.
+        control: The program's socket, which leads to the launcher.
+        status: Receives the outcome of its start.
         wakeup: A descriptor that is readable when a child has ended.
-        changes: Answers the questions of the program's filter; None without a filter.
-        scoped: Whether our signals reach our descendants only.
+        changes: Answers the filter's questions; None without a filter.
+        scoped: Whether our signals reach only our descendants.
     """
 
     def __init__(
@@ -178,10 +179,10 @@ class _Watch:
         self._scoped = scoped
         self._ending: int | None = None
         self._is_urgent = False
-        """Whether it has to count processes while they multiply."""
+        """Whether it must count processes while they multiply."""
 
     def run(self, order: Order) -> None:
-        """Reports its start, and its end when nothing is left; its scratch is removed then."""
+        """Reports its start, and its end once nothing is left; then removes its scratch."""
         self._report(self._started())
         processes = order.limits[1]
         usage = None
@@ -199,14 +200,14 @@ class _Watch:
         self._report(Report(ReportKind.ENDED, exit_code(self._ending or 0), reason))
 
     def _started(self) -> Report:
-        """Returns how the start went: its end of the socket closes when the program is executed."""
+        """Returns the outcome of the start: the socket closes when the program is executed."""
         with self._status as status, suppress(ConnectionError):
             if failure := status.recv(FAILURE.size):
                 return Report(ReportKind.FAILED, *FAILURE.unpack(failure))
         return Report(ReportKind.STARTED, self._pid)
 
     def _watch(self, usage: UsageWatch | None) -> EndReason:
-        """Returns when the program has ended, or must: the launcher wants it, or its usage."""
+        """Returns when the program has ended or must be killed, by request or for its usage."""
         poller = select.poll()
         for fd in (self._wakeup, self._control.fileno()):
             poller.register(fd, select.POLLIN)
@@ -223,10 +224,10 @@ class _Watch:
                 elif changes is None or fd != changes.listener:
                     return EndReason.NONE
                 elif events & select.POLLIN:
-                    self._run_first(first=False)  # the program decides how much there is to do
+                    self._run_first(first=False)  # the program decides how much work there is
                     changes.answer()
                     self._run_first(first=True)
-                else:  # nobody is left whom the filter holds
+                else:  # no process is left under the filter
                     poller.unregister(fd)
         return EndReason.NONE
 
@@ -252,7 +253,7 @@ class _Watch:
 
 
 def _wakeup() -> int:
-    """A descriptor that is readable when a child has ended."""
+    """Returns a descriptor that is readable when a child has ended."""
     readable, writable = os.pipe()
     os.set_blocking(readable, False)
     os.set_blocking(writable, False)

@@ -1,11 +1,12 @@
-"""What a program and all that it has started use, measured in /proc by its supervisor.
+"""Measures what a program and its descendants use, from /proc, in its supervisor.
 
-A limit of address space (RLIMIT_AS) holds for each process alone and counts what is only reserved:
-too much for some, nothing for many. The kernel's limit of processes (RLIMIT_NPROC) does not hold
-for root. Control groups would count as we do, but few servers may make them.
+A limit on address space (RLIMIT_AS) applies to each process separately and counts mere
+reservations: too strict for some, useless against many processes. The kernel's limit on processes
+(RLIMIT_NPROC) does not apply to root. Control groups would count as we do, but few servers may
+create them.
 
-The kernel's memory behind descriptors counts too. Sockets are counted by their network namespace:
-that includes what is in no table of descriptors, such as sockets on their way in a message.
+Kernel memory behind descriptors counts too. Sockets are counted by network namespace, which
+includes sockets in no descriptor table, such as those in transit in a message.
 """
 
 from __future__ import annotations
@@ -21,40 +22,40 @@ from itertools import pairwise
 from tools.sandbox.processes.launching.messages import EndReason
 
 _SECONDS = 0.1
-"""Between two measurements; a process fills two gigabytes a second at most."""
+"""Interval of measurements; a process fills at most two gigabytes a second."""
 
 _LONGEST_SECONDS = 1.0
 _GLANCE_SECONDS = 0.01
-"""Between two looks at the number of all threads, where the kernel limits no processes: root's."""
+"""Interval of checks of the number of all threads, if the kernel does not limit root's."""
 
 _SHARE = 20
-"""How much longer than a measurement the pause after it is."""
+"""Ratio of the pause after a measurement to its duration."""
 
 _RESERVE = 32
-"""The part of the machine's memory that must stay available, as a divisor."""
+"""Share of the machine's memory that must stay available, as a divisor."""
 
 _PIPE_BYTES = 10_240
-"""What a pipe holds once its user has 64 MB of them (pipe(7)); other descriptors hold less."""
+"""Capacity of a pipe once its user has 64 MB of them (pipe(7)); other descriptors hold less."""
 
 _LARGEST_SOCKET = 1 << 26
-"""What one socket of the internet holds at most, by the kernel's defaults (tcp(7))."""
+"""Capacity of an internet socket under the kernel's defaults (tcp(7))."""
 
 _IN_MEMORY = ("/memfd:", "socket:")
-"""Descriptors of files in memory, and of what can carry these."""
+"""Descriptors of files in memory, and of sockets that can carry them."""
 
 _SHARED_MAPPINGS = (b"/memfd:", b"/dev/zero (deleted)", b"/SYSV")
 
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-"""The limit of a container, as it sees it itself: of control groups 2, and of 1."""
+"""Memory limits of a container, seen from inside: for control groups 2 and 1."""
 
 
 class UsageWatch:
-    """Watches what the descendants of this process use.
+    """Watches the resource usage of this process's descendants.
 
     Args:
-        memory: Bytes that they may use together; 0 sets no limit.
-        processes: Processes and threads that there may be of them; 0 sets no limit.
-        scoped: Whether signals of this process reach its descendants only.
+        memory: Limit on their memory in bytes; 0 means none.
+        processes: Limit on their processes and threads; 0 means none.
+        scoped: Whether signals of this process reach only its descendants.
     """
 
     def __init__(self, memory: int, processes: int, *, scoped: bool) -> None:
@@ -65,7 +66,7 @@ class UsageWatch:
         self._sockets, self._buffers = _sockets("self")
         one, other = socket.socketpair()
         with one, other:
-            # The kernel lets a sender exceed its buffer by its last message.
+            # The kernel lets a sender's last message exceed its buffer.
             self._socket_bytes = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) * 4 // 3
         self._scoped = scoped
         self._glances = processes > 0 and os.geteuid() == 0
@@ -74,11 +75,11 @@ class UsageWatch:
         self._glance_due = 0.0 if self._glances else self._due
 
     def seconds_left(self) -> float:
-        """Returns how long it is until the next measurement."""
+        """Returns the time until the next measurement."""
         return max(0.0, min(self._due, self._glance_due) - time.monotonic())
 
     def check(self) -> EndReason:
-        """Measures if it is time; returns why they have to be ended, if they have to."""
+        """Measures if due; returns why they must be killed, if so."""
         began = time.monotonic()
         if began < min(self._due, self._glance_due):
             return EndReason.NONE
@@ -87,7 +88,7 @@ class UsageWatch:
             self._glance_due = began + _GLANCE_SECONDS
             return EndReason.NONE
         stops = is_bomb and self._scoped
-        if stops:  # else there could be more and more while they are counted
+        if stops:  # else they could multiply while being counted
             _signal_all(signal.SIGSTOP)
         found = self._measure()
         if stops and not found:
@@ -112,13 +113,13 @@ class UsageWatch:
         rough = fixed + shared + sum(map(_own, pids)) + _PIPE_BYTES * sum(map(_open_files, pids))
         if rough > self._memory and fixed + _exact(pids, shared) > self._memory:
             return EndReason.MEMORY
-        # Files in memory that no process maps are counted for none.
+        # Files in memory that no process maps are charged to none.
         is_scarce = _of_system(b"MemAvailable:") < self._reserve
         return EndReason.MACHINE_MEMORY if is_scarce else EndReason.NONE
 
     def _of_sockets(self, pids: Sequence[int]) -> int:
-        """Returns the bytes that the sockets of the descendants' network can hold."""
-        for pid in reversed(pids):  # the first may be what makes the network of the others
+        """Returns the capacity in bytes of all sockets in the descendants' network."""
+        for pid in reversed(pids):  # the first may be creating the network of the others
             with suppress(OSError):  # ended meanwhile
                 count, buffers = _sockets(str(pid))
                 count -= self._sockets if _shares_our_network(pid) else 0
@@ -128,19 +129,19 @@ class UsageWatch:
 
 
 def machine_memory() -> int:
-    """Returns the bytes of memory of the machine, or of the container; 0 if it cannot be told."""
+    """Returns the memory in bytes of the machine or the container; 0 if unknown."""
     try:
         found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     except (AttributeError, OSError, ValueError):
         return 0
     for path in _CGROUP_LIMITS:
-        with suppress(OSError, ValueError):  # "max" is no number
+        with suppress(OSError, ValueError):  # "max" is not a number
             found.append(int(_read(path)))
     return min(found)
 
 
 def _descendants(pid: int) -> Iterator[tuple[int, int]]:
-    """Yields each descendant and how many threads it has."""
+    """Yields each descendant with its number of threads."""
     pending = [pid]
     while pending:
         each = pending.pop()
@@ -153,19 +154,19 @@ def _descendants(pid: int) -> Iterator[tuple[int, int]]:
 
 
 def _own(pid: int) -> int:
-    """Returns the bytes of a process; what it shares since fork() counts in full."""
+    """Returns the memory of a process; pages shared since fork() count in full."""
     with suppress(OSError):  # ended meanwhile
         return _sum(f"/proc/{pid}/status", b"RssAnon:", b"RssShmem:", b"VmSwap:", b"VmPTE:")
     return 0
 
 
 def _exact(pids: Iterable[int], shared: int) -> int:
-    """Returns the bytes of processes, where what several have counts once; this takes longer.
+    """Returns the memory of processes, counting shared pages once; this takes longer.
 
     Args:
         pids: The processes.
-        shared: By how much the machine's memory that can be shared has grown. It is taken for
-            theirs if they have any: what no process maps is listed nowhere.
+        shared: Growth of the machine's shared memory. It is charged to them if they use any, as
+            unmapped shared memory is listed nowhere.
     """
     total = mapped = 0
     pipes: set[str] = set()
@@ -179,23 +180,22 @@ def _exact(pids: Iterable[int], shared: int) -> int:
             has_shared |= any(each in maps for each in _SHARED_MAPPINGS)
             for link in _links(pid):
                 has_shared |= link.startswith(_IN_MEMORY)
-                # Of others the kernel does not say which are the same.
+                # For others, the kernel does not tell which are the same.
                 pipes.add(link if link.startswith("pipe:") else "")
             total += own
-        except OSError:  # it has ended, or forbids being looked at
+        except OSError:  # it has ended, or cannot be inspected
             total += _own(pid) + _PIPE_BYTES * _open_files(pid)
     return total + max(mapped, shared if has_shared else 0) + _PIPE_BYTES * len(pipes)
 
 
 def _links(pid: int) -> Iterator[str]:
-    """Yields what each descriptor of a process leads to."""
     for entry in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208  # pathlib is slow to load
         with suppress(OSError):  # closed meanwhile
             yield os.readlink(f"/proc/{pid}/fd/{entry}")  # noqa: PTH115  # pathlib is slow to load
 
 
 def _open_files(pid: int) -> int:
-    """Returns how many descriptors a process has, or on older kernels has room for."""
+    """Returns the number of a process's descriptors, or on older kernels their capacity."""
     with suppress(OSError):  # ended meanwhile
         if count := os.stat(f"/proc/{pid}/fd").st_size:  # noqa: PTH116  # pathlib is slow to load
             return count
@@ -204,14 +204,14 @@ def _open_files(pid: int) -> int:
 
 
 def _sockets(process: str) -> tuple[int, int]:
-    """Returns the sockets of a process's network, and the bytes of all buffers of TCP and UDP."""
+    """Returns the number of sockets in a process's network, and the bytes of its buffers."""
     words = _read(f"/proc/{process}/net/sockstat").split()
     pages = sum(int(each) for name, each in pairwise(words) if name == b"mem")
     return int(words[2]), pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _shares_our_network(pid: int) -> bool:
-    with suppress(OSError):  # it forbids being looked at: only in our namespaces can it do so
+    with suppress(OSError):  # it cannot be inspected, so it is in our namespaces
         return os.stat(f"/proc/{pid}/ns/net").st_ino == os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116  # pathlib is slow to load
     return True
 
@@ -222,7 +222,7 @@ def _signal_all(number: int) -> None:
 
 
 def _all_threads() -> int:
-    """Returns how many threads there are on the machine, which is read at once."""
+    """Returns the number of threads on the machine, which is quick to read."""
     return int(_read("/proc/loadavg").split()[3].partition(b"/")[2])
 
 

@@ -1,7 +1,7 @@
-"""The process that programs are started from: small, with one thread, so that it may fork.
+"""The process that starts programs: small and single-threaded, so that it can fork.
 
-It keeps a supervisor ready for the next order. Where a supervisor is killed, it ends what that one
-has left.
+It keeps a supervisor ready for the next order. If a supervisor is killed, it kills the processes
+left behind.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tools.sandbox.processes.launching.reaping import end_children, reap
 from tools.sandbox.processes.launching.supervisor import STATUS, supervise
 
 _REUSED = 2
-"""Supervisors that are reused: one may wait while the other serves."""
+"""Number of reused supervisors: one may wait while the other serves."""
 
 _LINUX = hasattr(os, "O_PATH")
 
@@ -31,23 +31,23 @@ def main(orders: int, *, confines: bool, privileged: bool = False) -> None:
     """Serves a launcher until it closes its socket.
 
     Args:
-        orders: The descriptor of the Unix socket that orders come in by.
+        orders: Descriptor of the Unix socket for orders.
         confines: Whether Landlock confines the programs.
-        privileged: Whether what they execute may give them process.
+        privileged: Whether an executed program may gain privileges (setuid).
     """
     _prepare(privileged=privileged)
     channel = socket.socket(fileno=orders)
     channel.set_inheritable(False)
     filter_program = _filter_program() if confines else None
-    # Landlock keeps signals inside only where no privileges can be gained (landlock(7)).
+    # Landlock restricts signals only if no privileges can be gained (landlock(7)).
     scoped = not privileged and landlock_abi() >= SCOPES_SIGNALS
     _Zygote(channel, filter_program, scoped=scoped).run()
 
 
 def _prepare(*, privileged: bool) -> None:
-    """Sets up this process, and by that all that are forked from it."""
+    """Sets up this process, and thereby all its forks."""
     for number in signal.valid_signals():
-        # What the server ignores (as nohup does) is not for the programs to ignore.
+        # Programs must not inherit the signals that the server ignores (as under nohup).
         with suppress(OSError, ValueError):  # SIGKILL and SIGSTOP
             if signal.getsignal(number) is signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
@@ -64,7 +64,7 @@ def _prepare(*, privileged: bool) -> None:
 
 
 def _filter_program() -> bytes:
-    """Returns the filter beside Landlock, or an empty one, which the kernel refuses."""
+    """Returns the filter used with Landlock, or an empty one, which the kernel refuses."""
     with suppress(UnavailableError):
         return seccomp.filter_program(landlocked=True)
     return b""
@@ -84,16 +84,16 @@ class _Zygote:
         self._filter = filter_program
         self._scoped = scoped
         self._reused: set[int] = set()
-        """Supervisors that serve one order after the other."""
+        """Supervisors that serve one order after another."""
         self._waiting: set[int] = set()
         """Supervisors that wait for an order."""
         self._running: dict[int, int] = {}
-        """The others, and the sockets of their programs: closed when nothing is left of them."""
+        """The others, with the sockets of their programs, closed when nothing of them is left."""
         self._failed = False
 
     def run(self) -> None:
         poller = select.poll()
-        poller.register(self._orders, 0)  # only that it was closed; supervisors read it
+        poller.register(self._orders, 0)  # only to see that it was closed; supervisors read it
         poller.register(self._statuses, select.POLLIN)
         poller.register(self._wakeup, select.POLLIN)
         while not self._failed:
@@ -101,7 +101,7 @@ class _Zygote:
                 self._fork()
             if any(fd == self._orders.fileno() for fd, _ in poller.poll()):
                 return
-            self._receive_statuses()  # each is sent before its supervisor can end
+            self._receive_statuses()  # each arrives before its supervisor can end
             with suppress(BlockingIOError):
                 os.read(self._wakeup, 4096)
             reap(self._note_ended)
@@ -127,14 +127,13 @@ class _Zygote:
                 scoped=self._scoped,
                 reused=is_reused,
             )
-        except Exception:  # noqa: BLE001  # a defect of ours, for the server's log
+        except Exception:  # noqa: BLE001  # a bug, for the server's log
             sys.excepthook(*sys.exc_info())
             os._exit(1)
         finally:
             os._exit(0)
 
     def _close(self) -> None:
-        """Closes descriptors that a supervisor does not need."""
         self._statuses.close()
         for fd in (self._wakeup, signal.set_wakeup_fd(-1), *self._running.values()):
             os.close(fd)
@@ -152,12 +151,12 @@ class _Zygote:
                     os.close(self._running.pop(pid))
 
     def _note_ended(self, pid: int, status: int) -> None:
-        if pid in self._waiting:  # the launcher is gone, or it has a defect that others have too
+        if pid in self._waiting:  # the launcher is gone, or a bug would affect others too
             self._failed = True
         self._waiting.discard(pid)
         self._reused.discard(pid)
         control = self._running.pop(pid, None)
-        if status and _LINUX:  # it was killed: what it should have ended is our child now
+        if status and _LINUX:  # it was killed: its remaining processes are now our children
             end_children(lambda *_: None, keep=(*self._running, *self._waiting))
         if control is not None:
             os.close(control)

@@ -1,1 +1,1 @@
-"""Paths in the root that other programs obey, protected from confined programs."""
+"""Protects paths in the root that other programs obey from confined programs."""

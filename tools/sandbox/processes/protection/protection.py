@@ -1,9 +1,9 @@
-"""What programs did to write-protected paths is undone when they have ended.
+"""Undoes programs' changes to write-protected paths when they have ended.
 
-Mounts protect what exists when a program starts. What it makes anew (a hook, an `.mcp.json`), and
-all of it where nothing can be mounted, is compared with a snapshot from before: changed and removed
-files are restored, new ones are moved into the data directory and reported. Everything is opened
-from the root down without following a link.
+Mounts protect what exists when a program starts. Files it creates (a hook, an `.mcp.json`), and all
+files if nothing can be mounted, are compared with an earlier snapshot: changed and removed files
+are restored; new ones are moved to the data directory and reported. Everything is opened from the
+root down without following links.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ _HOOKS_OF_COMMITS = frozenset(
 """Hooks that only git commit and git merge run (githooks(5))."""
 
 _SYSTEM_SETTINGS = Path("/etc/gitconfig")
-"""Git's own for the whole machine: it names programs of the machine, and hooks where it likes."""
+"""Git's settings for the whole machine, which name programs and may name hooks anywhere."""
 
 _NONE = RepositoryWork()
 
 
 @dataclass(frozen=True, slots=True)
 class WriteProtected:
-    """What a level of confinement protects by mounts, if it can; absolute paths.
+    """The paths that a confinement should protect by mounts, if it can; absolute.
 
     Attributes:
-        paths: Files and directories that exist.
-        pinned: The directories that must not be moved, so that those stay where they are.
+        paths: Existing files and directories.
+        pinned: Directories that must not be moved, so that those paths stay the same.
     """
 
     paths: tuple[str, ...] = ()
@@ -61,15 +61,15 @@ class WriteProtected:
 
 
 class Protection:
-    """Keeps the write-protected paths of a root while programs run that may write there.
+    """Protects the write-protected paths of a root from programs that may write there.
 
-    The snapshot is of a time when none ran: before a program is started while others run, their
-    changes are undone.
+    The snapshot is from a time without running programs: if a program starts while others run,
+    their changes are undone first.
 
     Args:
         root: The root, links resolved.
-        quarantine: The directory for what is moved out of it.
-        held: Keeps the root the directory that it was.
+        quarantine: The directory for files moved out of the root.
+        held: Pins the root to the directory it was at the start.
     """
 
     def __init__(self, root: str, quarantine: Path, held: HeldRoot) -> None:
@@ -81,24 +81,24 @@ class Protection:
         self._folders: dict[str, Folder] = {}
         self._entries: dict[str, Entry] = {}
         self._failed: dict[str, tuple[Entry | None, Entry | None]] = {}
-        """What could not be undone: what was there before, and what is there instead."""
+        """Changes that could not be undone: the earlier and the current entry."""
         self._left_out: dict[str, Entry] = {}
-        """What another branch than the present one holds; it may come back as it was."""
+        """Files that only another branch has; they may come back unchanged."""
         self._switches = False
-        """Whether nothing runs but a git that switches branches."""
+        """Whether only a git that switches branches is running."""
         self._notes: list[str] = []
-        """What is still to be reported."""
+        """Notes not yet reported."""
 
     def begin(self, work: RepositoryWork = _NONE, removed: Iterable[str] = ()) -> WriteProtected:
-        """Takes a snapshot before a program is started; blocks while the root is walked.
+        """Takes a snapshot before a program starts; blocks while walking the root.
 
         Args:
-            work: What it does to repositories, for which it has to be the only one that runs.
-            removed: Absolute paths of what it removes.
+            work: The program's effect on repositories; it must then run alone.
+            removed: Absolute paths that it removes.
         """
         with self._lock:
             self._held.check()
-            root = self._opened()
+            root = self._open_root()
             if not self._running:
                 found = self._accept(root)
             if self._running or self._failed:
@@ -109,14 +109,14 @@ class Protection:
             return self._places(found, work if is_known else _NONE, removed if is_known else ())
 
     def end(self) -> tuple[str, ...]:
-        """Undoes changes when a program has ended, or could not be started; blocks like `begin`.
+        """Undoes changes after a program has ended, or failed to start; blocks like `begin`.
 
         Returns:
-            What was undone since the last program ended, and what could not be.
+            Changes undone since the last program ended, and those that could not be.
         """
         with self._lock:
             try:
-                self._restore(self._opened())
+                self._restore(self._open_root())
             except OSError as error:
                 return (f"The protected files could not be looked at: {error}",)
             finally:
@@ -129,11 +129,11 @@ class Protection:
 
     @contextlib.contextmanager
     def accepting(self, path: str, content: bytes) -> Iterator[None]:
-        """Has what is written in the block count as right when programs end; blocks like `begin`.
+        """Accepts what the block writes when programs end; blocks like `begin`.
 
         Args:
             path: A write-protected file, relative to the root.
-            content: What it holds after the block; what a program makes of it then is undone.
+            content: The file's content after the block; later changes by programs are undone.
         """
         with self._lock:
             if self._running and len(content) > MOST_BYTES:
@@ -145,17 +145,17 @@ class Protection:
             yield
             if self._running:
                 with contextlib.suppress(OSError):
-                    self._entries |= accepted(self._opened(), path, content, self._entries)
+                    self._entries |= accepted(self._open_root(), path, content, self._entries)
                 self._failed.pop(path, None)
 
-    def _opened(self) -> int:
-        """Returns the descriptor of the root where programs worked, wherever it is by now."""
-        root = self._held.held()
+    def _open_root(self) -> int:
+        """Returns the descriptor of the programs' root, even if it has been moved."""
+        root = self._held.descriptor()
         mode = os.fstat(root).st_mode
         if self._running and mode & READABLE != READABLE:
-            # An O_PATH descriptor takes no fchmod().
+            # fchmod() does not accept O_PATH descriptors.
             way = f"/proc/self/fd/{root}" if hasattr(os, "O_PATH") else root
-            os.chmod(way, stat.S_IMODE(mode) | stat.S_IRWXU)  # noqa: PTH101  # of a descriptor
+            os.chmod(way, stat.S_IMODE(mode) | stat.S_IRWXU)  # noqa: PTH101  # on a descriptor
         return root
 
     def _places(self, found: Scan, work: RepositoryWork, removed: Iterable[str]) -> WriteProtected:
@@ -183,7 +183,7 @@ class Protection:
         )
 
     def _runs_something(self, found: Scan) -> bool:
-        """Returns whether git may run what a hook or a setting in the root names."""
+        """Returns whether git may run something named by a hook or setting in the root."""
         for path, entry in self._entries.items():
             folder = found.folders.get(entry.folder)
             if folder is None or not folder.is_git:
@@ -195,11 +195,11 @@ class Protection:
                 return True
         try:
             return b"hookspath" in _SYSTEM_SETTINGS.read_bytes().lower()
-        except OSError:  # there are none, or programs may not read them either
+        except OSError:  # missing, or unreadable to programs too
             return False
 
     def _accept(self, root: int) -> Scan:
-        """Takes what exists as right, but for changes that could not be undone and still exist."""
+        """Accepts the current state, except for changes that could not be undone."""
         found = scan(root, self._folders)
         self._folders = found.folders
         there = take_snapshot(root, found, self._entries)
@@ -213,7 +213,6 @@ class Protection:
         return found
 
     def _set(self, path: str, entry: Entry | None) -> None:
-        """Sets the entry, or none, of a path in the snapshot."""
         if entry is None:
             self._entries.pop(path, None)
         else:
@@ -235,7 +234,7 @@ class Protection:
             undoing.set_aside(path)
         if undoing.notes:
             found = scan(root, found.folders)
-        # What was removed together with all around it is protected again should it come back.
+        # Paths removed with their parents are protected again should they come back.
         gone = {path: entry for path, entry in self._entries.items() if path not in now}
         self._folders = found.folders
         left = take_snapshot(root, found, now) if undoing.notes else now
@@ -247,7 +246,7 @@ class Protection:
         return found
 
     def _may_leave_out(self, path: str, before: Entry, found: Scan) -> bool:
-        """Returns whether something may be missing since another branch does not have it."""
+        """Returns whether a path may be missing because the current branch does not have it."""
         if path in self._left_out:
             return True
         name = path[len(before.folder) :].lstrip("/").partition("/")[0]
@@ -256,18 +255,18 @@ class Protection:
         return self._switches and not is_git and folded(name) in REMOVABLE
 
     def _outermost_new(self, path: str) -> str:
-        """Returns the uppermost directory on the way to a path that was not there before."""
+        """Returns the topmost new directory on the way to a path."""
         parts = path.split("/")
         above = ("/".join(parts[:count]) for count in range(1, len(parts)))
         return next((each for each in above if each not in self._folders), path)
 
 
 class _Undoing:
-    """One comparison, and what is undone by it.
+    """One comparison with the snapshot, which undoes differences.
 
     Attributes:
-        notes: What was done, a line each.
-        failed: What could not be undone: what was there before, by its path.
+        notes: The actions taken, a line each.
+        failed: Earlier entries that could not be restored, by path.
     """
 
     def __init__(self, root: int, found: Scan, quarantine: Path) -> None:
@@ -277,10 +276,10 @@ class _Undoing:
         self._found = found
         self._directory = quarantine
         self._moved = ""
-        """The last path that was moved; those below it come next."""
+        """The last path moved; the paths below it follow."""
 
     def check(self, path: str, before: Entry | None, now: Entry | None) -> None:
-        """Checks one protected path, in the order of directories and what is in them."""
+        """Checks a protected path; directories come before their contents."""
         if self._moved and path.startswith(f"{self._moved}/"):
             now = None
         if _is_same(before, now):
@@ -288,7 +287,7 @@ class _Undoing:
         if now is not None and self._is_accepted(path, before, now):
             return
         if now is None and before is not None and before.folder not in self._found.folders:
-            return  # nothing is left that would obey it
+            return  # no file is left for programs to obey
         try:
             self._undo(path, before, now)
         except (OSError, RecursionError) as error:
@@ -296,7 +295,7 @@ class _Undoing:
             self.notes.append(f"could not be put back: {path} ({error})")
 
     def set_aside(self, path: str) -> None:
-        """Moves a directory away of which not all was looked at."""
+        """Moves away a directory that was not fully examined."""
         above, _, name = path.rpartition("/")
         try:
             with open_folder(self._root, above, rights=stat.S_IRWXU) as directory:
@@ -310,7 +309,7 @@ class _Undoing:
         )
 
     def _is_accepted(self, path: str, before: Entry | None, now: Entry) -> bool:
-        """Returns whether git makes such a thing itself, and runs nothing because of it."""
+        """Returns whether git itself creates such a file, and runs nothing because of it."""
         folder = self._found.folders.get(now.folder)
         if folder is None or not folder.is_git:
             return False

@@ -1,4 +1,4 @@
-"""Where write-protected paths that programs made go: moved out of the root, not deleted."""
+"""Moves write-protected paths that programs created out of the root, instead of deleting them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tools.sandbox.processes.protection.scan import grant_owner, open_folder
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
 
 _DEEPEST = 64
-"""Levels of directories that are copied to another disk; what lies deeper is deleted."""
+"""Limit on the depth of directories copied to another disk; deeper ones are deleted."""
 
 
 class Quarantine:
-    """A directory with what was moved at one time; it is made when something is.
+    """A directory for the files moved at one time, created on first use.
 
     Args:
-        directory: Where those directories are made.
+        directory: The parent of those directories.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -31,22 +31,22 @@ class Quarantine:
         self._batch: Path | None = None
 
     def take(self, directory: int, name: str, path: str) -> Path:
-        """Moves something out of the root.
+        """Moves a file or directory out of the root.
 
-        Where that fails, as on a full disk, it is renamed: no program obeys it by that name.
+        If that fails, as on a full disk, renames it: programs do not obey it under the new name.
 
         Args:
-            directory: Descriptor of the directory that it is in.
+            directory: Descriptor of its directory.
             name: Its name there.
             path: Its path relative to the root.
 
         Returns:
-            Where it is now; relative to the root where it is renamed.
+            Its new path; relative to the root if it was renamed.
 
         Raises:
-            OSError: It can be neither moved nor renamed.
+            OSError: If it can be neither moved nor renamed.
         """
-        # A directory that moves to another parent is itself changed.
+        # Moving a directory to another parent modifies it.
         grant_owner(directory, name, stat.S_IRWXU)
         try:
             return self._move(directory, name, path)
@@ -63,11 +63,11 @@ class Quarantine:
             batch.mkdir(mode=0o700)
             self._batch = batch
         try:
-            place = _made(self._batch / path)
+            place = _make_parent(self._batch / path)
         except OSError as error:
             if error.errno != errno.ENAMETOOLONG:
                 raise
-            place = _made(self._batch / secrets.token_hex(4) / name)
+            place = _make_parent(self._batch / secrets.token_hex(4) / name)
         try:
             os.rename(name, place, src_dir_fd=directory)
         except OSError as error:
@@ -78,8 +78,8 @@ class Quarantine:
         return place
 
 
-def _made(place: Path) -> Path:
-    """Makes the directory of a path; raises for a path that no system call takes."""
+def _make_parent(place: Path) -> Path:
+    """Creates the parent directory of a path; raises an error for paths that are too long."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileNotFoundError):
         place.lstat()
@@ -87,7 +87,7 @@ def _made(place: Path) -> Path:
 
 
 def _copy(directory: int, name: str, place: Path, depth: int) -> None:
-    """Copies files, directories and links; pipes, sockets and devices hold nothing."""
+    """Copies files, directories and links; skips pipes, sockets and devices."""
     status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if stat.S_ISLNK(status.st_mode):
         place.symlink_to(os.readlink(name, dir_fd=directory))
@@ -98,7 +98,7 @@ def _copy(directory: int, name: str, place: Path, depth: int) -> None:
     elif stat.S_ISDIR(status.st_mode) and depth:
         place.mkdir(mode=0o700)
         with open_folder(directory, name, rights=stat.S_IRWXU) as fd:
-            for each in os.listdir(fd):  # noqa: PTH208  # of a descriptor
+            for each in os.listdir(fd):  # noqa: PTH208  # on a descriptor
                 with contextlib.suppress(FileNotFoundError):
                     _copy(fd, each, place / each, depth - 1)
 

@@ -1,4 +1,4 @@
-"""Which settings of a repository make git run programs: all that are not known to run none."""
+"""Settings of a repository that make git run programs: all not known to be harmless."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _HARMLESS: dict[str, frozenset[str]] = {
     "branch": frozenset(
         {
             *("description", "merge", "pushremote", "rebase", "remote"),
-            *("gh-merge-base", "github-pr-owner-number", "vscode-merge-base"),  # others' notes
+            *("gh-merge-base", "github-pr-owner-number", "vscode-merge-base"),  # other tools' notes
         }
     ),
     "core": frozenset(
@@ -26,7 +26,7 @@ _HARMLESS: dict[str, frozenset[str]] = {
     "submodule": frozenset({"active", "url"}),
     "user": frozenset({"email", "name"}),
 }
-"""Settings by section that name no program and no other file of settings (git-config(1))."""
+"""Settings, by section, that name no program or further settings file (git-config(1))."""
 
 _ADDRESSES = frozenset({"pushremote", "pushurl", "remote", "url"})
 
@@ -34,15 +34,15 @@ _SECTION = re.compile(rb'\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n\0]|\\["\\])*)")
 _SETTING = re.compile(rb"([A-Za-z][A-Za-z0-9-]*)(?:[ \t]*=[ \t]*([^\\\n\r\0]*))?")
 
 Setting = tuple[str, str, str, str]
-"""Section, subsection, name, value."""
+"""Section, subsection, name and value."""
 
 
 def is_harmless(new: bytes, old: bytes | None) -> bool:
-    """Returns whether a change of a repository's settings gives git nothing more to run.
+    """Returns whether a change of a repository's settings makes git run nothing new.
 
     Args:
-        new: The settings as they are now.
-        old: What they were; None where there were none.
+        new: The new settings.
+        old: The old settings; None if there were none.
     """
     if new == old:
         return True
@@ -56,10 +56,10 @@ def is_harmless(new: bytes, old: bytes | None) -> bool:
 
 
 def is_harmless_setting(key: str, value: str = "") -> bool:
-    """Returns whether a setting that git is told to write gives it nothing to run.
+    """Returns whether a setting that git is asked to write makes it run nothing.
 
     Args:
-        key: Its section, its subsection if it has one, and its name, between dots.
+        key: Section, optional subsection and name, joined by dots.
         value: Its value; empty to remove it.
     """
     section, _, rest = key.partition(".")
@@ -68,7 +68,7 @@ def is_harmless_setting(key: str, value: str = "") -> bool:
 
 
 def _settings(text: bytes) -> list[Setting] | None:
-    """Returns the settings in their order; None where a line is not of the simplest form."""
+    """Parses the settings in order; None if a line is not in the simplest form."""
     found: list[Setting] = []
     section = subsection = ""
     for line in text.split(b"\n"):
@@ -90,6 +90,6 @@ def _runs_nothing(setting: Setting) -> bool:
     section, _subsection, name, value = setting
     if name not in _HARMLESS.get(section, ()):
         return False
-    # `ext::program` and its like are run, and so is what a host that begins with a dash says.
+    # `ext::program` and the like are run, and so are hosts that begin with a dash.
     bare = value.replace('"', "").lstrip()
     return name not in _ADDRESSES or not ("::" in bare or bare.startswith("-"))

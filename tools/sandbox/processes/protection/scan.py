@@ -1,10 +1,10 @@
-"""A walk through a root: where its write-protected paths are, which other programs obey.
+"""Walks a root to find its write-protected paths, which other programs obey.
 
-It follows no link. Beside the names of `protected_names.CLOSED_TO_WRITES`, such paths are the hooks
-and the settings of every directory that git takes for a repository; what is in a repository is
-walked like all else, since a few names make one of any directory. A directory that has not changed
-since the last walk is not read again: that costs one look at its times. A walk leaves out nothing
-without naming it, or a flood of directories would hide what lies in the last.
+The walk follows no links. Apart from the names in `protected_names.CLOSED_TO_WRITES`, it protects
+hooks and settings of every directory that git recognizes as a repository. It also walks inside
+repositories, since a few names turn any directory into one. A directory unchanged since the last
+walk is not read again, which costs one stat. The walk lists everything it skips, or a flood of
+directories could hide the contents of the last one.
 """
 
 from __future__ import annotations
@@ -22,48 +22,48 @@ from tools.sandbox.files.openat import identity
 from tools.sandbox.files.protected_names import CLOSED_TO_WRITES, REPOSITORY_MARKS, folded
 
 MOST_NEW_FOLDERS = 200_000
-"""New directories that are looked at after a program; a large `npm install` makes 10,000."""
+"""Limit on new directories examined after a program; a large `npm install` creates 10,000."""
 
 DEEPEST = 128
-"""Levels of directories that are walked, each of which is held open."""
+"""Limit on the depth of directories, each of which is held open."""
 _SETTLED_NS = 2_500_000_000
-"""How long a directory must have been unchanged for its times to prove it, in nanoseconds."""
+"""Minimum age of a directory, in nanoseconds, before its timestamps prove it is unchanged."""
 
 READABLE = stat.S_IRUSR | stat.S_IXUSR
-"""Rights that a directory's owner needs to look at it."""
+"""Permissions that a directory's owner needs to examine it."""
 
 _RULES = {
     last: [tuple(map(folded, rule[:-1])) for rule in CLOSED_TO_WRITES if folded(rule[-1]) == last]
     for last in {folded(rule[-1]) for rule in CLOSED_TO_WRITES} - {".git"}
 }
-"""The names that precede the last one of each write-protected path, by that last name."""
+"""The names that precede the last one of each write-protected path, by last name."""
 
 _PARENTS = {
     tuple(map(folded, rule[:end])) for rule in CLOSED_TO_WRITES for end in range(1, len(rule))
 }
-"""The directories that those lie in: a link in place of one would lead to others."""
+"""The parent directories of those: a link in place of one would lead to other files."""
 
 _MARKS = (*REPOSITORY_MARKS, frozenset({"objects", "refs"}))
-"""Also those of a directory that the `commondir` of a repository leads to."""
+"""Also matches a directory that the `commondir` of a repository leads to."""
 
 _PACKAGES = frozenset({"node_modules", "site-packages"})
-"""Directories of others' packages, which the project runs anyway. Nobody opens one as a project;
-many hold settings of their authors' editors. Repositories in them are protected all the same."""
+"""Directories of third-party packages, which the project runs anyway. Users do not open them as
+projects; many contain their authors' editor settings. Repositories in them are still protected."""
 
 _OF_GIT = frozenset({"config", "config.worktree", "hooks"})
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A directory as it was read.
+    """A directory as read.
 
     Attributes:
         identity: Its device and inode.
         changed: Time of its last change, nanoseconds.
-        is_settled: Whether a later change must have another time.
-        folders: Names of the directories in it that are walked.
-        protected: Names in it that are write-protected.
-        is_git: Whether git takes it for a repository.
+        is_settled: Whether a later change will have a different time.
+        folders: Names of the subdirectories to walk.
+        protected: Names of write-protected entries.
+        is_git: Whether git recognizes it as a repository.
     """
 
     identity: tuple[int, int]
@@ -79,15 +79,15 @@ class Scan:
     """The result of a walk.
 
     Attributes:
-        folders: The directories by their path relative to the root, which is the empty one.
-        unread: The directories that were not looked at: too deep, or too many.
+        folders: The directories, by path relative to the root; empty for the root itself.
+        unread: Directories that were not examined: too deep, or too many.
     """
 
     folders: dict[str, Folder] = field(default_factory=dict)
     unread: list[str] = field(default_factory=list)
 
     def protected(self) -> Iterator[tuple[str, str]]:
-        """Yields the directory and the name of each write-protected path."""
+        """Yields the directory and name of each write-protected path."""
         for path, folder in self.folders.items():
             for name in folder.protected:
                 yield path, name
@@ -100,13 +100,13 @@ class Scan:
 
 
 def scan(root: int, known: Mapping[str, Folder], *, is_after: bool = False) -> Scan:
-    """Walks through a root.
+    """Walks a root.
 
     Args:
         root: Descriptor of the root.
-        known: What the last walk found.
-        is_after: Whether programs have run since. What is not known is their work then: a bounded
-            number of it is looked at, and rights that hide something are given back.
+        known: The result of the last walk.
+        is_after: Whether programs have run since. Unknown directories are then theirs: a limited
+            number is examined, and permissions that hide something are restored.
     """
     found = Scan()
     left = MOST_NEW_FOLDERS
@@ -132,16 +132,16 @@ def scan(root: int, known: Mapping[str, Folder], *, is_after: bool = False) -> S
 
 @contextlib.contextmanager
 def open_folder(root: int, path: str, *, rights: int = 0) -> Iterator[int]:
-    """Opens a directory beneath the root; a link at any step is refused.
+    """Opens a directory inside the root; refuses links at every step.
 
     Args:
         root: Descriptor of the root.
         path: Relative to it; empty for the root itself.
-        rights: Rights that the owner gets to each directory on the way, where they are missing: a
-            program that takes them away hides what is in a directory, or keeps it there.
+        rights: Owner permissions to restore on each directory on the way: a program may have
+            removed them to hide the contents, or to keep them in place.
 
     Raises:
-        OSError: It is missing, or no directory.
+        OSError: If it is missing, or not a directory.
     """
     fd = _open_below(root, ".", 0)
     try:
@@ -160,10 +160,10 @@ def _open_below(directory: int, name: str, rights: int) -> int:
 
 
 def grant_owner(directory: int, name: str, rights: int) -> None:
-    """Gives the owner of a directory rights that are missing; no link is followed.
+    """Gives the owner missing permissions on a directory, without following links.
 
     Raises:
-        OSError: It is missing, or another user's.
+        OSError: If it is missing, or belongs to another user.
     """
     if not rights:
         return
@@ -176,7 +176,7 @@ def grant_owner(directory: int, name: str, rights: int) -> None:
         return
     fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
     try:
-        os.chmod(f"/proc/self/fd/{fd}", mode)  # noqa: PTH101  # O_PATH: there is no fchmod()
+        os.chmod(f"/proc/self/fd/{fd}", mode)  # noqa: PTH101  # fchmod() does not accept O_PATH
     finally:
         os.close(fd)
 
@@ -222,7 +222,7 @@ def _read(root: int, path: str, descent: Descent) -> Folder | None:
     return Folder(
         identity(status),
         status.st_ctime_ns,
-        settled and not to_packages,  # what they lead to may change
+        settled and not to_packages,  # the targets of links may change
         tuple(sorted(folders)),
         tuple(sorted(protected)),
         is_git,
@@ -232,7 +232,7 @@ def _read(root: int, path: str, descent: Descent) -> Folder | None:
 def _leads_to_packages(directory: int, name: str) -> bool:
     """Returns whether a link leads into packages, whose settings are not protected.
 
-    By such a link they would be those of a directory of the project.
+    Through the link they would belong to a directory of the project.
     """
     with contextlib.suppress(OSError):
         return not _PACKAGES.isdisjoint(os.readlink(name, dir_fd=directory).split("/"))
@@ -240,14 +240,14 @@ def _leads_to_packages(directory: int, name: str) -> bool:
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
-    """Returns whether an entry is, or leads to, a regular file; not for links in a circle."""
+    """Returns whether an entry is a regular file or leads to one; False for link loops."""
     with contextlib.suppress(OSError):
         return entry.is_file()
     return False
 
 
 def _unread(root: int, path: str) -> Folder | None:
-    """Returns a directory of others' as if it were empty, until a program changes it."""
+    """Returns another user's directory as if empty, until a program changes it."""
     with contextlib.suppress(OSError):
         status = os.stat(path or ".", dir_fd=root, follow_symlinks=False)
         return Folder(
@@ -269,7 +269,7 @@ def _is_protected(above: tuple[str, ...], name: str, *, is_link: bool) -> bool:
 
 
 def outermost_protected(names: Sequence[str]) -> int | None:
-    """Returns which of the names of a path is the first that is write-protected, if any is."""
+    """Returns the index of the first write-protected name of a path, if any."""
     if not _PACKAGES.isdisjoint(names):
         return None
     given = tuple(map(folded, names))
@@ -282,5 +282,5 @@ def outermost_protected(names: Sequence[str]) -> int | None:
 
 
 def is_settled(status: os.stat_result) -> bool:
-    """Returns whether a change from now on must change these times."""
+    """Returns whether any change from now on must change these times."""
     return time.time_ns() - status.st_ctime_ns > _SETTLED_NS

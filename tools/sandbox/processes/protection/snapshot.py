@@ -1,4 +1,4 @@
-"""A snapshot of what the write-protected paths of a root hold."""
+"""Takes snapshots of the write-protected paths of a root."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tools.sandbox.processes.protection.scan import (
 )
 
 MOST_BYTES = 262_144
-"""Bytes of the longest file whose content is remembered."""
+"""Limit on the files whose content is remembered."""
 
 MOST_REMEMBERED = 67_108_864
-"""Bytes of content that are remembered in one root."""
+"""Limit on the content remembered for one root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class Entry:
     """A write-protected file, directory or link.
 
     Attributes:
-        folder: The directory whose entry is write-protected, relative to the root.
-        mode: Its kind and its rights, as stat(2) has them.
-        signature: Numbers that change when it does.
-        is_settled: Whether a later change must have another signature.
-        content: What a file holds, or where a link leads; None where that is too long.
+        folder: The directory with the write-protected entry, relative to the root.
+        mode: Its type and permissions, as in stat(2).
+        signature: Changes with the file.
+        is_settled: Whether a later change will have a different signature.
+        content: The content of a file, or the target of a link; None if too long.
     """
 
     folder: str
@@ -45,11 +45,11 @@ class Entry:
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a directory."""
+        """True for a directory."""
         return stat.S_ISDIR(self.mode)
 
     def same_as(self, other: Entry) -> bool:
-        """Returns whether nothing of it that matters differs."""
+        """Returns whether nothing relevant differs."""
         if self.is_folder:
             return self.mode == other.mode
         if self.mode != other.mode or self.content != other.content:
@@ -60,17 +60,17 @@ class Entry:
 def take_snapshot(
     root: int, found: Scan, known: Mapping[str, Entry], *, is_after: bool = False
 ) -> dict[str, Entry]:
-    """Reads what the write-protected paths hold.
+    """Reads the write-protected paths.
 
     Args:
         root: Descriptor of the root.
-        found: Where they are.
-        known: The last snapshot; what has not changed since is not read again.
-        is_after: Whether programs have run since, as in `scan`: of a directory that was not there
-            before nothing more is said, but of hooks, which git makes.
+        found: The result of the walk.
+        known: The last snapshot; unchanged files are not read again.
+        is_after: Whether programs have run since, as in `scan`. New directories are then listed
+            without their contents, except for hooks, which git creates.
 
     Returns:
-        The entries by their path relative to the root, each directory before what is in it.
+        The entries by path relative to the root; directories come before their contents.
     """
     reading = _Snapshot(known, is_after=is_after)
     for folder, name in found.protected():
@@ -81,16 +81,16 @@ def take_snapshot(
 
 
 def accepted(root: int, path: str, content: bytes, known: Mapping[str, Entry]) -> dict[str, Entry]:
-    """Returns the entries of a file that was written rightly, and of directories made for it.
+    """Returns the entries of a file written with approval, and of directories created for it.
 
     Args:
         root: Descriptor of the root.
-        path: The file, relative to it.
-        content: What was written; a program may have changed it since.
+        path: The file, relative to the root.
+        content: The written content; a program may have changed it since.
         known: The last snapshot.
 
     Raises:
-        OSError: It is not there.
+        OSError: If it does not exist.
     """
     parts = path.split("/")
     top = outermost_protected(parts)
@@ -123,7 +123,7 @@ class _Snapshot:
     def add(
         self, directory: int, folder: str, prefix: str, name: str, *, is_hooks: bool, depth: int = 0
     ) -> None:
-        """Adds what is at a path and below it; git's samples of hooks are never run."""
+        """Adds a path and everything below it; skips git's sample hooks, which are never run."""
         path = prefix + name
         try:
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)
@@ -137,7 +137,7 @@ class _Snapshot:
             return
         rights = READABLE if self._is_after else 0
         with contextlib.suppress(OSError), open_folder(directory, name, rights=rights) as fd:
-            for each in sorted(os.listdir(fd)):  # noqa: PTH208  # of a descriptor
+            for each in sorted(os.listdir(fd)):  # noqa: PTH208  # on a descriptor
                 self.add(fd, folder, f"{path}/", each, is_hooks=is_hooks, depth=depth + 1)
 
     def _entry(
@@ -152,7 +152,7 @@ class _Snapshot:
             if stat.S_ISLNK(status.st_mode):
                 content = os.fsencode(os.readlink(name, dir_fd=directory))
             elif stat.S_ISREG(status.st_mode):
-                # What was remembered is compared, however much else there is by now.
+                # Remembered content is always compared, however much else there is now.
                 is_read = self._left > 0 if known is None else known.content is not None
                 content = _content(directory, name) if is_read else None
             entry = Entry(folder, status.st_mode, signature, is_settled(status), content)

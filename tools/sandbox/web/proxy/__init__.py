@@ -1,1 +1,1 @@
-"""An HTTP proxy that connects to judged addresses only."""
+"""An HTTP proxy that connects only to checked addresses."""

@@ -1,4 +1,4 @@
-"""The server name that a TLS client asks for (RFC 8446, 4.1.2; RFC 6066, 3)."""
+"""The server name in a TLS client's handshake (RFC 8446, 4.1.2; RFC 6066, 3)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _VERSION_AND_RANDOM = 34
 
 
 def name_problem(said: bytes, host: str) -> str | None:
-    """Returns why a client may not say this to a host; empty if it may, None if more must come.
+    """Returns why a client may not send this to a host; empty if it may, None if undecided yet.
 
-    What is not TLS may be said: other protocols name no host, or the server speaks first.
+    Anything but TLS is allowed: other protocols name no host, or the server speaks first.
 
     Args:
-        said: All that the client has said.
-        host: The host that it was allowed, in its canonical form.
+        said: Everything the client has sent.
+        host: The canonical host it was allowed to reach.
     """
     if not said or (len(said) == 1 and said[0] == _HANDSHAKE):
         return None
@@ -50,7 +50,7 @@ def _problem(extensions: Mapping[int, bytes], host: str) -> str:
 
 
 def _message(said: bytes) -> bytes | None:
-    """Returns the first message of the handshake, out of its records; None if more must come."""
+    """Returns the first handshake message, assembled from its records; None if incomplete."""
     message, at = b"", 0
     while len(said) >= at + _RECORD_HEADER:
         if said[at] != _HANDSHAKE:
@@ -65,7 +65,6 @@ def _message(said: bytes) -> bytes | None:
 
 
 def _extensions(hello: bytes) -> dict[int, bytes]:
-    """Returns the content of each extension of a ClientHello."""
     _, rest = _cut(hello[_VERSION_AND_RANDOM:], 1)  # session
     _, rest = _cut(rest, 2)  # ciphers
     _, rest = _cut(rest, 1)  # compression
@@ -74,7 +73,7 @@ def _extensions(hello: bytes) -> dict[int, bytes]:
     while rest:
         kind = int.from_bytes(rest[:2])
         content, rest = _cut(rest[2:], 2)
-        # A list of names has one, a host's, whose length ends it.
+        # A list of names has exactly one host name, whose length ends it.
         is_odd_name = kind == _SERVER_NAME and (
             content[2:3] != bytes([_HOST_NAME]) or _cut(content[3:], 2)[1] or _cut(content, 2)[1]
         )
@@ -87,7 +86,7 @@ def _extensions(hello: bytes) -> dict[int, bytes]:
 
 
 def _cut(data: bytes, prefix: int) -> tuple[bytes, bytes]:
-    """Cuts off a field that begins with its length, of so many bytes."""
+    """Splits off a field that begins with its length, of the given size."""
     end = prefix + int.from_bytes(data[:prefix])
     if len(data) < max(prefix, end):
         raise ValueError("it is too short")

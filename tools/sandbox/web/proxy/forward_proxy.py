@@ -1,4 +1,4 @@
-"""The proxy of the settings, which asks instead of us."""
+"""The proxy in the settings, through which requests are made."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tools.sandbox.web.url import Url
 
 @dataclass(frozen=True, slots=True)
 class ForwardProxy:
-    """A proxy.
+    """A proxy that forwards our requests.
 
     Attributes:
-        url: Where it is.
-        auth: User and password for it; None where it wants none.
+        url: Its URL.
+        auth: Its user and password; None if it needs none.
     """
 
     url: Url
@@ -25,7 +25,7 @@ class ForwardProxy:
 
     @classmethod
     def parse(cls, text: str) -> ForwardProxy | None:
-        """Reads `http://user:password@host:port`; None of an empty text."""
+        """Parses `http://user:password@host:port`; returns None for an empty text."""
         if not text:
             return None
         credentials, at, _ = urlsplit(text).netloc.rpartition("@")
@@ -36,7 +36,7 @@ class ForwardProxy:
 
     @property
     def headers(self) -> list[tuple[str, str]]:
-        """What it wants to be told with a request (RFC 7617)."""
+        """Returns the headers that a request to it needs (RFC 7617)."""
         if self.auth is None:
             return []
         token = b64encode(b":".join(self.auth)).decode("ascii")
@@ -44,11 +44,11 @@ class ForwardProxy:
 
     @property
     def guard(self) -> AddressGuard:
-        """What connects to it alone may be private."""
+        """Returns a guard that allows the proxy itself to be private."""
         return AddressGuard((self.url.host_port,))
 
     def options(self) -> dict[str, Any]:
-        """What a pool of httpcore2 is to know of it."""
+        """Returns the proxy options of an httpcore2 pool."""
         import httpcore2
 
         options: dict[str, Any] = {

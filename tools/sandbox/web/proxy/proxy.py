@@ -1,7 +1,7 @@
-"""An HTTP proxy of ours: it connects to judged addresses alone, and only where it is allowed.
+"""An HTTP proxy that connects only to checked addresses of allowed hosts.
 
-For what makes its own connections, such as confined programs and a search library with the TLS
-handshake of a browser: wherever they turn, each socket is opened here.
+It is for programs that make their own connections, such as confined programs and a search library
+that imitates a browser's TLS handshake: whatever they contact, each socket is opened here.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ USER = "toolcrib"
 
 LINGER_SECONDS = 2.0
 LINGER_BYTES = 1_000_000
-"""What is still read of a request once it is answered."""
+"""Limit on the bytes read of a request after answering it."""
 
 ACCEPT_DELAY = 0.5
-"""Seconds until it is tried again to accept a client."""
+"""Delay before trying again to accept a client, in seconds."""
 
 _logger = logging.getLogger("toolcrib")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyLimits:
-    """What one proxy bears.
+    """Limits of a proxy.
 
     Attributes:
-        connections: Clients at once; more wait, where they cost no descriptor of ours.
-        head_seconds: Until a request's head has to be there.
-        connect_seconds: Over looking up and connecting to a target.
-        idle_seconds: How long nothing may be passed on before a connection is closed.
+        connections: Simultaneous clients; further ones wait without using a descriptor.
+        head_seconds: Time limit for receiving a request's head.
+        connect_seconds: Time limit for resolving and connecting to a target.
+        idle_seconds: Idle time after which a connection is closed.
     """
 
     connections: int = 64
@@ -58,7 +58,7 @@ class ProxyLimits:
 
 @dataclass(frozen=True, slots=True)
 class ProxyAddress:
-    """Where a proxy serves on loopback.
+    """The loopback address of a proxy.
 
     Attributes:
         host: Loopback address.
@@ -72,21 +72,21 @@ class ProxyAddress:
 
     @property
     def url(self) -> str:
-        """The form that programs take, token included."""
+        """The URL for programs, with the token."""
         return f"http://{USER}:{self.token}@{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A target that may not be asked for.
+    """A refused target.
 
     Attributes:
-        host: Its host, in its canonical form.
+        host: Its canonical host.
         port: Its port.
-        why: The reason, a sentence.
-        is_allowed: Whether its name is, and only an address is not.
-        asked_at: Our address that the client connected to.
-        names_another: Whether it is allowed, and only the server that TLS names is not.
+        why: The reason, in one sentence.
+        is_allowed: Whether the name is allowed, and only an address is not.
+        asked_at: The local address that the client connected to.
+        names_another: Whether it is allowed, but TLS names another server.
     """
 
     host: str
@@ -98,14 +98,14 @@ class Refusal:
 
 
 class GuardedProxy:
-    """Serves CONNECT and plain http requests, one a connection.
+    """Serves CONNECT and plain http requests, one per connection.
 
     Args:
         guard: Opens every connection.
-        allowed: Whether a host, in its canonical form, and a port may be asked for at all.
-        limits: What it bears.
-        checks_names: Whether TLS in a tunnel to a name has to name the same server.
-        on_refusal: Is given each target that may not be asked for.
+        allowed: Returns whether a canonical host and port are allowed.
+        limits: Its limits.
+        checks_names: Whether TLS in a tunnel to a name must name the same server.
+        on_refusal: Receives each refused target.
     """
 
     def __init__(
@@ -124,16 +124,16 @@ class GuardedProxy:
         self._limits = limits or ProxyLimits()
         self._room = anyio.Semaphore(self._limits.connections)
         self._credentials = b""
-        """What Proxy-Authorization has to be; empty where everybody may ask."""
+        """Required Proxy-Authorization; empty if no authentication is needed."""
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[ProxyAddress]:
         """Serves on loopback until the block ends, which closes every connection.
 
-        It asks for a token that nobody else knows. One block at a time.
+        Clients need a random token. Supports one block at a time.
 
         Raises:
-            OSError: If it cannot listen there.
+            OSError: If it cannot listen.
         """
         failure: Exception | None = None
         listening = socket.create_server((LOOPBACK, 0))
@@ -153,25 +153,25 @@ class GuardedProxy:
             raise failure
 
     async def serve(self, listener: SocketListener, target: tuple[str, int] | None = None) -> None:
-        """Serves whoever reaches a listener until this is cancelled, which closes every connection.
+        """Serves all clients of a listener until cancelled, which closes every connection.
 
         Args:
-            listener: Where it is reached by none but those who may ask.
-            target: Host and port that every connection leads to; None where each says so itself.
+            listener: Reachable only by permitted clients.
+            target: Host and port for all connections; None if each request names its own.
         """
         async with anyio.create_task_group() as group:
             while True:
                 await self._room.acquire()
                 try:
                     client = await listener.accept()
-                except OSError:  # the system has no descriptor left, or the client has gone again
+                except OSError:  # the system has no descriptors left, or the client is gone
                     self._room.release()
                     await anyio.sleep(ACCEPT_DELAY)
                 else:
                     group.start_soon(self._serve, target, client)
 
     async def _serve(self, target: tuple[str, int] | None, client: SocketStream) -> None:
-        """Answers one connection; what goes wrong with it concerns no other."""
+        """Serves one connection; its errors do not affect others."""
         try:
             async with client:
                 await self._answer(client, target)
@@ -216,7 +216,7 @@ class GuardedProxy:
         return request
 
     async def _connect(self, host: str, port: int, client: SocketStream) -> SocketStream:
-        """A judged connection to what is asked for."""
+        """Opens a checked connection to the requested target."""
         where = join_host_port(host, port)
         refused = partial(self._forbidden, host, port, client)
         if not self._allowed(host, port):
@@ -232,7 +232,7 @@ class GuardedProxy:
             raise RefusedRequestError(502, f"{where} cannot be reached: {error}.") from None
 
     def _may_say(self, request: ProxyRequest, client: SocketStream, said: bytes) -> bool | None:
-        """Whether a client may say this in a tunnel; None until that is certain."""
+        """Returns whether a client may send this in a tunnel; None if undecided yet."""
         if not self._checks_names or literal(request.host):
             return True
         problem = name_problem(said, request.host)
@@ -257,11 +257,10 @@ class GuardedProxy:
 
 
 def _local_host(client: SocketStream) -> str:
-    return str(client.extra(SocketAttribute.local_address)[0])  # noqa: S610  # this is no Django
+    return str(client.extra(SocketAttribute.local_address)[0])  # noqa: S610  # not a Django query
 
 
 async def _refuse(client: SocketStream, refusal: RefusedRequestError) -> None:
-    """Says why."""
     body = f"{refusal.text}\n".encode()
     status = HTTPStatus(refusal.status)
     lines = [
@@ -277,7 +276,7 @@ async def _refuse(client: SocketStream, refusal: RefusedRequestError) -> None:
 
 
 async def _linger(client: SocketStream) -> None:
-    """Reads on a little: a reset would take the answer away from who is still sending."""
+    """Reads a little further: a reset could discard the response while the client is sending."""
     with anyio.move_on_after(LINGER_SECONDS), suppress(anyio.EndOfStream):
         await client.send_eof()
         left = LINGER_BYTES

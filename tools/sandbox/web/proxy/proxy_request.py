@@ -1,4 +1,4 @@
-"""The head of a request to the proxy, read strictly: what could be read in two ways is refused.
+"""Parses the head of a proxy request strictly, and refuses ambiguous ones.
 
 RFC 9112, 2.2 (line endings), 3.2 (forms of the target), 5 (field syntax), 6.3 (length of a body).
 """
@@ -16,7 +16,7 @@ from tools.core.errors import InvalidArgumentsError
 from tools.sandbox.web.hosts import host_and_port, join_host_port
 
 MAX_HEAD = 16_384
-"""Bytes of a head."""
+"""Limit on the bytes of a head."""
 
 MAX_FIELDS = 100
 
@@ -33,8 +33,8 @@ class RefusedRequestError(Exception):
     """A request that is answered with an error.
 
     Attributes:
-        status: Status code of the answer.
-        text: What its body says.
+        status: Status code of the response.
+        text: Body of the response.
     """
 
     def __init__(self, status: int, text: str) -> None:
@@ -45,16 +45,16 @@ class RefusedRequestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProxyRequest:
-    """What is asked of the proxy.
+    """A request to the proxy.
 
     Attributes:
-        method: As it was sent.
+        method: The method as sent.
         host: Canonical host of the target, an IPv6 address without brackets.
         port: Port of the target.
         path: Path and query in origin form; empty for CONNECT.
-        credentials: Value of Proxy-Authorization; empty where there is none.
-        head: The head as it was sent, with the empty line at its end.
-        rest: What was received behind it.
+        credentials: Value of Proxy-Authorization; may be empty.
+        head: The head as sent, including the empty line at its end.
+        rest: Data received after it.
     """
 
     method: str
@@ -67,7 +67,7 @@ class ProxyRequest:
 
     @property
     def is_tunnel(self) -> bool:
-        """Whether a tunnel is wanted."""
+        """True for CONNECT."""
         return self.method == "CONNECT"
 
     @property
@@ -77,7 +77,7 @@ class ProxyRequest:
 
     @property
     def authority(self) -> str:
-        """What the Host header of a plain request says."""
+        """The Host header for a plain request."""
         return self.where.removesuffix(":80")
 
 
@@ -85,8 +85,8 @@ async def read_request(stream: ByteReceiveStream) -> ProxyRequest:
     """Reads the head of a request.
 
     Raises:
-        RefusedRequestError: If it is too long, or not what a proxy can be asked.
-        anyio.EndOfStream: If the client leaves before its end.
+        RefusedRequestError: If it is too long, or not a valid proxy request.
+        anyio.EndOfStream: If the client disconnects too early.
     """
     received = b""
     while _END not in received:
@@ -113,11 +113,13 @@ def _parse(head: bytes, rest: bytes) -> ProxyRequest:
 
 
 def _fields(lines: Sequence[bytes]) -> dict[bytes, bytes]:
-    """The fields by their names in lower case, the first of each."""
+    """Returns the first field of each name, by lowercase name."""
     if len(lines) > MAX_FIELDS:
         raise RefusedRequestError(431, f"There are more than {MAX_FIELDS} header fields.")
     found = [_FIELD.fullmatch(line) for line in lines]
-    if not all(found):  # bare CR or LF, a folded line, a space before the colon, a control
+    if not all(
+        found
+    ):  # bare CR or LF, a folded line, a space before the colon, a control character
         raise RefusedRequestError(400, "A header field is malformed (RFC 9112).")
     pairs = [(field[1].lower(), field[2]) for field in found if field is not None]
     times = Counter(name for name, _ in pairs)
@@ -128,18 +130,17 @@ def _fields(lines: Sequence[bytes]) -> dict[bytes, bytes]:
 
 
 def _check_framing(fields: dict[bytes, bytes]) -> None:
-    """Refuses what would let two readers see bodies of different lengths (request smuggling)."""
+    """Refuses heads that let two readers see bodies of different lengths (request smuggling)."""
     length, coding = fields.get(b"content-length"), fields.get(b"transfer-encoding")
     if length is not None and coding is not None:
         raise RefusedRequestError(400, "Content-Length and Transfer-Encoding are both there.")
     if length is not None and not _LENGTH.fullmatch(length):
-        raise RefusedRequestError(400, "Content-Length is no number.")
+        raise RefusedRequestError(400, "Content-Length is not a number.")
     if coding is not None and coding.lower() != b"chunked":
         raise RefusedRequestError(501, "No Transfer-Encoding but chunked is supported.")
 
 
 def _target(method: str, target: bytes) -> tuple[str, int, str]:
-    """Host, port and path of what is asked for."""
     if method == "CONNECT":
         return *_authority(target), ""
     url = _ABSOLUTE.fullmatch(target)

@@ -1,4 +1,4 @@
-"""What the proxy passes on: the bytes of a tunnel, or one plain request and its answer."""
+"""Relays the bytes of a tunnel, or one plain request and its response."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tools.sandbox.web.proxy.client_hello import ALERT
 from tools.sandbox.web.proxy.proxy_request import MAX_HEAD, ProxyRequest, RefusedRequestError
 
 BROKEN = (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError)
-"""What a stream raises once its other side is gone."""
+"""Errors of a stream whose other side is gone."""
 
 _CHUNK = 65_536
 _HOP_BY_HOP = {
     *(b"connection", b"proxy-connection", b"keep-alive", b"proxy-authenticate"),
     *(b"proxy-authorization", b"te", b"trailer", b"upgrade"),
 }
-"""Header fields that are for the next hop alone (RFC 9110, 7.6.1)."""
+"""Header fields for the next hop only (RFC 9110, 7.6.1)."""
 
 _NEVER_DROPPED = {b"host", b"content-length", b"transfer-encoding"}
-"""What Connection may not name: a body would be read by another length than it was sent with."""
+"""Fields that Connection may not name: a body would get another length than it was sent with."""
 
 
 Judge = Callable[[bytes], bool | None]
-"""Whether what a client has said first may be passed on; None until that is certain."""
+"""Returns whether a client's first bytes may be relayed; None if undecided yet."""
 
 
 def _say_all(_said: bytes) -> bool:
@@ -35,10 +35,10 @@ def _say_all(_said: bytes) -> bool:
 
 
 class Idle:
-    """A scope that ends once nothing has been passed on for a while.
+    """A scope that ends after a period without traffic.
 
     Args:
-        seconds: How long.
+        seconds: The period.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -47,21 +47,21 @@ class Idle:
         self.touch()
 
     def touch(self) -> None:
-        """Says that something was passed on."""
+        """Records traffic."""
         self.scope.deadline = anyio.current_time() + self._seconds
 
 
 async def tunnel(
     one: SocketStream, other: SocketStream, early: bytes, idle: Idle, judge: Judge = _say_all
 ) -> None:
-    """Passes bytes on in both directions until both have ended.
+    """Relays bytes in both directions until both have ended.
 
     Args:
-        one: Who asked for the tunnel.
-        other: Where it leads.
-        early: What `one` has sent already.
-        idle: Ends it when nothing is said.
-        judge: What `one` says first is passed on once this allows it.
+        one: The client.
+        other: The target.
+        early: Data that `one` has already sent.
+        idle: Ends the tunnel if there is no traffic.
+        judge: Must allow the first bytes from `one` before they are relayed.
     """
     with idle.scope:
         async with anyio.create_task_group() as group:
@@ -72,7 +72,7 @@ async def tunnel(
 async def _pump(
     source: SocketStream, sink: SocketStream, early: bytes, idle: Idle, judge: Judge = _say_all
 ) -> None:
-    """Passes on what one side says, and that it has ended."""
+    """Relays one direction, including its end."""
     try:
         while not (verdict := judge(early)):
             if verdict is False:
@@ -95,12 +95,12 @@ async def _pump(
 
 
 class Exchange:
-    """One plain request of a client, and its answer.
+    """One plain request of a client, with its response.
 
     Args:
         request: Its head.
-        client: Who asks.
-        idle: Ends it when nothing is said.
+        client: The client.
+        idle: Ends the exchange if there is no traffic.
     """
 
     def __init__(self, request: ProxyRequest, client: ByteStream, idle: Idle) -> None:
@@ -111,19 +111,19 @@ class Exchange:
         self._can_be_refused = True
 
     async def forward(self, upstream: ByteStream) -> None:
-        """Has the target answer.
+        """Relays the request and the response.
 
         Args:
-            upstream: A connection to it, which is of no use afterwards.
+            upstream: A connection to the target, which cannot be reused.
 
         Raises:
-            RefusedRequestError: If the request or the answer is no HTTP, or none comes.
-            anyio.BrokenResourceError: If the client leaves.
+            RefusedRequestError: If the request or response is invalid or missing.
+            anyio.BrokenResourceError: If the client disconnects.
         """
-        asked = await self._asked()
+        asked = await self._receive_request()
         target = _Speaker(upstream, h11.CLIENT, self._idle)
         host = (b"host", self._request.authority.encode())
-        headers = [host, *_passed_on(asked.headers, without=b"host")]
+        headers = [host, *_forwarded_headers(asked.headers, without=b"host")]
         problem = ""
         with self._idle.scope:
             async with anyio.create_task_group() as group:
@@ -142,24 +142,24 @@ class Exchange:
             status = 504 if self._idle.scope.cancelled_caught else 502
             raise RefusedRequestError(status, problem)
 
-    async def _asked(self) -> h11.Request:
+    async def _receive_request(self) -> h11.Request:
         try:
             asked = await self._client.event()
         except h11.ProtocolError as error:
             raise RefusedRequestError(400, f"The request is not HTTP/1.1: {error}.") from None
-        if not isinstance(asked, h11.Request):  # nothing else begins one
+        if not isinstance(asked, h11.Request):  # only a request can come first
             raise RefusedRequestError(400, "The request is not HTTP/1.1.")
         return asked
 
     async def _upload(self, target: _Speaker) -> None:
-        """Passes the body on; a target that no longer listens may still answer."""
+        """Relays the body; a target that has stopped reading may still answer."""
         try:
             while isinstance(event := await self._client.event(), h11.Data):
                 with suppress(*BROKEN):
                     await target.send(event)
             with suppress(*BROKEN):
                 await target.send(h11.EndOfMessage())
-        except (h11.ProtocolError, *BROKEN):  # the client's doing
+        except (h11.ProtocolError, *BROKEN):  # caused by the client
             self._can_be_refused = False
             self._idle.scope.cancel()
 
@@ -169,7 +169,7 @@ class Exchange:
                 case h11.InformationalResponse() if version == b"1.1":
                     await self._client.send(
                         h11.InformationalResponse(
-                            status_code=event.status_code, headers=_passed_on(event.headers)
+                            status_code=event.status_code, headers=_forwarded_headers(event.headers)
                         )
                     )
                 case h11.Response():
@@ -177,7 +177,7 @@ class Exchange:
                     await self._client.send(
                         h11.Response(
                             status_code=event.status_code,
-                            headers=_passed_on(event.headers),
+                            headers=_forwarded_headers(event.headers),
                             reason=event.reason,
                         )
                     )
@@ -204,7 +204,7 @@ class _Speaker:
             except anyio.EndOfStream:
                 self.hear(b"")
             self._idle.touch()
-        if isinstance(event, type):  # PAUSED: more than one request was sent
+        if isinstance(event, type):  # PAUSED: there was more than one request
             raise h11.RemoteProtocolError("there is more than one message")
         return event
 
@@ -215,10 +215,10 @@ class _Speaker:
             self._idle.touch()
 
 
-def _passed_on(
+def _forwarded_headers(
     headers: Iterable[tuple[bytes, bytes]], without: bytes = b""
 ) -> list[tuple[bytes, bytes]]:
-    """The header fields that are not for one hop alone, and what the next hop is told."""
+    """Returns the end-to-end header fields, with those for the next hop."""
     fields = list(headers)
     named = {
         each.strip()

@@ -47,12 +47,12 @@ class _Answer(BaseModel):
 
 
 class BraveEngine:
-    """The API, with a key.
+    """Queries the Brave Search API.
 
     Args:
         client: Makes the requests.
-        key: The subscription's token.
-        url: Where the API is.
+        key: The API key.
+        url: The URL of the API.
 
     Attributes:
         name: "brave".
@@ -66,7 +66,7 @@ class BraveEngine:
         self._url = url
 
     async def ask(self, query: SearchQuery) -> list[SearchResult]:
-        """Returns what the API finds; see `SearchEngine`."""
+        """Returns the API's results; see `SearchEngine`."""
         answer = await self._client.request(
             "GET",
             f"{self._url}?{urlencode(_parameters(query))}",
@@ -120,7 +120,7 @@ def _parameters(query: SearchQuery) -> dict[str, str]:
 
 
 def _wait(answer: WebResponse) -> float | None:
-    """Seconds until the first window opens again of those that are used up."""
+    """Returns the seconds until the first exhausted rate limit resets."""
     asked = retry_after(answer.header("retry-after"))
     if asked is not None:
         return asked

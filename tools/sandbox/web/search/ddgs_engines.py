@@ -1,9 +1,9 @@
-"""Public search engines, asked as a browser asks them, with the engines of ddgs.
+"""Public search engines, queried like a browser does, with the engines of ddgs.
 
-Its own entry point, `DDGS().text`, asks others where it does not know a name, and tells neither
-"asked too much" nor "failed" from "nothing found". So its engines are asked one by one, by name.
-Their HTTP client, primp, shakes hands like a browser; it connects through a proxy of ours, so that
-every address is judged, wherever a redirect leads.
+The entry point `DDGS().text` falls back to other engines for unknown names, and cannot tell "rate
+limited" or "failed" from "nothing found". So its engines are queried one by one, by name. Their
+HTTP client, primp, imitates a browser's TLS handshake. It connects through our own proxy, so that
+every address is checked, even after redirects.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     import primp
 
 MAX_PAGE = 3_000_000
-"""Bytes of a page, unpacked."""
+"""Limit on the decompressed bytes of a page."""
 
 ANYWHERE = "us-en"
-"""The region where none is asked for."""
+"""The default region."""
 
 _TURNED_AWAY = {HTTPStatus.ACCEPTED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS}
-"""How engines answer programs that ask too much; 202 is DuckDuckGo's way."""
+"""Status codes for programs that send too many requests; 202 is DuckDuckGo's."""
 
 _CHALLENGE = re.compile(
     r"captcha|anomaly-modal|challenge-form|unusual traffic|not a robot", re.IGNORECASE
@@ -46,7 +46,7 @@ _CHALLENGE = re.compile(
 
 
 def engine_names() -> list[str]:
-    """The names of the engines that there are; loads them, and so blocks."""
+    """Returns the names of all engines; loads them, and so blocks."""
     from ddgs.engines import ENGINES
 
     return sorted(ENGINES["text"])
@@ -56,13 +56,13 @@ class DdgsEngine:
     """One engine of ddgs.
 
     Args:
-        name: As ddgs calls it.
-        guard: Judges every address.
-        timeout: Seconds that one of its pages may take.
-        names: All engines of the settings: none is asked while one of them does not exist.
+        name: Its name in ddgs.
+        guard: Checks every address.
+        timeout: Time limit for a page in seconds.
+        names: All engines in the settings: none is queried if one of them does not exist.
 
     Attributes:
-        name: As ddgs calls it.
+        name: Its name in ddgs.
     """
 
     def __init__(
@@ -74,13 +74,13 @@ class DdgsEngine:
         self._timeout = timeout
 
     async def ask(self, query: SearchQuery) -> list[SearchResult]:
-        """Returns what the engine finds; see `SearchEngine`."""
+        """Returns the engine's results; see `SearchEngine`."""
         refusals: list[Refusal] = []
         proxy = GuardedProxy(
             self._guard, allowed=lambda _host, _port: True, on_refusal=refusals.append
         )
         try:
-            async with proxy.serving() as address:  # its end breaks off what a thread waits for
+            async with proxy.serving() as address:  # closing it interrupts a waiting thread
                 search = partial(self._search, query, address.url)
                 return await asyncio.wrap_future(in_daemon_thread(search, "toolcrib-search"))
         except ToolError:
@@ -92,7 +92,7 @@ class DdgsEngine:
             ) from None
 
     def _search(self, query: SearchQuery, proxy_url: str) -> list[SearchResult]:
-        """Asks the engine; blocks."""
+        """Queries the engine; blocks."""
         engine = _engine_class(self.name, self._names)(proxy=proxy_url, timeout=self._timeout)
         browser = _Browser(self.name, engine.http_client.client)
         engine.http_client = browser
@@ -105,7 +105,7 @@ class DdgsEngine:
             )
         except ToolError:
             raise
-        except Exception as error:  # whatever its parser makes of a page
+        except Exception as error:  # any error of its parser
             how = f"answered with a page that cannot be read ({type(error).__name__})"
             raise failed(self.name, how) from error
         if not found:
@@ -115,15 +115,15 @@ class DdgsEngine:
 
 @dataclass
 class _Result:
-    """A result as the engines fill it in; that of ddgs itself unquotes URLs."""
+    """A result that engines fill in; unlike that of ddgs, it does not unquote URLs."""
 
     title: str = ""
     href: str = ""
     body: str = ""
 
 
-def _engine_class(name: str, names: Sequence[str]) -> Any:  # noqa: ANN401  # engines are made at run time
-    """The engine of a name, with results that keep their URLs as they stand."""
+def _engine_class(name: str, names: Sequence[str]) -> Any:  # noqa: ANN401  # created at run time
+    """Returns the engine with this name, with results whose URLs stay unchanged."""
     known = engine_names()
     unknown = [each for each in names if each not in known]
     if unknown:
@@ -140,7 +140,7 @@ def _engine_class(name: str, names: Sequence[str]) -> Any:  # noqa: ANN401  # en
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """What engines read of an answer."""
+    """The part of a response that engines use."""
 
     status_code: int
     content: bytes
@@ -148,10 +148,10 @@ class _Page:
 
 
 class _Browser:
-    """Stands in for the HTTP client of ddgs: says how a page failed, and reads none without end.
+    """Replaces the HTTP client of ddgs, to report why a page failed and to limit its size.
 
     Args:
-        name: Of the engine.
+        name: Name of the engine.
         client: Makes the requests; engines set its cookies.
     """
 
@@ -160,11 +160,11 @@ class _Browser:
         self._name = name
         self._last = ""
 
-    def request(self, method: str, url: str, **options: Any) -> _Page:  # noqa: ANN401  # as ddgs has it
-        """A page of the engine.
+    def request(self, method: str, url: str, **options: Any) -> _Page:  # noqa: ANN401  # the signature of ddgs
+        """Fetches a page of the engine.
 
         Raises:
-            EngineLimitedError: If the engine turns programs away.
+            EngineLimitedError: If the engine rejects programs.
         """
         import primp
 
@@ -178,16 +178,16 @@ class _Browser:
             ) from error
         except primp.PrimpError as error:
             raise failed(self._name, f"was not reached ({type(error).__name__})") from error
-        self._last = _decoded(content, answer.encoding)
+        self._last = _decode(content, answer.encoding)
         return _Page(HTTPStatus.OK, content, self._last)
 
     def check_empty(self, query: str) -> None:
-        """Checks that a page without results says that there are none.
+        """Raises an error unless a page without results really has none.
 
-        An engine's page repeats what it was asked.
+        A genuine page of results repeats the query.
 
         Raises:
-            EngineLimitedError: If it wants to see a person.
+            EngineLimitedError: If it asks for a human.
         """
         if _CHALLENGE.search(self._last):
             raise EngineLimitedError(self._name, "it asks for a human")
@@ -213,7 +213,7 @@ class _Browser:
         return bytes(content)
 
 
-def _decoded(content: bytes, encoding: str) -> str:
+def _decode(content: bytes, encoding: str) -> str:
     try:
         return content.decode(encoding, "replace")
     except LookupError:

@@ -1,4 +1,4 @@
-"""What a search engine is asked, what it answers, and how it fails."""
+"""The interface of search engines: queries, results and failures."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ _TRACKING = re.compile(r"utm_\w+|gclid|fbclid|msclkid")
 
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,1000}>|<!--.{0,1000}?-->", re.DOTALL)
 _JOINERS = {"\u200c", "\u200d"}
-"""What scripts and emoji need, of the category that otherwise hides or turns text."""
+"""Joiners that scripts and emoji need; others of their category hide or reverse text."""
 
 _SELECTORS = range(0xE0100, 0xE01F0)
-"""Variation selectors that no text needs and that can carry hidden bytes."""
+"""Variation selectors that no text needs, and that can carry hidden bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """What is searched for.
+    """A query.
 
     Attributes:
-        text: In the engine's own words.
-        max_results: How many at most, 1 to 20.
-        language: In which language; None leaves that to the engine.
-        timelimit: How old they may be; None for any age.
-        page: From 1.
+        text: The query, in the engine's syntax.
+        max_results: Limit on the results, 1 to 20.
+        language: The language; None for the engine's default.
+        timelimit: Maximum age of the results; None for any age.
+        page: The page of results, from 1.
     """
 
     text: str
@@ -56,12 +56,12 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """One result, in plain text.
+    """A search result in plain text.
 
     Attributes:
         title: Its title.
-        snippet: What it says of the query.
-        url: Where it is.
+        snippet: An excerpt about the query.
+        url: Its URL.
         source: The engine that found it.
     """
 
@@ -75,25 +75,25 @@ class SearchEngine(Protocol):
     """A search engine.
 
     Attributes:
-        name: What results and failures call it.
+        name: Its name in results and failures.
     """
 
     @property
-    def name(self) -> str: ...  # noqa: D102  # described above
+    def name(self) -> str: ...  # noqa: D102  # documented above
 
     async def ask(self, query: SearchQuery) -> list[SearchResult]:
-        """Returns what it finds, best first, as it says it.
+        """Returns the results, best first, unmodified.
 
         Raises:
-            EngineLimitedError: If it was asked too much, or turns programs away.
+            EngineLimitedError: If it is rate limited, or rejects programs.
         """
 
 
 class EngineLimitedError(RateLimitedError):
-    """An engine that was asked too much.
+    """An engine is rate limited.
 
     Attributes:
-        seconds: How long it wants to be left alone; None if it does not say.
+        seconds: How long to wait; None if unknown.
     """
 
     def __init__(self, name: str, how: str, seconds: float | None = None) -> None:
@@ -106,7 +106,7 @@ class EngineLimitedError(RateLimitedError):
 
 
 def failed(name: str, how: str) -> UpstreamError:
-    """The failure of an engine that answers wrongly or not at all."""
+    """Returns the error of an engine that failed."""
     return UpstreamError(
         f"{name} {how}.",
         next_actions=["Try again later, or read a known site with read_web_page."],
@@ -114,7 +114,7 @@ def failed(name: str, how: str) -> UpstreamError:
 
 
 def retry_after(value: str) -> float | None:
-    """Seconds that a Retry-After header asks for (RFC 9110, 10.2.3); None if it says nothing."""
+    """Parses a Retry-After header to seconds (RFC 9110, 10.2.3); None if invalid."""
     if _SECONDS.fullmatch(value.strip()):
         return float(value)
     try:
@@ -124,14 +124,14 @@ def retry_after(value: str) -> float | None:
 
 
 def distinct(found: Iterable[SearchResult], most: int) -> tuple[SearchResult, ...]:
-    """The first results of different pages of the web, in plain text."""
+    """Returns the first results for different pages, in plain text."""
     kept: dict[str, SearchResult] = {}
     for each in found:
         url = each.url.strip()
         if len(kept) >= most:
             break
         if len(url) > URL_CHARACTERS or plain_text(url, URL_CHARACTERS) != url:
-            continue  # what hides or spans lines is no address
+            continue  # an address with hidden characters or line breaks is invalid
         if not _WEB_URL.fullmatch(url):
             continue
         title = plain_text(each.title, TITLE_CHARACTERS) or url
@@ -143,7 +143,7 @@ def distinct(found: Iterable[SearchResult], most: int) -> tuple[SearchResult, ..
 
 
 def _page_of(url: str) -> str:
-    """What addresses of the same page have in common; empty for no address."""
+    """Returns a key shared by addresses of the same page; empty if the address is invalid."""
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").removeprefix("www."), parts.port
@@ -155,15 +155,17 @@ def _page_of(url: str) -> str:
 
 
 def plain_text(text: str, most: int) -> str:
-    """Returns a text as one line of at most `most` characters, without markup or hidden characters.
+    """Converts a text to one line of at most `most` characters, without markup or hidden ones.
 
-    Tags go before character references are read, so that a text about tags keeps them.
+    Removes tags before it decodes character references, so that a text about tags keeps them.
     """
     read = unicodedata.normalize("NFC", html.unescape(_TAG.sub("", text)))
-    line = " ".join("".join(" " if each.isspace() else _shown(each) for each in read).split())
+    line = " ".join(
+        "".join(" " if each.isspace() else _without_hidden(each) for each in read).split()
+    )
     return line if len(line) <= most else f"{line[: most - 2]} …"
 
 
-def _shown(character: str) -> str:
+def _without_hidden(character: str) -> str:
     is_hidden = unicodedata.category(character)[0] == "C" and character not in _JOINERS
     return "" if is_hidden or ord(character) in _SELECTORS else character

@@ -1,4 +1,4 @@
-"""The language that results are wanted in, as each search engine names it."""
+"""The language of search results, in each search engine's terms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REGIONS = (
     *("my-ms", "no-nb", "in-pa", "si-sl", "rs-sr", "se-sv", "in-ta", "in-te", "ua-uk"),
     *("vn-vi", "cn-zh"),
 )
-"""Regions of DuckDuckGo for languages that are spoken most in a country of another code."""
+"""DuckDuckGo regions of languages whose main country has another code."""
 
 _HOMES = {region[3:]: region[:2] for region in _REGIONS}
 
@@ -41,16 +41,16 @@ _BRAVE_COUNTRIES = {
     *("gb", "gr", "hk", "id", "in", "it", "jp", "kr", "mx", "my", "nl", "no", "nz", "ph"),
     *("pl", "pt", "ru", "sa", "se", "tr", "tw", "us", "za"),
 }
-"""What the Brave Search API knows (its documentation, "Country codes" and "Language codes")."""
+"""Codes in the Brave Search API's documentation ("Country codes", "Language codes")."""
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language, and where it is spoken.
+    """A language, with an optional country.
 
     Attributes:
         code: ISO 639-1, in lower case.
-        country: ISO 3166-1, in lower case; empty where any is meant.
+        country: ISO 3166-1, in lower case; empty for any.
     """
 
     code: str
@@ -58,7 +58,7 @@ class Language:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Reads `de` or `de-AT`, in any case."""
+        """Parses `de` or `de-AT`, in any case."""
         form = _FORM.fullmatch(text)
         if form is None:
             raise InvalidArgumentsError(
@@ -69,17 +69,17 @@ class Language:
 
     @property
     def region(self) -> str:
-        """As ddgs has it: country and language."""
+        """The form of ddgs: country and language."""
         country = self.country or _HOMES.get(self.code, self.code)
         return f"{'uk' if country == 'gb' else country}-{self.code}"
 
     @property
     def tag(self) -> str:
-        """As SearXNG has it: language, and country in capitals."""
+        """The form of SearXNG: language, and country in capitals."""
         return f"{self.code}-{self.country.upper()}" if self.country else self.code
 
     def for_brave(self) -> dict[str, str]:
-        """The parameters of the Brave Search API."""
+        """Returns the parameters for the Brave Search API."""
         if self.code not in _BRAVE_LANGUAGES:
             raise InvalidArgumentsError(
                 f"lang: Brave does not know {self.code!r}.",

@@ -1,4 +1,4 @@
-"""Web search behind one interface: engines asked in turn, in a bounded time and number."""
+"""Web search: queries engines in turn, within limits of time and number."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ from tools.sandbox.web.url import Url
 
 MOST_RESULTS = 20
 MAX_ANSWER = 3_000_000
-"""Bytes of an engine's answer."""
+"""Limit on the bytes of an engine's response."""
 
 _TELLING = (RateLimitedError, DeadlineError, UpstreamError, PermissionDeniedError)
-"""Failures after which the next engine is asked, those first of which most can be learned."""
+"""Errors after which the next engine is tried, most informative first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPace:
-    """How much a search may take.
+    """Limits of a search.
 
     Attributes:
-        per_minute: Searches a minute, over all callers.
-        turn_seconds: Seconds that a search waits for its turn at most.
-        seconds: Over all engines and attempts.
-        engine_seconds: Of one engine in one attempt.
+        per_minute: Searches per minute, over all callers.
+        turn_seconds: Maximum wait for the rate limit.
+        seconds: Time limit over all engines and attempts.
+        engine_seconds: Time limit for one engine in one attempt.
         attempts: Rounds through the engines.
         first_wait: Seconds before the second attempt; doubled before each further one.
-        longest_wait: Seconds between two attempts at most, also where an engine asks for more.
+        longest_wait: Maximum seconds between attempts, even if an engine asks for more.
     """
 
     per_minute: int = 20
@@ -65,11 +65,11 @@ class SearchPace:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search found.
+    """The result of a search.
 
     Attributes:
-        results: Best first; empty where the web has nothing.
-        engine: Which engine answered.
+        results: Best first; may be empty.
+        engine: The engine that answered.
     """
 
     results: tuple[SearchResult, ...]
@@ -77,12 +77,12 @@ class Found:
 
 
 class WebSearch:
-    """Asks engines one after another until one finds something.
+    """Queries engines in turn until one has results.
 
     Args:
-        engines: In the order in which they are asked.
-        pace: How much a search may take.
-        client: What the engines make their requests with, to be closed in the end.
+        engines: The engines, in order.
+        pace: The limits of a search.
+        client: The HTTP client of the engines, closed in the end.
     """
 
     def __init__(
@@ -111,14 +111,14 @@ class WebSearch:
         """Searches the web.
 
         Args:
-            query: In words, or with the engine's operators.
+            query: The query, optionally with the engine's operators.
             max_results: 1 to 20.
-            lang: Such as `de` or `pt-BR`; empty leaves it to the engine.
-            timelimit: Only what is at most a day, week, month or year old.
-            page: From 1.
+            lang: Such as `de` or `pt-BR`; empty for the engine's default.
+            timelimit: Maximum age of the results: a day, week, month or year.
+            page: The page of results, from 1.
 
         Raises:
-            RateLimitedError: If we, or the engines, were asked too much.
+            RateLimitedError: If we, or the engines, are rate limited.
         """
         language = Language.parse(lang) if lang else None
         wanted = SearchQuery(query, min(max_results, MOST_RESULTS), language, timelimit, page)
@@ -128,7 +128,7 @@ class WebSearch:
         raise _late("The search", self._pace.seconds)
 
     async def aclose(self) -> None:
-        """Closes what is open."""
+        """Closes the HTTP client."""
         if self._client is not None:
             await self._client.aclose()
 
@@ -159,17 +159,17 @@ class WebSearch:
         ):
             with attempt:
                 return await self._ask_in_turn(wanted)
-        raise AssertionError  # stamina raises what the last attempt raised
+        raise AssertionError  # stamina raises the error of the last attempt
 
     def _backoff(self, error: Exception) -> bool | float:
-        """Whether to try again, or after how many seconds."""
+        """Returns whether to try again, or the seconds to wait first."""
         if isinstance(error, EngineLimitedError):
             is_soon = error.seconds is not None and error.seconds <= self._pace.longest_wait
             return is_soon and (error.seconds or self._pace.first_wait)
         return isinstance(error, UpstreamError)
 
     async def _ask_in_turn(self, wanted: SearchQuery) -> Found:
-        """One attempt: what the first engine finds that finds something."""
+        """Makes one attempt: returns the results of the first engine that has any."""
         failures: list[ToolError] = []
         nothing_from = ""
         for engine in self._engines:
@@ -203,18 +203,18 @@ def make_search(
     proxy: str = "",
     pace: SearchPace | None = None,
 ) -> WebSearch:
-    """The search that the settings describe.
+    """Creates the search described in the settings.
 
     Args:
         provider: "ddgs", "searxng" or "brave".
-        engines: Engines of ddgs, in their order.
-        url: Where the SearXNG instance is, or another address of Brave's API. It may be private:
-            whoever wrote it into the settings meant it.
+        engines: Engines of ddgs, in order.
+        url: URL of the SearXNG instance, or another URL of Brave's API. It may be private, since
+            it comes from the settings.
         api_key: Key of the Brave Search API.
-        per_minute: Searches a minute.
-        private: Each `host:port` that may be private besides.
-        proxy: Proxy of the requests to SearXNG and Brave; ddgs has its own.
-        pace: How much a search may take; by default what suits people who wait.
+        per_minute: Searches per minute.
+        private: Each further `host:port` that may be private.
+        proxy: Proxy for requests to SearXNG and Brave; ddgs uses its own.
+        pace: The limits of a search; by default suited to interactive use.
     """
     pace = pace or SearchPace(per_minute=per_minute)
     if provider == "ddgs":
@@ -232,7 +232,7 @@ def make_search(
         case "brave":
             engine = BraveEngine(client, api_key, url or BRAVE_URL)
         case _:
-            raise InvalidArgumentsError(f"web_search.provider: {provider!r} is none.")
+            raise InvalidArgumentsError(f"web_search.provider: {provider!r} is unknown.")
     return WebSearch([engine], pace=pace, client=client)
 
 
@@ -244,7 +244,7 @@ def _late(what: str, seconds: float) -> DeadlineError:
 
 
 def _most_telling(failures: Sequence[ToolError]) -> ToolError:
-    """One failure for those of all engines."""
+    """Combines the failures of all engines into one."""
     if len(failures) == 1:
         return failures[0]
     first = next(error for kind in _TELLING for error in failures if isinstance(error, kind))

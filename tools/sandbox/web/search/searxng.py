@@ -1,4 +1,4 @@
-"""SearXNG: a search engine of one's own, asked by its JSON API.
+"""SearXNG: a self-hosted search engine, queried through its JSON API.
 
 https://docs.searxng.org/dev/search_api.html
 """
@@ -44,11 +44,11 @@ class _Answer(BaseModel):
 
 
 class SearxngEngine:
-    """An instance of SearXNG.
+    """Queries an instance of SearXNG.
 
     Args:
         client: Makes the requests.
-        url: Where the instance is.
+        url: The URL of the instance.
 
     Attributes:
         name: "searxng".
@@ -61,7 +61,7 @@ class SearxngEngine:
         self._url = url.rstrip("/").removesuffix("/search")
 
     async def ask(self, query: SearchQuery) -> list[SearchResult]:
-        """Returns what the instance finds, each result with the engine behind it."""
+        """Returns the instance's results, each with its underlying engine."""
         parameters = {"q": query.text, "format": "json", "pageno": str(query.page)}
         if query.language is not None:
             parameters["language"] = query.language.tag
