@@ -18,7 +18,7 @@ from pypdf import PdfWriter
 
 from server.cli.data.importer import ORIGIN, Importer
 from server.cli.data.tally import Outcome
-from server.cli.opened import opened
+from server.cli.opened import open_app
 
 pytestmark = pytest.mark.slow
 
@@ -108,7 +108,7 @@ def test_what_cannot_be_read_is_skipped_with_one_line_each(cli: Command, work: P
 
 def test_a_file_that_goes_before_its_turn_is_skipped_in_plain_words(work: Path) -> None:
     told: list[Outcome] = []
-    with opened() as app:
+    with open_app() as app:
         importer = Importer(app, told.append, lambda _reason, _count: None)
         anyio.run(importer.take, work / "notes" / "gone.md")
     assert [each.message for each in told] == ["'notes/gone.md' is gone since it was listed."]
