@@ -94,7 +94,7 @@ def open_ended_rules(allow: Iterable[Rule], registry: ToolRegistry) -> Iterator[
     for rule in allow:
         for spec in registry.specs():
             if rule.selector.fits(spec) and (excess := rule.excess(spec)):
-                yield f"the rule {rule.text!r} is too broad: it allows all that {excess}."
+                yield f"the rule {rule.text!r} allows anything that {excess}."
 
 
 def warn_of_rules(settings: Settings, registry: ToolRegistry) -> None:

@@ -69,7 +69,7 @@ def _check_variables(server: ServerSettings) -> None:
     for where, text in values.items():
         left = re.search(r"\$\{(\w+:(?!-)[^}]*|workspaceFolder)\}", text)
         if left:
-            raise ValueError(f"Its {where} has the placeholder {left[0]}: replace it with a value.")
+            raise ValueError(f"The placeholder {left[0]} in its {where} has no value: replace it.")
         try:
             expand(text, os.environ, where)
         except UnavailableError as error:

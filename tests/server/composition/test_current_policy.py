@@ -84,7 +84,7 @@ def test_where_anything_is_wrong_nothing_of_the_edit_counts(
         if broken is None:
             path.touch()
     [line] = [each for each in caplog.messages if why in each]
-    assert line.startswith("The policy stays as it was, all of it. ")
+    assert line.startswith("The policy is unchanged. ")
     path.write_text('[policy]\ndeny = ["forget"]\n')
     assert _texts(current)[Verdict.DENY] == ["forget"]
 

@@ -58,7 +58,7 @@ async def test_the_end_of_a_server_is_noticed_without_a_call(
         await running.call("toy", "echo")
         os.kill(toy.pids[0], signal.SIGKILL)
         await until(lambda: running["toy"].state is State.DOWN)
-        assert running["toy"].problem == "was ended by SIGKILL"
+        assert running["toy"].problem == "was killed by SIGKILL"
 
 
 async def test_a_command_that_there_is_not_is_named(frail: Any, gateway_of: Any) -> None:
