@@ -148,7 +148,7 @@ class _Entry:
 
     def _without(self, problem: str) -> str:
         if self.named.dialect.name == "zed" and "settings" in self.left:
-            return "it is started by an extension, which only Zed can do"
+            return "a Zed extension starts it, which only Zed can do"
         return problem
 
     def _command_fields(self, command: str) -> dict[str, Any]:

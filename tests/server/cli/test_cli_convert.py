@@ -138,4 +138,4 @@ def test_a_directory_that_holds_the_root_is_refused(ran: Ran, work: Path) -> Non
     code, _, err = ran("tools", "--functions", ".")
     assert code == 1
     assert f"'{work}' contains the root" in err
-    assert "name a directory of its own" in err
+    assert "name a separate directory" in err

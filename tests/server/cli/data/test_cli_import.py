@@ -176,7 +176,7 @@ def test_ctrl_c_keeps_what_was_acknowledged_and_the_next_run_goes_on(
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "What was stored is kept" in err
+    assert "Stored documents are kept" in err
     assert "Traceback" not in err
     acknowledged = int(out.split()[0])
     assert acknowledged <= len(stored(work)) <= acknowledged + 1

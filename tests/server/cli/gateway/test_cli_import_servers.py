@@ -339,7 +339,7 @@ def test_zed_s_settings_are_understood(cli: Command, home: Path, settings: Path)
         "new": {"command": "n", "args": ["-v"], "timeout": 7},
         "old": {"command": "o", "args": ["-x"], "env": {"A": "b"}},
     }
-    assert "extension: an extension of Zed starts it" in ended.out
+    assert "extension: a Zed extension starts it" in ended.out
 
 
 def test_a_file_of_any_client_can_be_named(cli: Command, work: Path, settings: Path) -> None:

@@ -207,7 +207,7 @@ def test_a_server_that_there_is_not_is_refused(cli: Command, toy: Upstream) -> N
 def test_without_a_terminal_nothing_is_approved(cli: Command, toy: Upstream) -> None:
     ended = cli("servers", "approve", "toy", "--all")
     assert ended.code == 1
-    assert "by a person at a terminal" in ended.err
+    assert "requires an interactive terminal" in ended.err
     assert not (toy.data_dir / "toolcrib.db").exists()
 
 
