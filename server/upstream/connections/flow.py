@@ -45,7 +45,7 @@ class Flow:
 
 
 class Tail:
-    """A program's stderr: logged, with the last lines kept.
+    """A program's output outside of the protocol: logged, with the last lines kept.
 
     Secrets are redacted: some programs print their settings when they fail to start.
 
