@@ -283,7 +283,7 @@ async def test_what_is_ours_or_no_template_is_refused(served: Garden) -> None:
     assert len(problems) == 4
     assert "'context://beds' is reserved by Toolcrib; give beds another scheme" in problems[0]
     assert "is not a valid template" in problems[2]
-    assert "'recall' is Toolcrib's own" in problems[3]
+    assert "'recall' is reserved by Toolcrib" in problems[3]
 
 
 async def test_of_two_files_with_one_address_the_first_keeps_it(
