@@ -562,6 +562,6 @@ async def test_a_call_whose_approval_cannot_be_written_down_as_used_keeps_its_re
         approval = await approvals.obtain(QUESTION, Answering(Consent.ONCE))
         with full_disk(0):
             await approvals.close(approval, is_final=True)
-        assert "An approval stays taken" in caplog.text
+        assert "An approval stays claimed" in caplog.text
         with pytest.raises(ApprovalRequiredError):
             await approvals.obtain(QUESTION, None)

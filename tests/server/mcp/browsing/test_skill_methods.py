@@ -285,7 +285,7 @@ async def test_a_client_that_may_not_load_skills_is_served_none(
     profiles = {"small": {"clients": ["mcp"], "deny": ["load_skill"]}}
     async with client_of(profiles=profiles) as client:
         assert await _listed(client) == {}
-        with pytest.raises(MCPError, match="no skill"):
+        with pytest.raises(MCPError, match="not the address of a skill"):
             await _got(client, "skill://pdf/SKILL.md")
         with pytest.raises(MCPError, match="no directory"):
             await _children(client, "skill://pdf")
