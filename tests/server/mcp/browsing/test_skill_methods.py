@@ -287,5 +287,5 @@ async def test_a_client_that_may_not_load_skills_is_served_none(
         assert await _listed(client) == {}
         with pytest.raises(MCPError, match="not the address of a skill"):
             await _got(client, "skill://pdf/SKILL.md")
-        with pytest.raises(MCPError, match="no directory"):
+        with pytest.raises(MCPError, match="not the address of a directory"):
             await _children(client, "skill://pdf")
