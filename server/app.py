@@ -1,4 +1,4 @@
-"""The composition root: the only place where settings are read and parts are put together."""
+"""The composition root: reads the settings and assembles the product."""
 
 from __future__ import annotations
 
@@ -91,25 +91,24 @@ class App:
     """The assembled product.
 
     Attributes:
-        settings: What it was built from.
-        library: What is stored.
+        settings: The settings it was built from.
+        library: The stored data.
         registry: The tools.
         manager: The call path.
-        personal: The call path of the person at the keyboard, to whom every file is open; what it
-            does is not recorded.
-        machine: Processes and the web.
-        created: The tools that agents wrote, which are there while it is running.
-        history: Makes what keeps the changes of files, once.
-        functions: The function files, whose tools are there while it is running.
-        gateway: The other servers, whose tools are there while it is running.
-        apis: The HTTP APIs, whose tools are there while it is running; None where there are none.
-        catalogue: Finds tools, and fills its index in the background while it is running.
-        browsing: What clients browse, and hear of when it changes.
-        requests: Takes what other servers ask to the clients.
-        jobs: The calls that took long, which go on while it is running.
-        identity: Whose calls these are when a call does not say.
-        tool_set: The tools that an agent may call that started this; None for all.
-        sessions: Which conversation a call belongs to.
+        personal: The call path of the local user, which may open every file and records nothing.
+        machine: Access to processes and the web.
+        created: Tools written by agents, available while the app runs.
+        history: Returns the file history; builds it on the first call.
+        functions: The function files, whose tools are available while the app runs.
+        gateway: The other servers, whose tools are available while the app runs.
+        apis: The HTTP APIs, whose tools are available while the app runs; None without APIs.
+        catalogue: Finds tools; indexes them in the background while the app runs.
+        browsing: Resources and prompts for clients, with change notifications.
+        requests: Forwards requests of other servers to the clients.
+        jobs: Long calls, which continue while the app runs.
+        identity: The caller of calls that name none.
+        tool_set: The tools allowed to the agent that started this process; None allows all.
+        sessions: Maps calls to sessions.
         server: The MCP server that every transport runs.
     """
 
@@ -147,7 +146,7 @@ class App:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Runs the background work; entered once a process, around everything that is served."""
+        """Runs the background work; entered once per process, around all serving."""
         self.library.indexer.start()
         try:
             async with AsyncExitStack() as stack:
@@ -166,12 +165,12 @@ class App:
 
 
 def build(settings: Settings, *, command: str = "toolcrib", patience: float = PATIENCE) -> App:
-    """Puts the product together.
+    """Builds the app.
 
     Args:
-        settings: What can be set.
-        command: What the user types for `toolcrib`, where a failure tells them to run it.
-        patience: Seconds after which a call that takes long is answered with a job.
+        settings: The settings.
+        command: How the user types `toolcrib`, for advice in error messages.
+        patience: Seconds before a long call is answered with a job.
     """
     collections = collections_of(
         settings.sources, settings.directories, settings.root, settings.secrets
@@ -180,7 +179,7 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
     agents = agents_of(settings)
     registry = discover_tools(replace(collections, agents=agents))
     surface = Surface(settings.surface, settings.servers)
-    if not (settings.data_dir / RECORD).exists():  # so that no tool was created
+    if not (settings.data_dir / RECORD).exists():  # so no tool was created yet
         check_surface(settings, surface, registry)
     library = _open_library(settings)
     delegation = own_delegation(library, os.environ)
@@ -344,8 +343,8 @@ def build(settings: Settings, *, command: str = "toolcrib", patience: float = PA
 
 
 def _whose(settings: Settings, delegation: Delegation | None) -> tuple[Identity, Sessions]:
-    """Whose calls these are, and the sessions that they belong to."""
-    if delegation is not None:  # an agent's own, which is recorded as what it did
+    """Returns the caller of this process's calls, and its sessions."""
+    if delegation is not None:  # record an agent's calls as its own
         return delegation.identity, Sessions(only=delegation.session_id)
     return Identity(**settings.identity.model_dump()), Sessions()
 
@@ -372,7 +371,6 @@ def _open_library(settings: Settings) -> Library:
 
 
 def _sampler(settings: Settings) -> Sampler | None:
-    """The way to the model that the settings name."""
     named = settings.summaries
     if not named.url:
         return None

@@ -1,6 +1,6 @@
-"""A model behind an endpoint that speaks OpenAI's chat API: OpenAI, Ollama, llama.cpp and others.
+"""A sampler for models behind an OpenAI-compatible chat API: OpenAI, Ollama, llama.cpp, others.
 
-The request and the answer: https://platform.openai.com/docs/api-reference/chat
+Requests and responses: https://platform.openai.com/docs/api-reference/chat
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ logger = logging.getLogger("toolcrib.chat")
 
 
 class ChatSampler:
-    """Asks a model behind an endpoint.
+    """Samples from a model behind an HTTP endpoint.
 
     Args:
-        url: Where the API begins, such as `http://127.0.0.1:11434/v1`.
-        model: The model's name there.
-        api_key: Sent as a bearer token where it is not empty; never in a log.
-        timeout: Seconds that one answer may take, with all repetitions.
-        client: Makes what asks the endpoint.
+        url: The base URL of the API, such as `http://127.0.0.1:11434/v1`.
+        model: The name of the model at the endpoint.
+        api_key: Sent as a bearer token unless empty; never logged.
+        timeout: Seconds for one answer, including retries.
+        client: Makes the HTTP client.
     """
 
     kind = "endpoint"
@@ -54,16 +54,16 @@ class ChatSampler:
         self,
         prompts: Sequence[Prompt],
         *,
-        state: str,  # noqa: ARG002  # the call goes on
+        state: str,  # noqa: ARG002  # part of the Sampler interface
     ) -> list[Reply | Refusal | NoReply]:
-        """A reply to each prompt, that the model refused, or why there is none."""
+        """Returns a reply to each prompt, or a refusal, or the reason for a missing reply."""
         return [
             await anyio.to_thread.run_sync(partial(self._ask, prompt), abandon_on_cancel=True)
             for prompt in prompts
         ]
 
     def _ask(self, prompt: Prompt) -> Reply | Refusal | NoReply:
-        # No limit of tokens goes along: its name differs from model to model.
+        # Sets no token limit: its name differs between models.
         system = [{"role": "system", "content": prompt.system}] if prompt.system else []
         body = {
             "model": self._model,
@@ -72,11 +72,10 @@ class ChatSampler:
         try:
             return self._reply(self._endpoint.post(body))
         except StorageUnavailableError as error:
-            logger.warning("The model gives no answer: %s", error.message)
+            logger.warning("The model did not answer: %s", error.message)
             return NoReply(error.message.rstrip("."))
 
     def _reply(self, answer: bytes) -> Reply | Refusal | NoReply:
-        """Returns what the model said, or why that is not an answer."""
         try:
             choice = json.loads(answer)["choices"][0]
             said = choice["message"]["content"]
@@ -86,7 +85,7 @@ class ChatSampler:
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
             logger.warning("The model's endpoint did not answer with a chat completion.")
             begin = answer[:SHOWN].decode(errors="replace")
-            if self._key:  # an endpoint may repeat what it was sent
+            if self._key:  # an endpoint may echo the request
                 begin = begin.replace(self._key, "***")
             return NoReply(f"the endpoint did not answer with a chat completion, but {begin!r}")
         if refused:

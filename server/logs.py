@@ -1,4 +1,4 @@
-"""Logs: to stderr and to a rotating file, never to stdout, which belongs to the protocol."""
+"""Configures logs: to stderr and a rotating file, never to stdout, which carries the protocol."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _FORMAT = "%(asctime)s %(levelname)s %(name)s[%(process)d]: %(message)s"
 
 
 class _LineFormatter(logging.Formatter):
-    """Formats entries whose further lines are indented, and in which nothing steers a terminal.
+    """Formats log entries: indents further lines and escapes terminal control characters.
 
-    They quote what agents, programs and other servers sent, which must not look like an entry.
+    Entries quote agents, programs and other servers, whose text must not look like an entry.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -28,7 +28,7 @@ class _LineFormatter(logging.Formatter):
 
 
 class _PrivateFileHandler(RotatingFileHandler):
-    """A rotating file that only its owner reads: arguments of calls may stand in it."""
+    """A rotating file readable only by its owner: it may contain arguments of calls."""
 
     def _open(self) -> TextIOWrapper:
         opener = partial(os.open, mode=0o600)
@@ -36,13 +36,13 @@ class _PrivateFileHandler(RotatingFileHandler):
         return cast("TextIOWrapper", stream)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # logging's name
-        """Lets a full disk pass without a traceback on stderr, which has the line itself."""
+        """Ignores a full disk without a traceback on stderr, which has the line itself."""
 
 
 def configure(settings: Settings) -> None:
-    """Sends Toolcrib's log, and what libraries warn of, to stderr and the log file.
+    """Sends Toolcrib's log, and libraries' warnings, to stderr and the log file.
 
-    Without a writable log file it is stderr alone, with a warning that says so.
+    If the log file is not writable, logs a warning and uses stderr alone.
     """
     formatter = _LineFormatter(_FORMAT)
     root = logging.getLogger()
@@ -65,17 +65,17 @@ def configure(settings: Settings) -> None:
 
 
 def show() -> None:
-    """Shows the log as plain lines on stderr, for a command whose user waits in front of it."""
+    """Shows the log as plain lines on stderr, for an interactive command."""
     handler = logging.StreamHandler()
     handler.setFormatter(_LineFormatter("%(message)s"))
     logging.basicConfig(handlers=[handler])
     logging.getLogger("toolcrib").setLevel(logging.INFO)
-    logging.getLogger("toolcrib.servers").setLevel(logging.WARNING)  # theirs, not ours
+    logging.getLogger("toolcrib.servers").setLevel(logging.WARNING)  # output of other servers
     _quieten()
 
 
 def _quieten() -> None:
-    """Leaves out the tracebacks of the SDK's client: what another server did is told in a line."""
+    """Suppresses tracebacks of the SDK's client: our own log has a line for each failure."""
     for name in ("client", "mcp.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 

@@ -1,4 +1,4 @@
-"""A server of one's own: functions over MCP, without the rest of Toolcrib."""
+"""An author's own server: serves functions over MCP, without the rest of Toolcrib."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ def serve(
     transport: Literal["stdio", "http"] = "stdio",
     port: int = PORT,
 ) -> None:
-    """Serves functions to MCP clients until the client leaves, or a signal comes.
+    """Serves functions to MCP clients until the client disconnects or a signal arrives.
 
-    `--http` and `--port` on the command line of the program do the same as the parameters.
+    The command-line options `--http` and `--port` of the program override the parameters.
 
     Args:
-        *offers: Functions, modules with functions, or tools that `FunctionToMCP.convert` made.
-        name: Name of the server; by default that of the program's file.
-        version: Version of the server.
-        instructions: What a model should know of the server as a whole.
+        *offers: Functions, modules with functions, or tools from `FunctionToMCP.convert`.
+        name: The name of the server; by default that of the program's file.
+        version: The version of the server.
+        instructions: Instructions for models about the server as a whole.
         transport: "stdio" for a client that starts the program, or "http" for Streamable HTTP at
-            `/mcp`, which only this machine reaches.
-        port: Where HTTP is listened on; 0 picks a free one.
+         `/mcp`, reachable from this machine only.
+        port: The port for HTTP; 0 picks a free one.
 
     Raises:
-        ToolDefinitionError: If a function cannot be converted; it says what to change.
-        ValueError: If two tools have one name.
-        SystemExit: If the transport cannot be had.
+        ToolDefinitionError: If a function cannot be converted; the message says what to change.
+        ValueError: If two tools have the same name.
+        SystemExit: If the transport is not available.
     """
     opt_out()
     said = _command_line(transport, port)
@@ -71,17 +71,17 @@ async def client_of(
     name: str = "functions",
     version: str = "0",
     instructions: str = "",
-    **client: Any,  # noqa: ANN401  # each option has a type of its own
+    **client: Any,  # noqa: ANN401  # options have different types
 ) -> AsyncIterator[Client]:
-    """Connects a client to functions, in memory: for tests.
+    """Connects a client to functions in memory, for tests.
 
     Args:
-        *offers: As of `serve`.
-        name: Name of the server.
-        version: Version of the server.
-        instructions: What a model should know of the server as a whole.
+        *offers: The same as for `serve`.
+        name: The name of the server.
+        version: The version of the server.
+        instructions: Instructions for models about the server as a whole.
         **client: Options of `mcp.Client`, such as `elicitation_callback`, or `mode` for the
-            protocol that it speaks.
+         protocol version.
     """
     own = OwnServer(offers, name=name, version=version, instructions=instructions)
     async with own.running(), Client(own.mcp, **client) as connected:
@@ -99,7 +99,7 @@ async def _run(own: OwnServer, transport: str, port: int) -> None:
 
 
 def _command_line(transport: str, port: int) -> argparse.Namespace:
-    """The transport and the port, as whoever starts the program wants them; other words are its."""
+    """Parses transport and port from the command line; ignores the program's own arguments."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--http", dest="transport", action="store_const", const="http")
     parser.add_argument("--port", type=int)

@@ -1,4 +1,4 @@
-"""The server of an author's functions: the product's handlers, on nothing but these."""
+"""An author's server: the product's handlers, serving only the author's functions."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from tools.core.registry import ToolRegistry
 from tools.core.spec import ToolSpec
 
 Offer = Callable[..., Any] | ModuleType | ToolSpec
-"""A function, a module with functions, or a tool that `FunctionToMCP.convert` made."""
+"""A function, a module with functions, or a tool from `FunctionToMCP.convert`."""
 
 
 class OwnServer:
     """An author's server.
 
     Args:
-        offers: What it offers.
+        offers: The functions, modules and tools to serve.
         name: Its name, for the client.
         version: Its version.
-        instructions: What a model should know of it as a whole.
+        instructions: Instructions for models about the server as a whole.
 
     Attributes:
-        mcp: What every transport runs, within `running`.
+        mcp: The MCP server for transports, used within `running`.
 
     Raises:
-        ToolDefinitionError: If a function cannot be converted; it says what to change.
-        ValueError: If two of them have one name or address.
+        ToolDefinitionError: If a function cannot be converted; the message says what to change.
+        ValueError: If two of them have the same name or address.
     """
 
     def __init__(
@@ -77,14 +77,14 @@ class OwnServer:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Has calls go on while their clients answer what they asked, and changes told."""
+        """Runs suspended calls, and sends notifications of changes."""
         told = nullcontext() if self._browsing is None else self._browsing.running()
         async with self._requests.suspended.running(), told:
             yield
 
 
 def _browsing(offered: Offered, requests: ClientRequests) -> Browsing | None:
-    """What answers whoever browses; None where there are tools and nothing else."""
+    """Builds the handlers of resources and prompts; None if there are only tools."""
     if not (offered.resources or offered.prompts):
         return None
     calls = OfferedCalls(requests, Profiles({}), anyio.lowlevel.checkpoint)

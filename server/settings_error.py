@@ -1,13 +1,13 @@
-"""The failure that ends a command with a message, apart from the settings: these load slowly."""
+"""The error that ends a command with a message; separate, as the settings load slowly."""
 
 from __future__ import annotations
 
 
 class SettingsError(Exception):
-    """A setting that cannot be used; the message names it, its source and what is allowed.
+    """An invalid setting; the message names it, its source and what is allowed.
 
     Attributes:
-        message: What was wrong, with the value.
+        message: The problem, with the value.
     """
 
     def __init__(self, message: str) -> None:

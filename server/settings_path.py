@@ -1,4 +1,4 @@
-"""Where the settings file is."""
+"""Locates the settings file."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ CONFIG_VARIABLE = "TOOLCRIB_CONFIG"
 
 
 def usual_path() -> Path:
-    """Returns where the settings file is where nothing names another one."""
+    """Returns the default path of the settings file."""
     directory = platformdirs.user_config_dir("toolcrib", appauthor=False)
     return Path(directory, "config.toml").absolute()
 
 
 def settings_path(config_file: Path | None, environ: Mapping[str, str]) -> tuple[Path, str]:
-    """The settings file, and what named it; nothing did when it is the usual one."""
+    """Returns the settings file and what named it; empty for the default path."""
     if config_file is not None:
         return config_file.absolute(), "--config"
     if environ.get(CONFIG_VARIABLE):

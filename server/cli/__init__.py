@@ -17,16 +17,16 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Runs the command line; exits with 1 on a failure and with 2 on a wrong usage."""
+    """Runs the command line; exits with 1 on a failure and with 2 on wrong usage."""
     opt_out()
     with uncollected(), killed_by_interrupts():
         served = read_command_line(sys.argv[1:])
-        # The client is answered before anything that takes long is imported.
+        # Answers the client before importing anything slow.
         opening = None if served is None else begin(served, os.environ)
         from server.cli.terminal.errors import reported
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # None where it is closed
-            stream.reconfigure(errors="backslashreplace")  # what the terminal cannot show
+        if isinstance(stream, io.TextIOWrapper):  # None if it is closed
+            stream.reconfigure(errors="backslashreplace")  # for characters the terminal lacks
     with reported():
         if served is None:
             _run_command()
@@ -42,7 +42,7 @@ def _run_command() -> None:
 
 
 def _serve(served: ServeArguments, opening: Opening | None) -> None:
-    """Serves without the parser of the commands, which takes a tenth of the start to load."""
+    """Serves without loading the command parser, which takes a tenth of the startup time."""
     from server.cli.serving import serve
 
     try:

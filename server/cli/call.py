@@ -1,4 +1,4 @@
-"""`toolcrib call`: one tool call, as a client would make it."""
+"""`toolcrib call`: calls one tool, as a client would."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tools.core.result import ToolResult
 
 STOPPED = "So are programs that the call had started. What was done by then stays."
-"""What is told after a Ctrl-C."""
+"""Printed after a Ctrl-C."""
 
 
 def call(  # noqa: PLR0913, PLR0917  # one parameter an option
@@ -42,14 +42,14 @@ def call(  # noqa: PLR0913, PLR0917  # one parameter an option
 ) -> None:
     """Call a tool and print its result; exits with 1 if the call fails."""
     from server import logs
-    from server.cli.opened import opened
+    from server.cli.opened import open_app
     from server.cli.terminal.interruption import run, stoppable
 
     logs.show()
     given = _parse(arguments or [], as_json)
     with (
         stoppable(STOPPED),
-        opened(root=root, data_dir=data_dir, config_file=config, functions=functions) as app,
+        open_app(root=root, data_dir=data_dir, config_file=config, functions=functions) as app,
     ):
         result = run(partial(_result, app, name, given, as_json=as_json is not None))
     text = json.dumps(result.structured, ensure_ascii=False) if structured else result.text
@@ -72,21 +72,23 @@ async def _result(app: App, name: str, given: dict[str, Any], *, as_json: bool) 
         await app.created.refresh()
         registry = app.registry.of(app.identity.user_id)
         if registry.get(name) is None:
-            await app.functions.load()  # a person waits for an installation, clients do not
+            await app.functions.load()  # unlike clients, a person waits for an installation
             await app.gateway.find(name)
         if app.apis is not None:
             await app.apis.load()
         spec = registry.get(name)
         if spec is not None and REACHING in spec.tags:
-            await app.gateway.ready()  # with what other servers listed last
+            await app.gateway.ready()  # includes the last listings of other servers
         is_typed = spec is not None and not spec.source.startswith(("openapi:", "upstream:"))
-        if spec is not None and not (is_typed or as_json):  # our own tools read texts themselves
-            given = {key: _typed(key, value, spec.input_schema) for key, value in given.items()}
+        if spec is not None and not (is_typed or as_json):  # our own tools parse strings themselves
+            given = {
+                key: _parse_value(key, value, spec.input_schema) for key, value in given.items()
+            }
         return await app.manager.execute(name, given, context)
 
 
-def _typed(key: str, value: Any, schema: Mapping[str, Any]) -> Any:  # noqa: ANN401  # any JSON
-    """A text as the parameter's type wants it; as it is where that is a text or unknown."""
+def _parse_value(key: str, value: Any, schema: Mapping[str, Any]) -> Any:  # noqa: ANN401  # any JSON
+    """Parses a string as its parameter's type; keeps it if that is a string or unknown."""
     from tools.conversion.schemas.reading import types
 
     wanted = types(schema.get("properties", {}).get(key, {}), schema)

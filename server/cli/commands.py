@@ -1,4 +1,4 @@
-"""The commands of `toolcrib`: each is a module of its own, imported when it is used."""
+"""The commands of `toolcrib`: each in its own module, imported on first use."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ COMMANDS = {
     "doctor": "checks.doctor.doctor",
     "config": "config.config",
 }
-"""In the order of the help: the function of each, or its group, below `server.cli`."""
+"""In the order of the help: the function or group of each command, under `server.cli`."""
 
 ALIASES = {"add": "import"}
-"""Other names of commands, which the help does not list."""
+"""Other names of commands, left out of the help."""
 
 
 class _Commands(Mapping[str, Any]):
-    """The commands by name, each imported when it is looked up."""
+    """The commands by name, each imported when looked up."""
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401  # typer's command type is private
         name = ALIASES.get(name, name)
@@ -59,7 +59,7 @@ class _Commands(Mapping[str, Any]):
             single.command(name)(found)
             found = single
         command = typer.main.get_command(found)
-        command.name = name  # a group has none by itself, and would be listed without it
+        command.name = name  # a group has no name by itself, and would be listed without one
         return command
 
     def __iter__(self) -> Iterator[str]:

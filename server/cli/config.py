@@ -28,7 +28,7 @@ def config(
 
 
 def _print(row: SettingRow) -> None:
-    """A setting as the file has it, where it comes from, and below that its meaning."""
+    """Prints a setting as in the file, with its source, and its meaning below."""
     value = "not set" if row.value is None else json.dumps(row.value, ensure_ascii=False)
     origin = "dim" if row.source == DEFAULT_SOURCE else "green"
     say((row.key, "bold"), f" = {visible(value)}", (f"  ({visible(row.source)})", origin))

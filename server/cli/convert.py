@@ -1,4 +1,4 @@
-"""`toolcrib convert`: what becomes of a function file, for its author."""
+"""`toolcrib convert`: shows authors what their function file becomes."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ def convert(
         raise typer.BadParameter(f"{str(path)!r} does not exist.", param_hint="FILE")
     flags = {"root": root, "data_dir": data_dir, "functions.paths": [path]}
     registry = ToolRegistry()
-    logs.show()  # how far an installation is, and what is wrong
+    logs.show()  # progress of an installation, and problems
     files = function_files(load(flags, config_file=config), os.environ, registry)
     anyio.run(files.load_once)
     if name is not None:
-        print_json(_definition(_found(registry, name, path), form))
+        print_json(_definition(_find_tool(registry, name, path), form))
         return
     shown = [_definition(spec, form) for spec in registry.specs()]
     if form is Form.MCP:
-        shown += _browsed(files.offered)
+        shown += _offered_definitions(files.offered)
     if not shown and not files.problems:
-        echo(f"{path} has no public function of its own, so nothing is made of it.", err=True)
+        echo(f"{path} has no public function of its own, so there is nothing to convert.", err=True)
     if shown:
         print_json(shown)
     if files.problems or not shown:
@@ -71,7 +71,7 @@ def _split(file: str) -> tuple[Path, str | None]:
     return (Path(path), name) if colon and not Path(file).exists() else (Path(file), None)
 
 
-def _found(registry: ToolRegistry, name: str, path: Path) -> ToolSpec:
+def _find_tool(registry: ToolRegistry, name: str, path: Path) -> ToolSpec:
     from tools.core.errors import UnknownToolError
 
     try:
@@ -91,8 +91,8 @@ def _definition(spec: ToolSpec, form: Form) -> dict[str, Any]:
     return {**listed, "outputSchema": spec.output_schema} if spec.output_schema else listed
 
 
-def _browsed(offered: Offered) -> list[dict[str, Any]]:
-    """Resources, templates and prompts, as MCP lists them."""
+def _offered_definitions(offered: Offered) -> list[dict[str, Any]]:
+    """Returns resources, templates and prompts as MCP lists them."""
     from server.mcp.browsing.offered_prompts import listed_prompt
     from server.mcp.browsing.offered_resources import listed_resource, listed_template
 

@@ -1,4 +1,4 @@
-"""`toolcrib demo`: the main job, end to end, on a folder of documents."""
+"""`toolcrib demo`: runs the main use case end to end on a folder of documents."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ SAMPLE = Path(__file__).parents[1] / "samples" / "demo"
 """A made-up family's notes, letters, tables and chat."""
 
 QUESTIONS = (
-    "What is my daughter allergic to?",  # none of these words stands in the answer
-    "Which of my books does Pryanka have?",  # who is called Priyanka
+    "What is my daughter allergic to?",  # shares no word with the answer
+    "Which of my books does Pryanka have?",  # stored as Priyanka
     "When is our flight to Portugal?",
     "How long is the guarantee of the washing machine?",
-    "What is the password of the wifi at work?",  # nothing in the sample says so
+    "What is the password of the wifi at work?",  # not in the sample
 )
-"""What the sample is asked."""
+"""Questions about the sample."""
 
 MOST_QUESTIONS = 3
-"""Documents of another folder that are asked about."""
+"""Questions about another folder, one per document."""
 
 MOST_FILES = 100
 WAIT_SECONDS = 60.0
@@ -54,9 +54,9 @@ def demo(
     """Start a server, add the documents of a folder to it, and ask questions."""
     from server.settings.sources import load
 
-    settings = load()  # the server reads them too: what is wrong in them is said once, and here
+    settings = load()  # reports invalid settings here, before the server reads them
     documents = folder.resolve() if folder else SAMPLE
-    # A server that is stopped in the middle may still write while its directory is removed.
+    # A server that is stopped midway may still write while its directory is removed.
     with tempfile.TemporaryDirectory(prefix="toolcrib-demo-", ignore_cleanup_errors=True) as data:
         found = anyio.run(_demo, documents, Path(data), ask or [])
     if not found:
@@ -66,7 +66,7 @@ def demo(
 
 
 async def _demo(folder: Path, data_dir: Path, questions: list[str]) -> bool:
-    """Adds and asks, and says whether there was anything to ask."""
+    """Adds documents and asks questions; returns whether any document was added."""
     from mcp import Client, MCPError, StdioServerParameters
 
     from server.clients.locations import command_path
@@ -89,7 +89,7 @@ async def _demo(folder: Path, data_dir: Path, questions: list[str]) -> bool:
     except* (MCPError, OSError) as errors:
         raise UnavailableError(
             f"The server {command_path()} does not answer: {_first(errors)}.",
-            next_actions=["See what it says above, and what `toolcrib doctor` finds."],
+            next_actions=["Read its output above, and run `toolcrib doctor`."],
         ) from errors
 
 
@@ -130,12 +130,12 @@ async def _add_documents(client: Client, folder: Path) -> list[dict[str, Any]]:
             progress.advance(task)
         progress.update(task, detail="")
         if added:
-            await _embedded(client, progress)
+            await _wait_for_embeddings(client, progress)
     return added
 
 
 async def _add(client: Client, name: Path) -> dict[str, Any]:
-    """Adds one file, as any client does."""
+    """Adds one file as any client would."""
     from server.cli.data.walk import check_name
     from tools.core.errors import InvalidArgumentsError
 
@@ -146,8 +146,8 @@ async def _add(client: Client, name: Path) -> dict[str, Any]:
     return result.structured_content or {}
 
 
-async def _embedded(client: Client, progress: Progress) -> None:
-    """Waits until everything has its vector, or long enough; a search works at any time."""
+async def _wait_for_embeddings(client: Client, progress: Progress) -> None:
+    """Waits for all embeddings, up to a limit; searches work meanwhile."""
     task = progress.add_task("Embedding", total=None, detail="")
     with anyio.move_on_after(WAIT_SECONDS):
         while True:
@@ -167,7 +167,7 @@ async def _ask(client: Client, question: str, top_k: int) -> None:
 
     console = Console()
     console.rule(Text(visible(question), "bold"), align="left")
-    # What this session has done so far is no answer: it has added the documents.
+    # Excludes the session itself: its record contains the calls that added the documents.
     asked = {"query": question, "top_k": top_k, "filters": {"kinds": ["document"]}}
     result = await client.call_tool("query", asked)
     if result.is_error:
@@ -177,11 +177,11 @@ async def _ask(client: Client, question: str, top_k: int) -> None:
 
 
 def _message(failure: CallToolResult) -> str:
-    """The first line of a failure, without its type."""
-    return _told(failure).partition("\n")[0].partition(": ")[2]
+    """Returns the first line of a failure, without its type."""
+    return _result_text(failure).partition("\n")[0].partition(": ")[2]
 
 
-def _told(result: CallToolResult) -> str:
+def _result_text(result: CallToolResult) -> str:
     return "\n".join(getattr(content, "text", "") for content in result.content)
 
 

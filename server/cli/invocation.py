@@ -1,4 +1,4 @@
-"""How the command that runs is typed, for texts that tell somebody to run it."""
+"""Finds how the user types this command, for advice in messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = "toolcrib"
 
 
 def invocation() -> str:
-    """Returns what runs this command again when it is typed here: its name, or else its path."""
+    """Returns the command as typed here: its name, or else its path."""
     running = _running()
     found = shutil.which(NAME)
     if found and not _has_path_of_uv() and _is_same(Path(found), running):
@@ -25,10 +25,10 @@ def invocation() -> str:
 
 
 def invocation_elsewhere(settings: Settings) -> str:
-    """Returns what runs this command on the same data from any terminal.
+    """Returns the command for use on the same data from any terminal.
 
     Args:
-        settings: Those of this process, whose flags and environment the terminal has not.
+        settings: The settings of this process; the terminal lacks its flags and environment.
     """
     from server.settings.settings import DEFAULT_SOURCE
     from server.settings_path import usual_path
@@ -49,13 +49,13 @@ def _running() -> Path:
     given = Path(sys.argv[0])
     if given.name == NAME and given.is_file():
         return given.absolute()
-    from server.clients.locations import command_path  # not where the command itself runs
+    from server.clients.locations import command_path  # unused when the command itself runs
 
     return command_path()
 
 
 def _has_path_of_uv() -> bool:
-    """Whether `uv run` has put its environment on the PATH, for this process alone."""
+    """Returns whether `uv run` put its environment on the PATH, for this process alone."""
     return "UV_RUN_RECURSION_DEPTH" in os.environ
 
 
@@ -67,7 +67,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def _shortest(path: Path) -> str:
-    """A path as it is typed in the working directory, with a slash, which keeps it off the PATH."""
+    """Returns a path relative to the working directory, with a slash to bypass the PATH."""
     try:
         below = path.relative_to(Path.cwd())
     except (OSError, ValueError):  # the directory is gone, or the path leads elsewhere

@@ -1,4 +1,4 @@
-"""What a command works with: the product, its record alone, or its tools alone."""
+"""Opens what a command needs: the app, the record alone, or the tools alone."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened(
+def open_app(
     *,
     root: Path | None = None,
     data_dir: Path | None = None,
     config_file: Path | None = None,
     functions: list[Path] | None = None,
 ) -> Iterator[App]:
-    """The product as the settings have it, without its background work.
+    """Opens the app with the settings, without its background work.
 
     Args:
-        root: The directory that file tools see, if not the settings'.
-        data_dir: Where everything is kept, if not where the settings say.
+        root: The root of the file tools, if not from the settings.
+        data_dir: The data directory, if not from the settings.
         config_file: The TOML file with the settings.
-        functions: The function files, if not the settings'.
+        functions: The function files, if not from the settings.
     """
-    # It warns of worker processes whose end it has seen in two ways.
+    # asyncio warns of worker processes whose end it notices in two ways.
     logging.getLogger("asyncio").setLevel(logging.ERROR)
     flags = {"root": root, "data_dir": data_dir, "functions.paths": functions or None}
     settings = load(flags, config_file=config_file)
@@ -63,10 +63,10 @@ def opened(
 
 @contextmanager
 def record(data_dir: Path | None, config_file: Path | None) -> Iterator[Database]:
-    """What is stored, without the rest of the product.
+    """Opens the record without the rest of the app.
 
     Args:
-        data_dir: Where everything is kept, if not where the settings say.
+        data_dir: The data directory, if not from the settings.
         config_file: The TOML file with the settings.
     """
     directory = load({"data_dir": data_dir}, config_file=config_file).data_dir
@@ -81,30 +81,29 @@ def record(data_dir: Path | None, config_file: Path | None) -> Iterator[Database
 
 
 def tools_of(settings: Settings, name: str | None = None) -> ToolRegistry:
-    """Every tool that there is for the user of the settings, to be looked at, not called.
+    """Returns all tools of the user in the settings, for display and not for calls.
 
-    Those of other servers are as these told when they were last connected to.
+    Tools of other servers are as last listed.
 
     Args:
-        settings: Which function files and other servers there are.
-        name: A tool whose server is asked for it, if that never was.
+        settings: The settings with function files and servers.
+        name: A tool; its server is asked if it was never listed.
     """
     return _with_servers(settings, name) if settings.servers else _of_this_machine(settings)
 
 
 def tell_unlisted(gateway: Gateway | NoGateway) -> None:
-    """Says on the standard error which servers never told what they offer."""
+    """Prints to stderr which servers were never listed."""
     names = [name for name, each in gateway.upstreams.items() if each.listing is None]
     if names:
         echo(
-            f"What tools {', '.join(names)} may have is not known yet:"
-            f" `{invocation()} servers` asks.",
+            f"The tools of {', '.join(names)} are not known yet: run `{invocation()} servers`.",
             err=True,
         )
 
 
 def _of_this_machine(settings: Settings) -> ToolRegistry:
-    """Without a data directory, which is made for none of these."""
+    """Lists local tools; creates no data directory."""
     collections = collections_of(
         settings.sources, settings.directories, settings.root, settings.secrets
     )
@@ -119,7 +118,7 @@ def _of_this_machine(settings: Settings) -> ToolRegistry:
 
 
 async def load_own(functions: FunctionFiles, apis: Apis | None) -> None:
-    """Puts the tools of function files and HTTP APIs into their registry, to be looked at."""
+    """Registers the tools of function files and HTTP APIs, for display."""
     await functions.load_once()
     if apis is not None:
         await apis.load()

@@ -1,4 +1,4 @@
-"""`toolcrib query`: the retrieval, with everything it saw."""
+"""`toolcrib query`: searches, and shows scores and matched words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def query(  # noqa: PLR0913, PLR0917  # one parameter an option
     text: Annotated[str, typer.Argument(help="What to look for.")],
     scope: Annotated[
         Literal["auto", "memory", "knowledge", "all"],
-        typer.Option(help="Where to look; auto decides by the question."),
+        typer.Option(help="Where to search; auto decides by the question."),
     ] = "auto",
     source: Annotated[
         str | None, typer.Option(help="Only in this source of the settings.", metavar="NAME")
@@ -43,11 +43,11 @@ def query(  # noqa: PLR0913, PLR0917  # one parameter an option
     config: ConfigOption = None,
 ) -> None:
     """Search what is stored, and show the scores and the matched words."""
-    from server.cli.opened import opened
+    from server.cli.opened import open_app
     from server.cli.terminal.hits import print_hits
 
     asked: dict[str, Any] = {"query": text, "scope": scope, "layer": layer, "top_k": top_k}
-    with opened(root=root, data_dir=data_dir, config_file=config) as app:
+    with open_app(root=root, data_dir=data_dir, config_file=config) as app:
         if filters:
             asked["filters"] = _filters(filters, has_sources=bool(app.settings.sources))
         if source is not None:
@@ -63,8 +63,8 @@ def query(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 
 def _filters(pairs: list[str], *, has_sources: bool) -> dict[str, Any]:
-    """Returns what pairs mean to the tool; without sources, metadata keys have their own place."""
-    from tools.answers.filters import STANDARD_FILTERS  # `--help` does not wait
+    """Converts pairs to the tool's filters; without sources, metadata keys are nested."""
+    from tools.answers.filters import STANDARD_FILTERS  # imported late to keep `--help` fast
 
     values: dict[str, list[str]] = {}
     for pair in pairs:

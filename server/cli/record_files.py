@@ -1,4 +1,4 @@
-"""Files that describe tools: JSON, a record or a list of records each."""
+"""Reads JSON files that describe tools: one record or a list of records each."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from storage.catalog.records import Record
 from tools.retrieval import ToolRecord
 
 MOST_BYTES = 16_000_000
-"""Size of a file from which it is no description of tools."""
+"""Size limit of files that describe tools."""
 
 GENERATED = frozenset({"node_modules", "__pycache__"})
-"""Directories that tools fill; nobody describes tools there."""
+"""Directories whose content is generated; they contain no descriptions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What was left out.
+    """A record or file that was skipped.
 
     Attributes:
-        file: Where it stands.
-        reason: Why, as a sentence.
+        file: The file.
+        reason: The reason, as a sentence.
     """
 
     file: Path
@@ -37,11 +37,11 @@ class Skipped:
 
 @dataclass(slots=True)
 class Found:
-    """What the files of a directory say.
+    """The records in the files of a directory.
 
     Attributes:
-        records: Their records, in the order of the files' names; no two have one tool_id.
-        skipped: What was left out.
+        records: The records in order of their files; each tool_id occurs once.
+        skipped: What was skipped.
     """
 
     records: list[Record] = field(default_factory=list)
@@ -49,10 +49,10 @@ class Found:
 
 
 def read_records(directory: Path) -> Found:
-    """Reads the `*.json` files of a directory and of those in it, hidden ones left out.
+    """Reads the `*.json` files of a directory and its subdirectories, except hidden ones.
 
-    Whatever cannot be read as a record is skipped, and everything else of the same file is kept. A
-    directory behind a link is not looked into.
+    Skips invalid records but keeps the valid ones of the same file. Does not follow links to
+    directories.
     """
     found = Found()
     first: dict[str, Path] = {}
@@ -101,13 +101,13 @@ def _files(directory: Path, skipped: list[Skipped]) -> Iterator[Path]:
 
 
 def _values(file: Path) -> Iterator[tuple[str, Any]]:
-    """Each record that a file holds, not yet checked, with its place where there are several.
+    """Yields each unchecked record of a file, with its position in a list.
 
     Raises:
         OSError: If the file cannot be read.
-        ValueError: If it is too large, no regular file, or no JSON, or its name is no text.
+        ValueError: If it is too large, not a regular file or not JSON, or its name is not UTF-8.
     """
-    value = _parsed(_content(file))
+    value = _parse(_content(file))
     if not isinstance(value, list):
         return iter([("", value)])
     return ((f"record {number}: ", each) for number, each in enumerate(value, start=1))
@@ -118,7 +118,7 @@ def _content(file: Path) -> str:
         str(file).encode()
     except UnicodeEncodeError as error:
         raise ValueError("has a name that is not valid UTF-8") from error
-    if not stat.S_ISREG(file.stat().st_mode):  # reading a pipe would wait for ever
+    if not stat.S_ISREG(file.stat().st_mode):  # reading a pipe would block forever
         raise ValueError("is not a regular file")
     with file.open("rb") as opened:
         content = opened.read(MOST_BYTES + 1)
@@ -130,7 +130,7 @@ def _content(file: Path) -> str:
         raise ValueError(f"is not UTF-8 (byte {error.start})") from error
 
 
-def _parsed(content: str) -> object:
+def _parse(content: str) -> object:
     try:
         return json.loads(content)
     except json.JSONDecodeError as error:
@@ -141,7 +141,7 @@ def _parsed(content: str) -> object:
 
 
 def _problem(error: ValidationError) -> str:
-    """The first thing that is wrong with a record, in words of the file."""
+    """Returns the first problem of a record, in terms of the file."""
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(map(str, first["loc"]))
     what = first["msg"][:1].lower() + first["msg"][1:]

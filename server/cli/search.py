@@ -1,4 +1,4 @@
-"""`toolcrib search` and `toolcrib index`: tools by what they do, and tools that files describe."""
+"""`toolcrib search` and `toolcrib index`: find tools by purpose, and index described tools."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from tools.retrieval.catalogue import Catalogue, Found, Kind
 
 SHOWN_EVERY = 0.2
-"""Seconds between two updates of the progress bar."""
+"""Seconds between updates of the progress bar."""
 
 FILL_TIMEOUT = 5.0
-"""Seconds that a search waits for what was never embedded before; then it goes by what there is."""
+"""Seconds to wait for new embeddings; then the search uses what is available."""
 
 DESCRIPTION_CHARACTERS = 300
-"""Of a description in lines; as JSON it is whole."""
+"""Length of a description as text; JSON has it in full."""
 
 
 def search(  # noqa: PLR0913, PLR0917  # one parameter an option
@@ -63,25 +63,25 @@ def search(  # noqa: PLR0913, PLR0917  # one parameter an option
     config: ConfigOption = None,
 ) -> None:
     """Find tools by what they do: all tools, and those that `index` has added."""
-    from server.cli.opened import opened, tell_unlisted  # `--help` needs no SDK
+    from server.cli.opened import open_app, tell_unlisted  # `--help` needs no SDK
     from tools.retrieval import SearchQuery
 
     asked = SearchQuery(query_text=_need(text, query), tags_filter=tuple(tags or ()), top_k=top_k)
-    with opened(root=root, data_dir=data_dir, config_file=config, functions=functions) as app:
-        found = anyio.run(_found, app, asked, only)
+    with open_app(root=root, data_dir=data_dir, config_file=config, functions=functions) as app:
+        found = anyio.run(_find, app, asked, only)
         tell_unlisted(app.gateway)
     if output_format == "json":
-        shown = [_described(rank, each) for rank, each in enumerate(found, start=1)]
+        shown = [_as_json(rank, each) for rank, each in enumerate(found, start=1)]
         print_json(shown)
     else:
         _print(found)
 
 
 def _need(text: str | None, query: str | None) -> str:
-    """What is needed, in whichever way it was given."""
+    """Returns the search text from the argument or the option."""
     given = [each for each in (text, query) if each is not None]
     if len(given) != 1:
-        problem = "give either of them, not both" if given else "say in words what is needed"
+        problem = "give either of them, not both" if given else "describe what you need"
         raise typer.BadParameter(problem, param_hint="'TEXT' or '--query'")
     if not given[0].strip():
         raise typer.BadParameter(
@@ -90,18 +90,18 @@ def _need(text: str | None, query: str | None) -> str:
     return given[0]
 
 
-async def _found(app: App, asked: SearchQuery, only: Kind | None) -> list[Found]:
+async def _find(app: App, asked: SearchQuery, only: Kind | None) -> list[Found]:
     from server.cli.opened import load_own
 
     async with app.gateway.running(eager=False):
-        await app.gateway.ready()  # with what other servers listed last
+        await app.gateway.ready()  # includes the last listings of other servers
         await load_own(app.functions, app.apis)
         await app.created.refresh()
         return await anyio.to_thread.run_sync(_search, app, asked, only)
 
 
 def _search(app: App, asked: SearchQuery, only: Kind | None) -> list[Found]:
-    """Searches when the index has all its parts, or goes by what it has after some seconds."""
+    """Searches when the index is complete, or after a few seconds with what it has."""
     with _filling(app) as (catalogue, _, filling):
         filling.join(FILL_TIMEOUT)
         return catalogue.search(asked, app.context.identity, kind=only)
@@ -109,7 +109,7 @@ def _search(app: App, asked: SearchQuery, only: Kind | None) -> list[Found]:
 
 @contextmanager
 def _filling(app: App) -> Iterator[tuple[Catalogue, ToolIndex, threading.Thread]]:
-    """The catalogue and its index, with the thread that fills the index and keeps what it makes."""
+    """Yields the catalogue, its index, and the thread that fills the index."""
     from tools.retrieval import ToolIndex
     from tools.retrieval.catalogue import Catalogue
 
@@ -127,7 +127,7 @@ def _filling(app: App) -> Iterator[tuple[Catalogue, ToolIndex, threading.Thread]
         filling.join()
 
 
-def _described(rank: int, found: Found) -> dict[str, Any]:
+def _as_json(rank: int, found: Found) -> dict[str, Any]:
     from tools.retrieval.models import FROM_FILE
 
     return {
@@ -170,15 +170,15 @@ def index(
     config: ConfigOption = None,
 ) -> None:
     """Index, or index again, the tools that the JSON files of a directory describe."""
-    from server.cli.opened import opened
+    from server.cli.opened import open_app
 
     if tools_dir is None and not forget_uses:
         raise typer.BadParameter("give --tools-dir, --forget-uses or both")
     if remove and tools_dir is None:
-        raise typer.BadParameter("--remove needs --tools-dir: say what is to be dropped")
+        raise typer.BadParameter("--remove needs --tools-dir: the directory to remove")
     if tools_dir is not None and not remove and not tools_dir.is_dir():
         raise typer.BadParameter(f"{str(tools_dir)!r} is not a directory", param_hint="--tools-dir")
-    with opened(data_dir=data_dir, config_file=config) as app:
+    with open_app(data_dir=data_dir, config_file=config) as app:
         if tools_dir is not None and remove:
             _remove(app.library.catalog.records, tools_dir)
         elif tools_dir is not None:
@@ -207,14 +207,14 @@ def _remove(records: Records, given: Path) -> None:
 
 
 def _analyse(app: App) -> None:
-    """Embeds and keeps what tools are found by, so that no search waits for it."""
+    """Embeds and stores the tool analyses in advance, so that searches do not wait."""
     with _filling(app) as (_, index, filling):
         _show(index, filling)
         filling.join()
 
 
 def _show(index: ToolIndex, filling: threading.Thread) -> None:
-    """Shows on a terminal how far the index is, until it is complete."""
+    """Shows the indexing progress on a terminal."""
     from server.cli.terminal.progress import bars, counter
 
     where = console()

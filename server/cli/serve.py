@@ -1,4 +1,4 @@
-"""`toolcrib serve`: the server."""
+"""`toolcrib serve`: runs the server."""
 
 from __future__ import annotations
 

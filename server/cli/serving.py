@@ -1,4 +1,4 @@
-"""What `toolcrib serve` does once its command line is read."""
+"""Runs `toolcrib serve` after its command line is parsed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Transport(StrEnum):
-    """How clients reach the server."""
+    """The transport that clients use."""
 
     STDIO = "stdio"
     SSE = "sse"
@@ -34,13 +34,13 @@ def serve(
     transport: Transport = Transport.STDIO,
     opening: Opening | None = None,
 ) -> None:
-    """Serves until the client goes or a signal comes.
+    """Serves until the client disconnects or a signal arrives.
 
     Args:
-        flags: Settings of the command line by their dotted keys; None where one was not given.
-        config: The settings file that it names, if it names one.
-        transport: How clients reach the server.
-        opening: What has listened on stdin until now; None if nothing has.
+        flags: Command-line settings by dotted key; None if not given.
+        config: The settings file from the command line, if any.
+        transport: The transport that clients use.
+        opening: The object that has read stdin so far, if any.
     """
     with uncollected():
         from server import logs
@@ -73,9 +73,9 @@ def serve(
 
 
 def _tell_person(settings: Settings, config: Path | None) -> None:
-    """Says at a terminal, where no client is, what this command waits for."""
+    """Explains at a terminal, which has no client, what this command waits for."""
     from server.cli.invocation import invocation
-    from server.clients.locations import (  # no client waits for it
+    from server.clients.locations import (  # imported late: no client needs it
         claude_code_command,
         command_path,
         servers_json,
@@ -83,8 +83,11 @@ def _tell_person(settings: Settings, config: Path | None) -> None:
 
     command, arguments = command_path(), _arguments(settings, config)
     sys.stderr.write(
-        "Waiting for an MCP client on stdin. Clients start this command themselves: there is\n"
-        "nothing to type here. Ctrl-C ends it.\n\n"
+        "Waiting for an MCP client on stdin. Clients start this command themselves; there is\
+        "
+        "nothing to type here. Press Ctrl-C to stop.\
+        \
+        "
         f"To connect Claude Code, run:\n\n{claude_code_command(command, arguments)}\n\n"
         "For another client, put this into its configuration file, or for a project into\n"
         f".mcp.json:\n\n{servers_json(command, arguments)}\n\n"
@@ -94,7 +97,7 @@ def _tell_person(settings: Settings, config: Path | None) -> None:
 
 
 def _arguments(settings: Settings, config: Path | None) -> list[str]:
-    """What a client gives to the command, wherever it starts it, for this very server."""
+    """Returns the arguments with which any client starts this same server."""
     named = [("--root", settings.root), *(("--functions", each) for each in _flagged(settings))]
     if settings.source_of("data_dir") == "--data-dir":
         named.append(("--data-dir", settings.data_dir))

@@ -1,4 +1,4 @@
-"""`toolcrib skills`: what instructions for recurring tasks there are."""
+"""`toolcrib skills`: lists instructions for recurring tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tools.agent.skillfiles.skills import LeftOut
 
 DESCRIPTION_CHARACTERS = 300
-"""Of what a skill is for, in the list; of one that is named all is told."""
+"""Length of a skill's description in the list; a named skill is shown in full."""
 
 
 def skills(
@@ -26,7 +26,7 @@ def skills(
     root: RootOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """List the skills and where they were found, or show one; what is wrong goes to stderr."""
+    """List the skills and where they were found, or show one; problems go to stderr."""
     from server.composition.skills import make_skills
     from server.settings.sources import load
     from storage.models import Identity
@@ -39,13 +39,13 @@ def skills(
         return
     found = every.seen_by(identity)
     if as_json:
-        print_json([_described(each) for each in found])
+        print_json([_as_json(each) for each in found])
     else:
         _print(found)
     _complain(found, every.left_out())
 
 
-def _described(skill: Skill) -> dict[str, object]:
+def _as_json(skill: Skill) -> dict[str, object]:
     return {
         "name": skill.path,
         "description": skill.description,
@@ -71,7 +71,7 @@ def _show(skill: Skill, *, as_json: bool) -> None:
     files, too_many = skill.listed()
     if as_json:
         listed = [{"path": each.path, "size": each.size} for each in files]
-        print_json({**_described(skill), "files": listed})
+        print_json({**_as_json(skill), "files": listed})
         return
     say((visible(skill.path), "bold"), (f"  {visible(skill.where)}", "dim"))
     for each in files:

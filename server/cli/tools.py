@@ -1,4 +1,4 @@
-"""`toolcrib tools`: what there is to call."""
+"""`toolcrib tools`: lists the callable tools."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from storage.database import Database
 
 DESCRIPTION_CHARACTERS = 300
-"""Of what a tool does, in the list; of one that is named all is told."""
+"""Length of a tool's description in the list; a named tool is shown in full."""
 
 
 def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
@@ -55,20 +55,19 @@ def tools(  # noqa: PLR0913, PLR0917  # one parameter an option
     settings = load(flags, config_file=config)
     if source or remove:
         with record(data_dir, config) as database:
-            _look_at_created(database, settings.identity.user_id, name, remove=remove)
+            _print_or_remove(database, settings.identity.user_id, name, remove=remove)
         return
     registry = tools_of(settings, name)
     found = registry.specs() if name is None else (registry.find(name),)
     specs = [replace(spec, description=registry.description_of(spec)) for spec in found]
     if as_json or name is not None:
-        shown = [_described(spec) for spec in specs]
+        shown = [_as_json(spec) for spec in specs]
         print_json(shown if name is None else shown[0])
     else:
         _print(specs)
 
 
-def _look_at_created(database: Database, user_id: str, name: str | None, *, remove: bool) -> None:
-    """Prints the source of a created tool, or removes it."""
+def _print_or_remove(database: Database, user_id: str, name: str | None, *, remove: bool) -> None:
     from storage.catalog.created_tools import CreatedToolStore
 
     if name is None:
@@ -81,14 +80,14 @@ def _look_at_created(database: Database, user_id: str, name: str | None, *, remo
             next_actions=["`toolcrib tools` lists all."],
         )
     if remove:
-        say(f"Removed {found.name}. Its source stays in the record.")
+        say(f"Removed {found.name}. Its source is kept in the record.")
         return
     made = datetime.fromtimestamp(found.created_at).astimezone().isoformat(" ", "minutes")
     say((f"# {found.name}, version {found.version}, by {found.client}, {made}", "dim"))
     echo(visible_lines(found.source), nl=False)
 
 
-def _described(spec: ToolSpec) -> dict[str, object]:
+def _as_json(spec: ToolSpec) -> dict[str, object]:
     return {
         "name": spec.name,
         "title": spec.title,

@@ -1,1 +1,1 @@
-"""Configuration files of MCP clients, read for the servers that they name."""
+"""Reads the configuration files of MCP clients for the servers in them."""

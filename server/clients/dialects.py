@@ -1,4 +1,4 @@
-"""Dialects: where each MCP client keeps the servers that it knows, and how it writes them."""
+"""Dialects: where each MCP client keeps its servers, and in which format."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from pathlib import Path
 from typing import Any
 
 COMMON = (("mcpServers",),)
-"""The table that many clients have: it tells none of them apart."""
+"""The table that many clients use: it identifies none of them."""
 
 _MILLISECOND = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one client writes its servers.
+    """The file locations and format of one client.
 
     Attributes:
-        name: What `--from` calls it.
-        title: Name for people.
-        user: Its files for all projects; `{config}` and the like are filled in when looked for.
-        project: Its files in the folder of a project.
-        tables: Keys on the way to the table of its servers, the first that is there counts.
-        timeout_unit: Seconds that 1 means as `timeout` of a server; None where nobody says.
-        bare_variables: Whether `$NAME` stands for a variable, besides `${NAME}`.
+        name: Its name for `--from`.
+        title: Its display name.
+        user: Its files for all projects; placeholders such as `{config}` are filled in on lookup.
+        project: Its files in a project folder.
+        tables: Key paths to the table of servers; the first that exists counts.
+        timeout_unit: Unit of a server's `timeout` in seconds; None if undocumented.
+        bare_variables: Whether `$NAME` is a variable in addition to `${NAME}`.
     """
 
     name: str
@@ -40,12 +40,12 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class ClientFile:
-    """A configuration file that is there.
+    """An existing configuration file.
 
     Attributes:
-        path: Where.
-        dialect: How it is written.
-        project: The folder whose servers it names; None where they are for all.
+        path: Its path.
+        dialect: Its format.
+        project: The project of its servers; None if they are for all projects.
     """
 
     path: Path
@@ -112,23 +112,23 @@ DIALECTS: Mapping[str, Dialect] = {
         ),
     )
 }
-"""The clients by the name that `--from` takes."""
+"""The clients by their names for `--from`."""
 
 ANY = Dialect(
     "",
     "the client",
     tables=tuple(dict.fromkeys(keys for dialect in DIALECTS.values() for keys in dialect.tables)),
 )
-"""That of a file which looks like no client's in particular."""
+"""The dialect of a file that matches no client."""
 
 
 def files_of(
     dialect: Dialect, project: Path, environ: Mapping[str, str]
 ) -> tuple[list[ClientFile], list[str]]:
-    """The files of a client that are there, those of the project first as they win there.
+    """Returns a client's existing files, the project's first, as they take precedence.
 
     Returns:
-        The files, and every place that was looked at.
+        The files, and every path that was checked.
     """
     places: list[tuple[Path, Path | None]] = [(project / name, project) for name in dialect.project]
     looked_at = [str(path) for path, _ in places]
@@ -138,14 +138,14 @@ def files_of(
         places.extend((path, None) for path in _matching(expanded))
     found: dict[Path, ClientFile] = {}
     for path, of in places:
-        if path.is_file():  # in the home directory, a project's file may be the user's
+        if path.is_file():  # in the home directory, a project file may be the user's file
             owner = None if path.resolve() in found else of
             found[path.resolve()] = ClientFile(path, dialect, owner)
     return list(found.values()), looked_at
 
 
 def dialect_of(path: Path, document: Mapping[str, Any]) -> Dialect:
-    """Whose file one looks like: by where it is, else by what is in it."""
+    """Returns the dialect of a file, judged by its path, or else by its content."""
     for dialect in DIALECTS.values():
         for place in (*dialect.user, *dialect.project):
             if path.match(_ending(place)):
@@ -157,7 +157,7 @@ def dialect_of(path: Path, document: Mapping[str, Any]) -> Dialect:
 
 
 def _ending(place: str) -> str:
-    """The last two parts of a place, or the last one behind a folder that varies."""
+    """Returns the last two parts of a path, or only the last if the folder varies."""
     *_, folder, name = place.split("/") if "/" in place else ("", place)
     return name if folder in {"", "*"} or folder.startswith("{") else f"{folder}/{name}"
 

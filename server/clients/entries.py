@@ -1,4 +1,4 @@
-"""Entries of clients' files as servers of our settings."""
+"""Translates entries of clients' files to servers in our settings."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from server.clients.files import Named
 from server.clients.placeholders import Placeholders
 
 LONGEST_TIMEOUT = 3_600.0
-"""Seconds that the settings take for one call."""
+"""Maximum timeout of a call in the settings, in seconds."""
 
 LONGEST_START = 600.0
-"""Seconds that they take until the first answer."""
+"""Maximum timeout for the first answer, in seconds."""
 
 TRANSPORTS = {
     "stdio": "stdio",
@@ -25,7 +25,7 @@ TRANSPORTS = {
     "streamablehttp": "http",
     "sse": "sse",
 }
-"""What clients call how a server speaks, without case, blanks and separators."""
+"""Clients' names for transports, without case, blanks and separators."""
 
 OF_NO_MEANING = frozenset(
     {
@@ -42,12 +42,12 @@ OF_NO_MEANING = frozenset(
         "version",
     }
 )
-"""Keys that change nothing for a server, or only for the client."""
+"""Keys without effect, or with effect on the client only."""
 
 APPROVALS = frozenset(
     {"alwaysAllow", "autoApprove", "default_tools_approval_mode", "tools", "trust"}
 )
-"""Keys that say what runs there without asking."""
+"""Keys that list what the client runs without asking."""
 
 SIGN_IN = frozenset(
     {
@@ -60,23 +60,23 @@ SIGN_IN = frozenset(
         "scopes",
     }
 )
-"""Keys that say how the client gets a token."""
+"""Keys that describe how the client gets a token."""
 
 _HTTP = re.compile(r"https?://\S+$")
 
 
 class InvalidEntryError(ValueError):
-    """An entry that cannot become a server; its text says why."""
+    """An entry that cannot become a server; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A server as our settings have it.
+    """A server in the form of our settings.
 
     Attributes:
         fields: Its table.
-        to_do: What a person has to fill in or do before it works.
-        notes: What was not taken over, or differently.
+        to_do: What the user must fill in or do before it works.
+        notes: What was dropped or changed.
     """
 
     fields: dict[str, Any]
@@ -84,11 +84,11 @@ class Translation:
     notes: tuple[str, ...] = ()
 
 
-def translated(named: Named) -> Translation:
-    """What an entry of a client's file is in our settings.
+def translate(named: Named) -> Translation:
+    """Translates an entry of a client's file to our settings.
 
     Raises:
-        InvalidEntryError: If it cannot be taken over; it says why.
+        InvalidEntryError: If it cannot be translate.
     """
     if not isinstance(named.entry, Mapping):
         raise InvalidEntryError("it is not a table with a command or a url")
@@ -96,7 +96,7 @@ def translated(named: Named) -> Translation:
 
 
 class _Entry:
-    """One entry while it is read: what was understood of it is taken out of `left`."""
+    """One entry during translation; keys that were read are removed from `left`."""
 
     def __init__(self, named: Named, entry: Mapping[str, Any]) -> None:
         self.named = named
@@ -115,8 +115,8 @@ class _Entry:
         fields |= self._tools()
         if self._is_off():
             fields["enabled"] = False
-        self._say_what_is_left()
-        if self._say_what_is_to_fill_in():
+        self._note_leftovers()
+        if self._note_placeholders():
             fields["enabled"] = False
         return Translation(fields, tuple(self.to_do), tuple(self.notes))
 
@@ -127,12 +127,12 @@ class _Entry:
         if kind == "stdio" or (command and not url):
             if not command:
                 raise InvalidEntryError(self._without("it has no command"))
-            return self._started(command)
+            return self._command_fields(command)
         if not url:
             raise InvalidEntryError(self._without("it has neither a command nor a url"))
         if command:
             self.notes.append(f"its command {command!r} was left out, as it has a url")
-        return self._reached(url, kind)
+        return self._url_fields(url, kind)
 
     def _kind(self) -> str:
         said = [self._take_text(key) for key in ("type", "transport", "transportType")]
@@ -142,27 +142,27 @@ class _Entry:
         known = TRANSPORTS.get("".join(filter(str.isalnum, kind.lower())))
         if known is None:
             raise InvalidEntryError(
-                f"it uses {kind!r}; Toolcrib supports stdio, Streamable HTTP and sse"
+                f"it uses {kind!r}; supported are stdio, Streamable HTTP and sse"
             )
         return known
 
     def _without(self, problem: str) -> str:
         if self.named.dialect.name == "zed" and "settings" in self.left:
-            return "an extension of Zed starts it, and only Zed knows how"
+            return "a Zed extension starts it, which only Zed can do"
         return problem
 
-    def _started(self, command: str) -> dict[str, Any]:
-        fields: dict[str, Any] = {"command": self._replaced(command, "command")}
+    def _command_fields(self, command: str) -> dict[str, Any]:
+        fields: dict[str, Any] = {"command": self._replace(command, "command")}
         given = self.left.pop("args", None) or []
         if not isinstance(given, list):
             raise InvalidEntryError("its args are not a list")
-        args = [self._replaced(_plain(each, "args"), "args") for each in given]
+        args = [self._replace(_to_text(each, "args"), "args") for each in given]
         if args:
             fields["args"] = args
         env = self._variables(self.left.pop("env", None), "env")
-        for each in self.left.pop("env_vars", None) or ():  # Codex hands these on
+        for each in self.left.pop("env_vars", None) or ():  # Codex passes these on
             name = each.get("name") if isinstance(each, Mapping) else each
-            env[_plain(name, "env_vars")] = f"${{{name}}}"
+            env[_to_text(name, "env_vars")] = f"${{{name}}}"
         folder = self._folder()
         if folder:
             fields["cwd"] = folder
@@ -170,12 +170,12 @@ class _Entry:
             fields["env"] = env
         file = self._take_text("envFile")
         if file:
-            path = self._replaced(file, "envFile")
+            path = self._replace(file, "envFile")
             self.to_do.append(f"the variables in {path} are not read: write them under env")
         return fields
 
     def _folder(self) -> str:
-        """Where it is started; clients start those of a project in its folder."""
+        """Returns its working directory; the default is the project folder, as in clients."""
         given = self._take_text("cwd")
         if not given:
             return str(self.named.project or "")
@@ -184,9 +184,9 @@ class _Entry:
             return folder
         return str((self.named.project or self.named.file.parent) / folder)
 
-    def _reached(self, url: str, kind: str) -> dict[str, Any]:
-        address = self._replaced(url, "url")
-        if not _HTTP.match(address):  # the settings want to see it, so defaults are written out
+    def _url_fields(self, url: str, kind: str) -> dict[str, Any]:
+        address = self._replace(url, "url")
+        if not _HTTP.match(address):  # the settings check it, so defaults are filled in
             address = self.placeholders.replaced(url, "url", variables=False)
         if not _HTTP.match(address):
             raise InvalidEntryError(f"its url {url!r} is not an http or https address")
@@ -220,7 +220,7 @@ class _Entry:
         return {key: seconds for key, seconds in times.items() if seconds}
 
     def _seconds(self, key: str, unit: float, longest: float) -> float:
-        """Seconds, or 0 where nothing can be made of it."""
+        """Returns seconds, or 0 for an invalid value."""
         given = self.left.pop(key)
         if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:
             self.notes.append(f"its {key} = {given!r} is not a duration, and was left out")
@@ -242,10 +242,10 @@ class _Entry:
         ):
             given = self.left.pop(key, None)
             if isinstance(given, list) and given:
-                lists[ours] = [_plain(each, key) for each in given]
+                lists[ours] = [_to_text(each, key) for each in given]
             elif isinstance(given, list) and ours == "allow":
                 self.left["enabled"] = False
-                self.notes.append(f"its {key} is empty: no tool of it was in use")
+                self.notes.append(f"its {key} is empty: none of its tools was in use")
         return lists
 
     def _is_off(self) -> bool:
@@ -255,13 +255,13 @@ class _Entry:
         off |= self.left.pop("isActive", True) is False
         return off
 
-    def _say_what_is_left(self) -> None:
+    def _note_leftovers(self) -> None:
         left = {key for key, value in self.left.items() if value not in (None, "", [], {}, False)}
         left -= OF_NO_MEANING
         title = self.named.dialect.title
         if left & SIGN_IN:
             said = ", ".join(sorted(left & SIGN_IN))
-            self.to_do.append(f"{title} signs in ({said}), Toolcrib does not: give it a token")
+            self.to_do.append(f"{title} signs in ({said}), which Toolcrib cannot: set a token")
         if left & APPROVALS:
             said = ", ".join(sorted(left & APPROVALS))
             self.notes.append(f"{said}: here, [policy] decides what runs without asking")
@@ -269,41 +269,39 @@ class _Entry:
         if others:
             self.notes.append(f"not taken over: {others}")
 
-    def _say_what_is_to_fill_in(self) -> bool:
+    def _note_placeholders(self) -> bool:
         found = self.placeholders
         for asked, name in found.asked.items():
             self.to_do.append(
-                f"{self.named.dialect.title} asked for {asked!r}: set the variable {name}, or write"
-                f" the value in place of ${{{name}}}"
+                f"{self.named.dialect.title} asked for {asked!r}: set the variable {name}, or"
+                f" replace ${{{name}}} with the value"
             )
         for name in dict.fromkeys(found.defaults):
             self.notes.append(f"the default of {name} was written out")
         for placeholder, field in found.unknown.items():
-            self.to_do.append(f"fill in {placeholder} in {field}, then take out enabled = false")
+            self.to_do.append(f"fill in {placeholder} in {field}, then remove enabled = false")
         return bool(found.unknown)
 
     def _variables(self, given: object, field: str) -> dict[str, str]:
-        return {
-            name: self._replaced(value, f"{field}.{name}") for name, value in self._texts(given)
-        }
+        return {name: self._replace(value, f"{field}.{name}") for name, value in self._texts(given)}
 
     def _texts(self, given: object) -> Iterator[tuple[str, str]]:
         if given is not None and not isinstance(given, Mapping):
             raise InvalidEntryError("its env or headers are not a table")
         for name, value in (given or {}).items():
-            if value is not None:  # VS Code takes a variable away so
-                yield name, _plain(value, name)
+            if value is not None:  # VS Code unsets a variable so
+                yield name, _to_text(value, name)
 
-    def _replaced(self, text: str, field: str) -> str:
+    def _replace(self, text: str, field: str) -> str:
         return self.placeholders.replaced(text, field)
 
     def _take_text(self, key: str) -> str:
         value = self.left.pop(key, None)
-        return "" if value is None else _plain(value, key)
+        return "" if value is None else _to_text(value, key)
 
 
-def _plain(value: object, key: str) -> str:
-    """A text; numbers are what they look like."""
+def _to_text(value: object, key: str) -> str:
+    """Converts a scalar to text; keeps numbers as written."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | int | float):

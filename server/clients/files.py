@@ -1,4 +1,4 @@
-"""Clients' configuration files: TOML, or JSON with comments, and the servers that they name."""
+"""Reads clients' configuration files, TOML or JSON with comments, and their servers."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from typing import Any
 from server.clients.dialects import ClientFile, Dialect
 from server.settings import SettingsError
 
-_STRING = r'"(?:\\.|[^"\\\n])*+"?'  # what never ends is one too, so that no file is read for ever
+_STRING = r'"(?:\\.|[^"\\\n])*+"?'  # also matches unterminated ones, to stay linear
 _COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])")
 _LINE = re.compile(r"[^\n]")
 
 LONGEST_NAME = 30
-"""Characters of a server's name in the settings."""
+"""Maximum length of a server's name in the settings."""
 
 _OTHER = re.compile(r"[^a-z0-9_-]+")
 _SEPARATORS = re.compile(r"[-_]{2,}")
 
 MOST_BYTES = 100_000_000
-"""Claude Code keeps all sorts of things in the file with its servers."""
+"""Size limit: Claude Code stores much else in the file with its servers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A server that a client knows.
+    """A server in a client's file.
 
     Attributes:
-        name: What the client calls it.
-        entry: What stands under that name.
-        file: Where.
-        dialect: How it is written there.
-        project: The folder that it is for; None where it is for all.
-        off: Whether the client was told not to use it, elsewhere than in the entry.
+        name: Its name in the client.
+        entry: The entry under that name.
+        file: The file.
+        dialect: The format of the file.
+        project: The project that it is for; None if it is for all.
+        off: Whether the client disables it elsewhere than in the entry.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Named:
 
 
 def named_servers(files: Iterable[ClientFile], project: Path) -> list[Named]:
-    """The servers of some files of one client, of which the first one wins."""
+    """Returns the servers in the files of one client; the first of a name takes precedence."""
     documents = [(file, parse(file.path)) for file in files]
     off = {name for _, document in documents for name in _turned_off(document, project)}
     only = [name for _, document in documents for name in _strings(document, "mcp", "allowed")]
@@ -70,7 +70,7 @@ def named_servers(files: Iterable[ClientFile], project: Path) -> list[Named]:
 
 
 def fitted(name: str, taken: Collection[str]) -> str:
-    """A name that the settings take, as near as possible to the one that a client has."""
+    """Returns a name that is valid in the settings and close to the client's."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     single = _SEPARATORS.sub("-", _OTHER.sub("-", plain)).strip("-_")
     whole = single[:LONGEST_NAME].rstrip("-_") or "server"
@@ -83,10 +83,10 @@ def fitted(name: str, taken: Collection[str]) -> str:
 
 
 def parse(path: Path) -> dict[str, Any]:
-    """What a configuration file says.
+    """Parses a configuration file.
 
     Args:
-        path: The file; TOML if it is called so, else JSON, with comments and trailing commas.
+        path: The file: TOML by its suffix, otherwise JSON with comments and trailing commas.
     """
     try:
         if path.stat().st_size > MOST_BYTES:
@@ -102,7 +102,7 @@ def parse(path: Path) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise SettingsError(f"{path} is not JSON: {error.msg} at {place}.") from error
-    except (ValueError, RecursionError):  # a number of thousands of digits, or nested too deeply
+    except (ValueError, RecursionError):  # a number with thousands of digits, or deep nesting
         raise SettingsError(
             f"{path} cannot be read: its JSON is nested too deeply or holds a number too long."
         ) from None
@@ -112,9 +112,9 @@ def parse(path: Path) -> dict[str, Any]:
 
 
 def _json(text: str) -> object:
-    """Comments and trailing commas become blanks, so that errors are where they were."""
+    """Parses JSON, blanking comments and trailing commas so that error positions stay correct."""
     if not text.strip():
-        return {}  # what some clients leave behind
+        return {}  # some clients leave empty files
     uncommented = _COMMENT.sub(_blank, text)
     return json.loads(_TRAILING_COMMA.sub(_blank, uncommented))
 
@@ -126,7 +126,7 @@ def _blank(found: re.Match[str]) -> str:
 def _entries(
     file: ClientFile, document: Mapping[str, Any], project: Path
 ) -> Iterator[tuple[str, object, Path | None]]:
-    """Those of the project first, then those for all, then those of Claude Code's others."""
+    """Yields the project's entries, then those for all, then Claude Code's other projects'."""
     projects = _table(document, "projects")
     ours = _table(projects, str(project), "mcpServers")
     yield from ((name, entry, project) for name, entry in ours.items())
@@ -139,7 +139,7 @@ def _entries(
 
 
 def _turned_off(document: Mapping[str, Any], project: Path) -> Iterator[str]:
-    """Claude Code's lists of a project, and Gemini's."""
+    """Yields disabled servers from Claude Code's lists of a project, and from Gemini's."""
     for key in ("disabledMcpServers", "disabledMcpjsonServers"):
         yield from _strings(document, "projects", str(project), key)
     yield from _strings(document, "mcp", "excluded")

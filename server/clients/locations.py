@@ -1,4 +1,4 @@
-"""MCP clients: where each keeps its configuration, and what to put there."""
+"""Describes where MCP clients keep their configuration, and what to add to it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Client:
     """One MCP client.
 
     Attributes:
-        name: Name for people.
-        where: What to do with the snippet: the file that the client reads, or where to run it.
-        snippet: What to put there, given the command's absolute path and a root.
-        marker: What exists where the client is installed or has been used; `~` is the home.
+        name: Its display name.
+        where: Where to put or run the snippet.
+        snippet: Builds the snippet from the command's absolute path and a root.
+        marker: A path that exists if the client is installed or has been used; `~` is the home.
     """
 
     name: str
@@ -35,30 +35,30 @@ class Client:
 
     @property
     def looked_at(self) -> str:
-        """The path that exists where the client is on this machine."""
-        return os.path.expanduser(self.marker)  # noqa: PTH111  # this does not raise where there is no home
+        """The path that exists if the client is on this machine."""
+        return os.path.expanduser(self.marker)  # noqa: PTH111  # does not raise without a home
 
     @property
-    def found(self) -> bool:
-        """Whether the client seems to be on this machine."""
-        return os.path.exists(self.looked_at)  # noqa: PTH110  # nor does this
+    def is_found(self) -> bool:
+        """Whether the client appears to be on this machine."""
+        return os.path.exists(self.looked_at)  # noqa: PTH110  # nor does this raise
 
 
 def command_path() -> Path:
-    """The installed command; written out in full, because clients with a window have no PATH."""
+    """Returns the absolute path of the command, as desktop clients do not inherit the PATH."""
     schemes = (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user"))
     places = os.pathsep.join(sysconfig.get_path("scripts", scheme) for scheme in schemes)
     return Path(shutil.which("toolcrib", path=places) or sys.argv[0]).absolute()
 
 
 def claude_code_command(command: Path, arguments: Sequence[str]) -> str:
-    """Returns the line that has Claude Code start a command with these arguments."""
-    # --scope comes before the name: what follows `--` is the server's.
+    """Returns the command line that adds this server to Claude Code."""
+    # --scope precedes the name: arguments after `--` belong to the server.
     return "claude mcp add --scope user toolcrib -- " + shlex.join([str(command), *arguments])
 
 
 def servers_json(command: Path, arguments: Sequence[str]) -> str:
-    """Returns what most clients read in their JSON file, and projects have in `.mcp.json`."""
+    """Returns the JSON that most clients read, and that projects have in `.mcp.json`."""
     entry = {"command": str(command), "args": list(arguments)}
     return _json({"mcpServers": {"toolcrib": entry}})
 
@@ -106,4 +106,4 @@ CLIENTS = (
     Client("Cursor", "in ~/.cursor/mcp.json", _cursor, "~/.cursor"),
     Client("Codex", "in ~/.codex/config.toml", _codex, "~/.codex"),
 )
-"""The clients that the README names, in its order."""
+"""The clients in the README, in its order."""

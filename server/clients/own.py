@@ -1,4 +1,4 @@
-"""Whether an entry starts, or connects to, Toolcrib: it must never become a server of itself."""
+"""Detects entries that start or connect to Toolcrib: it must never be a server of itself."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _RUNNERS = re.compile(
     r"|docker|podman|npx|node)(\.exe)?",
     re.IGNORECASE,
 )
-"""What starts other programs, which their arguments name."""
+"""Programs that start other programs named in their arguments."""
 
 _FOLDERS_OF_COMMANDS = {"bin", "scripts", "shims"}
 
 
 @dataclass(frozen=True, slots=True)
 class OwnAddress:
-    """Where this Toolcrib listens when it serves HTTP."""
+    """The address of this Toolcrib over HTTP."""
 
     host: str
     port: int
 
 
 def is_toolcrib(entry: Mapping[str, Any], own: OwnAddress) -> bool:
-    """Whether a server's command is Toolcrib's, or one of its addresses is that of our server."""
+    """Returns whether a server's command is Toolcrib's, or one of its addresses is ours."""
     command = entry.get("command")
     words = list(_words(entry.get("args")))
     texts = [value for value in entry.values() if isinstance(value, str)]
@@ -58,7 +58,7 @@ def _names_it(word: str, *, as_package: bool) -> bool:
         return False
     if len(path.parts) == 1:
         return as_package
-    return path.parent.name.lower() in _FOLDERS_OF_COMMANDS  # a folder of that name is none
+    return path.parent.name.lower() in _FOLDERS_OF_COMMANDS  # a mere folder is not
 
 
 def _is_own(text: str, own: OwnAddress) -> bool:

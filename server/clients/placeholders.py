@@ -1,4 +1,4 @@
-"""Placeholders: what clients write for what they only know when they start a server."""
+"""Translates the placeholders of clients' files, which they fill in when starting a server."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _ASKED = re.compile(r"(?:input|promptString):(.+)")
 
 
 class Placeholders:
-    """Replaces the placeholders of one server, and notes what is left for a person.
+    """Replaces the placeholders of one server, and collects what the user must fill in.
 
     Args:
-        project: The folder that the server is for, if it is for one.
-        bare_variables: Whether `$NAME` is a variable too.
+        project: The server's project, if it has one.
+        bare_variables: Whether `$NAME` is a variable as well.
 
     Attributes:
-        asked: What the client asks its user for, and the variable that it is read from here.
-        unknown: Placeholders that a person has to fill in, and where they are.
-        defaults: Variables whose default was taken, as none is read where they are.
+        asked: What the client asks its user for, with the variable that replaces it here.
+        unknown: Placeholders that the user must fill in, with their fields.
+        defaults: Variables replaced by their defaults, where Toolcrib expands no variables.
     """
 
     def __init__(self, project: Path | None, *, bare_variables: bool) -> None:
@@ -32,19 +32,19 @@ class Placeholders:
         self.defaults: list[str] = []
 
     def replaced(self, text: str, field: str, *, variables: bool = True) -> str:
-        """A text whose placeholders are ours: `${NAME}` and `${NAME:-default}`.
+        """Converts a text's placeholders to ours: `${NAME}` and `${NAME:-default}`.
 
         Args:
-            text: As the client has it.
-            field: Where it stands, for people.
-            variables: Whether Toolcrib reads variables there.
+            text: The text in the client's format.
+            field: Its field, for messages.
+            variables: Whether Toolcrib expands variables in this field.
         """
         if self._bare_variables:
             text = _BARE.sub(r"${\1}", text)
         return _PLACEHOLDER.sub(lambda found: self._meaning(found, field, variables), text)
 
     def _meaning(self, found: re.Match[str], field: str, variables: bool) -> str:
-        known = self._known(found[1])
+        known = self._known_value(found[1])
         if known is not None:
             return known
         asked = _ASKED.fullmatch(found[1])
@@ -60,8 +60,8 @@ class Placeholders:
         self.unknown[found[0]] = field
         return found[0]
 
-    def _known(self, name: str) -> str | None:
-        """What is known of places now."""
+    def _known_value(self, name: str) -> str | None:
+        """Returns the value of a placeholder for a known path."""
         if name in {"/", "pathSeparator"}:
             return "/"
         if name == "userHome":

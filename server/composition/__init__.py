@@ -1,1 +1,1 @@
-"""The parts of the composition root: each is made here as the settings say, and handed out."""
+"""The parts of the composition root: each is built from the settings."""

@@ -1,4 +1,4 @@
-"""Other agents that work is given to, and what an agent is to which it was given."""
+"""Builds delegation: the agents we delegate to, and our own delegated identity."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from tools.sandbox.secrets.secrets import Secrets
 
 _SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
-"""What the name of a variable has whose value is shown to nobody."""
+"""Words in the names of variables whose values are redacted."""
 
 _SHORTEST = 8
-"""Characters of such a value at least; fewer may stand anywhere."""
+"""Minimum length of a redacted value; shorter ones could occur anywhere."""
 
 
 def agents_of(settings: Settings) -> dict[str, Agent]:
-    """The agents of the settings, by their names."""
+    """Returns the enabled agents in the settings by name."""
     return {
         name: _agent(name, each, settings) for name, each in settings.agents.items() if each.enabled
     }
@@ -56,17 +56,17 @@ def make_agents(  # noqa: PLR0913, PLR0917  # the composition root hands over ev
     sandbox: Sandbox,
     denied: Callable[[], tuple[DeniedPlace, ...]],
 ) -> Agents:
-    """Makes what gives work to them.
+    """Builds delegation to the agents.
 
     Args:
-        settings: What can be set.
-        agents: Those of the settings.
+        settings: The settings.
+        agents: The agents in the settings.
         environ: The environment of this process.
-        library: Keeps the delegations.
-        server: What each of them is served.
-        redaction: Takes their keys out of what is shown.
+        library: Stores the delegations.
+        server: The MCP server that each agent gets.
+        redaction: Redacts their keys.
         sandbox: The files of the root.
-        denied: Gives what rules deny to programs now.
+        denied: Returns the paths currently denied to programs.
     """
     from storage.agent.delegations import Ceilings
     from tools.agent.agents.agents import Agents
@@ -100,21 +100,21 @@ def make_agents(  # noqa: PLR0913, PLR0917  # the composition root hands over ev
 
 
 def own_delegation(library: Library, environ: Mapping[str, str]) -> Delegation | None:
-    """What this process is, where an agent started it that work was given to; None elsewhere."""
+    """Returns the delegation of this process, if a delegated agent started it; None otherwise."""
     token = environ.get(TOKEN_VARIABLE)
     if token is None:
         return None
     found = library.delegations.of_token(token)
     if found is None:
         raise SettingsError(
-            f"{TOKEN_VARIABLE} is not the token of an agent that works now, so this Toolcrib, which"
-            " an agent started, serves nothing."
+            f"{TOKEN_VARIABLE} is not the token of a running agent, so this Toolcrib, which an"
+            " agent started, serves nothing."
         )
     return found
 
 
 def tools_of(delegation: Delegation | None) -> ToolSet | None:
-    """The tools that an agent may call; None where nobody is one."""
+    """Returns the tools that an agent may call; None without a delegation."""
     within: ToolSet | None = None
     for name, allow, deny in () if delegation is None else delegation.tools:
         within = ToolSet(name, allow, deny, within)
@@ -122,7 +122,7 @@ def tools_of(delegation: Delegation | None) -> ToolSet | None:
 
 
 def _agent(name: str, given: AgentSettings, settings: Settings) -> Agent:
-    """An agent as the settings have it, with what its preset says where they say nothing."""
+    """Builds an agent from the settings, with defaults from its preset."""
     from tools.agent.agents.presets import PRESETS
 
     base = PRESETS.get(given.preset) or Agent(
@@ -175,7 +175,7 @@ def _processes(  # noqa: PLR0913, PLR0917  # what all programs have, and one run
     denied: Callable[[], tuple[DeniedPlace, ...]],
     place: Place,
 ) -> Processes:
-    """What starts the program of one run, which reaches its own hosts and Toolcrib alone."""
+    """Builds the process launcher of one run, which reaches only its own hosts and Toolcrib."""
     agent, system = place.agent, settings.system
     own = settings.model_copy(
         update={
@@ -205,14 +205,14 @@ def _worktrees(settings: Settings, search_path: str, sandbox: Sandbox) -> Worktr
 
 
 def worktrees_of(settings: Settings) -> Path:
-    """The directory of all worktrees, beside the data directory."""
+    """Returns the directory of all worktrees, next to the data directory."""
     return settings.data_dir.with_name(f"{settings.data_dir.name}-worktrees")
 
 
 async def changes_in(
     settings: Settings, environ: Mapping[str, str], name: str
 ) -> tuple[Worktrees, Worktree]:
-    """What a worktree holds that would be lost with it, found by a git that is confined."""
+    """Returns the uncommitted content of a worktree, read by a confined git."""
     sandbox = make_sandbox(settings, settings.root)
     made = _worktrees(settings, environ.get("PATH", os.defpath), sandbox)
 
@@ -228,7 +228,7 @@ async def changes_in(
 
 
 def close_lost_delegations(settings: Settings, library: Library) -> None:
-    """Closes the delegations whose process died; blocks."""
+    """Closes the delegations of dead processes; blocks."""
     from tools.agent.agents.reports import close_lost
 
     close_lost(library, worktrees_of(settings))

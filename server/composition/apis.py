@@ -1,4 +1,4 @@
-"""The HTTP APIs of the settings."""
+"""Builds the HTTP APIs in the settings."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ SUCCESS = 200
 
 
 def make_apis(settings: Settings, registry: ToolRegistry, machine: Machine) -> Apis:
-    """What keeps the tools of the APIs in the registry.
+    """Builds the registration of the APIs' tools.
 
     Args:
-        settings: Those with the APIs.
-        registry: Where the tools are kept.
+        settings: The settings with the APIs.
+        registry: The registry for the tools.
         machine: Fetches descriptions.
     """
     trusted = {name for name, each in settings.openapi.items() if each.trusted}
@@ -34,17 +34,17 @@ def make_apis(settings: Settings, registry: ToolRegistry, machine: Machine) -> A
         [options_of(name, each) for name, each in settings.openapi.items() if each.enabled],
         registry,
         make_descriptions(settings, machine),
-        vet=partial(_vetted, registry, trusted),
+        vet=partial(_vet, registry, trusted),
     )
 
 
 def make_descriptions(settings: Settings, machine: Machine) -> Descriptions:
-    """What reads the descriptions, and keeps those that an address gave."""
+    """Builds the reader of descriptions, which caches downloaded ones."""
     return Descriptions(settings.data_dir / "openapi", _fetching(machine))
 
 
 def options_of(name: str, api: OpenApiSettings) -> ApiOptions:
-    """What the settings say of an API, for its tools."""
+    """Converts the settings of an API to options for its tools."""
     return ApiOptions(
         name=name,
         address=api.description,
@@ -61,7 +61,7 @@ def _fetching(machine: Machine) -> Callable[[str], Awaitable[bytes]]:
         if response.status != SUCCESS:
             raise UpstreamError(
                 f"{url} answered {response.status}, not with a description.",
-                next_actions=["Check the address, or name a file in its place."],
+                next_actions=["Check the address, or name a file instead."],
             )
         if response.truncated:
             raise UnavailableError(
@@ -74,8 +74,8 @@ def _fetching(machine: Machine) -> Callable[[str], Awaitable[bytes]]:
     return fetch
 
 
-def _vetted(registry: ToolRegistry, trusted: set[str], spec: ToolSpec) -> ToolSpec:
-    """A tool; one whose texts hide something, or speak of other tools, without these texts."""
+def _vet(registry: ToolRegistry, trusted: set[str], spec: ToolSpec) -> ToolSpec:
+    """Returns a tool; without its texts if they hide something or mention other tools."""
     if spec.source.partition(":")[2] in trusted:
         return spec
     tool = describe(spec)

@@ -1,4 +1,4 @@
-"""What clients browse besides tools."""
+"""Builds what clients browse in addition to tools."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ def make_browsing(  # noqa: PLR0913  # the composition root hands over every par
     created: CreatedTools,
     lists_created: bool,
 ) -> Browsing:
-    """Puts what functions and other servers offer beside our own.
+    """Combines the offers of functions and other servers with our own.
 
     Args:
-        settings: What can be set.
+        settings: The settings.
         gateway: The other servers.
         functions: The function files.
-        resources: Our own.
-        prompts: The same.
-        requests: Takes what is asked to the client.
-        profiles: What single clients may see.
-        sampler: The way to a model for clients that offer none.
-        tools_change: Whether the list of tools changes with the other servers.
-        created: Tells when there are other created tools.
-        lists_created: Whether these are listed.
+        resources: Our own resources.
+        prompts: Our own prompts.
+        requests: Forwards requests to the client.
+        profiles: The profiles that restrict clients.
+        sampler: The model for clients without sampling.
+        tools_change: Returns whether the tool list changes with the other servers.
+        created: Reports changes of created tools.
+        lists_created: Whether created tools are listed.
     """
-    changing = {"resources", *["tools"] * lists_created}  # skills are saved at any time
+    changing = {"resources", *["tools"] * lists_created}  # skills can be saved at any time
     if settings.functions.paths:
         changing |= set(LISTS.values())
     from server.mcp.browsing.browsing import browse_functions

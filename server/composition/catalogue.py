@@ -1,4 +1,4 @@
-"""The catalogue of every tool, which follows what other servers and APIs offer."""
+"""Builds the tool catalogue, which follows changes of other servers and APIs."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def make_catalogue(  # noqa: PLR0913  # the composition root hands over every pa
     gateway: Gateway | NoGateway,
     apis: Apis | None,
 ) -> Catalogue:
-    """Makes what finds tools and skills.
+    """Builds the search for tools and skills.
 
     Args:
-        settings: What can be set.
-        environ: The environment, which says where agents keep skills.
+        settings: The settings.
+        environ: The environment, for the locations of agents' skills.
         sandbox: The files of the root.
         registry: The tools.
-        library: Keeps the index of them.
+        library: Stores the index.
         gateway: The other servers.
-        apis: The HTTP APIs; None where there are none.
+        apis: The HTTP APIs; None without any.
     """
     catalogue = Catalogue(
         registry,

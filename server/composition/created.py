@@ -1,4 +1,4 @@
-"""The tools that agents write, kept in the record and run in cells."""
+"""Builds the tools that agents write, stored in the record and run in cells."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:  # loaded where there are some
 
 
 def make_created(registry: ToolRegistry, library: Library, machine: Machine) -> CreatedTools:
-    """Makes what keeps created tools and has them run.
+    """Builds the store and runner of created tools.
 
     Args:
-        registry: Where they are called.
-        library: What they are kept in.
-        machine: Gives the processes that they run in.
+        registry: The registry for calls.
+        library: Stores the tools.
+        machine: Provides their processes.
     """
     return CreatedTools(lambda: library.catalog.created, registry, partial(_make_warm, machine))
 
 
 def list_created(registry: ToolRegistry, store: CreatedToolStore) -> None:
-    """Puts created tools into a registry, to be looked at, not called."""
+    """Registers created tools for display, not for calls."""
     CreatedTools(lambda: store, registry, _none_warm).load()
 
 
 def _none_warm() -> WarmTools:
-    raise UnavailableError("Nothing is called here.")
+    raise UnavailableError("Created tools cannot be called here.")
 
 
 def _make_warm(machine: Machine) -> WarmTools:

@@ -1,4 +1,4 @@
-"""The policy that holds now: [policy] of the settings file counts as soon as it is written."""
+"""The current policy: changes of [policy] in the settings file take effect at once."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from tools.policy.policy import Policy
 
 SETTLE_SECONDS = 0.05
-"""How old a change must be: editors empty a file, and write it in pieces."""
+"""Minimum age of a change: editors empty a file and write it in pieces."""
 
 _logger = logging.getLogger("toolcrib")
 
 
 def counting_file(settings: Settings) -> Path | None:
-    """The settings file, where rules that are added to policy.allow count at once; else None."""
+    """Returns the settings file if rules added to its policy.allow take effect at once."""
     is_overridden = settings.source_of("policy.allow") not in {
         DEFAULT_SOURCE,
         str(settings.config_file),
     }
-    return None if is_overridden else _followed(settings)
+    return None if is_overridden else _followed_file(settings)
 
 
-def _followed(settings: Settings) -> Path | None:
-    """The settings file, unless it is inside the root, where agents could write it."""
+def _followed_file(settings: Settings) -> Path | None:
+    """Returns the settings file, unless it is inside the root, where agents could write it."""
     file = settings.config_file
     if file is None or file.resolve().is_relative_to(settings.root.resolve()):
         return None
@@ -42,70 +42,68 @@ def _followed(settings: Settings) -> Path | None:
 
 
 class CurrentPolicy:
-    """Gives the policy; when the settings file has changed, all of its [policy] or nothing of it.
+    """Returns the policy; reloads [policy] as a whole when the settings file changes.
 
     Args:
-        settings: As they were at the start. What a flag or the environment has set stays.
-        make: Makes a policy from its settings.
+        settings: The settings at the start. Values from flags or the environment stay.
+        make: Builds a policy from its settings.
     """
 
     def __init__(self, settings: Settings, make: Callable[[PolicySettings], Policy]) -> None:
         self._settings = settings
-        self._file = _followed(settings)
+        self._file = _followed_file(settings)
         self._make = make
         self._seen = self._state()
         self._policy: Policy | None = None
         self._told = ""
 
     def __call__(self) -> Policy:
-        """The policy; blocks where it has to be made."""
+        """Returns the policy; blocks if it must be built."""
         if self._policy is None:
             self._policy = self._make(self._settings.policy)
         if self._state() != self._seen:
-            self._seen = self._settled()
+            self._seen = self._settled_state()
             self._take()
         return self._policy
 
     def denied_places(self) -> tuple[DeniedPlace, ...]:
-        """The places that it denies to every tool and program; blocks like the policy."""
+        """Returns the paths denied to all tools and programs; blocks like the policy."""
         return self().denied_places
 
     def closes(self, path: str) -> bool:
-        """Returns whether a rule denies to read a path; blocks like the policy."""
+        """Returns whether a rule denies reading a path; blocks like the policy."""
         reads = (each for each in self.denied_places() if Effect.READ in each.effects)
         return any(each.pattern.covers(path) for each in reads)
 
     def _take(self) -> None:
-        """Takes over the policy of the file, or says why not."""
+        """Loads the policy from the file, or logs why not."""
         try:
             policy = self._reread()
         except (SettingsError, ValueError) as error:
-            told = (
-                f"The policy stays as it was, all of it. {error} Once corrected, it counts at once."
-            )
+            told = f"The policy is unchanged. {error} Corrections take effect at once."
             if told != self._told:
                 _logger.warning("%s", told)
             self._told = told
             return
         self._policy, self._told = policy, ""
         counts = ", ".join(f"{len(rules)} {verdict}" for verdict, rules in policy.rules.items())
-        _logger.info("[policy] of %s counts now: %s; %s.", self._file, policy.profile, counts)
+        _logger.info("Loaded [policy] from %s: %s; %s.", self._file, policy.profile, counts)
 
     def _reread(self) -> Policy:
         from server.settings.sources import reread_policy  # only where it has changed
 
-        file = _followed(self._settings)
+        file = _followed_file(self._settings)
         if file is None:
-            raise SettingsError(f"{self._file} is inside the root now. Move it out of it.")
+            raise SettingsError(f"{self._file} is now inside the root. Move it out.")
         if not self._seen:
-            raise SettingsError(f"{file} cannot be found. Write it again.")
+            raise SettingsError(f"{file} does not exist. Restore it.")
         policy = self._make(reread_policy(self._settings, file))
         if not file.read_bytes().strip():
-            raise SettingsError(f"{file} is empty. Write it again, if only a comment.")
+            raise SettingsError(f"{file} is empty. Restore it; a comment is enough.")
         return policy
 
-    def _settled(self) -> tuple[int, ...]:
-        """The state of the file once it is no longer being written, as far as that shows."""
+    def _settled_state(self) -> tuple[int, ...]:
+        """Returns the state of the file once it appears to be fully written."""
         state = self._state()
         for _ in range(5):
             time.sleep(SETTLE_SECONDS)
@@ -115,7 +113,7 @@ class CurrentPolicy:
         return state
 
     def _state(self) -> tuple[int, ...]:
-        """What changes with the settings file; nothing where there is none, or it is not read."""
+        """Returns the file's identity and times; empty if it is missing or not followed."""
         if self._file is None:
             return ()
         try:

@@ -1,4 +1,4 @@
-"""Data-Juicer and what runs it, put together as the settings have it."""
+"""Builds Data-Juicer's environment and checkpoints from the settings."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 def data_checkpoints(settings: Settings) -> Checkpoints:
-    """What runs of recipes had done that did not succeed."""
+    """Returns the checkpoints of unsuccessful recipe runs."""
     from tools.data.running.checkpoints import Checkpoints
 
     return Checkpoints(settings.data_dir / "checkpoints")
 
 
 def data_environment(settings: Settings, environ: Mapping[str, str]) -> DataEnvironment:
-    """The environment of Data-Juicer.
+    """Returns the environment of Data-Juicer.
 
     Args:
-        settings: What can be set.
+        settings: The settings.
         environ: The environment of this process, for uv's index and proxy.
     """
     from tools.data.running.environment import DataEnvironment

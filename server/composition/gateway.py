@@ -1,4 +1,4 @@
-"""The gateway to the other servers of the settings."""
+"""Builds the gateway to the other servers in the settings."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def make_gateway(  # noqa: PLR0913  # the composition root hands over every part
     requests: ClientRequests,
     command: str,
 ) -> Gateway | NoGateway:
-    """Makes what connects to them.
+    """Builds the gateway.
 
     Args:
-        settings: What can be set.
-        environ: The environment, as those that are started here see it.
-        registry: Where their tools are kept.
-        library: Keeps what they offered, and the pins of their tools.
-        sessions: Which conversation a call belongs to.
-        requests: Takes what they ask to the clients.
-        command: What the user types for `toolcrib`, where a failure tells them to run it.
+        settings: The settings.
+        environ: The environment passed to servers started here.
+        registry: The registry for their tools.
+        library: Stores their listings and the pins of their tools.
+        sessions: Maps calls to sessions.
+        requests: Forwards their requests to the clients.
+        command: How the user types `toolcrib`, for advice in error messages.
     """
     servers = allowed_servers(settings.servers, environ)
     if not servers:

@@ -1,4 +1,4 @@
-"""The tools that there are: our own, those of installed packages, of function files and of APIs."""
+"""Registers tools: our own, and those of installed packages, function files and APIs."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 def make_worker_options(
     settings: Settings, environ: Mapping[str, str], held: HeldRoot | None = None
 ) -> WorkerOptions:
-    """Makes it, when the first worker is started.
+    """Builds the options of workers when the first one starts.
 
     Args:
-        settings: What can be set.
-        environ: The environment, of which workers see all but what are settings.
-        held: Keeps the root the directory that it was; None takes what is there now.
+        settings: The settings.
+        environ: The environment; workers get all of it except settings.
+        held: Pins the root directory; None uses the current one.
     """
     from tools.functions.environment import Environments
     from tools.functions.file import WorkerOptions
@@ -80,13 +80,13 @@ def check_surface(
     registry: ToolRegistry,
     created: CreatedTools | None = None,
 ) -> None:
-    """Refuses names in the surface that no tool has, where all tools are known by now.
+    """Rejects names in the surface that no tool has, once all tools are known.
 
     Args:
-        settings: Which tools come later.
+        settings: The settings, which tell whether more tools come later.
         surface: The surface.
         registry: The tools.
-        created: The created ones; None where there are none.
+        created: The created tools; None if there are none yet.
     """
     if settings.functions.paths or settings.servers or settings.openapi:
         return
@@ -95,12 +95,12 @@ def check_surface(
     except SettingsError:
         if created is None:
             raise
-        created.load()  # which takes time, and few name one of these
+        created.load()  # loaded last: it is slow and rarely needed
         surface.check(registry.of(settings.identity.user_id))
 
 
 def discover_tools(collections: Collections) -> ToolRegistry:
-    """Every tool, the project's own and those of installed packages, fitted to the collections."""
+    """Registers our own tools and those of installed packages, adapted to the collections."""
     registry = ToolRegistry()
     discover(registry, tools)
     discover_installed(registry)
@@ -109,7 +109,7 @@ def discover_tools(collections: Collections) -> ToolRegistry:
 
 
 def apis_of(settings: Settings, registry: ToolRegistry, machine: Machine) -> Apis | None:
-    """The HTTP APIs of the settings, which put their tools into a registry; None without any."""
+    """Builds the HTTP APIs, which register their tools; None if none are set."""
     if not settings.openapi:
         return None
     from server.composition.apis import make_apis
@@ -123,7 +123,7 @@ def function_files(
     registry: ToolRegistry,
     held: HeldRoot | None = None,
 ) -> FunctionFiles:
-    """The function files of the settings, which put their tools into a registry while running."""
+    """Builds the function files, which register their tools while running."""
     options = partial(make_worker_options, settings, environ, held)
     return FunctionFiles(settings.functions.paths, registry, options, Offered(_objection_to))
 

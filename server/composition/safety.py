@@ -1,4 +1,4 @@
-"""What agents may do on this machine, put together as the settings have it."""
+"""Builds the policy, approvals and confinement from the settings."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ if TYPE_CHECKING:
     from tools.sandbox.web.search.search import WebSearch
 
 _DESCRIPTORS = 4_096
-"""That each process of a program may have open; builds need some thousands."""
-Denied = Callable[[], tuple["DeniedPlace", ...]]  # what the policy denies now
+"""File descriptor limit of each process; builds need some thousands."""
+Denied = Callable[[], tuple["DeniedPlace", ...]]  # the currently denied places
 
 _logger = logging.getLogger("toolcrib")
 
 
 def make_policy(settings: Settings, registry: ToolRegistry, rules: PolicySettings) -> Policy:
-    """The rules of the settings and of their profile, about the tools that there are.
+    """Builds the policy from the rules and the profile for the existing tools.
 
     Args:
-        settings: What can be set.
+        settings: The settings.
         registry: The tools.
-        rules: The policy that holds now, of which the settings may have an earlier one.
+        rules: The current policy; the settings may contain an older one.
     """
     from tools.policy.policy import Policy
     from tools.sandbox.files.extent import extent_at
@@ -73,10 +73,10 @@ def make_policy(settings: Settings, registry: ToolRegistry, rules: PolicySetting
 
 
 def allow_always(settings: Settings, rules: Sequence[str]) -> None:
-    """Writes rules that allow calls into the settings file; for a person's answer alone.
+    """Writes rules that allow calls into the settings file; only on a user's answer.
 
     Raises:
-        ValueError: If one of them is no rule.
+        ValueError: If a rule is invalid.
     """
     from server.settings.file import SettingsFile
     from tools.policy.rules import Rule
@@ -90,15 +90,15 @@ def allow_always(settings: Settings, rules: Sequence[str]) -> None:
 
 
 def open_ended_rules(allow: Iterable[Rule], registry: ToolRegistry) -> Iterator[str]:
-    """Says which rules allow whatever their program can be made to run."""
+    """Yields warnings about rules that allow any command through their program."""
     for rule in allow:
         for spec in registry.specs():
             if rule.selector.fits(spec) and (excess := rule.excess(spec)):
-                yield f"the rule {rule.text!r} allows whatever {excess}."
+                yield f"the rule {rule.text!r} allows anything that {excess}."
 
 
 def warn_of_rules(settings: Settings, registry: ToolRegistry) -> None:
-    """Logs which rules of the settings allow more than they seem to."""
+    """Logs rules in the settings that allow more than they seem to."""
     if settings.policy.allow:
         from tools.policy.rules import Rule
 
@@ -107,7 +107,7 @@ def warn_of_rules(settings: Settings, registry: ToolRegistry) -> None:
 
 
 def let_through(settings: Settings, spec: ToolSpec) -> str:
-    """Returns what to write into the settings so that another server's tool runs unasked."""
+    """Returns advice on settings that let another server's tool run without approval."""
     server = settings.servers.get(spec.server)
     if server is None:
         return ""
@@ -116,18 +116,18 @@ def let_through(settings: Settings, spec: ToolSpec) -> str:
         f' "{spec.server}{SEPARATOR}*" means all tools of {spec.server})'
     )
     trust = (
-        f", or `trusted = true` below [servers.{spec.server}], which lets those of its tools run"
-        " that say they only read"
+        f", or `trusted = true` below [servers.{spec.server}], which lets its tools run that"
+        " claim to only read"
     )
     has_trust = server.trusted or settings.policy.profile not in {"standard", "cautious"}
     return (
-        "Or ask the user to let it run without asking from the next start on, by writing into"
+        "Or ask the user to let it run without asking after the next start, by writing into"
         f" {settings.config_file}: {rule}{'' if has_trust else trust}."
     )
 
 
 def make_approvals(settings: Settings, library: Library, command: str) -> StoredApprovals:
-    """What asks the person about calls, who answers by a command."""
+    """Builds approvals, which the user answers with a command."""
     from server.mcp.approvals import StoredApprovals
     from storage.approvals import ApprovalStore
 
@@ -145,13 +145,13 @@ def make_approvals(settings: Settings, library: Library, command: str) -> Stored
 
 
 def make_audit(settings: Settings) -> Audit:
-    """What writes each call down."""
+    """Builds the audit log."""
     wanted = settings.audit
     return Audit(settings.audit_file, max_bytes=wanted.max_bytes, backups=wanted.backups)
 
 
 def make_history(settings: Settings, library: Library, sandbox: Sandbox) -> History:
-    """What keeps the changes of files."""
+    """Builds the history of file changes."""
     from tools.sandbox.history.history import History
 
     return History(
@@ -164,21 +164,21 @@ def make_history(settings: Settings, library: Library, sandbox: Sandbox) -> Hist
 
 
 def make_sandbox(settings: Settings, root: Path) -> Sandbox:
-    """The files beneath a root, without those that tools may not touch."""
+    """Builds the sandbox for a root, without protected files."""
     return Sandbox(root, protected=protected(settings), read_only=read_only(settings))
 
 
 def protected(settings: Settings) -> tuple[Path, ...]:
-    """What no tool may touch, wherever the root lies."""
+    """Returns paths that no tool may touch, wherever the root is."""
     own = (settings.data_dir, settings.log_file, settings.config_file)
     secrets = (each.file for each in settings.secrets.values())
     return tuple(path for path in (*own, *secrets) if path is not None)
 
 
 def read_only(settings: Settings) -> tuple[Path, ...]:
-    """What the server obeys: itself, function files, where they import from, and descriptions.
+    """Returns read-only paths: the server itself, function files with imports, and descriptions.
 
-    One in the root itself is closed alone: the root is what agents write to.
+    Of a directory that contains the root, only the file itself is closed: agents write to the root.
     """
     paths = settings.functions.paths
     folders = [path if path.is_dir() else path.parent for path in paths]
@@ -200,7 +200,7 @@ def make_machine(
     denied: Denied = tuple,
     **parts: Callable[[], object],
 ) -> Machine:
-    """Processes and the web, each made when it is first used; and what else it is to have."""
+    """Builds processes and the web, each on first use, and further parts."""
     secrets = partial(make_secrets, settings, environ, redaction)
     return Machine(
         **parts,
@@ -215,7 +215,7 @@ def make_machine(
 def make_secrets(
     settings: Settings, environ: Mapping[str, str], redaction: Redaction | None = None
 ) -> Secrets:
-    """The secrets of the settings, whose values are read at each use."""
+    """Builds the secrets in the settings, whose values are read at each use."""
     from tools.sandbox.secrets.secrets import Secrets
 
     named = settings.secrets.items()
@@ -233,15 +233,15 @@ def make_processes(  # noqa: PLR0913  # the composition root hands over every pa
     *,
     ruled: Path | None = None,
 ) -> Processes:
-    """What starts programs, confined as the settings require, with the secrets that there are.
+    """Builds the process launcher, confined as the settings require, with secrets.
 
     Args:
-        settings: What can be set.
+        settings: The settings.
         environ: The environment of this process.
-        secrets: Gives the secrets.
-        sandbox: The files of the root, which it works in; None takes what is there now.
-        denied: Gives what rules deny to programs now.
-        ruled: The directory inside the root that those are about; None for the root.
+        secrets: Returns the secrets.
+        sandbox: The files of the root; None uses the current directory.
+        denied: Returns the paths currently denied to programs.
+        ruled: The directory inside the root that those apply to; None for the root.
     """
     from tools.sandbox.processes.home import git_identity
     from tools.sandbox.processes.processes import Processes, inherited_variables
@@ -268,7 +268,7 @@ def make_processes(  # noqa: PLR0913  # the composition root hands over every pa
 
 
 def make_cells(settings: Settings, denied: Denied = tuple) -> Cells:
-    """What runs what agents wrote, in processes that see nothing of the user's."""
+    """Builds the cells, which run agents' code in processes that see no user data."""
     from tools.functions.programs.cells import Cells
     from tools.functions.programs.packages import find_packages
 
@@ -279,11 +279,11 @@ def make_cells(settings: Settings, denied: Denied = tuple) -> Cells:
 def make_data_workers(
     settings: Settings, environ: Mapping[str, str], denied: Denied
 ) -> DataWorkers:
-    """What runs recipes, in processes that see nothing of the user's."""
+    """Builds the workers that run recipes in processes that see no user data."""
     from tools.data.running.workers import PROGRAM, DataWorkers
 
     environment = data_environment(settings, environ)
-    limits = replace(_limits(settings), cpu_seconds=0)  # they have deadlines, and stay for the next
+    limits = replace(_limits(settings), cpu_seconds=0)  # deadlines apply; workers are reused
 
     def make(root: Path, free: bool) -> Processes:
         if free and settings.system.sandbox is SandboxMode.REQUIRED:
@@ -306,7 +306,7 @@ def make_data_workers(
 def _make_bare_processes(
     settings: Settings, denied: Denied, readable: Sequence[Path], limits: Limits, root: Path
 ) -> Processes:
-    """What starts programs whose root is a directory of the product's own."""
+    """Builds a launcher for programs rooted in one of our own directories."""
     from tools.sandbox.processes.processes import Processes
 
     return Processes(
@@ -342,7 +342,7 @@ def _limits(settings: Settings) -> Limits:
 
 
 def _registries(settings: Settings, environ: Mapping[str, str]) -> Registries:
-    """The registries that programs may reach beside the usual ones."""
+    """Returns package registries beyond the default ones that programs may reach."""
     from tools.sandbox.processes.confinement.allowed_hosts import PACKAGES
     from tools.sandbox.processes.confinement.plan import find_visible_paths
     from tools.sandbox.processes.confinement.registries import Registries, find_registries
@@ -388,7 +388,7 @@ def _guard(settings: Settings) -> AddressGuard:
 
 
 def endpoint_client(settings: Settings, url: str) -> httpx2.Client:
-    """What asks an endpoint that the settings name."""
+    """Builds the HTTP client for an endpoint in the settings."""
     from tools.sandbox.web import blocking
 
     wanted = settings.requests

@@ -1,4 +1,4 @@
-"""The skills of the settings, and those that other agents keep."""
+"""Builds the skills in the settings, and those that other agents keep."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def make_skills(
     others: Callable[[], Sequence[Skill]] = tuple,
     sandbox: Sandbox | None = None,
 ) -> Skills:
-    """Makes the skills, of which nothing is looked at before the first question.
+    """Builds the skills, which are read on first use.
 
     Args:
-        settings: What can be set.
-        environ: The environment, which says where agents keep skills.
-        others: Gives those of other servers; see Skills.
-        sandbox: The files of the root; None takes what is there now.
+        settings: The settings.
+        environ: The environment, for the locations of agents' skills.
+        others: Returns the skills of other servers; see Skills.
+        sandbox: The files of the root; None uses the current directory.
     """
     places = SkillPlaces(
         files=sandbox or make_sandbox(settings, settings.root),
@@ -47,7 +47,7 @@ def make_skills(
 
 
 def view_skills(catalogue: Catalogue, identity: Identity, profiles: Profiles) -> SkillView:
-    """What clients see of the skills: those may that may load them."""
+    """Builds the clients' view of skills, shown to clients that may load them."""
 
     def tool_set_of(ctx: ServerRequestContext[Any, Any]) -> ToolSet | None:
         profile = profiles.of(ctx)
@@ -63,5 +63,5 @@ def view_skills(catalogue: Catalogue, identity: Identity, profiles: Profiles) ->
 def _home() -> Path | None:
     try:
         return Path.home()
-    except RuntimeError:  # the user has none
+    except RuntimeError:  # the user has no home directory
         return None

@@ -1,1 +1,1 @@
-"""The protocol: lists, calls, prompts, resources, and questions to the client."""
+"""The protocol: lists, calls, prompts, resources, and requests to the client."""

@@ -1,4 +1,4 @@
-"""Addresses of what can be browsed: `context://NOUN/PART…?KEY=VALUE`."""
+"""Parses and builds `context://` addresses: `context://NOUN/PART…?KEY=VALUE`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ SCHEME = "context://"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An address, taken apart and decoded.
+    """A parsed and decoded address.
 
     Attributes:
-        noun: What kind of thing it names.
-        parts: Which one, as the path says it.
-        options: How it is asked for, as the query says it.
+        noun: The kind of object.
+        parts: The identifying path segments.
+        options: The query parameters.
     """
 
     noun: str
@@ -27,10 +27,10 @@ class Address:
 
     @classmethod
     def parse(cls, uri: str) -> Address:
-        """The address that a URI says.
+        """Parses a URI.
 
         Raises:
-            NotFoundError: If it is none of ours.
+            NotFoundError: If it is not one of our addresses.
         """
         if not uri.startswith(SCHEME):
             raise NotFoundError(f"{uri!r} is not an address here.")
@@ -45,20 +45,20 @@ class Address:
 
 
 def document_uri(raw_type: str, raw_id: str) -> str:
-    """The address of a document; every reserved character of its two parts is percent-encoded."""
+    """Builds a document's address; reserved characters of both parts are percent-encoded."""
     return f"{SCHEME}documents/{quote(raw_type, safe='')}/{quote(raw_id, safe='')}"
 
 
 def context_uri(context_id: str) -> str:
-    """The address of one context of any kind."""
+    """Builds the address of a context."""
     return f"{SCHEME}contexts/{quote(context_id, safe='')}"
 
 
 def entity_uri(name: str) -> str:
-    """The address of an entity."""
+    """Builds the address of an entity."""
     return f"{SCHEME}entities/{quote(name, safe='')}"
 
 
 def plan_uri(plan_id: str) -> str:
-    """The address of a plan."""
+    """Builds the address of a plan."""
     return f"{SCHEME}plans/{quote(plan_id, safe='')}"

@@ -1,4 +1,4 @@
-"""Approvals: the person is asked where the client can, else on the command line."""
+"""Obtains approvals: through the client if it can ask, otherwise on the command line."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ CLIENT = "client"
 COMMAND_LINE = "command line"
 
 ALWAYS = (Consent.ALWAYS, Consent.ALWAYS_WIDER)
-"""Answers that take up an offer, in the order of these."""
+"""Answers that accept an offer, in the order of the offers."""
 
 REFUSALS = frozenset({Consent.NO, Consent.NO_MORE})
 TO_PROGRAMS = frozenset({Consent.FOR_PROGRAM, Consent.FOR_PROGRAM_WIDER, Consent.NO_MORE})
-"""Answers that count for the rest of a program, and for no other call."""
+"""Answers that apply to the rest of a program, and to no other call."""
 
 POLL_SECONDS = 0.25
-"""How often an answer on the command line is looked for."""
+"""Poll interval for an answer on the command line."""
 
 _logger = logging.getLogger("toolcrib")
 
 
 class StoredApprovals:
-    """Has calls approved: each approval counts for one call and for a time.
+    """Obtains approvals of calls: each applies to one call and expires.
 
     Args:
-        store: Where questions and answers are kept, for every process of the data directory.
-        root: The root of this server: nothing approved beneath another counts here.
-        command: How the command line is called, with what it needs to find the same store.
-        wait: Seconds that a call waits while the list of questions is open somewhere.
-        expire: Seconds that a question and its approval hold.
-        grant: Seconds that a rule is allowed "for a while".
-        allow: Writes rules into the settings; None where they could not count there.
-        owner: The user whose settings these are; nobody else is offered to change them.
+        store: Stores questions and answers for all processes of the data directory.
+        root: The root of this server: approvals under another root do not apply.
+        command: The command line for approvals, with options that select the same store.
+        wait: Seconds that a call waits while someone watches the list of questions.
+        expire: Seconds until a question and its approval expire.
+        grant: Seconds of an approval "for a while".
+        allow: Writes rules into the settings; None if they would have no effect.
+        owner: The user who owns the settings; others are not offered to change them.
     """
 
     def __init__(  # noqa: PLR0913  # what can be set of it
@@ -71,21 +71,21 @@ class StoredApprovals:
         self._owner = owner
 
     def grants(self, identity: Identity) -> tuple[str, ...]:
-        """The rules that the person allowed for a while and that still hold; blocks."""
+        """Returns the rules that the user allowed for a while and that have not expired; blocks."""
         return tuple(grant.rule for grant in self._store.grants(identity, self._root))
 
     async def obtain(self, question: Question, approver: Approver | None) -> Approval:
-        """The approval of one call.
+        """Returns the approval of a call, asking if there is none.
 
         Raises:
-            RefusedError: If the person said no.
+            RefusedError: If the user refused.
             AnswersAwaitedError: If the client must answer first.
         """
         if self._allow is None or question.identity.user_id != self._owner:
             question = replace(question, offers=())
-        asked = self._asked(question)
+        asked = self._make_asked(question)
         tickets = () if approver is None else approver.tickets
-        found = await self._taken(asked, tickets)
+        found = await self._claim(asked, tickets)
         if found is None and approver is not None:
             found = await self._ask_client(question, asked, approver)
         if found is None:
@@ -94,48 +94,48 @@ class StoredApprovals:
         return replace(found, is_named=is_named)
 
     async def given(self, question: Question) -> Approval | None:
-        """An approval of the call that was given before it; None where there is none.
+        """Returns an approval given before the call, if there is one.
 
         Raises:
-            RefusedError: If the person said no.
+            RefusedError: If the user refused.
         """
-        return await self._taken(self._asked(question))
+        return await self._claim(self._make_asked(question))
 
     async def close(self, approval: Approval, *, is_final: bool) -> None:
-        """Uses an approval up, or keeps it for the same call when it comes again.
+        """Uses up an approval, or keeps it for a retry of the same call.
 
-        Where that cannot be written, as on a full disk, it stays taken: it counts for no other
-        call, and this one, which has run, keeps its result.
+        If that cannot be written, as on a full disk, the approval stays claimed: it applies to no
+        other call, and this call, which has run, keeps its result.
         """
         kept = ApprovalState.KEPT if approval.is_named else ApprovalState.APPROVED
         state = ApprovalState.USED if is_final else kept
         try:
             await anyio.to_thread.run_sync(self._store.close, approval.ticket, state)
         except StorageUnavailableError as error:
-            _logger.warning("An approval stays taken: %s", error)
+            _logger.warning("An approval stays claimed: %s", error)
 
-    async def _taken(self, asked: Asked, tickets: Sequence[str] = ()) -> Approval | None:
-        """An approval that was given before this call, if any.
+    async def _claim(self, asked: Asked, tickets: Sequence[str] = ()) -> Approval | None:
+        """Claims an approval given before this call, if any.
 
         Raises:
-            RefusedError: If the person said no meanwhile.
+            RefusedError: If the user refused meanwhile.
         """
         found = await anyio.to_thread.run_sync(self._store.claim, asked, tickets)
         if found is not None:
-            consent = _said(found, asked, Consent.ONCE)
+            consent = _consent_from(found, asked, Consent.ONCE)
             return Approval(found.decided_by, found.ticket, consent=consent)
         denial = await anyio.to_thread.run_sync(self._store.denial, asked)
         if denial is not None:
-            raise RefusedError(asked.tool, _said(denial, asked, Consent.NO))
+            raise RefusedError(asked.tool, _consent_from(denial, asked, Consent.NO))
         return None
 
     async def _ask_client(
         self, question: Question, asked: Asked, approver: Approver
     ) -> Approval | None:
-        """What the person at the client, or at the command line meanwhile, says; None if nothing.
+        """Returns the answer from the client, or meanwhile from the command line; None without one.
 
         Raises:
-            RefusedError: If they say no.
+            RefusedError: If the user refuses.
             AnswersAwaitedError: If the client must answer first.
         """
         ticket = await anyio.to_thread.run_sync(self._store.among, asked, approver.tickets)
@@ -145,17 +145,17 @@ class StoredApprovals:
             )
         consent = await self._first_answer(question, ticket, approver)
         if consent is Consent.NONE or not _is_offered(asked, consent):
-            return await self._taken(asked)
+            return await self._claim(asked)
         rules: Offer = ()
         if consent in ALWAYS:
-            rules = await anyio.to_thread.run_sync(self._chosen, ticket, consent)
+            rules = await anyio.to_thread.run_sync(self._chosen_rules, ticket, consent)
             if not rules:
-                return await self._taken(asked)
-        # Shielded: a call that is cancelled here leaves no approval that another could take.
+                return await self._claim(asked)
+        # Shielded: a call cancelled here must leave no approval that another could claim.
         found: Approval | None = None
         with anyio.CancelScope(shield=True):
             answer = partial(
-                self._store.answer, ticket, by=CLIENT, **answered(consent, asked.program)
+                self._store.answer, ticket, by=CLIENT, **answer_fields(consent, asked.program)
             )
             is_first = await anyio.to_thread.run_sync(answer)
             if is_first and consent is Consent.FOR_A_WHILE and question.grant:
@@ -164,17 +164,17 @@ class StoredApprovals:
                 )
             if is_first and rules:
                 await anyio.to_thread.run_sync(self._write, rules)
-            found = await self._taken(asked)
+            found = await self._claim(asked)
         return found  # noqa: RET504  # a scope might end without its last statement
 
-    def _chosen(self, ticket: str, consent: Consent) -> Offer:
-        """The rules that an answer means, as they were shown; none where they were not."""
+    def _chosen_rules(self, ticket: str, consent: Consent) -> Offer:
+        """Returns the rules of an answer as they were shown; empty if none were shown."""
         offers = next((each.asked.offers for each in self._store.find(ticket)), ())
         at = ALWAYS.index(consent)
         return offers[at] if at < len(offers) else ()
 
     def _write(self, rules: Offer) -> None:
-        """Writes rules into the settings; where that fails, the call is allowed all the same."""
+        """Writes rules into the settings; a failure does not affect the call."""
         try:
             if self._allow is not None:
                 self._allow(rules)
@@ -182,7 +182,7 @@ class StoredApprovals:
             _logger.warning("%s is not in the settings: %s", " and ".join(rules), error)
 
     async def _first_answer(self, question: Question, ticket: str, approver: Approver) -> Consent:
-        """The client's answer; NONE as soon as the command line has one."""
+        """Returns the client's answer; NONE as soon as the command line has one."""
         consent = Consent.NONE
 
         async def ask() -> None:
@@ -192,23 +192,23 @@ class StoredApprovals:
 
         async with anyio.create_task_group() as group:
             group.start_soon(ask)
-            await self._answered(ticket)
+            await self._wait_for_answer(ticket)
             group.cancel_scope.cancel()
         return consent
 
     async def _ask_command_line(self, question: Question, asked: Asked) -> Approval:
-        """What the person at the command line says.
+        """Returns the answer from the command line.
 
         Raises:
-            RefusedError: If they say no.
+            RefusedError: If the user refuses.
         """
         ticket = await anyio.to_thread.run_sync(
             self._store.open, asked, ApprovalState.PENDING, self._expire
         )
         if await anyio.to_thread.run_sync(self._store.is_watched):
             with anyio.move_on_after(self._wait):
-                await self._answered(ticket)
-        found = await self._taken(asked)
+                await self._wait_for_answer(ticket)
+        found = await self._claim(asked)
         if found is not None:
             return found
         raise ApprovalRequiredError(
@@ -216,20 +216,20 @@ class StoredApprovals:
             next_actions=[
                 (
                     f"Ask the user to run `{self._command} approve {ticket[:8]}` in a terminal, "
-                    f"then make the very same call again within {self._expire / 60:.0f} minutes."
+                    f"then repeat exactly the same call within {self._expire / 60:.0f} minutes."
                 ),
                 *([question.advice] if question.advice else []),
                 "Or do it another way, with a tool that needs no approval.",
             ],
         )
 
-    async def _answered(self, ticket: str) -> None:
-        """Waits until somebody has answered a question, or it has expired."""
+    async def _wait_for_answer(self, ticket: str) -> None:
+        """Waits until a question is answered or expires."""
         waiting = {ApprovalState.ASKED, ApprovalState.PENDING}
         while await anyio.to_thread.run_sync(self._store.state, ticket) in waiting:  # noqa: ASYNC110  # another process has the event
             await anyio.sleep(POLL_SECONDS)
 
-    def _asked(self, question: Question) -> Asked:
+    def _make_asked(self, question: Question) -> Asked:
         return Asked(
             identity=question.identity,
             root=self._root,
@@ -244,20 +244,20 @@ class StoredApprovals:
         )
 
 
-def answered(consent: Consent, program: ProgramOffer | None) -> dict[str, Any]:
-    """What is written down of an answer to a question, with what that offered to a program."""
+def answer_fields(consent: Consent, program: ProgramOffer | None) -> dict[str, Any]:
+    """Returns an answer as stored, with the offer to its program."""
     said = str(consent) if consent in TO_PROGRAMS else ""
     return {"approved": consent not in REFUSALS, "said": said, "program": program}
 
 
-def _said(found: Answered, asked: Asked, otherwise: Consent) -> Consent:
-    """What a person said to a call; what they said to a program counts for that run alone."""
+def _consent_from(found: Answered, asked: Asked, otherwise: Consent) -> Consent:
+    """Returns a user's answer to a call; answers to a program apply to that run alone."""
     is_of_run = found.said and found.asked.program == asked.program
     return Consent(found.said) if is_of_run else otherwise
 
 
 def _is_offered(asked: Asked, consent: Consent) -> bool:
-    """Whether an answer is one of those that the person could give, as far as programs go."""
+    """Returns whether an answer about a program was among the choices."""
     program = asked.program
     match consent:
         case Consent.FOR_PROGRAM:

@@ -1,4 +1,4 @@
-"""Contexts as text: one of them whole, many of them as lines, all within a size."""
+"""Formats contexts as text: one in full or several as lines, within a size limit."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from storage.reading.formats import MARKDOWN, MARKDOWN_MEDIA_TYPES
 from tools.answers.dates import utc
 
 SUMMARY_CHARACTERS = 200
-"""Of a summary in a line."""
+"""Length of a summary in a line."""
 
 FIRST_WORDS = 60
-"""Characters of a text that stand for a title."""
+"""Length of the text that substitutes a title."""
 
 
 def media_type_of(context: Context) -> str:
-    """The media type of a context's stored text."""
+    """Returns the media type of a context's stored text."""
     return MARKDOWN.media_type if context.media_type in MARKDOWN_MEDIA_TYPES else "text/plain"
 
 
 def context_text(context: Context, chunks: Sequence[Chunk]) -> str:
-    """A context with what is known of it, in Markdown."""
+    """Formats a context with its metadata as Markdown."""
     source = f"{context.raw_type}: {context.raw_id}" if context.raw_id else context.raw_type
     known = [
         ("Kind", _kind(context)),
@@ -40,27 +40,27 @@ def context_text(context: Context, chunks: Sequence[Chunk]) -> str:
 
 
 def title_of(context: Context, text: str) -> str:
-    """What a context is called; without a title its first words."""
-    return _one_line(context.title) or _shortened(text, FIRST_WORDS)
+    """Returns a context's title, or else its first words."""
+    return _one_line(context.title) or _shorten(text, FIRST_WORDS)
 
 
 def context_line(context: Context, title: str) -> str:
-    """A context as an item of a list that leads to it."""
+    """Formats a context as a list item that links to it."""
     when = utc(context.event_time).isoformat(sep=" ", timespec="minutes")[:16]
-    about = _shortened(context.summary, SUMMARY_CHARACTERS)
+    about = _shorten(context.summary, SUMMARY_CHARACTERS)
     line = f"- [{title}]({context_uri(context.id)}): {_kind(context)}, {when}"
     return f"{line}. {about}" if about else line
 
 
 def entity_line(entity: Entity) -> str:
-    """An entity as an item of a list that leads to it."""
+    """Formats an entity as a list item that links to it."""
     also = f" (also {', '.join(entity.aliases)})" if entity.aliases else ""
     line = f"- [{entity.name}]({entity_uri(entity.name)}){also}: {entity.entity_type}"
-    return f"{line}. {_shortened(entity.summary, SUMMARY_CHARACTERS)}" if entity.summary else line
+    return f"{line}. {_shorten(entity.summary, SUMMARY_CHARACTERS)}" if entity.summary else line
 
 
 def entity_text(entity: Entity, relationships: Iterable[Relationship]) -> str:
-    """An entity with what it is and how it is related, in Markdown."""
+    """Formats an entity with its summary and relationships as Markdown."""
     also = f"Also called {', '.join(entity.aliases)}." if entity.aliases else ""
     related = "\n".join(
         f"- {each.source} {each.relation} {each.target}"
@@ -72,13 +72,13 @@ def entity_text(entity: Entity, relationships: Iterable[Relationship]) -> str:
 
 
 def profile_text(profile: Profile) -> str:
-    """What is known of the user, as lines."""
+    """Formats the user's profile as lines."""
     facts = (f"- {name}: {value}" for name, value in profile.facts.items())
     return "\n".join(filter(None, (profile.summary, *facts)))
 
 
-def truncated(text: str, characters: int) -> str:
-    """The text, cut at the last line that fits if it is longer; a last line says so."""
+def truncate(text: str, characters: int) -> str:
+    """Cuts a text at the last line that fits, and appends a note."""
     if len(text) <= characters:
         return text
     note = "[Cut here; ask `query` for more.]"
@@ -92,7 +92,7 @@ def _kind(context: Context) -> str:
     return f"summary of {context.time_bucket}" if summary else str(context.context_type)
 
 
-def _shortened(text: str, characters: int) -> str:
+def _shorten(text: str, characters: int) -> str:
     line = _one_line(text)
     return line if len(line) <= characters else f"{line[: characters - 1]}…"
 

@@ -1,4 +1,4 @@
-"""Definitions of tools in MCP: whole, and the lean form that short lists have."""
+"""Definitions of tools in MCP: in full, and lean for short lists."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ RARELY_GIVEN = frozenset(
         *("summary", "time_type", "timezone"),
     }
 )
-"""Parameters, and keys within them, that few calls give."""
+"""Parameters, and keys within them, that few calls use."""
 
 LENGTHS = frozenset({"maxItems", "maxLength", "minLength"})
-"""Bounds that hardly any call oversteps, and that whoever does is told of."""
+"""Bounds that calls rarely exceed; the error names them."""
 
 
 def describe(spec: ToolSpec) -> types.Tool:
-    """A tool as the list has it: its definition in MCP."""
+    """Converts a tool to its MCP definition."""
     if isinstance(spec.listed, types.Tool):
         return spec.listed
     return types.Tool(
@@ -45,10 +45,10 @@ def describe(spec: ToolSpec) -> types.Tool:
 
 
 def lean(tool: types.Tool) -> types.Tool:
-    """The tool as a short list has it; `describe_tool` shows all of it.
+    """Shortens a definition for lists; `describe_tool` returns it in full.
 
-    It says less than the whole and nothing else: the input schema is open where parameters are left
-    out, bounds no lengths and has no texts within a parameter; the result is any object.
+    It omits details without contradicting them: without rare parameters the input schema is open,
+    and it has no lengths and no texts within parameters. The result is any object.
     """
     in_words = tool.name.replace("_", " ").capitalize()
     return tool.model_copy(
@@ -79,7 +79,7 @@ def _input(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parameter(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
-    """A parameter with what it refers to in its place, and the texts of both."""
+    """Resolves a parameter's reference and joins both descriptions."""
     meant = resolve(schema, whole)
     texts = dict.fromkeys(filter(None, (schema.get("description"), meant.get("description"))))
     slim = {key: value for key, value in {**meant, **schema}.items() if key != "$ref"}
@@ -87,7 +87,7 @@ def _parameter(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str,
 
 
 def _short(schema: Any) -> Any:  # noqa: ANN401  # any part of a schema
-    """Without lengths, and without the texts of what is inside of a parameter."""
+    """Removes lengths, and descriptions within a parameter."""
     if isinstance(schema, list):
         return [_short(each) for each in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""Forwarding: what of `_meta` and of logs goes on between clients and the servers behind us."""
+"""Forwards `_meta` and logs between clients and the servers behind us."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from mcp.server.context import ServerRequestContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 SERVER_KEY = "toolcrib/server"
-"""The key in `_meta` of what is listed that names the server it is from."""
+"""The `_meta` key of listed items for their server."""
 
 MOST_AT_ONCE = 64
-"""Messages of one connection on their way to a slow client; more are left out."""
+"""Maximum number of pending messages to a slow client; more are dropped."""
 
 _LEVELS: tuple[types.LoggingLevel, ...] = get_args(types.LoggingLevel)
 """From debug to emergency (RFC 5424)."""
 
 _BETWEEN_NEIGHBOURS = "io.modelcontextprotocol/"
-"""What the keys of `_meta` begin with that are between two neighbours (schema 2026-07-28)."""
+"""Prefix of `_meta` keys that concern only two neighbours (schema 2026-07-28)."""
 
 _PROGRESS = frozenset({"progressToken", "progress_token"})
 
@@ -27,12 +27,12 @@ ResultT = TypeVar("ResultT", bound=types.Result)
 
 
 def asks_for_progress(meta: Mapping[str, Any] | None) -> bool:
-    """Whether whoever sent this with a request hears how far it is."""
+    """Returns whether the sender of a request wants progress reports."""
     return not _PROGRESS.isdisjoint(meta or {})
 
 
 def forwarded(meta: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What of it concerns the other end."""
+    """Returns the entries that concern the other end."""
     return {
         key: value
         for key, value in (meta or {}).items()
@@ -41,19 +41,19 @@ def forwarded(meta: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def with_forwarded_meta(result: ResultT) -> ResultT:
-    """A result of another server as one of ours: to the client it comes from here."""
+    """Returns another server's result with filtered metadata, as if it came from here."""
     if not result.meta:
         return result
     return result.model_copy(update={"meta": forwarded(result.meta) or None})
 
 
 def is_logged(level: types.LoggingLevel, floor: types.LoggingLevel | None) -> bool:
-    """Whether a message of a level is at or above a floor; without a floor each is."""
+    """Returns whether a level is at or above a floor; without a floor every level is."""
     return floor is None or _LEVELS.index(level) >= _LEVELS.index(floor)
 
 
 def opted_level(ctx: ServerRequestContext[Any, Any]) -> types.LoggingLevel | None:
-    """From which level on a request of protocol 2026-07-28 wants logs; None means none at all."""
+    """Returns the minimum level that a request of protocol 2026-07-28 wants; None for no logs."""
     level = (ctx.meta or {}).get(types.LOG_LEVEL_META_KEY)
     return next((each for each in _LEVELS if each == level), None)
 
@@ -63,12 +63,12 @@ def wants_log(
     level: types.LoggingLevel,
     floor: types.LoggingLevel | None,
 ) -> bool:
-    """Whether the client of a request wants a message of a level.
+    """Returns whether the client of a request wants a message of a level.
 
     Args:
         ctx: The request.
-        level: That of the message.
-        floor: What the client said with `logging/setLevel` (protocols until 2025-11-25).
+        level: The level of the message.
+        floor: The client's level from `logging/setLevel` (protocols until 2025-11-25).
     """
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
         opted = opted_level(ctx)
@@ -76,10 +76,10 @@ def wants_log(
     return is_logged(level, floor)
 
 
-def named(
+def log_from(
     server: str, params: types.LoggingMessageNotificationParams
 ) -> types.LoggingMessageNotification:
-    """A message that says which server logs it."""
+    """Prefixes a log message with the name of its server."""
     logger = f"{server}/{params.logger}" if params.logger else server
     return types.LoggingMessageNotification(
         params=types.LoggingMessageNotificationParams(

@@ -1,4 +1,4 @@
-"""Cursors of paged lists: how far somebody has read, opaque to clients."""
+"""Cursors of paged lists, opaque to clients."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mcp.shared.exceptions import MCPError
 from tools.core.invisible import encodable
 
 DOCUMENTS = "documents"
-"""The part of the list of resources that is stored here; no server has this name with a slash."""
+"""The stored part of the list of resources; no server has this name with a slash."""
 
 LAST_OFFSET = 2**31
-"""Beyond what a cursor of ours can say; the database counts rows in 64 bits."""
+"""Limit of valid offsets; the database counts rows in 64 bits."""
 
 ItemT = TypeVar("ItemT")
 
@@ -27,9 +27,9 @@ class Section(Generic[ItemT]):
     """A part of a list.
 
     Attributes:
-        name: What cursors call it.
-        items: What is in it.
-        shown: How one of them is listed.
+        name: Its name in cursors.
+        items: Its items.
+        shown: Converts an item for the list.
     """
 
     name: str
@@ -38,12 +38,12 @@ class Section(Generic[ItemT]):
 
 
 def cursor_at(offset: int, part: str = DOCUMENTS) -> str:
-    """The cursor of the page that starts at an offset of a part of a list."""
+    """Returns the cursor of the page that starts at an offset in a part of a list."""
     return base64.urlsafe_b64encode(f"{part}:{offset}".encode()).decode()
 
 
 def place_of(cursor: str) -> tuple[str, int]:
-    """The part of a list and the offset in it where the page of a cursor starts."""
+    """Returns the part and offset at which the page of a cursor starts."""
     try:
         text = base64.b64decode(cursor, altchars=b"-_", validate=True).decode("ascii")
         part, _, number = text.rpartition(":")
@@ -56,7 +56,7 @@ def place_of(cursor: str) -> tuple[str, int]:
 
 
 def offset_of(cursor: str | None) -> int:
-    """Where the page of stored documents that a cursor says starts."""
+    """Returns the offset in stored documents at which the page of a cursor starts."""
     if cursor is None:
         return 0
     part, offset = place_of(cursor)
@@ -68,13 +68,13 @@ def offset_of(cursor: str | None) -> int:
 def page(
     kind: str, sections: Sequence[Section[ItemT]], cursor: str | None, size: int
 ) -> tuple[list[ItemT], str | None]:
-    """At most so many items from where a cursor says on, and the cursor of what follows.
+    """Returns a page of items from a cursor on, and the cursor of the next page.
 
     Args:
-        kind: What is listed; the cursor of another kind is none of its own.
+        kind: The kind of list; cursors of other kinds are invalid.
         sections: The list, in its order.
-        cursor: The cursor; None means the beginning.
-        size: Most items of the page; with none the cursor alone is of use.
+        cursor: The cursor; None starts at the beginning.
+        size: Maximum number of items; with 0, only the cursor is useful.
     """
     names = [f"{kind}/{each.name}" for each in sections]
     start, offset = 0, 0

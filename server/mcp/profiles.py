@@ -1,4 +1,4 @@
-"""Profiles: what single clients may find and call, and what they are shown."""
+"""Profiles: which tools single clients may use, and which are listed for them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:  # servers of one's own have no settings
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What holds for one client.
+    """The restrictions of one client.
 
     Attributes:
         tool_set: The tools that it may find and call.
-        pinned: Names of tools that its list always has.
-        token_budget: Tokens that its list may have, at 4 characters each; 0 sets no limit.
-        results: What its calls answer with; None leaves it to the settings.
+        pinned: Names of tools that are always in its list.
+        token_budget: Maximum tokens of its list, at 4 characters each; 0 sets no limit.
+        results: The form of its results; None uses the setting.
     """
 
     tool_set: ToolSet
@@ -35,12 +35,11 @@ class Profile:
 
 
 class Profiles:
-    """Tells which profile a request has: one at most, and the same one for the same caller.
+    """Selects a request's profile: at most one, and always the same for a caller.
 
     Args:
-        settings: Those of the settings.
-        own: The tools of whoever asks here, where that is an agent that work was given to; it has
-            no other profile.
+        settings: The profiles in the settings.
+        own: The tools of the caller if it is a delegated agent, which has no other profile.
     """
 
     def __init__(self, settings: Mapping[str, ProfileSettings], own: ToolSet | None = None) -> None:
@@ -54,7 +53,7 @@ class Profiles:
         }
 
     def of(self, ctx: ServerRequestContext[Any, Any]) -> Profile | None:
-        """The profile of a request; None where none holds."""
+        """Returns the profile of a request; None if none applies."""
         caller = caller_of(ctx)
         own = self._own or (None if caller is None else caller.tool_set)
         if own is not None:
@@ -62,14 +61,14 @@ class Profiles:
         return self.choose("" if caller is None else caller.username, client_of(ctx))
 
     def choose(self, token: str, client: str) -> Profile | None:
-        """The first profile, in the order of the settings, that names the token.
+        """Returns the first profile, in the order of the settings, that names the token.
 
-        Where none does, the first one that the client's name fits, in any case of letters: a token
-        is proof, and a name only what a client says of itself.
+        Otherwise returns the first one that matches the client's name, ignoring case: a token is
+        proof, a name only a claim.
 
         Args:
-            token: Name of the token that a request came with; empty without one.
-            client: Name of the client, as it says it; empty if it does not.
+            token: The name of the request's token; empty without one.
+            client: The client's name, as it reports it; empty if it does not.
         """
         by_token = (name for name, each in self._settings.items() if token in each.tokens)
         name = next(by_token, None) or next(self._fitting(client), None)
@@ -82,7 +81,7 @@ class Profiles:
 
 
 def check_profiles(settings: Settings) -> None:
-    """Refuses names of tokens and servers in profiles that the settings have nowhere."""
+    """Rejects tokens and servers in profiles that are not in the settings."""
     for name, each in settings.profiles.items():
         servers = [_server(pattern) for pattern in (*each.allow, *each.deny)]
         _check_known(f"profiles.{name}.tokens", each.tokens, settings.http.tokens, "http.tokens")
@@ -97,5 +96,5 @@ def _server(pattern: str) -> str:
 def _check_known(setting: str, named: Iterable[str], known: Collection[str], table: str) -> None:
     for name in named:
         if name not in known:
-            there = f"there are {', '.join(sorted(known))}" if known else "there are none"
+            there = f"known are {', '.join(sorted(known))}" if known else "none are set"
             raise SettingsError(f"{setting}: {name!r} is not one of [{table}]; {there}.")

@@ -1,4 +1,4 @@
-"""Prompts, which clients show as slash commands: recall, remember, what happened, skill."""
+"""Prompts, which clients show as slash commands: recall, remember, what_happened, skill."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 from server.mcp.browsing.answers import completion_of
 from server.mcp.browsing.skill_view import SkillView
-from server.mcp.resources import ContextResources, answered
+from server.mcp.resources import ContextResources, read_in_thread
 from server.mcp.sessions import Sessions
 from server.mcp.views import Relevant, happenings
 from storage.library import Shelf
@@ -32,10 +32,10 @@ from tools.core.invisible import encodable, revealed
 from tools.core.registry import ToolRegistry
 
 LOOKED_THROUGH = 1_000
-"""Entities among which names are looked for."""
+"""Maximum number of entities searched for names."""
 
 LONGEST = 10_000
-"""Characters that an argument may have."""
+"""Maximum length of an argument."""
 
 RequestContext = ServerRequestContext[Any, Any]
 
@@ -88,17 +88,17 @@ PROMPTS = {
 
 
 class Prompts:
-    """Answers prompts/list, prompts/get and completion/complete.
+    """Handles prompts/list, prompts/get and completion/complete.
 
     Args:
-        resources: What is stored.
+        resources: The stored context.
         registry: The tools.
-        sessions: Tells which conversation a request belongs to.
-        recording: Writes down what a person said; None for nothing.
-        skills: The skills that whoever asks may see; by default none.
+        sessions: Maps requests to conversations.
+        recording: Records what the user said; None records nothing.
+        skills: The skills that a client may see; none by default.
 
     Attributes:
-        skills: The same.
+        skills: The skills that a client may see.
     """
 
     def __init__(
@@ -120,21 +120,21 @@ class Prompts:
         ctx: RequestContext,  # noqa: ARG002  # the same for all
         params: types.PaginatedRequestParams | None,  # noqa: ARG002  # on one page
     ) -> types.ListPromptsResult:
-        """The four prompts, on one page."""
+        """Returns the four prompts on one page."""
         return types.ListPromptsResult(prompts=list(PROMPTS.values()))
 
     async def get_prompt(
         self, ctx: RequestContext, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        """One prompt, ready for the model."""
+        """Renders a prompt for the model."""
         prompt = PROMPTS.get(params.name)
         if prompt is None:
-            raise _invalid(f"No prompt is called {params.name[:100]!r}; {_listed(PROMPTS)}.")
-        given = _checked(prompt, params.arguments or {})
+            raise _invalid(f"No prompt is called {params.name[:100]!r}; {_available(PROMPTS)}.")
+        given = _check_arguments(prompt, params.arguments or {})
         shelf = self._resources.shelf_of(ctx)
         try:
-            tell = partial(self._told, ctx, shelf, prompt.name, given)
-            told = await answered("prompts/get", tell)
+            tell = partial(self._relevant_for, ctx, shelf, prompt.name, given)
+            told = await read_in_thread("prompts/get", tell)
         except NotFoundError as error:
             raise _invalid(" ".join([error.message, *error.next_actions])) from error
         await self._hear(ctx, shelf.identity, prompt, given, told)
@@ -147,13 +147,17 @@ class Prompts:
     async def complete(
         self, ctx: RequestContext, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        """Values that an argument of a prompt, or a variable of a resource, may have."""
-        asked = _called(params.ref), params.argument.name
+        """Completes an argument of a prompt or a variable of a resource."""
+        asked = _reference_name(params.ref), params.argument.name
         names = partial(self._skill_names, ctx)
         find = names if asked == ("skill", "name") else _COMPLETED.get(asked)
         shelf = self._resources.shelf_of(ctx)
         begun = params.argument.value
-        found = [] if find is None else await answered("completion/complete", partial(find, shelf))
+        found = (
+            []
+            if find is None
+            else await read_in_thread("completion/complete", partial(find, shelf))
+        )
         return completion_of(fitting(found, begun))
 
     async def _hear(
@@ -164,7 +168,7 @@ class Prompts:
         given: Mapping[str, str],
         told: Relevant,
     ) -> None:
-        """Records what a person said by a prompt, its first argument, and what it brought back."""
+        """Records a prompt's first argument as said by the user, and the contexts it returned."""
         if self._recording is None:
             return
         conversation = self._sessions.of(ctx, identity)
@@ -180,7 +184,7 @@ class Prompts:
             context_ids=told.context_ids,
         )
 
-    def _told(
+    def _relevant_for(
         self, ctx: RequestContext, shelf: Shelf, name: str, given: Mapping[str, str]
     ) -> Relevant:
         match name:
@@ -195,10 +199,10 @@ class Prompts:
                 return Relevant(_what_happened(shelf, given["when"], zone))
 
     def _skill_names(self, ctx: RequestContext, _shelf: Shelf) -> list[str]:
-        return [each.path for each in self.skills.seen(ctx) if each.is_for_people]
+        return [each.path for each in self.skills.visible_to(ctx) if each.is_for_people]
 
     def _skill(self, ctx: RequestContext, name: str, task: str) -> str:
-        skill = self.skills.named(ctx, name)
+        skill = self.skills.find(ctx, name)
         if not skill.is_for_people:
             raise NotFoundError(f"The skill {skill.path!r} is for models alone (user-invocable).")
         body = FrontMatter.of(skill.text(MAIN)).body
@@ -245,11 +249,13 @@ def _what_happened(shelf: Shelf, when: str, timezone: str) -> str:
     )
 
 
-def _checked(prompt: types.Prompt, given: Mapping[str, str]) -> Mapping[str, str]:
+def _check_arguments(prompt: types.Prompt, given: Mapping[str, str]) -> Mapping[str, str]:
     arguments = {each.name: each for each in prompt.arguments or ()}
     for name, value in given.items():
         if name not in arguments:
-            raise _invalid(f"{prompt.name} has no argument {name[:100]!r}; {_listed(arguments)}.")
+            raise _invalid(
+                f"{prompt.name} has no argument {name[:100]!r}; {_available(arguments)}."
+            )
         if len(value) > LONGEST:
             raise _invalid(f"{name}: send at most {LONGEST} characters, not {len(value)}.")
     for name, argument in arguments.items():
@@ -258,7 +264,7 @@ def _checked(prompt: types.Prompt, given: Mapping[str, str]) -> Mapping[str, str
     return given
 
 
-def _listed(names: Iterable[str]) -> str:
+def _available(names: Iterable[str]) -> str:
     return f"there is {', '.join(names)}"
 
 
@@ -266,7 +272,7 @@ def _invalid(message: str) -> MCPError:
     return MCPError(types.INVALID_PARAMS, encodable(message))
 
 
-def _called(ref: types.PromptReference | types.ResourceTemplateReference) -> str:
+def _reference_name(ref: types.PromptReference | types.ResourceTemplateReference) -> str:
     return ref.name if isinstance(ref, types.PromptReference) else ref.uri
 
 

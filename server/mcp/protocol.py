@@ -1,4 +1,4 @@
-"""The registry and its call path as an MCP server, for both eras of the protocol."""
+"""Builds an MCP server from the registry and its call path, for both eras of the protocol."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ if TYPE_CHECKING:  # servers of one's own have none of these
     from tools.answers.task_reports import TaskReport
 
 LIST_TTL_MS = 3_600_000
-"""How long a client may keep a list that is fixed while the server runs."""
+"""Time that a client may cache a list that is fixed while the server runs."""
 
 CHANGING_TTL_MS = 10_000
-"""How long it may keep one that changes with function files or other servers."""
+"""Time that it may cache a list that changes with function files or other servers."""
 
 Context = ServerRequestContext[Any, Any]
 
 
 class CallPath(Protocol):
-    """What runs calls."""
+    """Runs calls."""
 
     async def execute(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
     ) -> ToolResult:
-        """Runs one; every failure of it is a result."""
+        """Runs a call; every failure is a result."""
 
 
 def build_server(  # noqa: PLR0913  # the composition root hands over every part by name
@@ -72,27 +72,27 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
     tasks: Tasks | None = None,
     skills: SkillMethods | None = None,
 ) -> Server[Any]:
-    """Makes the server that every transport runs.
+    """Builds the server that every transport runs.
 
-    Calls find whatever the registry has, whatever is listed.
+    Calls reach all tools in the registry, listed or not.
 
     Args:
         registry: The tools.
         manager: The call path.
-        name: Name of the server, for the client.
-        version: Version of the server.
-        instructions: What a model should know of the server as a whole; None for nothing.
-        surface: Which tools are listed.
-        resources: What clients can browse; None where there is nothing.
-        prompts: What people can start a conversation with; None where there is none.
-        requests: Tells whose requests are made, and takes what is asked to the client.
-        ready: Awaited before the list of tools is taken.
-        sampler: The way to a model for clients that offer none.
-        profiles: What single clients may find and call; None where there are none.
-        results: What calls answer with where no profile says it.
-        subscriptions: Tells of changes; None where nothing changes but by what clients do.
-        tasks: What becomes of calls that take long; None where they are waited for.
-        skills: The skills as the extension of the protocol has them; None where there are none.
+        name: The name of the server, for the client.
+        version: The version of the server.
+        instructions: Instructions for models about the server as a whole; None for none.
+        surface: Selects the listed tools.
+        resources: Handles resources; None if there are none.
+        prompts: Handles prompts; None if there are none.
+        requests: Identifies callers, and forwards requests to clients.
+        ready: Awaited before tools are listed.
+        sampler: The model for clients without sampling.
+        profiles: The profiles that restrict clients; None without any.
+        results: The form of results unless a profile sets it.
+        subscriptions: Sends notifications of changes; None if lists never change.
+        tasks: Turns long calls into tasks; None waits for them.
+        skills: Handles the skills extension; None without skills.
     """
     lists = ToolLists(registry, surface, ready)
     long_calls = None if tasks is None else tasks.long_calls
@@ -132,7 +132,7 @@ def build_server(  # noqa: PLR0913  # the composition root hands over every part
 
 
 def _browsing(resources: ResourceHandlers | None, prompts: PromptHandlers | None) -> dict[str, Any]:
-    """The handlers of what is browsed; of what there is not none, so that no client asks for it."""
+    """Returns handlers only for what exists, so that clients do not ask for the rest."""
     handlers: dict[str, Any] = {}
     if resources is not None:
         handlers |= {
@@ -150,10 +150,10 @@ def _browsing(resources: ResourceHandlers | None, prompts: PromptHandlers | None
 
 
 class _Server(Server[Any]):
-    """The SDK's server, which by itself says of every list the same: that it changes, or not.
+    """The SDK's server, with the capability `list_changed` per list instead of for all.
 
     Attributes:
-        changing: Which of its lists change while it runs: of tools, prompts and resources.
+        changing: The lists that change while it runs: of tools, prompts and resources.
     """
 
     changing: Collection[str] = ()
@@ -166,7 +166,7 @@ class _Server(Server[Any]):
         *,
         protocol_version: str | None = None,
     ) -> types.ServerCapabilities:
-        """What it can do, as the SDK finds it, with the lists that change."""
+        """Returns the SDK's capabilities, with `list_changed` set per list."""
         capabilities = super().get_capabilities(
             notification_options,
             experimental_capabilities,
@@ -181,7 +181,7 @@ class _Server(Server[Any]):
 
 @dataclass(frozen=True, slots=True)
 class _ToolHandlers:
-    """Answers tools/list and tools/call, with what `build_server` was given."""
+    """Handles tools/list and tools/call for `build_server`."""
 
     registry: ToolRegistry
     manager: CallPath
@@ -193,31 +193,31 @@ class _ToolHandlers:
     long_calls: LongCalls | None
 
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
-        """The schema by which the HTTP transport checks `Mcp-Param-*` headers."""
+        """Returns the schema by which the HTTP transport checks `Mcp-Param-*` headers."""
         spec = self.registry.get(name)
         return None if spec is None else spec.input_schema
 
     async def list_tools(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        """All tools that the caller is shown, on one page, in the order of their names."""
+        """Returns the tools listed for the caller, on one page, ordered by name."""
         if params is not None and params.cursor is not None:
             raise MCPError(
                 types.INVALID_PARAMS,
                 encodable(f"Unknown cursor {params.cursor[:100]!r}: the tools are on one page."),
             )
-        profile, variant = self._shown(ctx)
+        profile, variant = self._profile_and_variant(ctx)
         user_id = principal_of(ctx, self.requests.identity).identity.user_id
         return types.ListToolsResult(tools=await self.lists.of(profile, variant, user_id))
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Answer:
         """Runs a tool.
 
-        Every failure is a result with `isError`, an unknown name too: clients show a result to the
-        model, which can then take a suggested name, while a protocol error ends the turn.
+        Every failure is a result with `isError`, even an unknown name: clients show results to the
+        model, which can then try a suggested name, while a protocol error ends the turn.
         """
         called = params.name, params.arguments or {}
-        profile, variant = self._shown(ctx)
+        profile, variant = self._profile_and_variant(ctx)
         try:
             request = ClientRequest(ctx, params, called, self.requests)
         except UnavailableError as error:
@@ -229,28 +229,28 @@ class _ToolHandlers:
             return _answer(result, request, self.lists.results(params.name, variant, user_id))
 
         if self.long_calls is not None and self.long_calls.may_be(params.name):
-            tell = partial(self._told, params.name, variant, user_id)
+            tell = partial(self._job_answer, params.name, variant, user_id)
             return await self.long_calls.make(request, context, execute, finish, tell)
         try:
             return finish(await execute(context))
         finally:
             request.end()
 
-    def _told(
+    def _job_answer(
         self, name: str, variant: Variant, user_id: str, report: TaskReport
     ) -> types.CallToolResult:
-        """What is answered to a call that goes on.
+        """Returns the answer for a call that continues as a job.
 
-        Clients that know the schema of its results, which is listed of other servers' tools alone,
-        accept nothing else in their place but failures.
+        Clients that know the tool's output schema, which is listed only for other servers' tools,
+        accept nothing else instead except failures.
         """
         spec = self.registry.of(user_id).get(name)
         is_listed = spec is not None and bool(spec.server) and spec.output_schema is not None
         told = ToolResult(report.model_dump(mode="json"), report.to_text(), is_error=is_listed)
         return call_result(told, self.lists.results(name, variant, user_id))
 
-    def _shown(self, ctx: Context) -> tuple[Profile | None, Variant]:
-        """Which profile a request has, and in which form it is given lists and results."""
+    def _profile_and_variant(self, ctx: Context) -> tuple[Profile | None, Variant]:
+        """Returns a request's profile and the variant of its lists and results."""
         profile = None if self.profiles is None else self.profiles.of(ctx)
         own = None if profile is None else profile.results
         return profile, variant_of(client_of(ctx), own or self.results)

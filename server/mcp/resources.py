@@ -1,4 +1,4 @@
-"""Stored context as MCP resources: listed in pages, read as text."""
+"""Stored context as MCP resources, listed in pages and read as text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tools.core.invisible import encodable
 INDEX_URI = "context://index"
 
 PAGE_SIZE = 100
-"""Documents on one page of the list."""
+"""Documents per page."""
 
 DOCUMENTS_ONLY = SearchFilter(context_types=(ContextType.DOCUMENT,))
 
@@ -89,13 +89,13 @@ ResultT = TypeVar("ResultT")
 
 
 class ContextResources:
-    """Answers resources/list, resources/templates/list and resources/read.
+    """Handles resources/list, resources/templates/list and resources/read.
 
     Args:
         library: The stored context.
-        identity: Whose context is shown where no token says it.
-        sources: Those of the settings, by which passages are told where they come from.
-        closes: Tells of a file's path whether a rule denies to read it.
+        identity: The identity of requests without a token.
+        sources: The sources in the settings, which name the origin of passages.
+        closes: Returns whether a rule denies reading a file.
     """
 
     def __init__(
@@ -113,10 +113,10 @@ class ContextResources:
     async def list_resources(
         self, ctx: RequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """One page of documents; the first page starts with the views and the index."""
+        """Returns one page of documents; the first page starts with the views and the index."""
         offset = offset_of(params.cursor if params else None)
         shelf = self.shelf_of(ctx)
-        documents = await answered("resources/list", partial(_page, shelf, offset))
+        documents = await read_in_thread("resources/list", partial(_page, shelf, offset))
         page = filter(shelf.shows, documents[:PAGE_SIZE])
         return types.ListResourcesResult(
             resources=[*(_FIXED if offset == 0 else []), *map(_describe, page)],
@@ -128,7 +128,7 @@ class ContextResources:
         ctx: RequestContext,  # noqa: ARG002  # the same for all
         params: types.PaginatedRequestParams | None,  # noqa: ARG002  # on one page
     ) -> types.ListResourceTemplatesResult:
-        """How addresses are made."""
+        """Returns the templates of our addresses."""
         templates = [
             types.ResourceTemplate(
                 uri_template=uri, name=name, title=title, description=description
@@ -140,11 +140,11 @@ class ContextResources:
     async def read_resource(
         self, ctx: RequestContext, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """The text at an address, or the state of the index as JSON."""
+        """Returns the text at an address, or the state of the index as JSON."""
         shelf = self.shelf_of(ctx)
         try:
             read = partial(self._read, shelf, params.uri)
-            text, media_type = await answered("resources/read", read)
+            text, media_type = await read_in_thread("resources/read", read)
         except NotFoundError as error:
             raise no_resource_at(params.uri, ctx) from error
         contents = types.TextResourceContents(
@@ -153,11 +153,11 @@ class ContextResources:
         return types.ReadResourceResult(contents=[contents])
 
     def relevant(self, shelf: Shelf, topic: str) -> Relevant:
-        """What somebody who works for the user should see without asking; it blocks."""
+        """Returns context that an agent of the user should see unasked; blocks."""
         return relevant(shelf, topic, self._sources)
 
     def shelf_of(self, ctx: RequestContext) -> Shelf:
-        """The shelf of whoever asks."""
+        """Returns the shelf of the caller."""
         return self._library.shelf(principal_of(ctx, self._identity).identity, self._closes)
 
     def _read(self, shelf: Shelf, uri: str) -> tuple[str, str]:
@@ -174,13 +174,13 @@ class ContextResources:
         return view(shelf, address, self._sources), MARKDOWN.media_type
 
 
-async def answered(method: str, read: Callable[[], ResultT]) -> ResultT:
-    """What was read in a worker thread; a failure tells the client no more than a tool's would.
+async def read_in_thread(method: str, read: Callable[[], ResultT]) -> ResultT:
+    """Reads in a worker thread; a failure discloses no more than a tool's would.
 
-    A reader who leaves does not wait for it.
+    A cancelled reader does not wait for it.
 
     Raises:
-        NotFoundError: As it is, for the caller to say in the protocol's way.
+        NotFoundError: Unchanged, for the caller to convert to the protocol's error.
     """
     try:
         return await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
@@ -195,7 +195,7 @@ async def answered(method: str, read: Callable[[], ResultT]) -> ResultT:
 
 
 def _page(shelf: Shelf, offset: int) -> list[Context]:
-    """A page and one document more, which tells whether another page follows."""
+    """Returns a page plus one document, which shows whether another page follows."""
     return shelf.contexts(DOCUMENTS_ONLY, PAGE_SIZE + 1, offset)
 
 
@@ -239,7 +239,7 @@ _FIXED = (
         uri=INDEX_URI,
         name="index",
         title="State of the index",
-        description="How many stored chunks can be found by meaning so far, as JSON.",
+        description="How many stored chunks are embedded for semantic search so far, as JSON.",
         mime_type="application/json",
     ),
 )

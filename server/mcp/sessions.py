@@ -1,9 +1,10 @@
-"""Sessions: whose request one is, which conversation it belongs to, and with which client.
+"""Sessions: identify the caller, conversation and client of a request.
 
-A process that serves stdio has one. With the older protocols over HTTP it is what the transport
-calls one: the SDK gives out its id and answers nobody else under it. Protocol 2026-07-28 knows none
-over HTTP: there it is what one client asks for one identity, until it asks nothing for half an
-hour. The client's name also decides in which form it is given lists and results.
+A process that serves stdio has one conversation. With the older protocols over HTTP it is the
+transport's session: the SDK issues its id and accepts it only from the same caller. Protocol
+2026-07-28 has no sessions over HTTP: there a conversation is the requests of one client for one
+identity, until half an hour without requests. The client's name also selects the form of its lists
+and results.
 """
 
 from __future__ import annotations
@@ -35,22 +36,22 @@ READ_JSON = (
     "opencode",  # github.com/anomalyco/opencode/pull/32074
     "Visual Studio Code*",  # microsoft/vscode: mcpLanguageModelToolContribution.ts, invoke
 )
-"""Clients that give their model the structured content of a result in place of its text."""
+"""Clients that give their model the structured content of a result instead of its text."""
 
 REFUSE_NULLS = (
     "cursor*",  # github.com/cursor/cursor/issues/3540 and 3778: refuses each value of such a union
     "gemini-cli*",  # github.com/google-gemini/gemini-cli/issues/21094: loses all tools by one
 )
-"""Clients that refuse parameters which may be null besides something else."""
+"""Clients that reject parameters which may be null or something else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What differs between the lists and results of clients that may call the same tools.
+    """Differences in lists and results between clients that may call the same tools.
 
     Attributes:
-        results: What calls answer with; auto leaves it to how the tool is listed.
-        nulls: Whether the list says which parameters may be null besides something else.
+        results: The form of results; auto depends on how the tool is listed.
+        nulls: Whether the list includes unions with null.
     """
 
     results: Results = "auto"
@@ -58,11 +59,11 @@ class Variant:
 
 
 def variant_of(client: str, results: Results) -> Variant:
-    """The variant for a client.
+    """Returns the variant for a client.
 
     Args:
-        client: Its name, as it says it.
-        results: What the settings want calls to answer with.
+        client: Its name, as it reports it.
+        results: The form of results in the settings.
     """
     if results == "auto" and is_one_of(client, READ_JSON):
         results = "text"
@@ -70,12 +71,12 @@ def variant_of(client: str, results: Results) -> Variant:
 
 
 def is_one_of(client: str, names: Iterable[str]) -> bool:
-    """Whether a client has one of some names, in any case of letters; * and ? are wildcards."""
+    """Returns whether a client has one of some names, ignoring case; * and ? are wildcards."""
     return any(fnmatchcase(client.casefold(), name.casefold()) for name in names)
 
 
 MOST = 1_000
-"""Conversations that are remembered; those that were silent longest give way."""
+"""Maximum number of remembered conversations; the least recently active are dropped."""
 
 CLIENT_CHARACTERS = 100
 HTTP_HEADER = "mcp-session-id"
@@ -84,12 +85,12 @@ SSE_PARAMETER = "session_id"
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """As whom a request is answered.
+    """The authenticated identity of a request.
 
     Attributes:
-        identity: Whose context it is about when it does not say.
-        bound: Whether it must not say anything else.
-        is_delegated: Whether an agent makes it that work was given to: nobody is there to be asked.
+        identity: The identity whose context is used by default.
+        bound: Whether the request may name no other identity.
+        is_delegated: Whether a delegated agent makes the request, so that no user can be asked.
     """
 
     identity: Identity
@@ -99,11 +100,11 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What a request belongs to.
+    """The conversation of a request.
 
     Attributes:
-        session_id: Which conversation.
-        client: Name of the client, as it says it; empty if it does not.
+        session_id: The id of the conversation.
+        client: The client's name, as it reports it; empty if it does not.
     """
 
     session_id: str
@@ -111,13 +112,13 @@ class Conversation:
 
 
 def client_of(ctx: ServerRequestContext[Any, Any]) -> str:
-    """Name of the client of a request, as it says it; empty if it does not."""
+    """Returns the client's name, as it reports it; empty if it does not."""
     params = ctx.session.client_params
     return "" if params is None else params.client_info.name[:CLIENT_CHARACTERS]
 
 
 def principal_of(ctx: ServerRequestContext[Any, Any], own: Identity) -> Principal:
-    """As whom a request is answered: its token's caller, or the server's own unbound identity."""
+    """Returns the identity of a request: its token's caller, or the server's own, unbound."""
     caller = caller_of(ctx)
     if caller is None:
         return Principal(own, bound=False)
@@ -126,20 +127,20 @@ def principal_of(ctx: ServerRequestContext[Any, Any], own: Identity) -> Principa
 
 
 def caller_of(ctx: ServerRequestContext[Any, Any]) -> Caller | None:
-    """Who makes a request; None over stdio, and over HTTP without any token."""
+    """Returns the caller of a request; None over stdio, and over HTTP without a token."""
     user = ctx.request.scope.get("user") if isinstance(ctx.request, Request) else None
     return user if isinstance(user, Caller) else None
 
 
 class Sessions:
-    """Tells conversations apart.
+    """Assigns requests to conversations.
 
     Args:
-        clock: Seconds that only grow.
-        only: The one that every request here belongs to, whoever makes it; empty where several may.
+        clock: A monotonic clock in seconds.
+        only: The id of the single conversation of all requests; empty allows several.
 
     Attributes:
-        own: The one of this process, where there is but one.
+        own: The conversation of this process, if it has only one.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, *, only: str = "") -> None:
@@ -149,7 +150,7 @@ class Sessions:
         self._open: OrderedDict[tuple[Identity, str], tuple[str, float]] = OrderedDict()
 
     def of(self, ctx: ServerRequestContext[Any, Any], identity: Identity) -> Conversation:
-        """The conversation of a request that is answered as this identity."""
+        """Returns the conversation of a request with this identity."""
         client = client_of(ctx)
         if self._is_only or not isinstance(ctx.request, Request):
             return Conversation(self.own, client)
@@ -159,10 +160,10 @@ class Sessions:
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return Conversation(self._stateless(identity, client), client)
         given = ctx.request.headers.get(HTTP_HEADER) or ctx.request.query_params.get(SSE_PARAMETER)
-        return Conversation(self._named(given or "", identity), client)
+        return Conversation(self._derived_id(given or "", identity), client)
 
-    def _named(self, transport_id: str, identity: Identity) -> str:
-        """A session of the transport, under a name that opens nothing and is nobody else's."""
+    def _derived_id(self, transport_id: str, identity: Identity) -> str:
+        """Derives a session name that grants no access and is unique to the identity."""
         whose = (identity.user_id, identity.device_id, identity.agent_id)
         said = "\0".join((self.own, transport_id, *whose))
         return sha256(said.encode(errors="replace")).hexdigest()[:32]

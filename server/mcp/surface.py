@@ -1,4 +1,4 @@
-"""The surface: which tools a client is shown; every other one is found with `search_tools`."""
+"""The surface: the tools listed for clients; all others are found with `search_tools`."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ EVERYDAY = frozenset(
         "write_file",
     }
 )
-"""The built-in tools that are worth their place in every session of every model."""
+"""The built-in tools that every session lists."""
 
 REACHING = frozenset({"call_tool", "call_tools", "describe_tool", "search_tools"})
-"""Those of them through which every other tool is reached."""
+"""The tools that give access to all others."""
 
 CHARACTERS_PER_TOKEN = 4
 
@@ -58,12 +58,12 @@ _logger = logging.getLogger("toolcrib")
 
 
 class Surface:
-    """The listed tools, by the settings alone: no connection and no call changes them.
+    """The listed tools, which depend on the settings alone: no connection or call changes them.
 
     Args:
-        chosen: Names of tools, `server:NAME` or `tag:TAG`, as in a profile; "lean" stands for the
-            everyday ones and all of the user's own functions, "full" for every tool there is.
-        servers: The other servers, which say under which names their tools are listed.
+        chosen: Names of tools, `server:NAME` or `tag:TAG`, as in a profile; "lean" means the
+         everyday tools and all functions of the user, "full" all tools.
+        servers: The other servers, which determine the listed names of their tools.
     """
 
     def __init__(
@@ -74,20 +74,20 @@ class Surface:
         self._named = [each for each in chosen if each not in {LEAN, FULL}]
 
     def check(self, registry: ToolRegistry) -> None:
-        """Refuses names that no tool has."""
+        """Rejects names that no tool has."""
         if unknown := list(_unknown(self._named, registry, "surface")):
             raise SettingsError("\n".join(unknown))
 
     @property
     def lists_all(self) -> bool:
-        """Whether every tool is listed, those too that agents create meanwhile."""
+        """Whether every tool is listed, including those that agents create later."""
         return FULL in self._chosen
 
     def may_list_servers(self, registry: ToolRegistry, pinned: Iterable[str] = ()) -> bool:
-        """Whether tools of other servers may be listed, so that the list changes with them.
+        """Returns whether tools of other servers may be listed, so that the list changes with them.
 
         Args:
-            registry: The tools that there are without other servers.
+            registry: The tools without those of other servers.
             pinned: Names that profiles add.
         """
         names = (*self._named, *pinned)
@@ -100,12 +100,12 @@ class Surface:
         tool_set: ToolSet | None = None,
         pinned: Sequence[str] = (),
     ) -> list[ToolSpec]:
-        """The listed tools, in the order of their names; warns of names that no tool has.
+        """Returns the listed tools, ordered by name; warns of names that no tool has.
 
         Args:
             registry: All tools.
-            tool_set: Those that may be listed; None means all.
-            pinned: Names of more that are listed.
+            tool_set: The tools that may be listed; None allows all.
+            pinned: Names of further tools to list.
         """
         for problem in _unknown(self._named, registry, "surface"):
             _logger.warning("%s", problem)
@@ -121,12 +121,12 @@ class Surface:
         ]
 
     def name_of(self, spec: ToolSpec, registry: ToolRegistry) -> str:
-        """What a tool is listed as, by which it can be called; rules know it by its whole name."""
+        """Returns a tool's listed name, accepted in calls; rules use its full name."""
         is_kept = spec.server in self._unprefixed and spec.name.endswith(f"__{spec.bare}")
         return spec.bare if is_kept and registry.get(spec.bare) is spec else spec.name
 
     def shortens(self, spec: ToolSpec) -> bool:
-        """Whether a tool is listed in its lean form: the built-in ones, unless all is wanted."""
+        """Returns whether a tool is listed in lean form: the built-in ones, unless full is set."""
         return spec.source == "builtin" and FULL not in self._chosen
 
     def _holds(self, spec: ToolOffer) -> bool:
@@ -148,16 +148,15 @@ def _unknown(names: Sequence[str], registry: ToolRegistry, setting: str) -> Iter
                 registry.find(name)
             except UnknownToolError as error:
                 meant = f" Did you mean {' or '.join(error.suggestions)}?"
-                advice = meant if error.suggestions else " `toolcrib tools` lists all."
+                advice = meant if error.suggestions else " `toolcrib tools` lists all tools."
                 yield f"{setting}: {error.message}{advice}"
 
 
 class ToolLists:
-    """Lists the tools of the surface; what a profile admits of them, for whom one holds.
+    """Lists the tools of the surface that a profile admits.
 
-    Each list is taken from the registry when it is first asked for, and stays: protocol 2026-07-28
-    wants it untouched by calls. Only what function files and other servers offer changes in it, and
-    what agents have created.
+    Each list is read from the registry once and then cached: protocol 2026-07-28 requires that
+    calls do not change it. It changes only with function files, other servers and created tools.
     """
 
     def __init__(
@@ -172,45 +171,45 @@ class ToolLists:
     async def of(
         self, profile: Profile | None, variant: Variant, user_id: str = ""
     ) -> list[types.Tool]:
-        """The definitions, in the order of their names; all of them for whom no profile holds.
+        """Returns the definitions, ordered by name; without a profile, of all listed tools.
 
         Args:
-            profile: What holds for the client.
-            variant: In which form it is given lists.
-            user_id: Who asks; what was created for somebody else is not listed.
+            profile: The client's profile.
+            variant: The form of the client's lists.
+            user_id: The caller; tools created for others are not listed.
         """
         key = profile, variant, user_id
         if key not in self._taken:
             await self._ready()
-        if key not in self._taken:  # nobody else has taken it meanwhile
+        if key not in self._taken:  # not filled by another task meanwhile
             self._taken[key] = self._take(profile, variant, self._registry.of(user_id))
         return self._taken[key]
 
     def results(self, name: str, variant: Variant, user_id: str = "") -> Results:
-        """What a call that succeeds answers with: structured content where its schema is listed."""
+        """Returns the form of a successful result: structured content if its schema is listed."""
         spec = self._registry.of(user_id).get(name)
         return "text" if spec is None else self._results(spec, variant)
 
     def forget(self) -> None:
-        """Has the lists taken anew, because there are other tools than before."""
+        """Clears the lists, because the tools have changed."""
         self._taken.clear()
 
     def _take(
         self, profile: Profile | None, variant: Variant, registry: ToolRegistry
     ) -> list[types.Tool]:
         if profile is None:
-            shown = self._selected(registry)
+            shown = self._select(registry)
             return [self._definition(each, None, variant, registry) for each in shown]
-        shown = self._selected(registry, profile.tool_set, profile.pinned)
+        shown = self._select(registry, profile.tool_set, profile.pinned)
         if not profile.token_budget:
             return [self._definition(each, profile.tool_set, variant, registry) for each in shown]
         fitting = {each.name: each for each in self._fitting(shown, profile, variant, registry)}
         return [fitting[each.name] for each in shown if each.name in fitting]
 
-    def _selected(
+    def _select(
         self, registry: ToolRegistry, tool_set: ToolSet | None = None, pinned: Sequence[str] = ()
     ) -> list[ToolSpec]:
-        """The tools of the surface; of ours those that there were at the first list."""
+        """Returns the tools of the surface; of our own, only those present at the first list."""
         if self._own is None:
             here = (each for each in self._registry.offers() if not _comes_and_goes(each))
             self._own = frozenset(each.name for each in here)
@@ -224,9 +223,9 @@ class ToolLists:
         variant: Variant,
         registry: ToolRegistry,
     ) -> Iterator[types.Tool]:
-        """The pinned tools, and of the others what the budget has room for, the first ones first.
+        """Yields the pinned tools, and of the others those within the budget, in order.
 
-        The tools that reach all others come before those, so that what does not fit can be found.
+        The tools that find all others come first, so that what does not fit can be found.
         """
         pinned = {spec.name for spec in map(registry.get, profile.pinned) if spec}
         ranks = (pinned, REACHING, EVERYDAY)
@@ -264,10 +263,10 @@ class ToolLists:
 
 
 def _comes_and_goes(offer: ToolOffer) -> bool:
-    """Whether it is of another server or a function file, or created: there are others at times."""
+    """Returns whether an offer can appear or disappear at run time."""
     return bool(offer.server or offer.owner) or offer.is_function
 
 
 def _size(definition: types.Tool) -> int:
-    """Characters of a definition in a list, as compact JSON, with the comma after it."""
+    """Returns the length of a definition in a list as compact JSON, with the following comma."""
     return len(json.dumps(wire_form(definition), separators=(",", ":"), ensure_ascii=False)) + 1

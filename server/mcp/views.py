@@ -1,4 +1,4 @@
-"""What the addresses show: views of one identity's shelf, as text. Their calls block."""
+"""Renders what addresses show: views of one identity's shelf as text. All functions block."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from server.mcp.context_text import (
     entity_text,
     profile_text,
     title_of,
-    truncated,
+    truncate,
 )
 from storage.contexts.wholetext import whole_text
 from storage.errors import ContextNotFoundError
@@ -34,10 +34,10 @@ PAGE = 100
 """Items on one page of a view."""
 
 VIEW_CHARACTERS = 8_000
-"""Of what is shown without having been asked for piece by piece."""
+"""Length of an unpaged view."""
 
 SAID_CHARACTERS = 600
-"""Of one context's text within such a view."""
+"""Length of one context's text within a view."""
 
 RELEVANT_HITS = 10
 RELEVANT_ENTITIES = 3
@@ -45,13 +45,13 @@ NEWEST = 10
 MOST_IMPORTANT = 5
 LATEST_SESSIONS = 3
 LOOKED_THROUGH = 200
-"""Newest memories, or pieces of knowledge, among which the important ones are looked for."""
+"""Number of newest memories, or pieces of knowledge, searched for important ones."""
 
 HAPPENINGS = 50
-"""Summaries and events of one period that are told."""
+"""Maximum number of summaries and events of a period that are shown."""
 
 SUMMARIES = 500
-"""Summaries of one period that are looked through: a year has 430."""
+"""Maximum number of summaries of a period that are read: a year has 430."""
 
 KINDS = {
     "documents": ContextType.DOCUMENT,
@@ -64,18 +64,18 @@ ItemT = TypeVar("ItemT")
 
 @dataclass(frozen=True, slots=True)
 class Relevant:
-    """What somebody should see without asking, and the contexts that were found for a topic."""
+    """Context that an agent should see unasked, with the contexts found for its topic."""
 
     text: str
     context_ids: tuple[str, ...] = ()
 
 
 def view(shelf: Shelf, address: Address, sources: tuple[Source, ...]) -> str:
-    """What an address shows, in Markdown.
+    """Renders the view at an address in Markdown.
 
     Raises:
-        NotFoundError: If it leads nowhere.
-        ContextNotFoundError: If the context is not there.
+        NotFoundError: If the address is unknown.
+        ContextNotFoundError: If the context does not exist.
     """
     match address.noun, address.parts:
         case ("documents" | "events" | "knowledge") as noun, ():
@@ -91,28 +91,28 @@ def view(shelf: Shelf, address: Address, sources: tuple[Source, ...]) -> str:
             return context_text(*shelf.get(context_id))
         case "relevant", ():
             return relevant(shelf, address.options.get("topic", ""), sources).text
-    raise NotFoundError(f"Nothing has the address {address.noun!r}, {address.parts!r}.")
+    raise NotFoundError(f"No view has the address {address.noun!r}, {address.parts!r}.")
 
 
 def relevant(shelf: Shelf, topic: str, sources: tuple[Source, ...]) -> Relevant:
-    """What somebody who works for this user should see without asking.
+    """Returns context that an agent of the user should see unasked.
 
     Args:
-        shelf: Whose.
-        topic: What it is about; without one it is the profile, the important of memory and of
-            knowledge, how the latest sessions went, and the newest.
-        sources: By which passages are told where they come from.
+        shelf: The shelf of the user.
+        topic: The topic; without one, returns the profile, the most important memories and
+         knowledge, the latest sessions and the newest contexts.
+        sources: The sources, which name the origin of passages.
     """
     if topic.strip():
         return _about(shelf, topic, sources)
     standing = "\n\n".join(_standing(shelf))
-    return Relevant(truncated(standing or "Nothing is stored yet.", VIEW_CHARACTERS))
+    return Relevant(truncate(standing or "Nothing is stored yet.", VIEW_CHARACTERS))
 
 
 def happenings(shelf: Shelf, period: Period) -> str:
-    """What happened in a period: summaries first, then events, each in order of time.
+    """Renders the events of a period: summaries first, then events, each in order of time.
 
-    A summary is told of a period that most of its time lies in: of a day not that of its month.
+    Includes only summaries that lie mostly in the period: for a day, not that of its month.
     """
     times = TimeRange(period.start, period.end)
     of_events = partial(SearchFilter, context_types=(ContextType.EVENT,), time_range=times)
@@ -121,10 +121,10 @@ def happenings(shelf: Shelf, period: Period) -> str:
     told += _in_time(shelf.contexts(of_events(levels=(SECOND,)), HAPPENINGS))
     count = shelf.count(of_events(levels=(SECOND,)))
     heading = f"# {period.title}: {count} event{'' if count == 1 else 's'}"
-    parts = [heading, *(_told(shelf, each) for each in told[:HAPPENINGS])]
+    parts = [heading, *(_format_context(shelf, each) for each in told[:HAPPENINGS])]
     if count > HAPPENINGS:
-        parts.insert(1, "[Not all are shown here; ask `retrieve_event_context` for the others.]")
-    return truncated("\n\n".join(parts), VIEW_CHARACTERS)
+        parts.insert(1, "[Some are not shown; ask `retrieve_event_context` for the rest.]")
+    return truncate("\n\n".join(parts), VIEW_CHARACTERS)
 
 
 def _is_mostly_in(period: Period, summary: Context) -> bool:
@@ -140,7 +140,7 @@ def _about(shelf: Shelf, topic: str, sources: tuple[Source, ...]) -> Relevant:
     likely = (match.entity for match in shelf.people.search(topic, top_k=RELEVANT_ENTITIES))
     others = (entity for entity in likely if str(entity.id) not in told)
     parts = [*_section("Entities", entity_line, others), answer.to_text()]
-    text = truncated("\n\n".join(parts), VIEW_CHARACTERS)
+    text = truncate("\n\n".join(parts), VIEW_CHARACTERS)
     return Relevant(text, tuple(each.id for each in answer.hits))
 
 
@@ -149,7 +149,7 @@ def _standing(shelf: Shelf) -> list[str]:
     remembered = SearchFilter(memory_layers=(MemoryLayer.IMPORTANT,))
     known = SearchFilter(context_types=(ContextType.KNOWLEDGE,), memory=False)
     summaries = SearchFilter(memory_layers=(MemoryLayer.SUMMARY,))
-    told = partial(_told, shelf)
+    told = partial(_format_context, shelf)
     return [
         *([] if profile is None else [f"## The user\n\n{profile_text(profile)}"]),
         *_section("Remembered", told, _most_important(shelf, remembered)),
@@ -196,7 +196,7 @@ def _entity(shelf: Shelf, name: str, address: Address) -> str:
     if not meant and not shelf.count(criteria):
         raise NotFoundError(f"Nothing is stored about {name!r}.")
     known = [entity_text(each, shelf.people.relationships_of(each.name)[2]) for each in meant]
-    return "\n\n".join([*known, _contexts(shelf, f"What names {name}", criteria, address)])
+    return "\n\n".join([*known, _contexts(shelf, f"Mentions of {name}", criteria, address)])
 
 
 def _plans(shelf: Shelf, address: Address) -> str:
@@ -209,7 +209,7 @@ def _plans(shelf: Shelf, address: Address) -> str:
 def _page_of(address: Address) -> int:
     page = address.options.get("page", "1")
     if not (page.isascii() and page.isdecimal() and 0 < int(page[:10]) < 10**9):
-        raise NotFoundError(f"{page!r} is no page.")
+        raise NotFoundError(f"{page!r} is not a page.")
     return int(page)
 
 
@@ -223,19 +223,19 @@ def _paged(title: str, lines: Iterable[str], page: int, count: int) -> str:
 
 
 def _in_time(contexts: Iterable[Context]) -> list[Context]:
-    """Summaries of the longest times first, each kind in order of time."""
+    """Sorts summaries of longer periods first, then by time."""
     return sorted(contexts, key=lambda each: (-each.hierarchy_level, each.event_time))
 
 
 def _line(shelf: Shelf, context: Context) -> str:
-    """A context's line; only one without a title has to be read for it."""
+    """Formats a context as a line; reads its text only if it has no title."""
     return context_line(context, title_of(context, "" if context.title else _text(shelf, context)))
 
 
-def _told(shelf: Shelf, context: Context) -> str:
-    """A context's line, and what it says."""
+def _format_context(shelf: Shelf, context: Context) -> str:
+    """Formats a context as a line followed by its text."""
     text = _text(shelf, context)
-    said = " ".join(truncated(text, SAID_CHARACTERS).split())
+    said = " ".join(truncate(text, SAID_CHARACTERS).split())
     return f"{context_line(context, title_of(context, text))}\n  {said}".rstrip()
 
 

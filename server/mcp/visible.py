@@ -1,4 +1,4 @@
-"""Text that steers nothing: what cannot be seen is shown, not obeyed."""
+"""Makes text safe to display: shows invisible and control characters instead of sending them."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from typing import Any
 from tools.core.invisible import EMOJI_SELECTOR, INVISIBLE
 
 SHOWN_KEYS = frozenset({"title", "description"})
-"""Texts of a form that only tell; its other texts are part of the answer."""
+"""Texts of a form that are only displayed; its other texts are part of the answer."""
 
 _PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421}
-"""Control characters to the pictures that Unicode has of them."""
+"""Maps control characters to their Unicode pictures."""
 
 _HIDDEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
 _JOINERS = f"\u200c\u200d{EMOJI_SELECTOR}"
-"""Parts of words in several scripts, and of emoji; between letters of ASCII they only hide."""
+"""Parts of words in some scripts and of emoji; between ASCII letters they are suspicious."""
 
 _BLANK = "\u2800"
-"""The blank of Braille."""
+"""The Braille blank."""
 
 _UNSEEN = re.compile(f"[{INVISIBLE}{_BLANK}]|(?<![^\0-\x7f])[{_JOINERS}]+")
 
 
 def visible(text: str) -> str:
-    """The text on one line, with a picture or a mark in place of what would steer a terminal.
+    """Returns the text on one line, with pictures or marks for control characters.
 
-    Names, commands and documents come from anywhere: their escape sequences, marks of direction
-    and characters without width are shown, not obeyed.
+    Names, commands and documents are untrusted: their escape sequences, direction marks and
+    zero-width characters must not reach the terminal.
     """
     seen = _UNSEEN.sub(lambda found: "".join(map(_mark, found[0])), text.translate(_PICTURES))
-    return "".join(map(_shown, seen))
+    return "".join(map(_visible_character, seen))
 
 
 def visible_lines(text: str) -> str:
-    """The same of a text whose line ends and tabs stay."""
+    """Makes a text visible like `visible`, but keeps line ends and tabs."""
     lines = text.replace("\t", "    ").split("\n")
     return "\n".join(visible(line) for line in lines)
 
 
 def visible_form(schema: Any) -> Any:  # noqa: ANN401  # any part of a JSON Schema
-    """A form whose titles and descriptions hide nothing; what is answered stays as it is."""
+    """Makes a form's titles and descriptions visible; leaves the values of answers unchanged."""
     if isinstance(schema, list):
         return [visible_form(each) for each in schema]
     if not isinstance(schema, Mapping):
@@ -58,7 +58,7 @@ def _member(key: str, value: object) -> object:
     return visible_form(value)
 
 
-def _shown(character: str) -> str:
+def _visible_character(character: str) -> str:
     if unicodedata.category(character) not in _HIDDEN or character in _JOINERS:
         return character
     return _mark(character)

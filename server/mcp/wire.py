@@ -1,4 +1,4 @@
-"""What goes over the wire: JSON that UTF-8 can carry, content blocks and results of calls."""
+"""Converts results to the wire: UTF-8 JSON, content blocks and call results."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:  # servers of one's own have no settings
     from server.settings.gateway import Results
 
 TEXTLESS = frozenset({NoneType, bool, int, float})
-"""Types of values with nothing in them to make safe; results can have a million of them."""
+"""Types of values without text to check; results can contain a million of them."""
 MAX_LEVELS = 128
-"""Levels of nesting in a result; parsers give up at 200, and the caller would wait for ever."""
+"""Maximum nesting of a result; parsers give up at 200, and the caller would wait forever."""
 
 
 def wire_form(model: BaseModel) -> dict[str, Any]:
-    """What a model of the protocol is on the wire."""
+    """Converts a protocol model to its wire form."""
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def utf8_json(value: Any, levels: int = MAX_LEVELS) -> Any:  # noqa: ANN401  # any JSON value, as decoded
-    """The JSON value with each text in it, keys included, made safe as by `encodable`.
+    """Returns a JSON value with all texts, including keys, made safe by `encodable`.
 
     Raises:
         InternalError: If it is nested deeper than `levels`.
@@ -55,7 +55,7 @@ def call_result(result: ToolResult, results: Results) -> types.CallToolResult:
             return result.verbatim
         content = [*result.verbatim.content, types.TextContent(text=encodable(result.added))]
         return result.verbatim.model_copy(update={"content": content})
-    if result.is_error:  # clients of the TypeScript SDK 1 hold a failure against the schema too
+    if result.is_error:  # TypeScript SDK 1 clients validate failures against the schema too
         results = "text"
     structured = None if results == "text" else utf8_json(result.structured)
     told = to_json(structured).decode() if results == "structured" else encodable(result.text)
@@ -68,7 +68,7 @@ def call_result(result: ToolResult, results: Results) -> types.CallToolResult:
 
 
 def content_block(block: Block) -> types.ContentBlock:
-    """One part of a result or a message."""
+    """Converts one part of a result or a message."""
     match block:
         case Media(kind="image"):
             return types.ImageContent(data=_base64(block.data), mime_type=block.mime_type)
@@ -91,11 +91,11 @@ def content_block(block: Block) -> types.ContentBlock:
 def resource_contents(
     found: EmbeddedResource, read: str = ""
 ) -> types.TextResourceContents | types.BlobResourceContents:
-    """What is at an address.
+    """Converts an embedded resource.
 
     Args:
-        found: What is there.
-        read: The address that was read.
+        found: The resource.
+        read: The requested address, if the resource has none.
     """
     uri = encodable(found.uri or read)
     if isinstance(found.data, str):

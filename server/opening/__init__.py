@@ -1,1 +1,1 @@
-"""The first message over stdio, answered while the rest of the product is still being loaded."""
+"""Answers the first message over stdio while the rest of the product loads."""

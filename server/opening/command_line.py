@@ -1,4 +1,4 @@
-"""The command line of a server over stdio, read before the parser of the commands is loaded."""
+"""Parses the command line of a stdio server before the command parser is loaded."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 
 class ServeArguments(NamedTuple):
-    """What `toolcrib serve` was started with.
+    """The arguments of `toolcrib serve`.
 
     Attributes:
-        config: The settings file that was named, if one was.
-        flags: Settings by their dotted keys; None where one was not given.
+        config: The settings file, if named.
+        flags: Settings by dotted key; None if not given.
     """
 
     config: Path | None
@@ -20,10 +20,10 @@ class ServeArguments(NamedTuple):
 
 
 def read_command_line(words: Sequence[str]) -> ServeArguments | None:
-    """Reads the command line, without the program's name, by which clients start a stdio server.
+    """Parses the command line, without the program's name, if it starts a stdio server.
 
     Returns:
-        What it says; None for any other command line, which is left to the commands.
+        The arguments; None for any other command line, which the command parser handles.
     """
     if list(words[:1]) != ["serve"]:
         return None
@@ -59,7 +59,7 @@ def flags_of(  # noqa: PLR0913  # one parameter an option
     *,
     allow_broad_root: bool | None = None,
 ) -> dict[str, object]:
-    """The settings that the options of `toolcrib serve` stand for; None where one is not given."""
+    """Maps the options of `toolcrib serve` to settings; None if not given."""
     return {
         "http.host": host,
         "http.port": port,

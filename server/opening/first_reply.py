@@ -1,6 +1,6 @@
-"""The first reply to a client, made without the SDK, whose import is most of a start.
+"""Builds the first reply to a client without the SDK, whose import dominates the startup time.
 
-It is what the SDK's server would say, or nothing where that is not certain.
+The reply equals that of the SDK's server; in any doubt there is none.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ INSTRUCTIONS = (
     " you do not know something about the user, their files or their work, ask `query`. Keep what"
     " is worth finding again with `remember`, `add_event` or `add_document`. For what no listed"
     " tool does, ask `search_tools`; `describe_tool` shows all that one takes. Files and programs"
-    " are beneath one root directory. Some calls ask the user first. A failed call says what was"
+    " are inside one root directory. Some calls ask the user first. A failed call says what was"
     " wrong and what to do."
 )
-"""The first 512 characters are what every client shows to its model."""
+"""Every client shows the first 512 characters to its model."""
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""Revisions of the protocol that begin with `initialize`, oldest first."""
+"""Protocol versions that begin with `initialize`, oldest first."""
 
 MODERN = "2026-07-28"
 LARGEST_ID = 2**53
@@ -43,36 +43,36 @@ _EXTENSIONS: Mapping[str, Mapping[str, bool]] = {
 _INFO = {"name", "title", "version", "description", "websiteUrl"}
 _PARTS = {"elicitation": {"form", "url"}, "sampling": {"context", "tools"}}
 _OPEN = {"experimental", "extensions"}
-"""Capabilities whose parts are named by whoever defines them."""
+"""Capabilities whose parts are open-ended."""
 
 _DECIDING = {"profiles", "surface"}
-"""Settings by which tools of other servers may be listed."""
+"""Settings that may list tools of other servers."""
 
 _FUNCTIONS = {"TOOLCRIB_FUNCTIONS", "TOOLCRIB_FUNCTIONS__PATHS"}
 """Variables that may name function files."""
 
 
 class FirstReply(NamedTuple):
-    """An answer that was made ahead of the server, as a line, and the id of its request."""
+    """A reply made ahead of the server: the line, and the id of its request."""
 
     request: str | int
     line: bytes
 
 
 def reply_to(line: bytes, version: str, changing: Collection[str]) -> FirstReply | None:
-    """The answer to the first line of a client; None where only the server can give it.
+    """Returns the reply to a client's first line; None if only the server can reply.
 
     Args:
-        line: What came in.
-        version: Version of the server.
-        changing: Which of its lists change while it runs: of tools, prompts and resources.
+        line: The line.
+        version: The version of the server.
+        changing: The lists that change while it runs: of tools, prompts and resources.
     """
-    match _decoded(line):
+    match _decode(line):
         case {"jsonrpc": "2.0", "id": request, "method": method, "params": params, **rest}:
             about = None if rest else _about(method, params, {"name": NAME, "version": version})
             if about is not None and _is_id(request):
                 offered = _capabilities(changing)
-                if method == "server/discover":  # the SDK has no room for them in a handshake
+                if method == "server/discover":  # the SDK omits them from a handshake
                     offered["extensions"] = _EXTENSIONS
                 said = {"capabilities": offered, "instructions": INSTRUCTIONS}
                 answer = {"jsonrpc": "2.0", "id": request, "result": {**said, **about}}
@@ -81,7 +81,7 @@ def reply_to(line: bytes, version: str, changing: Collection[str]) -> FirstReply
 
 
 def _about(method: object, params: object, this: Mapping[str, str]) -> Mapping[str, Any] | None:
-    """What the answer to this method alone has; None if the request is not surely valid."""
+    """Returns the method-specific part of the reply; None unless the request is surely valid."""
     if method == "server/discover" and _is_modern(params):
         return {**_DISCOVERED, "_meta": {"io.modelcontextprotocol/serverInfo": this}}
     wanted = _wanted_version(params) if method == "initialize" else None
@@ -91,8 +91,8 @@ def _about(method: object, params: object, this: Mapping[str, str]) -> Mapping[s
     return {"protocolVersion": chosen, "serverInfo": this}
 
 
-def _decoded(line: bytes) -> object:
-    if b"\\ud" in line.lower():  # perhaps half of a surrogate pair, which the server refuses
+def _decode(line: bytes) -> object:
+    if b"\\ud" in line.lower():  # perhaps an unpaired surrogate, which the server rejects
         return None
     try:
         return json.loads(line.decode(), object_pairs_hook=_object)
@@ -101,10 +101,10 @@ def _decoded(line: bytes) -> object:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON in which nothing is said twice.
+    """Builds a JSON object, rejecting duplicate names.
 
     Raises:
-        ValueError: If something is.
+        ValueError: If a name occurs twice.
     """
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -113,7 +113,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _wanted_version(params: object) -> str | None:
-    """The protocol version of a handshake; None where it is not one that is surely valid."""
+    """Returns the protocol version of a handshake; None unless it is surely valid."""
     match params:
         case {
             "protocolVersion": str(wanted),
@@ -126,7 +126,7 @@ def _wanted_version(params: object) -> str | None:
 
 
 def _is_modern(params: object) -> bool:
-    """Whether a request has the envelope of the modern protocol, surely valid, and no more."""
+    """Returns whether a request has exactly the modern protocol's envelope, surely valid."""
     match params:
         case {
             "_meta": {
@@ -143,7 +143,7 @@ def _is_modern(params: object) -> bool:
 
 
 def _is_id(request: object) -> bool:
-    # To isinstance a truth value is a number; beyond the largest one JSON's are rounded by some.
+    # isinstance() counts booleans as numbers, and some parsers round larger JSON integers.
     return isinstance(request, str) or (type(request) is int and abs(request) < LARGEST_ID)
 
 
@@ -169,7 +169,7 @@ def _is_capability(name: str, parts: object) -> bool:
 
 
 def _is_flat(value: object) -> bool:
-    """Whether a value is an object of texts, truth values and lists of texts."""
+    """Returns whether a value is an object of strings, booleans and lists of strings."""
     return isinstance(value, dict) and all(
         isinstance(each, str | bool)
         or (isinstance(each, list) and all(isinstance(item, str) for item in each))
@@ -188,17 +188,17 @@ def _capabilities(changing: Collection[str]) -> dict[str, Any]:
 def changing_lists(
     config: Path | None, environ: Mapping[str, str], *, functions: bool = False
 ) -> tuple[str, ...] | None:
-    """The lists of the server over stdio that change, as far as its settings tell unchecked.
+    """Returns the lists that change in a stdio server, judged by its unvalidated settings.
 
-    They are all of the settings that the first reply depends on, and their models are not loaded.
+    The first reply depends on no other settings, and needs none of their models.
 
     Args:
-        config: The settings file that was named, if one was.
+        config: The settings file, if named.
         environ: The environment.
         functions: Whether the command line names function files.
 
     Returns:
-        Of tools, prompts and resources; None where only the whole of the settings tells.
+        Some of tools, prompts and resources; None if only the full settings can tell.
     """
     settings = _settings(config, environ)
     variables = {name.upper() for name, value in environ.items() if value}
@@ -212,14 +212,16 @@ def changing_lists(
     if functions:
         return ("prompts", "resources", "tools")
     if "servers" not in settings:
-        return None if "TOOLCRIB_SURFACE" in variables else _of_surface(settings.get("surface", []))
+        return (
+            None if "TOOLCRIB_SURFACE" in variables else _surface_lists(settings.get("surface", []))
+        )
     unclear = {"_TOOLCRIB_DEPTH", *(f"TOOLCRIB_{key.upper()}" for key in _DECIDING)} & variables
     is_clear = not (unclear or _DECIDING & settings.keys())
     return ("prompts", "resources") if is_clear and _has_enabled(settings["servers"]) else None
 
 
 def _names_functions(group: object) -> bool | None:
-    """Whether a group of settings names function files; None where that is unclear."""
+    """Returns whether a group of settings names function files; None if unclear."""
     match group:
         case {"paths": [*paths]}:
             return bool(paths)
@@ -230,15 +232,15 @@ def _names_functions(group: object) -> bool | None:
     return None
 
 
-def _of_surface(surface: object) -> tuple[str, ...] | None:
-    """The lists that change with skills and created tools; None where that is unclear."""
+def _surface_lists(surface: object) -> tuple[str, ...] | None:
+    """Returns the lists that change with skills and created tools; None if unclear."""
     if not isinstance(surface, list):
         return None
     return ("resources", "tools") if "full" in surface else ("resources",)
 
 
 def _settings(named: Path | None, environ: Mapping[str, str]) -> Mapping[str, Any] | None:
-    """What the settings file has, unchecked; None where it cannot be used."""
+    """Reads the settings file without validation; None if it cannot be used."""
     path, namer = settings_path(named, environ)
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -248,7 +250,7 @@ def _settings(named: Path | None, environ: Mapping[str, str]) -> Mapping[str, An
         return None
 
 
-def _has_enabled(servers: Any) -> bool:  # noqa: ANN401  # whatever the file has
+def _has_enabled(servers: Any) -> bool:  # noqa: ANN401  # any value in the file
     return isinstance(servers, dict) and any(
         isinstance(each, dict) and each.get("enabled", True) is True for each in servers.values()
     )

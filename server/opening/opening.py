@@ -1,4 +1,4 @@
-"""The opening of a conversation over stdio: the first line is answered while the rest loads."""
+"""Answers the first line over stdio while the rest of the product loads."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from server.opening.command_line import ServeArguments
 from server.opening.first_reply import NAME, FirstReply, changing_lists, reply_to
 
 PIECE = 65_536
-"""Bytes that are read at once, and the most that a first line may have."""
+"""Bytes per read, and the maximum length of a first line."""
 
 _STDIN, _STDOUT = 0, 1
 
 
 class ReadAhead(NamedTuple):
-    """What the client said before the server listened.
+    """Input read before the server started.
 
     Attributes:
-        data: All that was read, for the server to read first.
-        answered: Id of the request in it that was answered; None if none was.
+        data: The bytes, which the server must process first.
+        answered: The id of the request that was answered; None if none was.
     """
 
     data: bytes = b""
@@ -34,29 +34,29 @@ class ReadAhead(NamedTuple):
 
 
 class Opening:
-    """Reads the first line of the client and answers it, in a thread of its own.
+    """Reads and answers the client's first line in a separate thread.
 
     Args:
-        answer: Makes the reply to a line; None where only the server can.
+        answer: Returns the reply to a line; None if only the server can reply.
     """
 
     def __init__(self, answer: Callable[[bytes], FirstReply | None]) -> None:
         self._answer = answer
         self._data = b""
-        self._answered: str | int | None = None
+        self._request_id: str | int | None = None
         self._ended, self._end = os.pipe()
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def end(self) -> ReadAhead:
-        """Stops reading, and hands over what was read; called once."""
+        """Stops reading and returns the input; called once."""
         os.close(self._end)
         self._thread.join()
         os.close(self._ended)
-        return ReadAhead(self._data, self._answered)
+        return ReadAhead(self._data, self._request_id)
 
     def _run(self) -> None:
-        with suppress(OSError):  # the server meets it too, and knows what to do
+        with suppress(OSError):  # the server gets the same error and handles it
             while b"\n" not in self._data and len(self._data) < PIECE:
                 ready, _, _ = select.select([_STDIN, self._ended], [], [])
                 piece = os.read(_STDIN, PIECE) if _STDIN in ready else b""
@@ -66,11 +66,11 @@ class Opening:
             reply = self._answer(self._data.partition(b"\n")[0])
             if reply is not None:
                 _write(reply.line)
-                self._answered = reply.request
+                self._request_id = reply.request
 
 
 def begin(served: ServeArguments, environ: Mapping[str, str]) -> Opening | None:
-    """Begins to listen, if the reply to a client can be known before the server is there."""
+    """Starts to listen, if the first reply can be made before the server is ready."""
     functions = served.flags["functions.paths"] is not None
     changing = changing_lists(served.config, environ, functions=functions)
     if changing is None or not _is_program_there():
@@ -79,7 +79,7 @@ def begin(served: ServeArguments, environ: Mapping[str, str]) -> Opening | None:
 
 
 def _is_program_there() -> bool:
-    """Whether both streams are open, and neither is a terminal nor set not to wait."""
+    """Returns whether stdin and stdout are open, blocking and not terminals."""
     if sys.stdin is None or sys.stdout is None:
         return False
     return all(os.get_blocking(each) and not os.isatty(each) for each in (_STDIN, _STDOUT))

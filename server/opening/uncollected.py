@@ -1,4 +1,4 @@
-"""Imports and building without a search for garbage."""
+"""Pauses the garbage collector while the server starts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Looks for no garbage among what is imported and built, now or later: all of it stays.
+    """Pauses the garbage collector, and exempts all objects created so far from later runs.
 
-    It is an eighth of the start's CPU time; `python -m benchmarks.startup` measures the whole.
+    This saves an eighth of the startup CPU time; see `python -m benchmarks.startup`.
     """
     gc.disable()
     try:

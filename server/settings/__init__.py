@@ -1,4 +1,4 @@
-"""Settings: what can be set, and from where."""
+"""The settings and their sources."""
 
 from server.settings.settings import Settings
 from server.settings_error import SettingsError

@@ -1,4 +1,4 @@
-"""What can be set of agents that work is given to: `[agents.NAME]` and `[delegation]`."""
+"""Settings of agents that we delegate to: `[agents.NAME]` and `[delegation]`."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ class AgentSettings(SettingsGroup):
     """An agent: a preset, a command, or a tool of another server.
 
     Attributes:
-        preset: claude-code, codex, gemini or opencode: its command, and what it needs.
-        command: The program and its arguments. {prompt} stands for the task, which is else its
-            standard input; {url} and {mcp_config} for its Toolcrib, {cost} for what it may cost.
+        preset: claude-code, codex, gemini or opencode: predefined command and requirements.
+        command: The program and its arguments. {prompt} is replaced by the task, which is
+         otherwise its standard input; {url} and {mcp_config} by its Toolcrib, {cost} by its budget.
         args: More arguments, for a preset.
-        answer: Where the answer is in the JSON or JSON lines that it prints, such as result or
-            item.text; empty where all that it prints is the answer.
-        cost: The same of its cost in US dollars.
-        session: The same of what it calls its session.
+        answer: The path of the answer in its JSON or JSON lines output, such as result or
+         item.text; empty if the whole output is the answer.
+        cost: The path of its cost in US dollars, likewise.
+        session: The path of its session id, likewise.
         server: Name of a server in [servers.NAME], instead of a command.
         tool: The tool of that server that takes the task.
         parameter: The parameter of that tool.
-        description: What it is good at, for whoever chooses one.
-        capabilities: Things it can do, in words.
-        timeout: Seconds that one task may take.
-        max_cost: US dollars that one task may cost, where it tells them; 0 sets no limit.
-        environment: Variables of the server's environment that it is given, such as its key.
+        description: What it is good at, for choosing an agent.
+        capabilities: Its capabilities, in words.
+        timeout: Seconds for one task.
+        max_cost: US dollars for one task, if the agent reports its cost; 0 sets no limit.
+        environment: Environment variables of the server to pass on, such as its key.
         hosts: Hosts that it may reach, as host:port or *.host:port.
         readable: Files and directories outside the root that it may read and run.
-        home: Files of your home that are copied into its private one, such as ~/.codex/auth.json.
-        sandbox: As system.sandbox, for this agent; None takes that.
-        worktree: Whether it works in a git worktree of its own, not in the root.
-        allow: Tools of Toolcrib that it may call, as in a profile; empty means all that its caller
-            may.
-        deny: Tools that it may not, whatever is allowed.
-        enabled: Whether it is there at all.
+        home: Files of your home to copy into its private one, such as ~/.codex/auth.json.
+        sandbox: Overrides system.sandbox for this agent; None keeps it.
+        worktree: Whether it works in its own git worktree instead of the root.
+        allow: Tools of Toolcrib that it may call, as in a profile; empty allows all tools of its
+         caller.
+        deny: Tools that it may not call, even if allowed.
+        enabled: Whether it is enabled.
     """
 
     preset: Literal["", "claude-code", "codex", "gemini", "opencode"] = ""
@@ -90,7 +90,7 @@ class AgentSettings(SettingsGroup):
 
 
 class DelegationSettings(SettingsGroup):
-    """What delegations that lead to one another may come to together, in all processes."""
+    """Limits on a chain of delegations, across all processes."""
 
     depth: int = Field(
         2,
@@ -117,10 +117,10 @@ class DelegationSettings(SettingsGroup):
 
 
 def check_agents(agents: Mapping[str, AgentSettings], servers: Mapping[str, object]) -> None:
-    """Sees that the servers of agents are there.
+    """Checks that the servers of agents exist.
 
     Raises:
-        ValueError: If one is not.
+        ValueError: If one does not.
     """
     for name, each in agents.items():
         if each.server and each.server not in servers:

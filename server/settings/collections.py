@@ -1,4 +1,4 @@
-"""What can be set of sources and directories: `[sources.NAME]` and `[directories.NAME]`."""
+"""Settings of sources and directories: `[sources.NAME]` and `[directories.NAME]`."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tools.answers.filters import STANDARD_FILTERS
 from tools.core.collections import Collections
 
 OWN_NAMES = frozenset({MEMORY, *ORIGINS.values()})
-"""What an answer says of findings that are in no source."""
+"""Names in answers for findings outside of sources."""
 
 RAW_TYPES = frozenset({"chat", "chatgpt", "claude", "file", "summary", "text"})
-"""Kinds of source that there are already; a directory's name is one."""
+"""Existing kinds of source; a directory's name must differ."""
 
 LONGEST_RAW_TYPE = 64
 FRONTED = {"groups": ("department", "program"), "items": ("publications",)}
-"""What of the directory of researchers has tools of its own."""
+"""Fields of the directory of researchers that dedicated tools use."""
 
 
-def _listed(value: object) -> object:
+def _as_tuple(value: object) -> object:
     if isinstance(value, str):
         return (value,)
     if not isinstance(value, list | tuple):
@@ -39,7 +39,7 @@ def _listed(value: object) -> object:
     return value
 
 
-def _grouped(value: object) -> object:
+def _as_groups(value: object) -> object:
     if isinstance(value, Mapping):
         return value
     if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
@@ -59,20 +59,20 @@ def _labels(values: object) -> tuple[str, ...]:
 
 _Text = Annotated[str, Field(max_length=1_000)]
 _Word = Annotated[str, Field(min_length=1, max_length=128)]
-_Words = Annotated[tuple[_Word, ...], BeforeValidator(_listed)]
+_Words = Annotated[tuple[_Word, ...], BeforeValidator(_as_tuple)]
 _Labels = Annotated[tuple[str, ...], BeforeValidator(_labels)]
 
 
 class SourceSettings(SettingsGroup):
-    """A named part of what is stored, which a question can be put to.
+    """A named part of the stored data that questions can target.
 
     Attributes:
-        description: What is in it, for the model.
-        search_hints: What it is good to be asked for.
-        supported_filters: Keys of metadata that questions may filter by.
+        description: Its content, for the model.
+        search_hints: What to ask it for.
+        supported_filters: Metadata keys that questions may filter by.
         kinds: Only contexts of these kinds.
         raw_types: Only contexts of these kinds of source; with a folder, files alone by default.
-        folder: Only what comes from this folder; a relative one lies beneath the root.
+        folder: Only files in this folder; a relative path starts at the root.
         labels: Only contexts with one of the values under each key of their metadata.
     """
 
@@ -80,7 +80,7 @@ class SourceSettings(SettingsGroup):
     search_hints: _Words = ()
     supported_filters: _Words = ()
     kinds: Annotated[
-        tuple[Literal["document", "knowledge", "event"], ...], BeforeValidator(_listed)
+        tuple[Literal["document", "knowledge", "event"], ...], BeforeValidator(_as_tuple)
     ] = ()
     raw_types: _Words = ()
     folder: Annotated[str, Field(max_length=1_024)] = ""
@@ -97,14 +97,14 @@ class SourceSettings(SettingsGroup):
         return tuple(dict.fromkeys(keys))
 
     def to_source(self, name: str, root: Path) -> Source:
-        """The source of these settings.
+        """Builds the source.
 
         Args:
-            name: What it is called.
-            root: What a relative folder lies beneath.
+            name: The name of the source.
+            root: The base of a relative folder.
 
         Raises:
-            ValueError: If its folder is the root itself, which no raw_id begins with.
+            ValueError: If its folder is the root itself, for which raw_ids have no prefix.
         """
         return Source(
             name=name,
@@ -119,13 +119,13 @@ class SourceSettings(SettingsGroup):
 
 
 class DirectorySettings(SettingsGroup):
-    """How the fields of a file become the records of a directory, as `Directory` has it."""
+    """Maps the fields of a file to the records of a directory; see `Directory`."""
 
     noun: Annotated[str, Field(max_length=64)] = ""
     description: _Text = ""
     name_field: _Word = "name"
     key: str = ""
-    groups: Annotated[Mapping[_Word, _Words], BeforeValidator(_grouped)] = {}
+    groups: Annotated[Mapping[_Word, _Words], BeforeValidator(_as_groups)] = {}
     texts: _Words = ()
     facts: _Words = ()
     items: _Words = ()
@@ -133,10 +133,10 @@ class DirectorySettings(SettingsGroup):
     aliases: str = ""
 
     def to_directory(self, name: str) -> Directory:
-        """The directory of these settings; of researchers they change what they name.
+        """Builds the directory; for researchers, overrides single fields.
 
         Raises:
-            ValueError: If a field is missing or has two meanings.
+            ValueError: If a field is missing or has two roles.
         """
         given: dict[str, Any] = {field: getattr(self, field) for field in self.model_fields_set}
         if name == RESEARCHERS.name:
@@ -149,32 +149,32 @@ class DirectorySettings(SettingsGroup):
 
 
 def check_sources(sources: Mapping[str, SourceSettings], root: Path | None) -> None:
-    """Refuses sources that cannot be told apart from others, or have nothing in them.
+    """Rejects sources that are ambiguous or empty.
 
     Raises:
-        ValueError: What is wrong with the first of them.
+        ValueError: If one is invalid.
     """
     for name, each in sources.items():
         if name in OWN_NAMES or name == RESEARCHERS.name:
-            raise ValueError(f"{name!r} is a name of its own in answers; choose another name")
+            raise ValueError(f"{name!r} is reserved in answers; choose another name")
         if root is not None:
-            _of(name, each.to_source, name, root)
+            _check_named(name, each.to_source, name, root)
 
 
 def check_directories(
     directories: Mapping[str, DirectorySettings], sources: Mapping[str, SourceSettings]
 ) -> None:
-    """Refuses directories that cannot be told apart, or lack what every one needs.
+    """Rejects directories that are ambiguous or incomplete.
 
     Raises:
-        ValueError: What is wrong with the first of them.
+        ValueError: If one is invalid.
     """
     for name, each in directories.items():
         if name in OWN_NAMES | RAW_TYPES:
-            raise ValueError(f"{name!r} is a name of its own in answers; choose another name")
+            raise ValueError(f"{name!r} is reserved in answers; choose another name")
         if name in sources:
-            raise ValueError(f"{name!r} is the name of a source too; choose another name")
-        _of(name, each.to_directory, name)
+            raise ValueError(f"{name!r} is also the name of a source; choose another name")
+        _check_named(name, each.to_directory, name)
 
 
 def collections_of(
@@ -183,12 +183,12 @@ def collections_of(
     root: Path,
     secrets: Mapping[str, SecretSettings] | None = None,
 ) -> Collections:
-    """Returns what the settings name, of directories that of researchers first.
+    """Builds the collections in the settings; the directory of researchers comes first.
 
     Args:
         sources: Settings of the sources, by name.
         directories: Settings of the directories, by name.
-        root: What a source's relative folder lies beneath.
+        root: The base of relative folders of sources.
         secrets: Settings of the secrets, by name.
     """
     named = {name: each.to_directory(name) for name, each in directories.items()}
@@ -200,8 +200,8 @@ def collections_of(
     )
 
 
-def _of(name: str, make: Any, *arguments: Any) -> None:  # noqa: ANN401  # any method and what it takes
-    """Says whose it is where something cannot be made."""
+def _check_named(name: str, make: Any, *arguments: Any) -> None:  # noqa: ANN401  # any method and what it takes
+    """Prefixes errors with the name of the table."""
     try:
         make(*arguments)
     except ValueError as error:
@@ -209,16 +209,16 @@ def _of(name: str, make: Any, *arguments: Any) -> None:  # noqa: ANN401  # any m
 
 
 def _prefix(folder: str, root: Path) -> str:
-    """How the raw_id of every file in a folder begins, as imports and add_document name files."""
+    """Returns the prefix of raw_ids of files in a folder, as imports and add_document set them."""
     try:
         path = Path(os.path.normpath(root / Path(folder).expanduser()))
-        if not path.is_relative_to(root):  # an import follows links to what it stores
+        if not path.is_relative_to(root):  # imports resolve links
             path = path.resolve()
-    except RuntimeError as error:  # a user without a home, a loop of links
+    except RuntimeError as error:  # a user without a home, or a loop of links
         raise ValueError(f"folder {folder!r} cannot be looked up: {error}") from error
     if path == root:
         raise ValueError(
-            f"folder {folder!r} is the root itself; leave folder out, or name one beneath it"
+            f"folder {folder!r} is the root itself; leave folder out, or name one inside it"
         )
     return f"{path.relative_to(root) if path.is_relative_to(root) else path}/"
 
@@ -227,7 +227,7 @@ def _check_fronted(directory: Directory) -> None:
     for field, needed in FRONTED.items():
         if missing := [name for name in needed if name not in getattr(directory, field)]:
             raise ValueError(
-                f"{field} lacks {missing[0]!r}, which tools of its own ask for; keep it, or choose "
+                f"{field} lacks {missing[0]!r}, which dedicated tools need; keep it, or choose "
                 "another name for the directory"
             )
 
@@ -244,7 +244,7 @@ def _check_fields(directory: Directory) -> None:
         *directory.items,
     )
     field, count = Counter(map(field_name, roles)).most_common(1)[0]
-    if count > 1:  # all but one would find nothing
+    if count > 1:  # only one of them would find anything
         raise ValueError(
             f"the field {field!r} is named twice among name_field, aliases, link, groups and their "
             "further fields, texts, facts and items; give it one meaning"

@@ -1,4 +1,4 @@
-"""The settings file: servers and rules are written into it, everything else stays as it is."""
+"""Writes servers and rules into the settings file, preserving everything else."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _BYTE_ORDER_MARK = "\ufeff"
 _PRIVATE = 0o600
 _INDENT = "  "
 _COLUMNS = 90
-"""Of entries in one line."""
+"""Line length for entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedTable:
-    """A table that the user has named, such as a server, to be written.
+    """A table with a user-defined name, such as a server, to be written.
 
     Attributes:
         name: Its name in the settings.
-        fields: What it sets.
-        comments: Lines at its head, such as where it comes from.
+        fields: Its settings.
+        comments: Comment lines at its head, such as its origin.
     """
 
     name: str
@@ -41,13 +41,13 @@ class NamedTable:
 
 @dataclass(frozen=True, slots=True)
 class ListEntries:
-    """Entries of a list of the settings.
+    """Entries to add to a list in the settings.
 
     Attributes:
-        table: The table that has the list, such as `policy`.
-        key: Its name there.
+        table: The table that contains the list, such as `policy`.
+        key: The key of the list.
         entries: The entries.
-        comment: A line that stands before them.
+        comment: The comment line before them.
     """
 
     table: str
@@ -60,7 +60,7 @@ class SettingsFile:
     """One settings file, read once and written as a whole.
 
     Args:
-        path: Where it is; it need not exist yet.
+        path: Its path; it need not exist yet.
 
     Raises:
         SettingsError: If it cannot be read, or is not TOML.
@@ -78,33 +78,33 @@ class SettingsFile:
 
     @property
     def text(self) -> str:
-        """What stands in it."""
+        """Its text."""
         return self._text
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """What it sets."""
+        """Its parsed values."""
         return self._values
 
-    def named(self, group: str) -> Mapping[str, Any]:
-        """The tables `[GROUP.NAME]` in the file, such as those of servers, by name."""
+    def tables_in(self, group: str) -> Mapping[str, Any]:
+        """Returns the tables `[GROUP.NAME]`, such as those of servers, by name."""
         found = self._values.get(group, {})
         return found if isinstance(found, dict) else {}
 
     @property
-    def allowing(self) -> Any:  # noqa: ANN401  # whatever the file has
-        """The rules that allow calls, as they are written; not looked at further."""
+    def allowing(self) -> Any:  # noqa: ANN401  # any value in the file
+        """The rules that allow calls, as written and unvalidated."""
         policy = self._values.get("policy", {})
         return policy.get("allow", []) if isinstance(policy, dict) else None
 
     def put(self, group: str, tables: list[NamedTable]) -> None:
-        """Writes tables `[GROUP.NAME]`, each in place of that of the same name, or at the end.
+        """Writes tables `[GROUP.NAME]`, each replacing that of the same name, or at the end.
 
-        The file becomes readable by its owner alone, because servers have secrets.
+        Makes the file readable by its owner alone, because servers have secrets.
         """
-        named = dict(self.named(group)) | {each.name: each.fields for each in tables}
+        named = dict(self.tables_in(group)) | {each.name: each.fields for each in tables}
         expected = {**self._values, group: named}
-        text = self._changed(lambda document: _put_tables(document, group, tables), expected)
+        text = self._text_after(lambda document: _put_tables(document, group, tables), expected)
         if text is None:
             raise SettingsError(
                 f"{self.path} cannot be changed safely: {group} is not written as tables"
@@ -113,15 +113,15 @@ class SettingsFile:
         self._replace(text, _PRIVATE)
 
     def allow(self, rules: Sequence[str]) -> None:
-        """Adds rules to those that allow calls; the file keeps its mode."""
+        """Adds rules to policy.allow; the file keeps its mode."""
         there, text = self.allowing, None
         if isinstance(there, list):
             new = [rule for rule in dict.fromkeys(rules) if rule not in there]
             if not new:
                 return
-            text = self._changed(
+            text = self._text_after(
                 lambda document: _add_rules(document, new),
-                _extended(self._values, "policy", "allow", new),
+                _with_added(self._values, "policy", "allow", new),
             )
         if text is None:
             raise SettingsError(
@@ -131,12 +131,12 @@ class SettingsFile:
         self.write(text)
 
     def with_entries(self, added: Sequence[ListEntries]) -> str:
-        """Returns the text that the file would have with more entries in its lists."""
+        """Returns the text of the file with more entries in its lists."""
         expected, text = self._values, None
         with suppress(AttributeError, TypeError):  # no table, or no list
             for each in added:
-                expected = _extended(expected, each.table, each.key, each.entries)
-            text = self._changed(lambda document: add_entries(document, added), expected)
+                expected = _with_added(expected, each.table, each.key, each.entries)
+            text = self._text_after(lambda document: add_entries(document, added), expected)
         if text is None:
             lists = ", ".join(dict.fromkeys(f"{each.table}.{each.key}" for each in added))
             raise SettingsError(
@@ -146,13 +146,13 @@ class SettingsFile:
         return text
 
     def write(self, text: str) -> None:
-        """Puts a text in place of the file at once; it keeps its mode."""
+        """Replaces the file's text atomically; the file keeps its mode."""
         self._replace(text, self.path.stat().st_mode & 0o777 if self.path.exists() else _PRIVATE)
 
-    def _changed(
+    def _text_after(
         self, change: Callable[[tomlkit.TOMLDocument], None], expected: Mapping[str, Any]
     ) -> str | None:
-        """The text after a change; None where it would say anything else than what is expected."""
+        """Returns the text after a change; None unless it parses to the expected values."""
         text = self._text.removeprefix(_BYTE_ORDER_MARK)
         windows = "\r\n" in text
         try:
@@ -167,13 +167,13 @@ class SettingsFile:
         return mark + (written.replace("\n", "\r\n") if windows else written)
 
     def _replace(self, text: str, mode: int) -> None:
-        """Puts a text in place of the file at once; a link to it stays one."""
+        """Replaces the file's text atomically; preserves a symbolic link."""
         target = self.path.resolve()
         try:
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
             try:
-                with os.fdopen(descriptor, "wb") as file:  # made with mode 0600
+                with os.fdopen(descriptor, "wb") as file:  # created with mode 0600
                     os.fchmod(descriptor, mode)
                     file.write(text.encode())
                     file.flush()
@@ -189,16 +189,16 @@ class SettingsFile:
             ) from error
 
 
-def _extended(
+def _with_added(
     values: Mapping[str, Any], table: str, key: str, entries: Sequence[str]
 ) -> dict[str, Any]:
-    """The values with more entries in the list of a table."""
+    """Returns the values with more entries in a list."""
     there = values.get(table, {})
     return {**values, table: {**there, key: [*there.get(key, ()), *entries]}}
 
 
 def add_entries(document: tomlkit.TOMLDocument, added: Sequence[ListEntries]) -> None:
-    """Adds entries to the lists of a document, each group beneath its comment."""
+    """Adds entries to the lists of a document, each group below its comment."""
     for each in added:
         array = _list_in(document, each.table, each.key)
         ends_line = array.as_string().endswith("\n]")
@@ -210,7 +210,7 @@ def add_entries(document: tomlkit.TOMLDocument, added: Sequence[ListEntries]) ->
 
 
 def _rows(entries: Sequence[str]) -> Iterator[list[str]]:
-    """Yields as many entries at a time as fit into a line."""
+    """Splits entries into rows that fit on a line."""
     row: list[str] = []
     for entry in entries:
         if row and sum(len(each) + len('"", ') for each in (*row, entry)) > _COLUMNS:
@@ -227,7 +227,7 @@ def _add_rules(document: tomlkit.TOMLDocument, rules: Sequence[str]) -> None:
 
 
 def _list_in(document: tomlkit.TOMLDocument, name: str, key: str) -> Array:
-    """Returns a list of a table, both made where they are missing."""
+    """Returns a list of a table, creating both if missing."""
     table: Any = document.setdefault(name, tomlkit.table())
     if key not in table:
         following = _pop_trailing(table) if isinstance(table, Table) else []
@@ -258,7 +258,7 @@ def _is_table(item: tuple[str, object]) -> bool:
 
 
 def _pop_trailing(table: Table) -> list[Comment | Whitespace]:
-    """Takes the comments and blank lines off a table's end, as they are about what follows it."""
+    """Removes comments and blank lines from a table's end, as they belong to what follows."""
     body = _last(table).value.body
     trailing: list[Comment | Whitespace] = []
     while body and isinstance(item := body[-1][1], Comment | Whitespace):
@@ -268,6 +268,6 @@ def _pop_trailing(table: Table) -> list[Comment | Whitespace]:
 
 
 def _last(table: Table) -> Table:
-    """The table in whose text another one ends: itself, or the last one in it."""
+    """Returns the table in whose text another one ends: itself, or the last one in it."""
     body = table.value.body
     return _last(body[-1][1]) if body and isinstance(body[-1][1], Table) else table

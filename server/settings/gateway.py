@@ -1,4 +1,4 @@
-"""What can be set of other servers, of who may call what, and of how tools are found."""
+"""Settings of other servers, client profiles and tool search."""
 
 from __future__ import annotations
 
@@ -11,44 +11,43 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_va
 from server.settings.group import SettingsGroup, expand
 
 Results = Literal["auto", "both", "structured", "text"]
-"""What calls answer with."""
+"""Forms of results."""
 
 
-def _listed(value: object) -> object:
+def _as_tuple(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
 Patterns = Annotated[
-    tuple[Annotated[str, Field(min_length=1, max_length=128)], ...], BeforeValidator(_listed)
+    tuple[Annotated[str, Field(min_length=1, max_length=128)], ...], BeforeValidator(_as_tuple)
 ]
 
 
 class ServerSettings(SettingsGroup):
     """Another MCP server, whose tools, resources and prompts are offered here.
 
-    command, args, env, url, headers and token may name variables of the environment: ${NAME}, or
-    ${NAME:-default} where one may be missing.
+    command, args, env, url, headers and token may refer to environment variables as ${NAME}, or
+    ${NAME:-default} for optional ones.
 
     Attributes:
-        command: What starts it, where it speaks over stdio.
+        command: The command that starts it, for stdio.
         args: Its arguments.
-        env: Variables that it is given besides PATH, HOME and their like.
-        cwd: Where it is started; by default where Toolcrib was.
-        url: Where it listens, where it speaks HTTP.
-        transport: How it speaks at its url: auto takes Streamable HTTP and falls back to sse.
-        headers: Headers that each request to it carries.
-        token: Bearer token for it.
-        enabled: Whether it is there at all.
-        lazy: Whether it is first started when something of it is used; until then what it offered
-            last is shown.
-        timeout: Seconds that one call may take.
-        start_timeout: Seconds until it must have answered for the first time.
-        allow: Only these of its tools, by its own names; * and ? stand for any characters.
-        deny: None of these.
-        prefix: Whether its tools are listed as server__tool; else under its own names, where no
-            other tool goes by them.
-        trusted: Whether what it says of its tools is believed, such as that one only reads; else
-            each call is judged as one that may do anything.
+        env: Environment variables in addition to PATH, HOME and the like.
+        cwd: Its working directory; that of Toolcrib by default.
+        url: Its URL, for HTTP.
+        transport: The transport at its url: auto tries Streamable HTTP and falls back to sse.
+        headers: Headers of each request to it.
+        token: Its bearer token.
+        enabled: Whether it is enabled.
+        lazy: Whether it starts on first use; until then its last listing is shown.
+        timeout: Seconds for one call.
+        start_timeout: Seconds for its first answer.
+        allow: Only these of its tools, by its own names; * and ? are wildcards.
+        deny: None of these tools.
+        prefix: Whether its tools are listed as server__tool; otherwise under their own names,
+         unless another tool has the name.
+        trusted: Whether claims about its tools are believed, such as that one only reads;
+         otherwise each call is judged as one that may do anything.
     """
 
     command: str = ""
@@ -76,17 +75,17 @@ class ServerSettings(SettingsGroup):
 
 
 class ProfileSettings(SettingsGroup):
-    """What a client may find and call, and what it is shown.
+    """The tools that a client may find and call, and the form of its lists.
 
     Attributes:
-        clients: Names of clients it is for, as they give them; * and ? stand for any characters.
-        tokens: Names of tokens in http.tokens it is for.
-        allow: Tools it may find and call: names, server:NAME or tag:TAG; * and ? stand for any
-            characters; empty means all.
-        deny: Tools it may not, whatever is allowed.
-        pinned: Names of tools that its list always has.
-        token_budget: Tokens that its list may have, at 4 characters each; 0 sets no limit.
-        results: What its calls answer with; None leaves it to the setting of that name.
+        clients: Names of clients, as they report them; * and ? are wildcards.
+        tokens: Names of tokens in http.tokens.
+        allow: Tools it may find and call: names, server:NAME or tag:TAG; * and ? are wildcards;
+         empty allows all.
+        deny: Tools it may not call, even if allowed.
+        pinned: Names of tools that are always in its list.
+        token_budget: Maximum tokens of its list, at 4 characters each; 0 sets no limit.
+        results: The form of its results; None uses the setting of that name.
     """
 
     clients: Patterns = ()
@@ -105,7 +104,7 @@ class ProfileSettings(SettingsGroup):
 
 
 class ToolSearchSettings(SettingsGroup):
-    """How tools are found."""
+    """Settings of tool search."""
 
     learn: bool = Field(
         default=True,

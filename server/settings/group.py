@@ -1,4 +1,4 @@
-"""What every group of settings is, and how values that several of them have are read."""
+"""The base class of groups of settings, and parsers of their values."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-_ARRAY = re.compile(r"\s*\[\s*(?:[\"\[\]{]|$)")  # and no address such as [::1]:443
+_ARRAY = re.compile(r"\s*\[\s*(?:[\"\[\]{]|$)")  # but not an address such as [::1]:443
 _COMMA = re.compile(r",(?![^()]*\))")
 
 
 class SettingsGroup(BaseModel):
-    """Settings that belong together; immutable, and without what nobody knows."""
+    """A group of settings; immutable, rejects unknown keys."""
 
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
         hide_input_in_errors=True,
-        defer_build=True,  # a start needs the whole, and builds each part once with it
+        defer_build=True,  # parts are built once, together with the whole
     )
 
 
 def split_commas(value: object) -> object:
-    """A list as the environment has it: separated by commas, or a JSON array.
+    """Parses a list from the environment: comma-separated, or a JSON array.
 
-    A comma in parentheses separates nothing: `bash(git log --format=%h,%s)` is one rule.
+    Commas in parentheses do not separate: `bash(git log --format=%h,%s)` is one rule.
 
     Raises:
-        ValueError: If a text begins as a JSON array and is none.
+        ValueError: If a text looks like a JSON array but is invalid.
     """
     if not isinstance(value, str):
         return value
@@ -43,10 +43,10 @@ def split_commas(value: object) -> object:
 
 
 def parse_object(value: object) -> object:
-    """A table as the environment has it.
+    """Parses a table from the environment.
 
     Raises:
-        ValueError: If a text is no JSON.
+        ValueError: If a text is not JSON.
     """
     if not isinstance(value, str):
         return value
@@ -57,14 +57,14 @@ def parse_object(value: object) -> object:
 
 
 def expand(path: Path) -> Path:
-    """A path that a setting names, from the root of the file system on.
+    """Returns the absolute path of a setting.
 
     Raises:
-        ValueError: It cannot be looked up: a name that is too long, a user without a home.
+        ValueError: If it cannot be looked up: the name is too long, or a user has no home.
     """
     try:
         expanded = path.expanduser().absolute()
-        expanded.exists()  # raises where nobody could look
+        expanded.exists()  # raises if the path cannot be looked up
     except RuntimeError as error:
         raise ValueError(str(error)) from error
     except OSError as error:
@@ -73,9 +73,9 @@ def expand(path: Path) -> Path:
 
 
 GivenName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,64}$")]
-"""What the user calls a table of theirs."""
+"""A table name that the user chooses."""
 
 ServerName = Annotated[str, Field(pattern=r"^[a-z0-9]([-_]?[a-z0-9])*$", max_length=30)]
-"""What the user calls another server; it stands before the names of its tools, and "__"."""
+"""A server name that the user chooses; with "__" it prefixes the names of its tools."""
 
 Names = Annotated[tuple[str, ...], BeforeValidator(split_commas)]

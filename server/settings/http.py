@@ -1,4 +1,4 @@
-"""What can be set of the HTTP and SSE transports."""
+"""Settings of the HTTP and SSE transports."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from server.settings.group import GivenName, Names, SettingsGroup, parse_object
 
 
 def _check_token(token: SecretStr) -> SecretStr:
-    # RFC 6750, section 2.1: anything else cannot stand in the header.
+    # RFC 6750, section 2.1: the header allows nothing else.
     if not re.fullmatch(r"[A-Za-z0-9._~+/-]+=*", token.get_secret_value()):
         raise ValueError("may hold letters, digits and . _ ~ + / - only")
     return token
 
 
 class TokenSettings(SettingsGroup):
-    """A bearer token, and whose context it opens."""
+    """A bearer token and the identity whose context it opens."""
 
     token: Annotated[SecretStr, AfterValidator(_check_token)]
     user_id: str = Field(min_length=1, max_length=256)
@@ -35,7 +35,7 @@ class TokenSettings(SettingsGroup):
 
 
 class HttpSettings(SettingsGroup):
-    """Where the HTTP and SSE transports listen, and whom they answer."""
+    """Addresses, tokens and accepted headers of the HTTP and SSE transports."""
 
     host: str = Field(
         "127.0.0.1",
@@ -76,5 +76,5 @@ class HttpSettings(SettingsGroup):
         for name, each in tokens.items():
             owner = owners.setdefault(each.token, name)
             if owner != name:
-                raise ValueError(f"{name} has the same token as {owner}; give each one of its own")
+                raise ValueError(f"{name} has the same token as {owner}; give each its own")
         return tokens

@@ -1,4 +1,4 @@
-"""What can be set of the index: which model reads, where the vectors are kept, what counts."""
+"""Settings of the index: the embedding model, the vector store and search weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _check_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         named = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
-    except ValueError:  # a port that is none, half an IPv6 address
+    except ValueError:  # an invalid port, or half an IPv6 address
         named = False
     if not named or re.search(r"[\s\x00-\x1f]", url):
         raise ValueError("is not an address such as http://127.0.0.1:8000")
@@ -34,7 +34,7 @@ def _check_server(url: str) -> str:
 
 
 def _check_key(key: SecretStr) -> SecretStr:
-    if not re.fullmatch(r"[!-~]*", key.get_secret_value()):  # RFC 9110, 5.5: else it is no header
+    if not re.fullmatch(r"[!-~]*", key.get_secret_value()):  # RFC 9110, 5.5: characters of a header
         raise ValueError("may hold visible ASCII characters only")
     return key
 
@@ -56,7 +56,7 @@ _Url = Annotated[str, AfterValidator(_only_given)]
 
 
 class EmbedderSettings(SettingsGroup):
-    """Which model turns texts into vectors."""
+    """The model that turns texts into vectors."""
 
     kind: EmbedderKind = Field(
         "minilm",
@@ -122,12 +122,12 @@ class EmbedderSettings(SettingsGroup):
 
     @property
     def options(self) -> EmbedderOptions:
-        """The same as plain data, the key too."""
+        """The same as plain data, including the key."""
         return EmbedderOptions(**{**dict(self), "api_key": self.api_key.get_secret_value()})
 
 
 class ChromaSettings(SettingsGroup):
-    """Where the vector index is kept."""
+    """The storage of the vector index."""
 
     url: Annotated[str, AfterValidator(_only_given), AfterValidator(_check_server)] = Field(
         "",
@@ -137,7 +137,7 @@ class ChromaSettings(SettingsGroup):
 
 
 class SearchSettings(SettingsGroup):
-    """How stored context is found."""
+    """Settings of search."""
 
     alpha: float = Field(
         0.5,

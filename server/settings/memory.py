@@ -1,4 +1,4 @@
-"""What can be set of memory: what is kept by itself, and which model sums it up."""
+"""Settings of memory: automatic recording, and the model for summaries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from server.settings.group import SettingsGroup
 
 
 class MemorySettings(SettingsGroup):
-    """What is remembered by itself."""
+    """Automatic recording and consolidation."""
 
     record: bool = Field(
         default=True,
@@ -25,7 +25,7 @@ class MemorySettings(SettingsGroup):
 
 
 class SummarySettings(SettingsGroup):
-    """Which model sums up events where the client offers none."""
+    """The model that summarizes events if the client offers none."""
 
     url: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = Field(
         "",

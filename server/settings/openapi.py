@@ -1,4 +1,4 @@
-"""What can be set of HTTP APIs: `[openapi.NAME]`."""
+"""Settings of HTTP APIs: `[openapi.NAME]`."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from server.settings.secrets import SecretSettings
 _ADDRESS = ("http://", "https://")
 
 
-def _listed(value: object) -> object:
+def _as_tuple(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
 _Patterns = Annotated[
-    tuple[Annotated[str, Field(min_length=1, max_length=256)], ...], BeforeValidator(_listed)
+    tuple[Annotated[str, Field(min_length=1, max_length=256)], ...], BeforeValidator(_as_tuple)
 ]
 
 
 class OpenApiSettings(SettingsGroup):
-    """An HTTP API, each operation of which becomes a tool.
+    """An HTTP API whose operations become tools.
 
     Attributes:
-        description: Its description in OpenAPI 3: a file, or an address that is fetched once.
-        url: Where the API is, if not where its description says.
-        include: Only these operations: operationIds, tag:TAG, GET,HEAD or GET /pets/*, in which
-            * and ? stand for any characters.
-        exclude: None of these.
-        secret: Name of the secret in [secrets.NAME] that its requests are sent with.
-        trusted: Whether its texts are believed; else a tool whose texts hide something, or speak
-            of another tool, is in quarantine.
-        enabled: Whether it is there at all.
+        description: Its OpenAPI 3 description: a file, or a URL that is fetched once.
+        url: The base URL of the API, if it differs from the description's.
+        include: Only these operations: operationIds, tag:TAG, GET,HEAD or GET /pets/*; * and ?
+         are wildcards.
+        exclude: None of these operations.
+        secret: The name of a secret in [secrets.NAME] for its requests.
+        trusted: Whether its texts are believed; otherwise tools whose texts hide something or
+         mention another tool are put in quarantine.
+        enabled: Whether it is enabled.
     """
 
     description: str = Field(min_length=1)
@@ -54,7 +54,7 @@ class OpenApiSettings(SettingsGroup):
 
     @property
     def file(self) -> Path | None:
-        """The file that describes it; None where an address does."""
+        """The description file; None if the description is a URL."""
         is_address = self.description.lower().startswith(_ADDRESS)
         return None if is_address else Path(self.description)
 
@@ -64,14 +64,14 @@ def check_apis(
     servers: Mapping[str, object],
     secrets: Mapping[str, SecretSettings],
 ) -> None:
-    """Sees that their names are not those of servers, and that their secrets are there.
+    """Checks that names differ from those of servers, and that secrets exist.
 
     Raises:
-        ValueError: If not.
+        ValueError: If a check fails.
     """
     for name, api in apis.items():
         if name in servers:
-            raise ValueError(f"has {name!r}, which is the name of a server too")
+            raise ValueError(f"has {name!r}, which is also the name of a server")
         if api.secret and not (api.secret in secrets and secrets[api.secret].hosts):
             raise ValueError(
                 f"{name!r} names the secret {api.secret!r}, but there is no [secrets.{api.secret}]"
@@ -82,5 +82,5 @@ def check_apis(
 def _path(text: str) -> Path:
     path = Path(os.path.normpath(expand(Path(text))))
     if not path.is_file():
-        raise ValueError(f"names {text!r}, which is no file")
+        raise ValueError(f"names {text!r}, which is not a file")
     return path

@@ -1,4 +1,4 @@
-"""Which directories can be the root."""
+"""Checks of the root directory, and its default."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 
 def check_root(path: Path) -> Path:
-    """Returns a root with its links resolved.
+    """Resolves and checks a root.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If it cannot be a root.
     """
-    if not path.is_dir():  # before it is resolved, which a loop of links cannot be
+    if not path.is_dir():  # checked first: a loop of links cannot be resolved
         raise ValueError("is not an existing directory")
     resolved = path.resolve()
     if resolved == Path(resolved.anchor):
@@ -24,10 +24,10 @@ def check_root(path: Path) -> Path:
 
 
 def default_root(values: Mapping[str, Any]) -> Path:
-    """The working directory if somebody works there, else `<data_dir>/files`.
+    """Returns the working directory if it is a place for work, else `<data_dir>/files`.
 
-    Clients with a window start their servers in `/`, in the home directory or in the folder of the
-    program: none of them is meant to be handed to an agent.
+    Desktop clients start servers in `/`, in the home directory or in the program's folder, none of
+    which should be given to an agent.
     """
     fallback: Path = values["data_dir"] / "files"
     try:
@@ -43,7 +43,7 @@ def _holds_home(path: Path) -> bool:
 
 
 def is_broad(path: Path) -> bool:
-    """Whether a directory is the user's home, or holds it, under whatever name."""
+    """Returns whether a directory is or contains the user's home, under any name."""
     places = {each for home in _homes() for each in (home, *home.parents)}
     for each in (*places, Path("/home"), Path("/Users")):
         with suppress(OSError):
@@ -53,8 +53,8 @@ def is_broad(path: Path) -> bool:
 
 
 def _homes() -> Iterator[Path]:
-    """Yields the home that the environment names, and that of the user in fact."""
-    with suppress(RuntimeError):  # the user has none
+    """Yields the home from the environment, and the user's actual home."""
+    with suppress(RuntimeError):  # the user has no home
         yield Path.home().resolve()
     with suppress(ImportError, KeyError):
         import pwd  # not on Windows

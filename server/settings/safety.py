@@ -1,4 +1,4 @@
-"""What agents may do on this machine: the policy, processes, requests, web search, approvals."""
+"""Settings of safety: the policy, programs, requests, web search, approvals, the audit log."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ HostsPort = Annotated[str, AfterValidator(_check_hosts_port)]
 
 
 class PolicySettings(SettingsGroup):
-    """Which calls run, which a person is asked about, which never run."""
+    """The policy: calls that run, that ask the user, and that never run."""
 
     profile: Literal["read-only", "cautious", "standard", "trusting"] = Field(
         "standard",
@@ -66,7 +66,7 @@ class PolicySettings(SettingsGroup):
 
 
 class SystemSettings(SettingsGroup):
-    """How programs that agents start are confined."""
+    """The confinement of programs that agents start."""
 
     sandbox: SandboxMode = Field(
         SandboxMode.PREFERRED,
@@ -109,7 +109,7 @@ class SystemSettings(SettingsGroup):
 
 
 class UndoSettings(SettingsGroup):
-    """What is kept so that changes of files can be undone, in <data_dir>/changes.db."""
+    """Undo of file changes, stored in <data_dir>/changes.db."""
 
     enabled: bool = Field(
         default=True,
@@ -121,7 +121,7 @@ class UndoSettings(SettingsGroup):
     keep_days: int = Field(30, ge=1, description="Days after which a change is removed.")
     file_mb: int = Field(
         10,
-        ge=10,  # the largest that is edited
+        ge=10,  # the largest file that can be edited
         le=50,
         description="Megabytes of the largest file that is kept when a file tool replaces it.",
     )
@@ -152,7 +152,7 @@ class RequestSettings(SettingsGroup):
 
 
 class WebSearchSettings(SettingsGroup):
-    """Which search engine answers web_search."""
+    """The search engine for web_search."""
 
     provider: Literal["ddgs", "searxng", "brave"] = Field(
         "ddgs",
@@ -179,7 +179,7 @@ class WebSearchSettings(SettingsGroup):
 
 
 class ApprovalSettings(SettingsGroup):
-    """How long questions to a person wait, and what was allowed holds."""
+    """Timeouts of approvals."""
 
     wait_seconds: float = Field(
         50.0,

@@ -1,4 +1,4 @@
-"""What can be set of secrets: `[secrets.NAME]`."""
+"""Settings of secrets: `[secrets.NAME]`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AUTHORIZATION = "Authorization"
 PLAIN_FORM = "{secret}"
 
 
-def _listed(value: object) -> object:
+def _as_tuple(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
@@ -26,19 +26,19 @@ _Variable = Annotated[str, Field(pattern=r"^([A-Za-z_][A-Za-z0-9_]{0,127})?$")]
 
 
 class SecretSettings(SettingsGroup):
-    """A secret that calls name, and whose value no call, result or record has.
+    """A secret that calls name; its value is never in a call, a result or a record.
 
     Attributes:
-        env: The variable of the server's environment that holds it.
-        file: The file that holds it, which its owner alone can read.
+        env: The environment variable of the server that contains it.
+        file: The file that contains it, readable by its owner alone.
         keyring: Its entry in the keyring, as service/username.
-        hosts: Hosts whose requests may be sent with it, each as host, host:port or *.host.
-        header: The header that it is sent in, Authorization by default.
-        query: The parameter of the query that it is sent in, instead of a header.
-        format: What is sent, {secret} or {base64} standing for the value: "Bearer {secret}" by
-            default in Authorization, else "{secret}".
-        programs: Commands that are given it, as rules have them, such as npm publish *.
-        variable: The variable that those programs are given it in.
+        hosts: Hosts whose requests may use it, each as host, host:port or *.host.
+        header: The header that carries it, Authorization by default.
+        query: The query parameter that carries it, instead of a header.
+        format: The sent text with {secret} or {base64} for the value: "Bearer {secret}" by default
+         in Authorization, otherwise "{secret}".
+        programs: Commands that get it, written as in rules, such as npm publish *.
+        variable: The environment variable for those programs.
     """
 
     env: _Variable = ""
@@ -50,7 +50,7 @@ class SecretSettings(SettingsGroup):
     format: Annotated[
         str, Field(pattern=r"^([\x20-\x7a|~]*\{(secret|base64)\}[\x20-\x7a|~]*)?$", max_length=256)
     ] = ""
-    programs: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
+    programs: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
     variable: _Variable = ""
 
     @model_validator(mode="after")
@@ -58,7 +58,7 @@ class SecretSettings(SettingsGroup):
         if sum(map(bool, (self.env, self.file, self.keyring))) != 1:
             raise ValueError("needs one of env, file and keyring")
         if not (self.hosts or self.programs):
-            raise ValueError("needs hosts or programs, which it is for")
+            raise ValueError("needs hosts or programs that may use it")
         if self.header and self.query:
             raise ValueError("needs either header or query")
         if (self.header or self.query or self.format) and not self.hosts:
@@ -69,12 +69,12 @@ class SecretSettings(SettingsGroup):
         return self
 
     def to_secret(self, name: str) -> Secret:
-        """The secret of these settings.
+        """Builds the secret.
 
         Raises:
-            ValueError: If a host, a header or a program is none.
+            ValueError: If a host, a header or a program is invalid.
         """
-        from tools.core.errors import InvalidArgumentsError  # only where there are secrets
+        from tools.core.errors import InvalidArgumentsError  # loaded only for secrets
         from tools.sandbox.secrets.secret import HostPattern, ProgramPattern, Secret
         from tools.sandbox.web.headers import checked_headers
 
@@ -83,7 +83,7 @@ class SecretSettings(SettingsGroup):
         try:
             checked_headers({header: ""} if header else None)
         except InvalidArgumentsError as error:
-            raise ValueError(f"names a header that no secret is sent in: {error.message}") from None
+            raise ValueError(f"names a header unfit for secrets: {error.message}") from None
         try:
             hosts = tuple(map(HostPattern.parse, self.hosts))
         except InvalidArgumentsError as error:
@@ -109,5 +109,5 @@ class SecretSettings(SettingsGroup):
 
 
 def secret_hosts(secrets: Mapping[str, SecretSettings]) -> dict[str, tuple[str, ...]]:
-    """The hosts of each secret that requests may use."""
+    """Maps secrets that requests may use to their hosts."""
     return {name: each.hosts for name, each in secrets.items() if each.hosts}

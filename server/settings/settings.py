@@ -1,4 +1,4 @@
-"""What can be set: defaults, limits and meaning. `settings_sources` says where from."""
+"""All settings: defaults, limits and meaning. `sources` reads them."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ def _check_functions(path: Path) -> Path:
 
 def _check_file(path: Path) -> Path:
     if path.suffix != ".py":
-        raise ValueError(f"names {str(path)!r}, which is no Python file; name each file by itself")
+        raise ValueError(f"names {str(path)!r}, which is not a Python file; name each file")
     return path
 
 
-def _upper(value: object) -> object:
+def _to_upper(value: object) -> object:
     return value.upper() if isinstance(value, str) else value
 
 
@@ -93,15 +93,15 @@ _FunctionFile = Annotated[_FunctionPath, AfterValidator(_check_file)]
 
 def _default_data_dir() -> Path:
     path = Path(platformdirs.user_data_dir("toolcrib", appauthor=False))
-    if not path.is_absolute():  # "~" stays where the user has no home directory
+    if not path.is_absolute():  # "~" stays if the user has no home
         raise SettingsError(
-            "This user has no home directory: name a place to keep data with data_dir."
+            "This user has no home directory: set data_dir to a directory for data."
         )
     return path
 
 
 class IdentitySettings(SettingsGroup):
-    """Whose context is read and written when a call does not say."""
+    """The identity whose context is used when a call names none."""
 
     user_id: str = Field("local", min_length=1, description="The person; at least one character.")
     device_id: str = Field("", description="The device; empty means any of the user's.")
@@ -109,11 +109,11 @@ class IdentitySettings(SettingsGroup):
 
 
 class LogSettings(SettingsGroup):
-    """What is logged, and where it is kept."""
+    """Settings of the log."""
 
     level: Annotated[
         Literal["DEBUG", "INFO", "WARNING", "ERROR"],
-        BeforeValidator(_upper),
+        BeforeValidator(_to_upper),
     ] = Field("INFO", description="Lowest severity that is logged: DEBUG, INFO, WARNING or ERROR.")
     file: Annotated[Path, BeforeValidator(_refuse_empty)] = Field(
         Path("logs/toolcrib.log"), description="Log file; a relative path is relative to data_dir."
@@ -125,7 +125,7 @@ class LogSettings(SettingsGroup):
 
 
 class LimitSettings(SettingsGroup):
-    """How much of anything."""
+    """Size limits."""
 
     max_document_bytes: int = Field(
         50_000_000,
@@ -139,7 +139,7 @@ class LimitSettings(SettingsGroup):
 
 
 class FunctionSettings(SettingsGroup):
-    """Which Python files are served as tools, and what their processes may use."""
+    """Python files served as tools, and the resources of their processes."""
 
     paths: Annotated[tuple[_FunctionPath, ...], BeforeValidator(split_commas)] = Field(
         (),
@@ -158,7 +158,7 @@ class FunctionSettings(SettingsGroup):
 
 
 class Settings(SettingsGroup):
-    """Everything that can be set; immutable, and built from its arguments alone."""
+    """All settings; immutable, and built from arguments alone."""
 
     data_dir: Annotated[_GivenPath, AfterValidator(_check_data_dir)] = Field(
         default_factory=_default_data_dir,
@@ -313,8 +313,8 @@ class Settings(SettingsGroup):
         for path in functions.paths:
             if root is not None and path.is_dir() and root.is_relative_to(path.resolve()):
                 raise ValueError(
-                    f"{str(path)!r} holds the root {str(root)!r}: what an agent writes there would "
-                    "be run; name a directory of its own, or single files"
+                    f"{str(path)!r} contains the root {str(root)!r}: files that agents write there "
+                    "would run; name a separate directory, or single files"
                 )
         return functions
 
@@ -333,7 +333,7 @@ class Settings(SettingsGroup):
 
     @classmethod
     def fields(cls) -> Iterator[tuple[str, FieldInfo]]:
-        """Every single setting as its dotted key and its field, in the order of declaration."""
+        """Yields each setting's dotted key and field, in the order of declaration."""
         for name, field in cls.model_fields.items():
             if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
                 for inner, inner_field in field.annotation.model_fields.items():
@@ -343,22 +343,22 @@ class Settings(SettingsGroup):
 
     @property
     def config_file(self) -> Path | None:
-        """The TOML file that was read, or would be if it existed; None if none was looked for."""
+        """The TOML file that was read, or would be if it existed; None if none applies."""
         return self._config_file
 
     def attributed(self, sources: Mapping[str, str], config_file: Path) -> Settings:
-        """The same settings, knowing which dotted key came from where."""
+        """Returns a copy that knows the source of each dotted key."""
         copy = self.model_copy()
         copy._sources = dict(sources)  # noqa: SLF001  # our own private attribute
         copy._config_file = config_file  # noqa: SLF001  # the same
         return copy
 
     def source_of(self, key: str) -> str:
-        """Where a dotted key's value came from: "default", a file, a variable or a flag."""
+        """Returns the source of a key's value: "default", a file, a variable or a flag."""
         return self._sources.get(key, DEFAULT_SOURCE)
 
     def create_directories(self) -> None:
-        """Creates the data directory and the root where they are missing, private to their user."""
+        """Creates the data directory and the root if missing, accessible by their owner alone."""
         for key, path in (("data_dir", self.data_dir), ("root", self.root)):
             try:
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What can be set of skills: where they are, and whether those of other agents count."""
+"""Settings of skills: their directories, and whether to discover those of other agents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _check(path: Path) -> Path:
 
 
 class SkillSettings(SettingsGroup):
-    """Directories with a SKILL.md, which agents load when they need them."""
+    """Directories of skills, each with a SKILL.md that agents load on demand."""
 
     directories: Annotated[
         tuple[Annotated[Path, AfterValidator(expand), AfterValidator(_check)], ...],

@@ -1,4 +1,4 @@
-"""Where settings come from: defaults < TOML file < environment < flags."""
+"""Reads settings from their sources: defaults < TOML file < environment < flags."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _VARIABLES = {key: _PREFIX + key.upper().replace(".", "__") for key in _FIELDS}
 _GROUPS = {key.partition(".")[0] for key in _FIELDS}
 _MASK = "**********"
 _LONGEST = 200
-"""Characters of a wrong value that are shown."""
+"""Length of a shown invalid value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class SettingRow:
     """One effective setting.
 
     Attributes:
-        key: Dotted name, as in the TOML file.
-        value: Effective value in JSON's types; a secret is masked, and what looks like one in how
-            another server is started or reached.
+        key: Its dotted key, as in the TOML file.
+        value: Its value as JSON; secrets are masked, and in another server's command or URL what
+         looks like one.
         source: "default", the file, the environment variable or the flag.
-        description: Its meaning and what is allowed.
+        description: Its meaning and allowed values.
     """
 
     key: str
@@ -62,15 +62,15 @@ def load(
     config_file: Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Reads the settings from every source, the later ones winning.
+    """Reads the settings from all sources; later ones take precedence.
 
     Args:
-        flags: Values from the command line by dotted key; None means that the flag was not given.
-        config_file: The file that `--config` names.
-        environ: The environment; by default the process's own.
+        flags: Values from the command line by dotted key; None if not given.
+        config_file: The file from `--config`.
+        environ: The environment; that of the process by default.
 
     Returns:
-        The settings, which know where each value came from.
+        The settings with the source of each value.
     """
     environ = os.environ if environ is None else environ
     path, namer = settings_path(config_file, environ)
@@ -82,14 +82,14 @@ def load(
     try:
         settings = Settings.model_validate(_nested(given))
     except ValidationError as error:
-        raise SettingsError("\n".join(_complaints(error, given))) from None
+        raise SettingsError("\n".join(_error_lines(error, given))) from None
     return settings.attributed({key: item.source for key, item in given.items()}, path)
 
 
 def reread_policy(settings: Settings, path: Path) -> PolicySettings:
     """Reads the table [policy] of a settings file again, as a whole.
 
-    What a flag or the environment has set stays, as it would at a start.
+    Values from flags or the environment take precedence, as at a start.
     """
     in_file = _from_file(path, "the running server")
     given = {key: item for key, item in in_file.items() if key.startswith("policy.")}
@@ -100,11 +100,11 @@ def reread_policy(settings: Settings, path: Path) -> PolicySettings:
     try:
         return Settings.model_validate(_nested(given)).policy
     except ValidationError as error:
-        raise SettingsError("\n".join(_complaints(error, given))) from None
+        raise SettingsError("\n".join(_error_lines(error, given))) from None
 
 
 def explain(settings: Settings) -> list[SettingRow]:
-    """Every effective setting and where it came from, in the order of declaration."""
+    """Returns all effective settings with their sources, in the order of declaration."""
     values = _flat(settings.model_dump(mode="json"))
     values["servers"] = {name: _without_secrets(each) for name, each in values["servers"].items()}
     return [
@@ -114,22 +114,22 @@ def explain(settings: Settings) -> list[SettingRow]:
 
 
 def _without_secrets(server: Mapping[str, Any]) -> dict[str, Any]:
-    """Another server without what looks like a secret in its arguments and its url."""
+    """Masks what looks like a secret in another server's arguments and URL."""
     from tools.core.audit.redact import REDACTED, redacted_text
 
-    def shown(text: str) -> str:
+    def mask(text: str) -> str:
         return redacted_text(text, 2 * len(text) + len(REDACTED))
 
     args: list[str] = server["args"]
     told = [
-        REDACTED if shown(f"{option} {word}") == f"{option} {REDACTED}" else shown(word)
+        REDACTED if mask(f"{option} {word}") == f"{option} {REDACTED}" else mask(word)
         for option, word in zip(("", *args), args, strict=False)
     ]
-    return {**server, "args": told, "url": shown(server["url"])}
+    return {**server, "args": told, "url": mask(server["url"])}
 
 
 def _from_file(path: Path, namer: str) -> dict[str, _Given]:
-    """Returns the values of a file; an unknown key is refused."""
+    """Returns the values of a file; rejects unknown keys."""
     try:
         text = path.read_text(encoding="utf-8-sig")
         tables = tomllib.loads(text)
@@ -169,7 +169,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, _Given]:
     ours = {
         name: value
         for name, value in environ.items()
-        # An empty variable is how shells and clients write one that is not set.
+        # Shells and clients write an unset variable as an empty one.
         if name.startswith(_PREFIX) and name != CONFIG_VARIABLE and value
     }
     unknown = [
@@ -189,7 +189,7 @@ def _from_flags(flags: Mapping[str, Any]) -> dict[str, _Given]:
 
 
 def _flag(key: str) -> str:
-    """A setting's flag is called as its last part, or as its group where that says more."""
+    """Returns a setting's flag: its last part, or its group if that is more specific."""
     group, _, name = key.rpartition(".")
     return "--" + (group if name == "paths" else name).replace("_", "-")
 
@@ -224,23 +224,23 @@ def _place(error: tomllib.TOMLDecodeError, text: str) -> str:
 
 
 def _advice(key: str, names: Mapping[str, str]) -> str:
-    """What to write in place of an unknown key, by the name that each known key has there."""
+    """Suggests a known name instead of an unknown key."""
     nearest = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
     if nearest:
         return f"Did you mean {names[nearest[0]]!r}?"
-    return f"There are: {', '.join(names.values())}."
+    return f"Known are: {', '.join(names.values())}."
 
 
-def _complaints(error: ValidationError, given: Mapping[str, _Given]) -> Iterable[str]:
+def _error_lines(error: ValidationError, given: Mapping[str, _Given]) -> Iterable[str]:
     for detail in error.errors(include_url=False):
         path = [str(part) for part in detail["loc"]]
         group = [key for key in given if key.startswith(f"{path[0]}.")]
         key = next((key for key in (".".join(path[:2]), path[0], *group) if key in given), None)
-        if key is None:  # a default that could not be made because of another wrong value
+        if key is None:  # a default that failed because of another invalid value
             continue
         name = ".".join(path) if key in _TABLES else key
         wrong = detail["input"] if key in _TABLES else given[key].value
-        value = _MASK if _is_secret(key) else _shown(_plain(wrong))
+        value = _MASK if _is_secret(key) else _repr(_to_plain(wrong))
         reason = detail["msg"].removeprefix("Value error, ").rstrip(".")
         if detail["type"] == "extra_forbidden":
             known = _TABLES[key].model_fields
@@ -254,16 +254,16 @@ def _complaints(error: ValidationError, given: Mapping[str, _Given]) -> Iterable
 
 def _is_secret(key: str) -> bool:
     fields = _TABLES[key].model_fields.values() if key in _TABLES else (_FIELDS[key],)
-    # Whoever writes a secret itself into [secrets.NAME] is told so without seeing it printed.
+    # A secret written directly into [secrets.NAME] is reported without printing it.
     return key == "secrets" or any("SecretStr" in str(field.annotation) for field in fields)
 
 
-def _shown(value: object) -> str:
+def _repr(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _plain(value: object) -> object:
+def _to_plain(value: object) -> object:
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_to_plain(each) for each in value]
     return str(value) if isinstance(value, Path | SecretStr) else value

@@ -1,1 +1,1 @@
-"""The transports: stdio, SSE and Streamable HTTP, and what their streams need."""
+"""The transports: stdio, SSE and Streamable HTTP, and their streams."""

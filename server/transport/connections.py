@@ -1,4 +1,4 @@
-"""Connections of the HTTP transports: who may hold one, how long, and what is no request."""
+"""Connections of the HTTP transports: limits, timeouts and strict request parsing."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS = 10.0
-"""How long a connection may wait for a whole request head."""
+"""Timeout for a whole request head."""
 
 BODY_SECONDS = 30.0
-"""How long the body of a request may take, and more for a long one."""
+"""Timeout for a request body, extended for long ones."""
 
 BODY_BYTES_PER_SECOND = 10_000
 
 MOST_CONNECTIONS = 512
-"""Of all peers, where the limit of open files allows it."""
+"""Maximum number of connections, if the limit of open files allows it."""
 
 ACCEPTED_AT_ONCE = 8
-"""New connections in one turn of the event loop, so that their requests are read in between."""
+"""New connections per turn of the event loop, so that requests are read in between."""
 
 QUIET_SECONDS = 600.0
-"""How long a message that any peer can cause is not repeated in the log."""
+"""Time without repetition of a log message that any peer can cause."""
 
 _UNSOUND_LINES = re.compile(rb"(?<!\r)\n|\r(?!\n)|\n[ \t]")
 _LENGTH = re.compile(rb"\ncontent-length:[ \t]*([^\r]*)", re.IGNORECASE)
@@ -46,40 +46,40 @@ _logger = logging.getLogger("toolcrib.http")
 
 
 class _StrictRequests(h11.Connection):
-    """Parses requests, and refuses what another parser could read as other requests.
+    """Parses requests, and rejects those that another parser could read differently.
 
-    h11 lets `Transfer-Encoding` win over `Content-Length`, joins folded lines, takes a bare line
-    feed for the end of a line, and one length given twice for one (RFC 9112, 2.2, 5.2 and 6.3).
+    h11 prefers `Transfer-Encoding` to `Content-Length`, joins folded lines, accepts a bare line
+    feed as a line end, and merges equal lengths (RFC 9112, 2.2, 5.2 and 6.3).
     """
 
     def next_event(self) -> Any:  # noqa: ANN401  # as of h11
-        """The next event, as far as one is complete.
+        """Returns the next complete event.
 
         Raises:
-            h11.RemoteProtocolError: If it is no sound request.
+            h11.RemoteProtocolError: If the request is ambiguous.
         """
         head = b""
         if self.their_state is h11.IDLE:
             head, end, _ = bytes(self.trailing_data[0]).partition(b"\r\n\r\n")
             if _UNSOUND_LINES.search(head if end else head.rstrip(b"\r")):
-                raise h11.RemoteProtocolError("A line of the request's head is not sound.")
+                raise h11.RemoteProtocolError("A line of the request's head is malformed.")
         event = super().next_event()
         if isinstance(event, h11.Request):
             lengths = _LENGTH.findall(head)
             is_chunked = any(name == b"transfer-encoding" for name, _ in event.headers)
             if len(lengths) > 1 or b"," in b"".join(lengths):
-                raise h11.RemoteProtocolError("There is more than one Content-Length.")
+                raise h11.RemoteProtocolError("The request has more than one Content-Length.")
             if is_chunked and (lengths or event.http_version < b"1.1"):
                 raise h11.RemoteProtocolError("Transfer-Encoding is not the only framing.")
         return event
 
 
 class GuardedConnection(H11Protocol):
-    """A connection that ends if a request does not arrive in time, or if others need its place.
+    """A connection that is closed if a request is late, or if others need its place.
 
-    A connection waits until a whole request has come, and after its response; only then does it
-    give its place to another. So requests that are sent at once always get in, whoever holds
-    connections open. What is being answered, such as a stream, has no deadline.
+    A connection counts as waiting until a whole request has arrived, and again after its response;
+    only then can it lose its place. So complete requests always get in, no matter how many
+    connections are held open. Responses in progress, such as streams, have no deadline.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  # uvicorn's, passed on
@@ -92,37 +92,37 @@ class GuardedConnection(H11Protocol):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether no whole request has come that is still to be answered, or too many have."""
+        """Whether no complete request is in progress, or too many were sent ahead."""
         is_answered = self.cycle is None or self.cycle.response_complete
         return is_answered or self._is_ahead or self.conn.their_state is h11.SEND_BODY
 
     @property
     def peer(self) -> str:
-        """The address of the other side."""
+        """The address of the peer."""
         return self.client[0] if self.client else ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as of uvicorn
-        """Takes a place, which may be that of a connection that waits."""
+        """Takes a place, possibly that of a waiting connection."""
         super().connection_made(transport)
         self._restart(HEAD_SECONDS)
         _make_room(self, [each for each in self.connections if isinstance(each, GuardedConnection)])
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Gives the place back."""
+        """Frees the place."""
         self._stop()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Reads on."""
+        """Counts the bytes and parses them."""
         self._received += len(data)
         super().data_received(data)
 
     def handle_events(self) -> None:
-        """Sets the deadline of what is to come next."""
+        """Sets the deadline for what must arrive next."""
         before = self.conn.their_state
         super().handle_events()
         state, is_more = self.conn.their_state, bool(self.conn.trailing_data[0])
-        self._is_ahead = is_more and state is h11.DONE  # no client of ours sends requests ahead
+        self._is_ahead = is_more and state is h11.DONE  # no real client sends requests ahead
         if state is h11.IDLE:
             if self._deadline is None and is_more:
                 self._restart(HEAD_SECONDS)
@@ -133,12 +133,12 @@ class GuardedConnection(H11Protocol):
             self._stop()
 
     def on_response_complete(self) -> None:
-        """Waits for the next request, for as long as uvicorn keeps a connection alive."""
+        """Waits for the next request, within uvicorn's keep-alive time."""
         self.since = time.monotonic()
         super().on_response_complete()
 
     def give_up(self) -> None:
-        """Ends the connection, whatever is on its way."""
+        """Aborts the connection."""
         self._stop()
         self.transport.abort()
 
@@ -153,7 +153,7 @@ class GuardedConnection(H11Protocol):
             self._deadline = None
 
     def _check(self) -> None:
-        """Ends the connection, unless a long body arrives fast enough, or waits for us."""
+        """Aborts the connection, unless a long body arrives fast enough or waits for us."""
         left = 0.0
         if self.conn.their_state is h11.SEND_BODY:
             allowed = BODY_SECONDS + self._received / BODY_BYTES_PER_SECOND
@@ -167,7 +167,7 @@ class GuardedConnection(H11Protocol):
 
 
 def _make_room(new: GuardedConnection, connections: list[GuardedConnection]) -> None:
-    """Ends connections that wait, the oldest first, or the new one where none does."""
+    """Aborts waiting connections, the oldest first, or the new one if none waits."""
     most = min(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
     there = [each for each in connections if not each.transport.is_closing()]
     held = Counter(each.peer for each in there)
@@ -175,7 +175,7 @@ def _make_room(new: GuardedConnection, connections: list[GuardedConnection]) -> 
     own = [each for each in waiting if each.peer == new.peer]
     is_greedy = held[new.peer] > most // 2 and not _is_loopback(new.peer)
     if len(there) > most or is_greedy:
-        _logger.warning("Too many connections: %d of %s.", held[new.peer], new.peer)
+        _logger.warning("Too many connections: %d from %s.", held[new.peer], new.peer)
         greediest = max(waiting, key=lambda each: held[each.peer], default=new)
         own = own if is_greedy else [each for each in waiting if each.peer == greediest.peer]
         min(own, key=lambda each: each.since, default=new).give_up()
@@ -195,7 +195,7 @@ class _Once(logging.Filter):
         self._last: dict[tuple[str, int], float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether no such message was logged for a while; errors pass, unless a peer left."""
+        """Suppresses repeated messages for a while; errors pass, unless a peer disconnected."""
         if record.exc_info and isinstance(record.exc_info[1], ClientDisconnect):
             return False
         place, now = (record.pathname, record.lineno), time.monotonic()
@@ -207,7 +207,7 @@ class _Once(logging.Filter):
 
 
 def quieten(loop: asyncio.AbstractEventLoop) -> None:
-    """Has what any peer can cause logged once in a while, and not each time."""
+    """Rate-limits log messages that any peer can cause."""
     for each in (_logger, *map(logging.getLogger, _NOISY)):
         if not any(isinstance(known, _Once) for known in each.filters):
             each.addFilter(_Once())

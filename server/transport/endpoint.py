@@ -1,4 +1,4 @@
-"""An endpoint of its own for one caller: Streamable HTTP on loopback, for one token."""
+"""A separate endpoint for one caller: Streamable HTTP on loopback with one token."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ START_SECONDS = 20.0
 
 @asynccontextmanager
 async def serve_one(server: Server[Any], caller: Caller, token: str) -> AsyncIterator[str]:
-    """Serves one caller as long as the block lasts; all that it still asks ends with it.
+    """Serves one caller for the duration of the block; then cancels its open requests.
 
     Args:
-        server: What is served.
-        caller: Who asks.
-        token: What its requests have to carry.
+        server: The server.
+        caller: The caller.
+        token: The bearer token of its requests.
 
     Yields:
-        Where it is, `host:port`.
+        The address, `host:port`.
     """
     http = HttpSettings(port=0)
     with listen(http) as listener:
         app = streamable_http_app(server, allowed_callers(http, listener))
         drain = Drain(SoundAuthority(BearerTokens(app, [(SecretStr(token), caller)])))
         serving = _Server(uvicorn_config(drain), drain)
-        # A task of its own, whose end no call that asks through it has to be within.
+        # A separate task: its end must not depend on a call made through it.
         task = asyncio.create_task(serving.serve(sockets=[listener]))
         try:
             with anyio.fail_after(START_SECONDS):
@@ -59,7 +59,7 @@ async def serve_one(server: Server[Any], caller: Caller, token: str) -> AsyncIte
 
 
 class _Server(DrainingServer):
-    """A server within another program, whose signals are not its own.
+    """A server inside another program, which keeps its own signal handling.
 
     Attributes:
         ready: Set once it listens.
@@ -70,11 +70,11 @@ class _Server(DrainingServer):
         self.ready = anyio.Event()
 
     async def startup(self, sockets: Any = None) -> None:  # noqa: ANN401  # as of uvicorn
-        """Listens."""
+        """Starts listening."""
         await super().startup(sockets)
         self.ready.set()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leaves signals to whoever has them."""
+        """Leaves signals to the surrounding program."""
         yield

@@ -36,21 +36,21 @@ if TYPE_CHECKING:
 
 
 RETRY_MS = 1_000
-"""After which a client that lost its stream comes back."""
+"""Time after which a client that lost its stream reconnects."""
 
 MOST = 100
-"""Messages of one session that are kept."""
+"""Maximum number of stored messages per session."""
 
 
 class RecentEvents(EventStore):
-    """The last messages of one session."""
+    """The latest messages of one session."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
         self._events: deque[tuple[str, str, types.JSONRPCMessage | None]] = deque(maxlen=MOST)
 
     async def store_event(self, stream_id: str, message: types.JSONRPCMessage | None) -> str:
-        """Keeps a message, or the event without one that begins a stream; returns its id."""
+        """Stores a message, or the empty event that starts a stream; returns its id."""
         event_id = str(next(self._numbers))
         self._events.append((event_id, stream_id, message))
         return event_id
@@ -58,10 +58,10 @@ class RecentEvents(EventStore):
     async def replay_events_after(
         self, last_event_id: str, send_callback: EventCallback
     ) -> str | None:
-        """Sends what a stream had after an event.
+        """Sends the messages of a stream after an event.
 
         Returns:
-            The stream, if more is to come; None if it has ended, or the event is not kept.
+            The stream, if more may follow; None if it has ended or the event is no longer stored.
         """
         events = dropwhile(lambda each: each[0] != last_event_id, tuple(self._events))
         _, stream, last = next(events, ("", None, None))
@@ -73,33 +73,33 @@ class RecentEvents(EventStore):
 
 
 class ResumableSessions(StreamableHTTPSessionManager):
-    """The SDK's sessions, each with events of its own.
+    """The SDK's sessions with a separate event store for each.
 
-    The SDK has one store for all of them, in which streams are named by the ids of requests alone:
-    a client would be sent what another one missed.
+    The SDK shares one store, in which streams are identified by request ids alone: a client could
+    get the messages of another.
     """
 
     @property
     def event_store(self) -> EventStore:
-        """A new store: it is asked for once a session."""
+        """A new store: the SDK reads this property once per session."""
         return RecentEvents()
 
     @event_store.setter
     def event_store(self, _given: EventStore | None) -> None:
-        """Takes none: there is not one for all."""
+        """Ignores a shared store."""
 
 
 HTTP_PATH = "/mcp"
 SSE_PATH = "/sse"
 MESSAGES_PATH = "/messages/"
 DRAIN_SECONDS = 2
-"""How long cancelled requests may take to end."""
+"""Time for cancelled requests to end."""
 
 TOKEN_LENGTH = 24
 TOKEN_CHARACTERS = 8
 
 BACKLOG = 512
-"""Connections that may wait to be accepted."""
+"""Maximum number of connections waiting to be accepted."""
 
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
@@ -109,13 +109,13 @@ _logger = logging.getLogger("toolcrib")
 async def serve_http(
     server: Server[Any], http: HttpSettings, running: AbstractAsyncContextManager[Any]
 ) -> None:
-    """Serves Streamable HTTP at `/mcp` until a signal comes."""
+    """Serves Streamable HTTP at `/mcp` until a signal arrives."""
     make_app = partial(streamable_http_app, server)
     await _serve(make_app, f"Streamable HTTP at %s{HTTP_PATH}", http, running)
 
 
 def streamable_http_app(server: Server[Any], security: TransportSecuritySettings) -> Starlette:
-    """The ASGI application of `serve_http`: both eras, of which the older can resume streams."""
+    """Builds the ASGI application of `serve_http`: both eras; the older can resume streams."""
     sessions = ResumableSessions(server, security_settings=security, retry_interval=RETRY_MS)
     route = Route(HTTP_PATH, sessions.asgi_app)
     return Starlette(routes=[route], lifespan=lambda _app: sessions.run())
@@ -124,7 +124,7 @@ def streamable_http_app(server: Server[Any], security: TransportSecuritySettings
 async def serve_sse(
     server: Server[Any], http: HttpSettings, running: AbstractAsyncContextManager[Any]
 ) -> None:
-    """Serves Server-Sent Events at `/sse`, with messages to `/messages/`, until a signal comes."""
+    """Serves Server-Sent Events at `/sse` and `/messages/` until a signal arrives."""
 
     def make_app(security: TransportSecuritySettings) -> ASGIApp:
         transport = SseServerTransport(MESSAGES_PATH, security)
@@ -140,7 +140,7 @@ async def serve_sse(
 
 
 class _SseConnection:
-    """ASGI application that serves one client for as long as it keeps its stream open."""
+    """ASGI application that serves one client while its stream is open."""
 
     def __init__(
         self,
@@ -153,8 +153,8 @@ class _SseConnection:
         self._security = TransportSecurityMiddleware(security)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers `GET /sse`."""
-        # Before the transport does: it raises after it has refused, which would be logged as ours.
+        """Handles `GET /sse`."""
+        # Checked first: the transport raises after its refusal, which would be logged as our error.
         refusal = await self._security.validate_request(Request(scope, receive))
         if refusal is not None:
             await refusal(scope, receive, send)
@@ -164,17 +164,17 @@ class _SseConnection:
 
 
 class DrainingServer(uvicorn.Server):
-    """Uvicorn, which otherwise waits for every open stream before it ends."""
+    """A uvicorn server that ends open streams instead of waiting for them."""
 
     def __init__(self, config: uvicorn.Config, drain: Drain) -> None:
         super().__init__(config)
         self._drain = drain
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listens."""
+        """Starts listening."""
         quieten(asyncio.get_running_loop())
         await super().startup(sockets)
-        for each in sockets or ():  # uvicorn's backlog is how many asyncio accepts at once, too
+        for each in sockets or ():  # asyncio also accepts as many at once as uvicorn's backlog
             each.listen(BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -201,14 +201,14 @@ async def _run(
     drain: Drain, listener: socket.socket, running: AbstractAsyncContextManager[Any]
 ) -> None:
     config = uvicorn_config(drain)
-    # uvicorn raises the signal that ended it again, which must not cut short what `running` ends.
+    # uvicorn raises its signal again at the end, which must not interrupt the exit of `running`.
     async with running:
         with stopped_by_signals(lambda: None):
             await DrainingServer(config, drain).serve(sockets=[listener])
 
 
 def uvicorn_config(app: ASGIApp) -> uvicorn.Config:
-    """How uvicorn serves an application."""
+    """Returns the uvicorn configuration of an application."""
     return uvicorn.Config(
         app,
         http=GuardedConnection,
@@ -240,13 +240,13 @@ def listen(http: HttpSettings) -> socket.socket:
             f"Listening on {http.host} port {http.port} {reason}. Choose another with --port; "
             "port 0 picks a free one."
         ) from error
-    # An answer goes out in two pieces: the second would wait 40 ms for the client's delayed ACK.
+    # A response is sent in two pieces: the second would wait 40 ms for the client's delayed ACK.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
 def _check_strength(http: HttpSettings) -> None:
-    """Refuses tokens that can be guessed."""
+    """Rejects tokens that can be guessed."""
     named = {f"http.tokens.{name}.token": each.token for name, each in http.tokens.items()}
     for name, secret in {"http.token": http.token, **named}.items():
         if secret is None:
@@ -264,17 +264,17 @@ def _check_strength(http: HttpSettings) -> None:
 
 
 def address_of(listener: socket.socket) -> str:
-    """Host and port that the socket listens on, as in a URL."""
+    """Returns host and port of the socket, as in a URL."""
     address, port = listener.getsockname()[:2]
-    return f"{_bracketed(address)}:{port}"
+    return f"{_bracket(address)}:{port}"
 
 
 def allowed_callers(http: HttpSettings, listener: socket.socket) -> TransportSecuritySettings:
-    """The Host and Origin headers that are answered: loopback, our own address, the settings'.
+    """Returns the accepted Host and Origin headers: loopback, our own address, the settings'.
 
-    Anything else is a page that had its own name point to this machine (DNS rebinding).
+    Others come from web pages whose DNS names point to this machine (DNS rebinding).
     """
-    own = (http.host, _bracketed(listener.getsockname()[0]))
+    own = (http.host, _bracket(listener.getsockname()[0]))
     names = dict.fromkeys((*_LOOPBACK_NAMES, *own))
     hosts = [pattern for name in names for pattern in (name, f"{name}:*")]
     return TransportSecuritySettings(
@@ -288,7 +288,7 @@ def _resolve(http: HttpSettings) -> tuple[socket.AddressFamily, str]:
         found = socket.getaddrinfo(http.host, http.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise SettingsError(f"http.host = {http.host!r} is not an address: {error}.") from error
-    # "localhost" is both; clients that find nobody on ::1 turn to 127.0.0.1, not the reverse.
+    # "localhost" is both; clients that fail on ::1 try 127.0.0.1, but not the reverse.
     family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
     return family, str(address[0])
 
@@ -297,5 +297,5 @@ def _is_loopback(address: str) -> bool:
     return ipaddress.ip_address(address).is_loopback
 
 
-def _bracketed(address: str) -> str:
+def _bracket(address: str) -> str:
     return f"[{address}]" if ":" in address else address

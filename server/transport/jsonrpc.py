@@ -1,4 +1,4 @@
-"""JSON-RPC over streams of bytes: one message a line, and an answer to every bad line."""
+"""JSON-RPC over byte streams: one message per line, and an answer to every invalid line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 DRAIN_SECONDS = 10.0
-"""How long requests in flight may take once the client has closed its side."""
+"""Time for requests in flight after the client closes its side."""
 
 _TOKEN = re.compile(
     r'"id"\s*+:\s*+(?P<id>"[^"\\]*+(?:\\.[^"\\]*+)*+"|-?\d{1,18})(?=\s*[,}])'
@@ -21,27 +21,27 @@ _TOKEN = re.compile(
     r"|[\[\]{}]",
     re.DOTALL,
 )
-"""A request's id, a text, or a bracket; possessive, so that no line takes longer than linear."""
+"""A request's id, a string or a bracket; possessive, so that matching takes linear time."""
 
 
 class Incoming:
-    """A stream, as the SDK takes it, of the messages that an iterator gives.
+    """A stream for the SDK of messages from an iterator.
 
-    A message so reaches whoever takes it in the same turn of the event loop; between the two ends
-    of a memory stream it would wait for one or two more.
+    A message reaches its receiver in the same turn of the event loop; a memory stream would delay
+    it by one or two turns.
 
     Args:
-        items: Gives them; it is closed with the stream.
+        items: The messages; closed with the stream.
     """
 
     def __init__(self, items: AsyncGenerator[SessionMessage]) -> None:
         self._items = items
 
     async def receive(self) -> SessionMessage:
-        """The next message.
+        """Returns the next message.
 
         Raises:
-            anyio.EndOfStream: There is none any more.
+            anyio.EndOfStream: At the end.
         """
         try:
             return await anext(self._items)
@@ -66,17 +66,17 @@ class Incoming:
 
 
 class Outgoing:
-    """A stream, as the SDK takes it, of messages that a function takes."""
+    """A stream for the SDK whose messages go to a function."""
 
     def __init__(self, send: Callable[[SessionMessage], Awaitable[None]]) -> None:
         self._send = send
         self._is_closed = False
 
     async def send(self, item: SessionMessage) -> None:
-        """Hands on a message.
+        """Passes on a message.
 
         Raises:
-            anyio.ClosedResourceError: The stream was closed.
+            anyio.ClosedResourceError: If the stream was closed.
         """
         if self._is_closed:
             raise anyio.ClosedResourceError
@@ -99,16 +99,16 @@ def messages(
     *,
     answered: str | int | None = None,
 ) -> tuple[Incoming, Outgoing]:
-    """The messages of one client, in and out, until `source` ends and every request is answered.
+    """Returns the streams of one client, which end with `source` once all requests are answered.
 
-    The SDK's `stdio_server` drops a line that it cannot read, so that whoever sent a request in it
-    waits for ever, and drops the requests in flight as soon as the input ends.
+    The SDK's `stdio_server` drops lines that it cannot parse, so that a request in one waits
+    forever, and drops the requests in flight as soon as the input ends.
 
     Args:
         source: Lines from the client.
         write: Writes to the client.
-        answered: Id of the first request, if it has its answer already: the one that is made for it
-            is dropped.
+        answered: The id of the first request if it was answered already; its second answer is
+         dropped.
     """
     pending = _PendingRequests()
 
@@ -128,7 +128,7 @@ def messages(
 
     async def send(item: SessionMessage) -> None:
         nonlocal answered
-        if answered is not None and _id_answered(item.message) == answered:
+        if answered is not None and _answered_id(item.message) == answered:
             answered = None
             pending.sent(item.message)
             return
@@ -139,12 +139,12 @@ def messages(
 
 
 def encoded(message: types.JSONRPCMessage) -> bytes:
-    """A message as the line that is sent."""
+    """Encodes a message as a line."""
     return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
 
 
 class _PendingRequests:
-    """The requests that wait for their answer: a pipe may end right after its last one."""
+    """Requests awaiting an answer: a pipe may end right after its last one."""
 
     def __init__(self) -> None:
         self._ids: set[object] = set()
@@ -152,10 +152,10 @@ class _PendingRequests:
         self._none.set()
 
     def received(self, message: types.JSONRPCMessage) -> None:
-        """Notes what the client says: a request, or that it no longer waits for one."""
+        """Records a request, or the cancellation of one."""
         match message:
             case types.JSONRPCRequest(method="subscriptions/listen"):
-                pass  # a stream that lasts as long as the client does
+                pass  # a stream that lasts as long as the client
             case types.JSONRPCRequest(id=request):
                 self._ids.add(request)
                 self._none = anyio.Event()
@@ -165,12 +165,12 @@ class _PendingRequests:
                 self._settle(request)
 
     def sent(self, message: types.JSONRPCMessage) -> None:
-        """Notes what was sent to the client."""
-        if (request := _id_answered(message)) is not None:
+        """Records a sent message."""
+        if (request := _answered_id(message)) is not None:
             self._settle(request)
 
     async def wait_for_none(self) -> None:
-        """Waits until every request has been answered or cancelled."""
+        """Waits until all requests are answered or cancelled."""
         await self._none.wait()
 
     def _settle(self, request: object) -> None:
@@ -179,14 +179,14 @@ class _PendingRequests:
             self._none.set()
 
 
-def _id_answered(message: types.JSONRPCMessage) -> str | int | None:
+def _answered_id(message: types.JSONRPCMessage) -> str | int | None:
     if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
         return message.id
     return None
 
 
 def _refusal(line: str, error: ValidationError) -> types.JSONRPCError:
-    """The answer to a line that is no message (JSON-RPC 2.0, section 5.1)."""
+    """Returns the answer to a line that is not a message (JSON-RPC 2.0, section 5.1)."""
     first = error.errors(include_url=False, include_input=False)[0]
     if first["type"] == "json_invalid":
         what = types.ErrorData(code=types.PARSE_ERROR, message=f"Parse error: {first['msg']}.")
@@ -200,7 +200,7 @@ def _refusal(line: str, error: ValidationError) -> types.JSONRPCError:
 
 
 def _id_of(line: str) -> str | int | None:
-    """The id of the message that a line was meant to be; None where there is none to be sure of."""
+    """Returns the id of a malformed message; None if it is uncertain."""
     depth = 0
     for token in _TOKEN.finditer(line):
         if token[0] in "{[":
@@ -208,14 +208,14 @@ def _id_of(line: str) -> str | int | None:
         elif token[0] in "}]":
             depth -= 1
         elif token["id"] and depth == 1:
-            return _sendable(token["id"])
+            return _parse_id(token["id"])
     return None
 
 
-def _sendable(written: str) -> str | int | None:
+def _parse_id(written: str) -> str | int | None:
     try:
         value: str | int = json.loads(written)
         str(value).encode()
-    except ValueError:  # no text of JSON's, or half of a surrogate pair
+    except ValueError:  # not a JSON string, or an unpaired surrogate
         return None
     return value

@@ -1,4 +1,4 @@
-"""ASGI middleware in front of the HTTP transports: bearer tokens, sound headers, and an end."""
+"""ASGI middleware of the HTTP transports: bearer tokens, strict headers, and draining."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from server.settings.http import HttpSettings
 
 OWNER = "http.token"
-"""Name of the caller with the server's own token; no name of the settings' table has a dot."""
+"""The name of the caller with the server's own token; names in the settings have no dot."""
 
 CLOSE = {"Connection": "close"}
-"""Ends the connection of whoever is refused, with what else they sent on it."""
+"""Closes the connection of a rejected request, with anything else sent on it."""
 
 _AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s\[\]:/?#@]*)(?::\d*)?")
 """Host and port (RFC 3986, section 3.2) without user information."""
 
 
 class Caller(AuthenticatedUser):
-    """Whoever has one token; the SDK's transports keep others away from what a caller has opened.
+    """The holder of a token; the SDK's transports protect a caller's sessions from others.
 
     Args:
-        name: What tells this caller from all others.
-        speaks_for: Whose context its requests are about; None means the server's own.
-        session_id: The conversation of an agent that work was given to; empty of anybody else.
-        tool_set: The tools that it may find and call; None leaves that to the profiles.
+        name: A name unique to this caller.
+        speaks_for: The identity of its requests; None means the server's own.
+        session_id: The conversation of a delegated agent; empty for others.
+        tool_set: The tools that it may find and call; None leaves this to the profiles.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Caller(AuthenticatedUser):
         session_id: str = "",
         tool_set: ToolSet | None = None,
     ) -> None:
-        # The secret itself is not carried along: whatever handles a request could show it.
+        # The token itself is not stored: any request handler could disclose it.
         super().__init__(AccessToken(token="", client_id=name, scopes=[]))
         self.speaks_for = speaks_for
         self.session_id = session_id
@@ -58,7 +58,7 @@ class Caller(AuthenticatedUser):
 
 
 def callers_of(http: HttpSettings) -> list[tuple[SecretStr, Caller]]:
-    """Each token of the settings with the caller that it stands for."""
+    """Returns each token in the settings with its caller."""
     callers = [
         (each.token, Caller(name, Identity(each.user_id, each.device_id, each.agent_id)))
         for name, each in http.tokens.items()
@@ -69,11 +69,11 @@ def callers_of(http: HttpSettings) -> list[tuple[SecretStr, Caller]]:
 class BearerTokens:
     """ASGI middleware that answers 401 unless a request carries one of the tokens (RFC 6750).
 
-    What passes has its caller as the scope's user.
+    Accepted requests have their caller as the scope's user.
 
     Args:
         app: The application behind it.
-        callers: What `Authorization: Bearer …` has to say, and who says it.
+        callers: Accepted tokens with their callers.
     """
 
     def __init__(self, app: ASGIApp, callers: Sequence[tuple[SecretStr, Caller]]) -> None:
@@ -81,7 +81,7 @@ class BearerTokens:
         self._callers = [(_digest(token.get_secret_value()), caller) for token, caller in callers]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a granted request on, and anything that is no request."""
+        """Passes on authenticated requests, and anything other than HTTP requests."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -101,9 +101,9 @@ class BearerTokens:
         await refusal(scope, receive, send)
 
     def _caller(self, authorizations: Sequence[str]) -> Caller | None:
-        """Whose token it is; every token is compared, and in full, whichever is the right one.
+        """Returns the token's caller; compares all tokens in constant time.
 
-        Of two headers a proxy in front may have judged the other one (RFC 9110, section 5.3).
+        Rejects two headers: a proxy may have checked the other one (RFC 9110, section 5.3).
         """
         authorization = authorizations[0] if len(authorizations) == 1 else ""
         scheme, _, credentials = authorization.partition(" ")
@@ -113,22 +113,22 @@ class BearerTokens:
 
 
 def _digest(token: str) -> bytes:
-    """A token in a length that tells nothing; headers are Latin-1, tokens ASCII."""
+    """Hashes a token to a fixed length; headers are Latin-1, tokens ASCII."""
     return sha256(token.encode("latin-1")).digest()
 
 
 class SoundAuthority:
-    """ASGI middleware that refuses what only begins like a host and its port.
+    """ASGI middleware that rejects malformed Host and Origin headers.
 
-    The SDK allows `localhost:*` to whatever starts with `localhost:`, `localhost:1@evil.example`
-    and `localhost:1.evil.example` too.
+    The SDK accepts for `localhost:*` anything that starts with `localhost:`, even
+    `localhost:1@evil.example` and `localhost:1.evil.example`.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on whose Host and Origin are sound, and anything that is no request."""
+        """Passes on requests with sound headers, and anything other than HTTP requests."""
         answer = self._app
         if scope["type"] == "http":
             headers = Headers(scope=scope)
@@ -145,9 +145,9 @@ def _is_origin(value: str) -> bool:
 
 
 class Drain:
-    """ASGI middleware that can end every request in flight at once, each with a whole response.
+    """ASGI middleware that can end all requests in flight, each with a complete response.
 
-    Streams that never end by themselves so do not delay the end of the server.
+    Endless streams thus do not delay the end of the server.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -155,7 +155,7 @@ class Drain:
         self._requests: set[anyio.CancelScope] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes everything on, and completes a response that the application has left open."""
+        """Passes requests on, and completes responses that the application left open."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -169,7 +169,7 @@ class Drain:
         await response.complete()
 
     def end_all(self) -> None:
-        """Cancels every request in flight."""
+        """Cancels all requests in flight."""
         for request in list(self._requests):
             request.cancel()
 

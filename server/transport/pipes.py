@@ -1,7 +1,7 @@
-"""Pipes: what goes through descriptors, on the event loop.
+"""Pipes: reads and writes descriptors on the event loop.
 
-None of it needs a thread, whose two changes cost a call more than the call itself, and none of it
-sets `O_NONBLOCK`, which whoever else holds the same pipe or terminal would have to live with.
+It uses no threads, as switching to one and back costs a call more than the call itself. It does
+not set `O_NONBLOCK`, which would affect other processes with the same pipe or terminal.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import anyio
 import anyio.lowlevel
 
 PIECE = 65_536
-"""Bytes that are read or written at once, as many as a pipe holds."""
+"""Bytes per read or write, the capacity of a pipe."""
 
 
 async def lines_of(
     descriptor: int, most: int = sys.maxsize, *, before: bytes = b""
 ) -> AsyncIterator[bytes]:
-    """The lines that come in until everybody has closed the other end.
+    """Yields lines until the other end is closed.
 
     Args:
         descriptor: A pipe, a socket, a terminal, or a file.
-        most: Bytes of a line; of one that has more, one byte more is given at once, and no further.
-        before: What was read of it already.
+        most: Maximum bytes of a line; a longer one is yielded at once, cut after one more byte.
+        before: Data that was already read.
     """
     pieces: list[bytes] = []
     left = most + 1
@@ -34,7 +34,7 @@ async def lines_of(
         before = b""
         *ended, last = data.split(b"\n")
         for number, piece in enumerate(ended):
-            if number:  # of many that come at once each lets others go on
+            if number:  # yields to other tasks between lines
                 await anyio.lowlevel.checkpoint()
             if left:
                 yield b"".join((*pieces, piece[:left]))
@@ -50,10 +50,10 @@ async def lines_of(
 
 
 class PipeWriter:
-    """What goes out of a descriptor: each piece whole and in its turn, whoever is cancelled.
+    """Writes to a descriptor: each piece whole and in order, even if a writer is cancelled.
 
     Args:
-        descriptor: A pipe, a socket, a terminal, or a file, to which nobody else writes.
+        descriptor: A pipe, a socket, a terminal, or a file, with no other writer.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -65,14 +65,14 @@ class PipeWriter:
         self._poll.register(descriptor, select.POLLOUT)
 
     async def write(self, data: bytes) -> None:
-        """Writes at once what the reader has room for, and waits for `run` to write the rest.
+        """Writes what fits at once, and waits for `run` to write the rest.
 
         Raises:
-            anyio.BrokenResourceError: If nobody reads any more; `run` meets that too.
+            anyio.BrokenResourceError: If the reader is gone; `run` fails as well.
         """
         if not self._left:
             try:
-                data = data[self._written(data) :]
+                data = data[self._write_now(data) :]
             except OSError as error:
                 self._leave(data)
                 raise anyio.BrokenResourceError from error
@@ -81,21 +81,21 @@ class PipeWriter:
             await self.drained()
 
     async def drained(self) -> None:
-        """Returns once nothing is left to write."""
+        """Waits until nothing is left to write."""
         if self._left:
             await self._emptied.wait()
 
     async def run(self) -> None:
-        """Writes what the reader had no room for, until it is cancelled.
+        """Writes what did not fit, until it is cancelled.
 
         Raises:
-            OSError: If nobody reads any more.
+            OSError: If the reader is gone.
         """
         while True:
             await self._filled.wait()
             while self._left:
                 await _until(anyio.wait_writable, self._descriptor)
-                del self._left[: self._written(self._left)]
+                del self._left[: self._write_now(self._left)]
             self._emptied.set()
             self._filled, self._emptied = anyio.Event(), anyio.Event()
 
@@ -103,12 +103,12 @@ class PipeWriter:
         self._left += data
         self._filled.set()
 
-    def _written(self, data: bytes | bytearray) -> int:
-        """Writes without waiting, and says how much."""
+    def _write_now(self, data: bytes | bytearray) -> int:
+        """Writes without blocking; returns the number of bytes."""
         done, most = 0, min(len(data), PIECE)
         with memoryview(data) as view:
             while done < most and self._poll.poll(0):
-                # What can be written to takes so much at once (POSIX, write and <limits.h>).
+                # A writable pipe takes PIPE_BUF bytes without blocking (POSIX, <limits.h>).
                 done += os.write(self._descriptor, view[done : done + select.PIPE_BUF])
         return done
 
@@ -125,5 +125,5 @@ async def _read(descriptor: int) -> bytes:
 async def _until(ready: Callable[[int], Awaitable[None]], descriptor: int) -> None:
     try:
         await ready(descriptor)
-    except PermissionError:  # a file, or /dev/null: for neither is there anything to wait for
+    except PermissionError:  # dev/dev/null: for neither is there anything to wait for
         await anyio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""Ending on SIGINT and SIGTERM."""
+"""Handles SIGINT and SIGTERM."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import FrameType
 
 @contextmanager
 def killed_by_interrupts() -> Iterator[None]:
-    """Lets SIGINT end the process at once, without a traceback; one that is ignored stays so."""
+    """Lets SIGINT kill the process without a traceback; an ignored SIGINT stays ignored."""
     usual = signal.getsignal(signal.SIGINT)
     if usual is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -22,7 +22,7 @@ def killed_by_interrupts() -> Iterator[None]:
 
 @contextmanager
 def stopped_by_signals(stop: Callable[[], object]) -> Iterator[None]:
-    """Calls `stop` in the handler of the first SIGINT or SIGTERM; a second one acts as usual."""
+    """Calls `stop` on the first SIGINT or SIGTERM; a second one has its default effect."""
 
     def restore() -> None:
         for number, handler in usual.items():

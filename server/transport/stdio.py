@@ -1,4 +1,4 @@
-"""The stdio transport: one client, whose two streams are kept away from everything else."""
+"""The stdio transport: one client, whose streams are isolated from the rest of the process."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ async def serve_stdio(
     running: AbstractAsyncContextManager[Any],
     opening: Opening | None = None,
 ) -> None:
-    """Serves one client over stdin and stdout until it closes them or a signal comes.
+    """Serves one client over stdin and stdout until it closes them or a signal arrives.
 
     Args:
-        server: What answers.
-        running: Entered around all of it.
-        opening: What has listened to the client until now; None if nothing has.
+        server: The server.
+        running: The context of the whole session.
+        opening: The object that has read stdin so far, if any.
     """
     early = ReadAhead() if opening is None else opening.end()
     source, sink = _take_streams()
@@ -54,15 +54,15 @@ async def serve_stdio(
 
 
 def _take_streams() -> tuple[int, int]:
-    """Takes stdin and stdout for the protocol, for the rest of the process's life.
+    """Reserves stdin and stdout for the protocol for the rest of the process's life.
 
-    Descriptor 0 then reads nothing and descriptor 1 is stderr, so whatever a tool, a library or a
-    child process prints, even from a buffer flushed at exit, never reaches the client.
+    Descriptor 0 then reads nothing and descriptor 1 is stderr, so that output of tools, libraries
+    and child processes, even from a buffer flushed at exit, never reaches the client.
 
     Returns:
-        The descriptors to read the client from, and to write to it.
+        The descriptors for reading from and writing to the client.
     """
-    # Not by trying the descriptors: where one was closed, another file may have its number by now.
+    # Does not test the descriptors: a closed one's number may belong to another file by now.
     if sys.stdin is None or sys.stdout is None:
         raise SettingsError("The stdio transport needs standard input and standard output.")
     source, sink = os.dup(0), os.dup(1)

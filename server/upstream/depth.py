@@ -1,4 +1,4 @@
-"""Depth: how many Toolcribs have started one another, so that none starts itself for ever."""
+"""Depth: limits chains of Toolcribs that start one another."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from server.settings.gateway import ServerSettings
 
 VARIABLE = "_TOOLCRIB_DEPTH"
-"""Tells a program that another server runs as how deep it is; no setting, as nobody sets it."""
+"""The variable that tells a started server its depth; it is not a setting."""
 
 DEEPEST = 3
-"""Here no other server is started any more."""
+"""The depth at which no other server is started."""
 
 _logger = logging.getLogger("toolcrib")
 
 
 def depth_of(environ: Mapping[str, str]) -> int:
-    """How many Toolcribs stand before the one with this environment, `DEEPEST` if it is unclear."""
+    """Returns the number of Toolcribs above this one; `DEEPEST` if the variable is invalid."""
     said = environ.get(VARIABLE) or "0"
     return int(said) if said in map(str, range(DEEPEST)) else DEEPEST
 
@@ -25,12 +25,12 @@ def depth_of(environ: Mapping[str, str]) -> int:
 def allowed_servers(
     servers: Mapping[str, ServerSettings], environ: Mapping[str, str]
 ) -> Mapping[str, ServerSettings]:
-    """The servers of the settings; none, which is logged, where this one was started too deep."""
+    """Returns the servers in the settings; none, with a warning, at the maximum depth."""
     if not servers or depth_of(environ) < DEEPEST:
         return servers
     _logger.warning(
-        "No other server is started: this Toolcrib was started by %d others, one behind the other."
-        " Take Toolcrib out of its own [servers.NAME].",
+        "No other server is started: %d Toolcribs already started one another in a chain."
+        " Remove Toolcrib from its own [servers.NAME].",
         DEEPEST,
     )
     return {}

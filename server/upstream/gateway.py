@@ -1,4 +1,4 @@
-"""The gateway: all other servers of the settings, and their tools in the registry."""
+"""The gateway: connects to all other servers and registers their tools."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 
 FIRST_WAIT = 10.0
-"""Seconds that a list of tools waits for servers that never listed theirs before."""
+"""Seconds that a list of tools waits for servers without an earlier listing."""
 
 LEAVE_SECONDS = 2.5
-"""How long taking leave of all servers may take; programs are ended after that."""
+"""Time for closing all sessions; then programs are killed."""
 
 SWEEP_SECONDS = 60.0
 
 ASK_AGAIN_SECONDS = 60.0
-"""How long until a server is asked again that did not say what it offers."""
+"""Time before a server without a listing is asked again."""
 
 OnChange = Callable[[str, frozenset[Kind]], None]
-"""Is told which server offers something else, and what."""
+"""Receives the server and the kinds of a changed listing."""
 
 _logger = logging.getLogger("toolcrib")
 
@@ -53,22 +53,22 @@ def _no_callbacks(_server: str, _session_id: str) -> Callbacks:
 
 
 class Gateway:
-    """Keeps the tools of other servers in the registry while it is running.
+    """Registers the tools of other servers while running.
 
     Args:
-        servers: Those of the settings.
-        registry: Where their tools are kept.
-        home: The conversation of this process, whose connections list what the servers offer.
-        admission: Takes their tools into the registry.
-        transports: Makes the links to them.
-        cached: What they offered before; None keeps nothing.
-        skills: Keeps their skills; None keeps none.
-        make_callbacks: Makes what is done with what they ask and tell.
-        before_home: Awaited before they are connected to for this process itself.
-        command: What the user types for `toolcrib`.
+        servers: The servers in the settings.
+        registry: The registry for their tools.
+        home: The conversation of this process; its connections list the servers.
+        admission: Admits their tools to the registry.
+        transports: Builds the links.
+        cached: Stores their listings; None stores none.
+        skills: Their skills; None for none.
+        make_callbacks: Builds the handlers of their requests and notifications.
+        before_home: Awaited before connecting for this process itself.
+        command: How the user types `toolcrib`, for advice in error messages.
 
     Attributes:
-        upstreams: Each server that is enabled, by its name.
+        upstreams: The enabled servers by name.
     """
 
     def __init__(  # noqa: PLR0913  # what the composition root hands over
@@ -106,17 +106,16 @@ class Gateway:
         self._runs = False
         self._loaded = anyio.Event()
         self._settled = {name: anyio.Event() for name in self.upstreams}
-        """Set once a server was listed, is known from before, or could not be reached."""
+        """Set once a server was listed, has a cached listing, or is unreachable."""
         self._listed = {name: anyio.Event() for name in self.upstreams}
-        """Set once a server was asked what it offers by this process."""
+        """Set once this process has tried to list a server."""
 
     @asynccontextmanager
     async def running(self, *, eager: bool = True) -> AsyncIterator[None]:
-        """Has the servers connected to, side by side, and the connections ended at the end.
+        """Connects to the servers in parallel; closes the connections at the end.
 
         Args:
-            eager: Whether that is done at once, but for the lazy ones; else each is connected to
-                when something of it is used.
+            eager: Whether to connect at once, except to lazy servers; otherwise on first use.
         """
         if not self.upstreams:
             yield
@@ -126,7 +125,7 @@ class Gateway:
                 async with anyio.create_task_group() as keepers:
                     self._start(keepers, connections, eager=eager)
                     yield
-                    keepers.cancel_scope.cancel()  # so that nothing is connected to once more
+                    keepers.cancel_scope.cancel()  # prevents reconnects
                 await self._leave()
                 connections.cancel_scope.cancel()
         finally:
@@ -134,17 +133,17 @@ class Gateway:
                 await self._transports.aclose()
 
     def skills(self) -> Sequence[Skill]:
-        """The skills of the servers; the same object until one of them changes. Blocks."""
+        """Returns the servers' skills; the same object until one changes. Blocks."""
         return () if self._skills is None else self._skills.offered()
 
     def on_change(self, listener: OnChange) -> None:
-        """Has somebody told of each change, once the new listing is there."""
+        """Registers a listener for changes, called once the new listing is in place."""
         self._listeners.append(listener)
 
     async def ready(self) -> None:
-        """Waits until what each server offers is known, or that it cannot be; ten seconds at most.
+        """Waits up to ten seconds until each server is listed or unreachable.
 
-        What was known before counts, and lazy servers are not waited for.
+        Cached listings count, and lazy servers are not waited for.
         """
         if not self._runs:
             return
@@ -154,13 +153,13 @@ class Gateway:
                 await settled.wait()
 
     async def find(self, name: str) -> None:
-        """Sees to it that a tool is in the registry, if its server has it.
+        """Ensures that a tool is registered if its server has it.
 
-        A server of which nothing is known is connected to for that; the one that the name begins
-        with, or where it begins with none, all.
+        Connects to servers without a listing: the one whose name begins the given name, otherwise
+        all.
 
         Args:
-            name: What was called: `server__tool`, or a bare name.
+            name: The called name: `server__tool`, or a bare name.
         """
         if not self._runs:
             return
@@ -197,7 +196,7 @@ class Gateway:
                 await upstream.closed()
 
     async def _load(self) -> None:
-        """Takes over what the servers offered before."""
+        """Loads the cached listings of the servers."""
         try:
             if self._cached is not None:
                 for upstream in self.upstreams.values():
@@ -208,7 +207,7 @@ class Gateway:
             self._loaded.set()
 
     async def _keep(self, upstream: Upstream, *, starts: bool) -> None:
-        """Keeps what is known of a server up to date, as long as this runs."""
+        """Keeps a server's listing up to date while running."""
         if starts:
             await self._before_home()
         await self._loaded.wait()
@@ -229,7 +228,7 @@ class Gateway:
                 await upstream.may_be_tried()
 
     async def _list_now(self, upstream: Upstream) -> None:
-        """Connects to a server of which too little is known, so that it is asked what it offers."""
+        """Connects to a server, so that its listing is requested."""
         try:
             await upstream.next_connection(starts=True)
         except UnavailableError as error:
@@ -238,7 +237,7 @@ class Gateway:
             await self._listed[upstream.name].wait()
 
     async def _refresh(self, upstream: Upstream) -> bool:
-        """Asks a server what it offers; whether it says so."""
+        """Lists a server; returns whether that succeeded."""
         listing = await upstream.refresh()
         if listing is not None:
             changed = await self._take(upstream, listing)
@@ -250,14 +249,14 @@ class Gateway:
         return listing is not None
 
     async def _take(self, upstream: Upstream, listing: Listing) -> bool:
-        """Puts another listing in the place of the last, and tells; whether it is another."""
+        """Replaces a server's listing and notifies listeners; returns whether it changed."""
         changed = listing.differs_from(upstream.listing)
         if "tools" in changed:
-            invoke = partial(partial, self._call, upstream)  # by the name that the server has
+            invoke = partial(partial, self._call, upstream)  # by the server's own name
             await self._admission.put(upstream.name, upstream.settings, listing.tools, invoke)
         if self._skills is not None and "resources" in changed:
             self._skills.put(upstream, listing.skills)
-        upstream.offers(listing)  # what is known of it can be found by now
+        upstream.offers(listing)  # its tools are registered by now
         self._settled[upstream.name].set()
         if changed:
             for listener in self._listeners:
@@ -271,13 +270,13 @@ class Gateway:
         arguments: dict[str, Any],
         context: RequestContext,
     ) -> ToolResult:
-        """Calls a tool; where only its cached definition is known, after the server was asked.
+        """Calls a tool; lists its server first if only a cached definition is known.
 
-        It is looked at once more whether it may be called: a person may have been asked for long.
+        Checks again that it may be called: an approval may have taken long.
         """
         listed = self._listed[upstream.name]
         if not listed.is_set():
-            await upstream.connection(context.session_id)  # which has it asked
+            await upstream.connection(context.session_id)  # connecting triggers the listing
             with anyio.move_on_after(upstream.settings.start_timeout):
                 await listed.wait()
         self._admission.check(upstream.name, own_name, context.tool_set)

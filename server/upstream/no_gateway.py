@@ -1,4 +1,4 @@
-"""What stands in the gateway's place where the settings name no other server."""
+"""A gateway without servers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class NoGateway:
-    """A gateway to no server: a start without any loads nothing of what it takes to reach one.
+    """A gateway without servers: avoids loading the code for connections at startup.
 
     Attributes:
-        upstreams: None.
+        upstreams: Empty.
     """
 
     upstreams: Mapping[str, Upstream] = {}
@@ -29,16 +29,16 @@ class NoGateway:
         yield
 
     def skills(self) -> Sequence[Skill]:
-        """There are none."""
+        """Returns no skills."""
         return ()
 
     def on_change(self, listener: OnChange) -> None:
-        """Nothing changes."""
+        """Ignores the listener: nothing changes."""
 
     async def ready(self) -> None:
-        """All that there is, is known."""
+        """Returns at once."""
         await anyio.lowlevel.checkpoint()
 
     async def find(self, name: str) -> None:  # noqa: ARG002  # as of a gateway
-        """There is nowhere to look."""
+        """Does nothing: there are no servers."""
         await anyio.lowlevel.checkpoint()

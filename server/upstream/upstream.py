@@ -1,4 +1,4 @@
-"""Upstreams: each other server of the settings, its connections, and what it offers."""
+"""Upstreams: other servers with their connections and listings."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from server.upstream.connections.opening import Opener
 from tools.core.errors import ToolError, UnavailableError
 
 MOST_CONNECTIONS = 50
-"""Connections to one server; those that were silent longest give way."""
+"""Maximum connections to one server; the longest idle are closed first."""
 
 IDLE_SECONDS = 1_800.0
-"""Silence after which the connection of a conversation is closed."""
+"""Idle time after which a conversation's connection is closed."""
 
 _UNLISTED = {
     State.OFF: "was not needed yet",
     State.STARTING: "is being started",
-    State.UP: "did not say so",
+    State.UP: "did not list its offers",
     State.DOWN: "cannot be reached",
 }
 
@@ -43,28 +43,28 @@ _logger = logging.getLogger("toolcrib")
 
 
 class _Attempt:
-    """One try to open a connection, for which any number of callers wait."""
+    """One attempt to connect, awaited by any number of callers."""
 
     def __init__(self) -> None:
         self.done = anyio.Event()
         self.connection: Connection | None = None
-        self.problem = "is not run by this process any more"
+        self.problem = "is no longer run by this process"
 
 
 class Upstream:
     """Another server.
 
     Args:
-        name: What the settings call it.
-        settings: How it is reached.
+        name: The name of the server in the settings.
+        settings: The settings of the server.
         opener: Opens connections to it.
         home: The conversation of this process.
-        command: What the user types for `toolcrib`.
+        command: How the user types `toolcrib`, for advice in error messages.
 
     Attributes:
-        name: What the settings call it.
-        settings: How it is reached.
-        listing: What it offered when it was last asked, maybe by an earlier process; None before.
+        name: The name of the server in the settings.
+        settings: The settings of the server.
+        listing: What it last offered, perhaps to an earlier process; None before that.
     """
 
     def __init__(
@@ -97,32 +97,32 @@ class Upstream:
 
     @property
     def problem(self) -> str:
-        """Why it cannot be reached, as the rest of a sentence; empty while it can."""
+        """Why it is unreachable, as the rest of a sentence; empty while it is reachable."""
         return self._health.problem
 
     @property
     def why_unlisted(self) -> str:
-        """Why it is not known what it offers, as the rest of a sentence; empty where it is."""
+        """Why there is no listing, as the rest of a sentence; empty if there is one."""
         return "" if self.listing is not None else self.problem or _UNLISTED[self.state]
 
     @property
     def since(self) -> float:
-        """When its state began; Unix seconds."""
+        """The start of its state, in Unix seconds."""
         return self._health.since
 
     @property
     def restarts(self) -> int:
-        """How often it was reached again after it had ended by itself."""
+        """How often it came up again after ending by itself."""
         return self._health.restarts
 
     @property
     def retry_in(self) -> float:
-        """Seconds until it is tried again; 0 when it may be now."""
+        """Seconds until the next try; 0 if it is due."""
         return self._backoff.remaining
 
     @property
     def home(self) -> Connection | None:
-        """The connection that what it offers is listed by; None while there is none."""
+        """The connection for listings; None if none is open."""
         for session_id in (self._home, *reversed(self._connections)):
             found = self._connections.get(session_id)
             if found is not None and found.is_open:
@@ -131,25 +131,25 @@ class Upstream:
 
     @property
     def protocol_version(self) -> str:
-        """What it speaks; empty while it cannot be reached."""
+        """The negotiated protocol version; empty while unreachable."""
         return "" if self.home is None else self.home.protocol_version
 
     @property
     def capabilities(self) -> types.ServerCapabilities | None:
-        """What it can do; None while it cannot be reached."""
+        """Its capabilities; None while unreachable."""
         return None if self.home is None else self.home.client.server_capabilities
 
     @property
     def server_info(self) -> types.Implementation | None:
-        """Who it says it is."""
+        """Its name and version, as it reports them."""
         return None if self.listing is None else self.listing.server_info
 
     def run_in(self, group: TaskGroup) -> None:
-        """Has its connections live in a task group from now on."""
+        """Sets the task group in which its connections run."""
         self._group = group
 
     def offers(self, listing: Listing) -> None:
-        """Takes note of what it offers now."""
+        """Stores a new listing."""
         self.listing = listing
         if not self.settings.url:
             return
@@ -159,7 +159,7 @@ class Upstream:
                 connection.sends_headers_of(self._headed)
 
     async def connection(self, session_id: str) -> Connection:
-        """The connection of one conversation, which is opened where there is none."""
+        """Returns the connection of a conversation, opening it if necessary."""
         found = self._connections.get(session_id)
         if found is not None and found.is_open:
             if not found.callbacks.outdated:
@@ -168,7 +168,7 @@ class Upstream:
             await found.retire()
         attempt = self._attempts.get(session_id)
         if attempt is None:
-            attempt = self._attempts[session_id] = self._begun(session_id)
+            attempt = self._attempts[session_id] = self._start_attempt(session_id)
         await attempt.done.wait()
         if attempt.connection is None:
             raise self._unavailable(attempt.problem)
@@ -176,7 +176,7 @@ class Upstream:
 
     @asynccontextmanager
     async def using(self, session_id: str) -> AsyncIterator[Connection]:
-        """The connection of one conversation, for as long as it is used."""
+        """Yields the connection of a conversation, and marks it as used."""
         connection = await self.connection(session_id)
         async with connection.used():
             yield connection
@@ -184,11 +184,11 @@ class Upstream:
     async def ask(
         self, session_id: str, question: Callable[[Connection], Awaitable[AnswerT]]
     ) -> AnswerT:
-        """Asks the server one thing; once more where it has forgotten the session.
+        """Sends a request; repeats it once if the server has lost the session.
 
         Args:
-            session_id: The conversation that it is asked in.
-            question: Asks it.
+            session_id: The conversation.
+            question: Sends the request.
         """
         connection = await self.connection(session_id)
         try:
@@ -202,18 +202,18 @@ class Upstream:
             return await question(another)
 
     async def ask_for_all(self, question: Callable[[Connection], Awaitable[AnswerT]]) -> AnswerT:
-        """Asks the server one thing for this process itself, whatever conversation it is for.
+        """Sends a request on behalf of this process, independent of conversations.
 
         Args:
-            question: Asks it.
+            question: Sends the request.
         """
         return await self.ask(self._home, question)
 
     async def next_connection(self, *, starts: bool) -> Connection:
-        """A connection to list by, as soon as there is one.
+        """Waits for a connection for listings.
 
         Args:
-            starts: Whether it is opened for that; else somebody else has to.
+            starts: Whether to open one; otherwise waits until another caller does.
         """
         if starts:
             return await self.connection(self._home)
@@ -223,7 +223,7 @@ class Upstream:
         return found
 
     async def refresh(self) -> Listing | None:
-        """Asks the server what it offers; None where it does not say, which is logged."""
+        """Lists the server; returns None, and logs why, if that fails."""
         connection = self.home
         if connection is None:
             return None
@@ -232,31 +232,31 @@ class Upstream:
                 return await list_all(connection)
         except (MCPError, ToolError, TimeoutError, ValidationError) as error:
             problem = await problem_of(error, None)
-            _logger.warning("What the server %r offers is not known: %s.", self.name, problem)
+            _logger.warning("The server %r could not be listed: %s.", self.name, problem)
             return None
 
     async def may_be_tried(self) -> None:
-        """Returns when a server that cannot be reached may be tried again."""
+        """Waits until an unreachable server may be tried again."""
         await anyio.sleep(self.retry_in)
 
     def close(self) -> None:
-        """Takes leave of the server, in every conversation."""
+        """Closes its connections in all conversations."""
         for connection in self._connections.values():
             connection.close()
 
     async def closed(self) -> None:
-        """Returns when no connection is left."""
+        """Waits until no connection is left."""
         for connection in tuple(self._connections.values()):
             await connection.closed.wait()
 
     def close_idle(self) -> None:
-        """Closes the connections of conversations that have ended, as far as anybody knows."""
+        """Closes the connections of conversations that seem to have ended."""
         for connection in self._idle():
             if time.monotonic() - connection.last_used >= IDLE_SECONDS:
                 connection.close()
 
     def _idle(self) -> list[Connection]:
-        """Connections that nobody needs now, the longest silent first."""
+        """Returns unused connections, the longest idle first."""
         idle = [
             each
             for session_id, each in self._connections.items()
@@ -264,8 +264,8 @@ class Upstream:
         ]
         return sorted(idle, key=lambda each: each.last_used)
 
-    def _begun(self, session_id: str) -> _Attempt:
-        """A try to open a connection, which goes on whatever becomes of the caller."""
+    def _start_attempt(self, session_id: str) -> _Attempt:
+        """Starts to connect, independent of the caller's cancellation."""
         if self._group is None:
             raise UnavailableError(f"The server {self.name!r} is not run by this process.")
         if self.retry_in:
@@ -298,7 +298,7 @@ class Upstream:
             attempt.done.set()
 
     async def _watch(self, connection: Connection) -> None:
-        """Takes note of the end of a connection when it comes."""
+        """Records the end of a connection."""
         await connection.closed.wait()
         if self._connections.get(connection.session_id) is connection:
             del self._connections[connection.session_id]
@@ -313,10 +313,10 @@ class Upstream:
     def _unavailable(self, problem: str) -> UnavailableError:
         again = ""
         if wait := self.retry_in:
-            again = f" It is tried again in {math.ceil(wait)} s."
+            again = f" The next try is in {math.ceil(wait)} s."
         return UnavailableError(
             f"The server {self.name!r} {problem}.{again}",
             next_actions=[
-                f"Ask the user to run `{self._command} servers`, which says how each server is."
+                f"Ask the user to run `{self._command} servers`, which shows their state."
             ],
         )

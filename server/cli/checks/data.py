@@ -1,11 +1,11 @@
-"""What is looked at of the data: the directory, the record, and both indexes against it."""
+"""Checks of the data directory: free space, the record, and both indexes against it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from server.cli.checks.findings import Finding, judged
+from server.cli.checks.findings import Finding, run_check
 from server.cli.invocation import invocation
 
 LEAST_FREE_BYTES = 20_000_000
@@ -16,41 +16,41 @@ VECTORS_CHECK = "Vectors"
 
 
 def check_data(data_dir: Path | None, chroma_url: str) -> Iterator[Finding]:
-    """Looks at the record, and where it is sound at the indexes.
+    """Checks the record and, if it is sound, the indexes.
 
     Args:
         data_dir: The data directory, if it is known.
-        chroma_url: Address of the Chroma server, if one keeps the vectors.
+        chroma_url: Address of the Chroma server, if one is used.
     """
     record = None if data_dir is None else record_of(data_dir)
-    finding = judged(RECORD_CHECK, lambda: sqlite(record, data_dir))
+    finding = run_check(RECORD_CHECK, lambda: sqlite(record, data_dir))
     yield finding
     if record is not None and finding.ok:
-        yield judged(WORDS_CHECK, lambda: words(record))
-        yield judged(VECTORS_CHECK, lambda: vectors(record, chroma_url))
+        yield run_check(WORDS_CHECK, lambda: words(record))
+        yield run_check(VECTORS_CHECK, lambda: vectors(record, chroma_url))
 
 
 def data_directory(path: Path) -> str:
-    """Looks whether a data directory can be written, and has room.
+    """Checks that a data directory is writable and has free space.
 
     Raises:
-        OSError: If it cannot, or has none.
+        OSError: If it is not or has not.
     """
     import os
     import shutil
 
     there = next(parent for parent in (path, *path.parents) if parent.exists())
     if not os.access(there, os.W_OK | os.X_OK):
-        raise PermissionError(f"{there} cannot be written: choose another one with --data-dir.")
+        raise PermissionError(f"{there} is not writable: choose another directory with --data-dir.")
     free = shutil.disk_usage(there).free
     if free < LEAST_FREE_BYTES:
         raise OSError(f"{there} has {free / 1e6:.1f} MB free: make room, or choose another one.")
     state = f"{free / 1e9:.1f} GB free"
-    return f"{path}, {state}" if there == path else f"{path}, made when it is first used, {state}"
+    return f"{path}, {state}" if there == path else f"{path}, created on first use, {state}"
 
 
 def sqlite(record: Path | None, data_dir: Path | None) -> str:
-    """Looks at SQLite, and through the record.
+    """Checks SQLite and the integrity of the record.
 
     Raises:
         RuntimeError: If the record is damaged.
@@ -108,11 +108,11 @@ def words(record: Path) -> str:
 
 
 def vectors(record: Path, url: str) -> str:
-    """How the vector index of a data directory compares with its record.
+    """Compares the vector index of a data directory with its record.
 
     Raises:
-        RuntimeError: If they differ though nothing waits to be delivered.
-        VectorIndexError: If nobody can deliver anything there, or it fails.
+        RuntimeError: If they differ although no delivery is pending.
+        VectorIndexError: If the index is unreachable or fails.
     """
     from contextlib import closing
 
@@ -145,7 +145,7 @@ def vectors(record: Path, url: str) -> str:
 
 
 def record_of(data_dir: Path) -> Path | None:
-    """The record of a data directory, if there is one."""
+    """Returns the record in a data directory, if there is one."""
     from storage.database import RECORD
 
     record = data_dir / RECORD

@@ -1,4 +1,4 @@
-"""`toolcrib doctor`: is everything there that the product needs, and does it work?"""
+"""`toolcrib doctor`: checks that everything the product needs is present and works."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from server.cli.checks.findings import Finding, judged, show
+from server.cli.checks.findings import Finding, run_check, show
 from server.cli.terminal.options import ConfigOption, DataDirOption, JsonOption, RootOption
 from server.cli.terminal.screen import print_json
 
@@ -64,31 +64,30 @@ def _findings(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
     embedder_settings, chroma_url = EmbedderSettings(), ""
     try:
         settings = load(flags, config_file=config)
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is the finding
+    except Exception as error:  # noqa: BLE001  # every error is the finding
         yield Finding("Settings", ok=False, detail=str(error))
     else:
         data_dir = settings.data_dir
         yield Finding("Settings file", ok=True, detail=_settings_file(settings))
         yield Finding("Root", ok=True, detail=f"{settings.root} ({settings.source_of('root')})")
-        yield judged("Data directory", lambda: data_directory(settings.data_dir))
-        yield judged("Function files", lambda: functions(settings))
-        yield judged("Skills", lambda: skills(settings))
-        yield judged("Confinement", lambda: confinement(settings))
-        yield judged("Data-Juicer", lambda: data_juicer(settings))
+        yield run_check("Data directory", lambda: data_directory(settings.data_dir))
+        yield run_check("Function files", lambda: functions(settings))
+        yield run_check("Skills", lambda: skills(settings))
+        yield run_check("Confinement", lambda: confinement(settings))
+        yield run_check("Data-Juicer", lambda: data_juicer(settings))
         yield from check_servers(settings)
         yield from check_secrets(settings)
         embedder_settings, chroma_url = settings.embedder, settings.chroma.url
-    yield judged("Embedder", lambda: embedder(embedder_settings))
-    yield judged("Cross-encoder", cross_encoder)
-    yield judged("Chroma", chroma)
+    yield run_check("Embedder", lambda: embedder(embedder_settings))
+    yield run_check("Cross-encoder", cross_encoder)
+    yield run_check("Chroma", chroma)
     yield from check_data(data_dir, chroma_url)
     for client in CLIENTS:
-        said = "found" if client.found else "not found"
+        said = "found" if client.is_found else "not found"
         yield Finding(client.name, ok=None, detail=f"{said}: {client.looked_at}")
 
 
 def _command(path: Path) -> str:
-    """Where the command is, which version, and how it is typed here."""
     from importlib.metadata import version
 
     from server.cli.invocation import invocation
@@ -99,11 +98,11 @@ def _command(path: Path) -> str:
 def _settings_file(settings: Settings) -> str:
     file = settings.config_file
     there = file is not None and file.exists()
-    return str(file) if there else f"{file} is not there; nothing is set in a file"
+    return str(file) if there else f"{file} does not exist; no settings file is in use"
 
 
 def _repairs(flags: dict[str, Any], config: Path | None) -> Iterator[Finding]:
-    """What was mended; settings that cannot be read are a finding of the check that follows."""
+    """Yields the repairs; ignores unreadable settings, which the next check reports."""
     from server.cli.checks.repairs import repair
     from server.settings import SettingsError
     from server.settings.sources import load

@@ -1,4 +1,4 @@
-"""What `toolcrib doctor` found, and how it looks on a terminal."""
+"""Findings of `toolcrib doctor`, and their output on a terminal."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ SUBJECT_COLUMNS = 17
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
-        subject: What.
-        ok: Whether it works; None where there is nothing to judge.
-        detail: What was seen.
-        commands: What to type so that it works, word for word.
+        subject: What was checked.
+        ok: Whether it works; None if there is nothing to judge.
+        detail: What was found.
+        commands: Commands that fix it, to be typed literally.
     """
 
     subject: str
@@ -27,19 +27,19 @@ class Finding:
     commands: tuple[str, ...] = ()
 
 
-def judged(subject: str, look: Callable[[], str | Finding]) -> Finding:
-    """What a look saw; whatever it raises is the finding."""
+def run_check(subject: str, look: Callable[[], str | Finding]) -> Finding:
+    """Runs a check; an exception becomes the finding."""
     try:
         seen = look()
         return seen if isinstance(seen, Finding) else Finding(subject, ok=True, detail=seen)
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is the finding
+    except Exception as error:  # noqa: BLE001  # every error is the finding
         advice = getattr(error, "suggestions", ())
         detail = " ".join([str(error) or type(error).__name__, *advice])
         return Finding(subject, ok=False, detail=detail)
 
 
 def show(finding: Finding) -> None:
-    """Prints a finding as a row; a subject that is wider than its column has a line of its own."""
+    """Prints a finding as a row; a subject wider than its column gets its own line."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -56,5 +56,5 @@ def show(finding: Finding) -> None:
     row.add_column(overflow="fold")
     row.add_row(Text(subject), Text(mark, style), Text(visible(finding.detail)))
     console.print(row)
-    for command in finding.commands:  # from the first column on, to be copied as it is
+    for command in finding.commands:  # from the first column, so that it can be copied
         console.print(Text(f"\n{command}\n"), soft_wrap=True)

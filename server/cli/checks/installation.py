@@ -22,7 +22,7 @@ def functions(settings: Settings) -> str:
     """Loads the function files of the settings.
 
     Raises:
-        RuntimeError: With what is wrong with them.
+        RuntimeError: If any has problems.
     """
     import anyio
 
@@ -42,7 +42,7 @@ def functions(settings: Settings) -> str:
 
 
 def confinement(settings: Settings) -> Finding:
-    """Tries every level of confinement, and finds the rules about paths that none enforces."""
+    """Tries every level of confinement, and lists path rules that none enforces."""
     found = _level(settings)
     if not settings.policy.deny:
         return found
@@ -72,19 +72,21 @@ def _level(settings: Settings) -> Finding:
     commands = tuple(command for each in better for command in each.commands)
     if not working and mode is SandboxMode.REQUIRED:
         said = "The setting system.sandbox is required, and no confinement works"
-        return Finding(subject, ok=False, detail=f"{said}: {_told(better)}", commands=commands)
+        return Finding(
+            subject, ok=False, detail=f"{said}: {_findings_text(better)}", commands=commands
+        )
     if not working:
-        detail = f"none, programs run unconfined: {_told(better)}"
+        detail = f"none, programs run unconfined: {_findings_text(better)}"
         return Finding(subject, ok=True, detail=detail, commands=commands)
     parts = [working[0].detail, *(f"{each.detail} works too" for each in working[1:])]
-    parts += [_told(better)] if better else []
+    parts += [_findings_text(better)] if better else []
     network = settings.system.network
     parts.append(f"network: {', '.join(network) if network else 'none'}")
     return Finding(subject, ok=True, detail="; ".join(parts), commands=commands)
 
 
 def data_juicer(settings: Settings) -> Finding:
-    """Looks for the environment that recipes run in."""
+    """Looks for the environment that runs recipes."""
     from server.cli.invocation import invocation
     from server.composition.data import data_environment
 
@@ -99,7 +101,7 @@ def data_juicer(settings: Settings) -> Finding:
 
 
 def embedder(settings: EmbedderSettings) -> str:
-    """Has the embedder of the settings embed something."""
+    """Embeds a probe with the embedder in the settings."""
     from storage.index.embedders.making import make_embedder
 
     made = make_embedder(settings.options)
@@ -108,7 +110,7 @@ def embedder(settings: EmbedderSettings) -> str:
 
 
 def cross_encoder() -> str:
-    """Has the bundled cross-encoder read something."""
+    """Scores a probe with the bundled cross-encoder."""
     from storage.retrieval.crossencoder import CrossEncoder
 
     logit = sum(reading.logit for reading in CrossEncoder().read(PROBE, [PROBE]) if reading)
@@ -116,10 +118,10 @@ def cross_encoder() -> str:
 
 
 def chroma() -> str:
-    """Tries Chroma in a directory of its own.
+    """Tries Chroma in a temporary directory.
 
     Raises:
-        RuntimeError: If it does not find what it was given.
+        RuntimeError: If it does not find a stored vector.
         VectorIndexError: If it fails.
     """
     import tempfile
@@ -161,6 +163,6 @@ async def _unheld(settings: Settings, policy: Policy) -> dict[str, str]:
         await processes.aclose()
 
 
-def _told(findings: list[LevelFinding]) -> str:
+def _findings_text(findings: list[LevelFinding]) -> str:
     told = (". ".join([each.detail.rstrip("."), *each.advice]) for each in findings)
     return "; ".join(f"{each.level}: {said}" for each, said in zip(findings, told, strict=True))

@@ -1,4 +1,4 @@
-"""What `toolcrib doctor --repair` mends: indexes, queues, and what killed writers left behind."""
+"""`toolcrib doctor --repair`: repairs indexes and queues, removes leftovers of killed writers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from server.cli.checks.data import RECORD_CHECK, VECTORS_CHECK, WORDS_CHECK, check_data
-from server.cli.checks.findings import Finding, judged
+from server.cli.checks.findings import Finding, run_check
 from server.cli.invocation import invocation
 from storage.keeping.atomic import remove_stale
 
@@ -19,11 +19,11 @@ SUBJECT = "Repair"
 
 
 def repair(settings: Settings, config: Path | None) -> Iterator[Finding]:
-    """Mends what fails, and nothing else; yields what was done.
+    """Repairs what fails, and nothing else; yields each repair.
 
     Args:
-        settings: Whose data and whose root.
-        config: The TOML file that they came from.
+        settings: Their data directory and root are repaired.
+        config: The TOML file of the settings.
     """
     failing = {
         finding.subject
@@ -36,7 +36,7 @@ def repair(settings: Settings, config: Path | None) -> Iterator[Finding]:
             Finding(
                 SUBJECT,
                 ok=False,
-                detail="The record is damaged or gone: only a backup can bring it back. See"
+                detail="The record is damaged or missing: restore it from a backup. See"
                 f" `{invocation()} restore --help`.",
             )
         )
@@ -49,19 +49,19 @@ def repair(settings: Settings, config: Path | None) -> Iterator[Finding]:
 
 
 def _indexes(settings: Settings, config: Path | None, failing: set[str]) -> list[Finding]:
-    from server.cli.opened import opened
+    from server.cli.opened import open_app
 
-    with opened(root=settings.root, data_dir=settings.data_dir, config_file=config) as app:
+    with open_app(root=settings.root, data_dir=settings.data_dir, config_file=config) as app:
         indexer = app.library.indexer
         done = []
         if WORDS_CHECK in failing:
-            done.append(judged(SUBJECT, lambda: _empty(indexer.rebuild_words, "words")))
+            done.append(run_check(SUBJECT, lambda: _empty(indexer.rebuild_words, "words")))
         if VECTORS_CHECK in failing:
-            done.append(judged(SUBJECT, lambda: _empty(indexer.rebuild_vectors, "vectors")))
+            done.append(run_check(SUBJECT, lambda: _empty(indexer.rebuild_vectors, "vectors")))
             if aside := app.library.vectors.home.aside:
                 said = f"Moved what could not be used as the index of vectors to {aside}"
                 done.append(Finding(SUBJECT, ok=True, detail=said))
-        finished = judged(SUBJECT, lambda: _finish(app))
+        finished = run_check(SUBJECT, lambda: _finish(app))
         return [*done, finished] if finished.detail else done
 
 
@@ -71,7 +71,7 @@ def _empty(rebuild: Callable[[], None], index: str) -> str:
 
 
 def _finish(app: App) -> str:
-    """Does what waits in the queues, and says what that was."""
+    """Empties the queues; returns the counts."""
     from server.cli.terminal.progress import bars, drain
     from server.cli.terminal.screen import console
 

@@ -1,4 +1,4 @@
-"""What is looked at of the secrets in the settings: each is read, and none is shown."""
+"""Check of the secrets in the settings: reads each, shows none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from server.cli.checks.findings import Finding, judged
+from server.cli.checks.findings import Finding, run_check
 from server.composition.safety import make_secrets
 from tools.core.errors import UnavailableError
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def check_secrets(settings: Settings) -> Iterator[Finding]:
-    """Looks whether each secret could be used.
+    """Checks that each secret can be read.
 
     Args:
-        settings: Those with the secrets.
+        settings: The settings with the secrets.
     """
     secrets = make_secrets(settings, os.environ)
     for name, each in settings.secrets.items():
-        yield judged(f"Secret {name}", partial(_read, secrets, each.to_secret(name)))
+        yield run_check(f"Secret {name}", partial(_read, secrets, each.to_secret(name)))
 
 
 def _read(secrets: Secrets, secret: Secret) -> str:

@@ -1,4 +1,4 @@
-"""What is looked at of the other MCP servers in the settings, none of which is started for it."""
+"""Checks of the other MCP servers in the settings, without starting them."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from server.cli.checks.findings import Finding, judged
+from server.cli.checks.findings import Finding, run_check
 
 if TYPE_CHECKING:
     from server.settings import Settings
     from server.settings.gateway import ServerSettings
 
 EVERYBODYS_PATH = ("/usr/bin", "/bin", "/usr/sbin", "/sbin")
-"""Where programs are found that were started from a window."""
+"""Directories on the PATH of every program that a desktop starts."""
 
 
 def check_servers(settings: Settings) -> Iterator[Finding]:
-    """Looks whether each server could be started or reached.
+    """Checks that each server could be started or reached.
 
     Args:
-        settings: Those with the servers.
+        settings: The settings with the servers.
     """
     for name, server in settings.servers.items():
         subject = f"Server {name}"
         if not server.enabled:
             yield Finding(subject, ok=None, detail="not enabled")
         else:
-            yield judged(subject, partial(_seen, server, settings))
+            yield run_check(subject, partial(_check_server, server, settings))
 
 
-def _seen(server: ServerSettings, settings: Settings) -> str:
+def _check_server(server: ServerSettings, settings: Settings) -> str:
     _check_other(server, settings)
     _check_variables(server)
-    return _reached(server) if server.url else _started(server)
+    return _check_url(server) if server.url else _check_command(server)
 
 
 def _check_other(server: ServerSettings, settings: Settings) -> None:
-    """Whether it is another one.
+    """Rejects a server that is this one.
 
     Raises:
         ValueError: If it is this one.
@@ -51,10 +51,10 @@ def _check_other(server: ServerSettings, settings: Settings) -> None:
 
 
 def _check_variables(server: ServerSettings) -> None:
-    """Whether each variable is set that is named, and nothing is left to be filled in.
+    """Checks that all named variables are set and no placeholder is left.
 
     Raises:
-        ValueError: If one is not, or a placeholder of a client is left.
+        ValueError: If a variable is not set, or a client's placeholder is left.
     """
     import os
     import re
@@ -69,26 +69,24 @@ def _check_variables(server: ServerSettings) -> None:
     for where, text in values.items():
         left = re.search(r"\$\{(\w+:(?!-)[^}]*|workspaceFolder)\}", text)
         if left:
-            raise ValueError(
-                f"There is no value for {left[0]} in its {where}: write what is meant."
-            )
+            raise ValueError(f"The placeholder {left[0]} in its {where} has no value: replace it.")
         try:
             expand(text, os.environ, where)
         except UnavailableError as error:
             raise ValueError(f"{error.message[:1].upper()}{error.message[1:]}.") from error
 
 
-def _reached(server: ServerSettings) -> str:
-    """Where it is.
+def _check_url(server: ServerSettings) -> str:
+    """Returns the server's address.
 
     Raises:
-        ValueError: If its url names no host, or a port that there is not.
+        ValueError: If its URL has no host or no valid port.
     """
     from urllib.parse import urlsplit
 
     from server.cli.gateway.reached import address_of
 
-    url = _expanded(server.url)
+    url = _expand(server.url)
     address, seen = urlsplit(url), address_of(url)
     if not address.hostname or address.port == 0:  # reading the port checks it too
         raise ValueError(f"Its url {seen!r} names no host, or no valid port.")
@@ -98,7 +96,7 @@ def _reached(server: ServerSettings) -> str:
     return seen
 
 
-def _expanded(text: str) -> str:
+def _expand(text: str) -> str:
     import os
 
     from server.upstream.connections.environment import expand
@@ -115,18 +113,18 @@ def _is_here(host: str) -> bool:
         return host == "localhost" or host.endswith(".localhost")
 
 
-def _started(server: ServerSettings) -> str:
-    """What would be started.
+def _check_command(server: ServerSettings) -> str:
+    """Returns the path of the program that would start.
 
     Raises:
-        OSError: If there is no such directory or command.
+        OSError: If the directory or the command does not exist.
     """
     import os
     import shutil
 
     if server.cwd is not None and not server.cwd.is_dir():
         raise NotADirectoryError(f"Its cwd {str(server.cwd)!r} is not a directory.")
-    command = _expanded(server.command)
+    command = _expand(server.command)
     if os.sep in command:
         path = Path(server.cwd or "", Path(command).expanduser()).absolute()
         if not os.access(path, os.X_OK) or path.is_dir():

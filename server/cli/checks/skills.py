@@ -1,4 +1,4 @@
-"""Check of the skills: which are found, and which of them clients that know skills are shown."""
+"""Check of the skills: which are found, and which are listed for clients that support skills."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_TOLD = 10
 
 
 def skills(settings: Settings) -> str:
-    """Looks at every skill on this machine as a client that knows skills does."""
+    """Checks every skill on this machine as it is served to clients that support skills."""
     from server.composition.skills import make_skills
     from server.mcp.visible import visible
     from tools.answers.directory import counted

@@ -1,1 +1,1 @@
-"""Commands that bring data in, take it out, keep it safe and delete it."""
+"""Commands that import, export, back up and delete data."""

@@ -1,4 +1,4 @@
-"""`toolcrib delete`: a document out of the library."""
+"""`toolcrib delete`: deletes a document from the library."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from storage.models import Context
 
 MOST_COMPARED = 10_000
-"""Stored documents whose names are compared with one that is not stored."""
+"""Stored documents compared with an unknown name to suggest similar ones."""
 
 
 def delete(
@@ -31,26 +31,26 @@ def delete(
     config: ConfigOption = None,
 ) -> None:
     """Delete a stored document from every index; the file itself stays."""
-    from server.cli.opened import opened
+    from server.cli.opened import open_app
     from server.cli.terminal.progress import work
 
-    with opened(root=root, data_dir=data_dir, config_file=config) as app:
+    with open_app(root=root, data_dir=data_dir, config_file=config) as app:
         shelf = app.library.shelf(app.identity)
         document = _find(shelf, source, app.settings.root)
         if not yes:
-            typer.confirm(f"Delete {_shown(document)}?", abort=True, err=True)
+            typer.confirm(f"Delete {_describe_document(document)}?", abort=True, err=True)
         shelf.delete_document(document.raw_type, document.raw_id)
-        echo(f"Deleted {_shown(document)}.")
-        if shelf.index_status().complete:  # else the vectors go when the rest is embedded
+        echo(f"Deleted {_describe_document(document)}.")
+        if shelf.index_status().complete:  # otherwise they are deleted after the rest is embedded
             while work(app.library):
                 pass
 
 
 def _find(shelf: Shelf, source: str, root: Path) -> Context:
-    """The document that a person means.
+    """Returns the document that the user names.
 
     Raises:
-        NotFoundError: With the names that come near.
+        NotFoundError: With similar names.
     """
     from storage.errors import DocumentNotFoundError
 
@@ -63,7 +63,7 @@ def _find(shelf: Shelf, source: str, root: Path) -> Context:
 
 
 def _readings(source: str, root: Path) -> Iterator[tuple[str, str]]:
-    """What the words can mean: a stored name, a path on this machine, a kind and a name."""
+    """Yields possible readings: a stored name, a path on this machine, a kind and a name."""
     yield "file", source
     path = Path(os.path.realpath(source))
     yield "file", (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
@@ -88,7 +88,7 @@ def _not_stored(shelf: Shelf, source: str) -> Exception:
     )
 
 
-def _shown(document: Context) -> str:
+def _describe_document(document: Context) -> str:
     from server.cli.terminal.hits import source_of
 
     chunks = "1 chunk" if document.chunk_count == 1 else f"{document.chunk_count} chunks"

@@ -1,4 +1,4 @@
-"""Importing records: files into a directory of people or things."""
+"""Imports records from files into a directory of people or things."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from tools.answers.directory import counted
 from tools.core.errors import InvalidArgumentsError, NotFoundError
 
 SAMPLE = Path(__file__).parents[2] / "samples" / "made_up_researchers.json"
-"""Made-up researchers, to try the directory with."""
+"""Made-up researchers, for trying out the directory."""
 
 MOST_SAID = 10
-"""Skipped records that are named; the rest are counted."""
+"""Skipped records reported by name; the rest are counted."""
 
 
 @dataclass(slots=True)
 class RecordTally:
-    """What became of the records of an import.
+    """The outcome of an import of records.
 
     Attributes:
-        directory: Where they went.
-        stored: How often each result was; None as long as nothing was written.
-        skipped: How often each reason for skipping was.
+        directory: The target directory.
+        stored: Counts of results; None until something is written.
+        skipped: Counts of reasons for skipping.
     """
 
     directory: Directory
@@ -44,7 +44,7 @@ class RecordTally:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How often each result was."""
+        """Counts per result."""
         stored = self.stored or Added()
         return {
             "added": stored.added,
@@ -55,7 +55,7 @@ class RecordTally:
         }
 
     def lines(self) -> Iterator[str]:
-        """The counts for a person; none if nothing was written."""
+        """Yields the counts for display; nothing if nothing was written."""
         if self.stored is None:
             return
         told = [f"{count:,} {result}" for result, count in self.counts.items() if count]
@@ -69,7 +69,7 @@ class RecordTally:
             yield f"Merged, as they have the same key: {named}{f' and {more} more' * (more > 0)}"
 
     def as_json(self) -> dict[str, Any]:
-        """The counts for a program."""
+        """Returns the counts as JSON."""
         return {
             "directory": self.directory.name,
             **self.counts,
@@ -79,12 +79,12 @@ class RecordTally:
 
 
 class DirectoryImporter:
-    """Brings the records of files into a directory.
+    """Imports the records of files into a directory.
 
     Args:
-        shelf: Whose directory it is.
-        tally: Counts what became of the records.
-        console: Told of each record that is skipped.
+        shelf: The library of the user.
+        tally: Counts the outcomes.
+        console: Shows each skipped record.
     """
 
     def __init__(self, shelf: Shelf, tally: RecordTally, console: Console) -> None:
@@ -94,22 +94,22 @@ class DirectoryImporter:
         self._console = console
 
     def read(self, files: list[Path]) -> list[Record]:
-        """The records of all files, each read to its end: a wrong one changes nothing.
+        """Reads the records of all files, each to its end: an invalid one changes nothing.
 
         Raises:
-            NotFoundError: If there is no record in them.
+            NotFoundError: If they contain no records.
         """
         records = [record for file in files for record in self._records(file)]
-        if not records:  # pruning by an empty file would remove everything
+        if not records:  # pruning with an empty file would delete everything
             names = ", ".join(repr(str(file)) for file in files)
             raise NotFoundError(
-                f"There are no records in {names}; nothing is changed.",
+                f"No records in {names}; nothing was changed.",
                 next_actions=[f"Each record needs a {self._directory.name_field!r}."],
             )
         return records
 
     def store(self, records: list[Record], progress: Progress, *, prune: bool = False) -> None:
-        """Stores records, and with `prune` removes those that are stored and not among them."""
+        """Stores records; with `prune`, removes stored ones that are not among them."""
         self._tally.stored = self._shelf.directories.add(
             self._directory, records, prune=prune, on_progress=counter(progress, "Importing")
         )

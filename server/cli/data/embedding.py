@@ -1,7 +1,7 @@
-"""Embedding in a process of its own, which goes on when the command that began it has ended.
+"""Embeds in a separate process, which continues after the command that started it ends.
 
-What is to be embedded stands in the record, so nothing depends on that process: where it is killed,
-the next server or command goes on.
+The queue of passages is in the record, so nothing depends on that process: if it is killed,
+the next server or command continues.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from server.app import App
 
 NICENESS = 10
-"""How far it stands back behind whatever else the machine does."""
+"""The process's niceness, so that other work on the machine takes precedence."""
 
 
 def embed_in_background(app: App) -> None:
-    """Has what waits embedded by another process, and says so.
+    """Starts a process that embeds the pending passages, and prints a notice.
 
     Args:
-        app: The product whose settings, and whose data, it is about.
+        app: The app whose settings and data are used.
     """
     from server.cli.terminal.screen import console, print_line
     from storage.index.indexer import read_backlog
@@ -36,32 +36,32 @@ def embed_in_background(app: App) -> None:
     file = settings.config_file
     config = [str(file.absolute())] if file is not None and file.exists() else []
     arguments = [str(settings.data_dir.absolute()), *config]
-    subprocess.run(  # noqa: S603  # this very Python
+    subprocess.run(  # noqa: S603  # this Python
         [sys.executable, "-m", __name__, *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         check=True,
-        start_new_session=True,  # a terminal that closes does not end it
+        start_new_session=True,  # survives a closed terminal
     )
     print_line(
         console(),
-        f"Everything is found by its words; {waiting} passages are being embedded in the"
-        " background, to be found by meaning too.",
+        f"Keyword search is ready. {waiting} passages are still being embedded for"
+        " semantic search.",
     )
 
 
 def _embed(data_dir: Path, config: Path | None) -> None:
-    """Embeds until nothing waits, or waits for the process that does."""
+    """Embeds until the queue is empty, or waits for the process that does."""
     from rich.console import Console
 
-    from server.cli.opened import opened
+    from server.cli.opened import open_app
     from server.cli.terminal.progress import bars, drain
 
     os.nice(NICENESS)
-    with opened(data_dir=data_dir, config_file=config) as app:
+    with open_app(data_dir=data_dir, config_file=config) as app:
         drain(app.library, bars(Console(quiet=True)))
 
 
-if __name__ == "__main__" and not os.fork():  # whoever began it need not wait for its end
+if __name__ == "__main__" and not os.fork():  # the parent process need not wait for it
     _embed(Path(sys.argv[1]), Path(sys.argv[2]) if sys.argv[2:] else None)

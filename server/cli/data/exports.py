@@ -1,4 +1,4 @@
-"""Importing what `toolcrib export` wrote."""
+"""Imports files that `toolcrib export` wrote."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 
 def is_export(file: Path) -> bool:
-    """Whether it is a file that `toolcrib export` wrote."""
+    """Returns whether `toolcrib export` wrote this file."""
     try:
         return file.is_file() and records.is_export(file)
     except OSError:
-        return False  # adding it as a document says why
+        return False  # importing it as a document reports why
 
 
 def take_export(
     app: App, file: Path, note: Callable[[Outcome], None], progress: Progress, *, as_me: bool
 ) -> None:
-    """Stores what an export holds.
+    """Stores the content of an export.
 
     Args:
-        app: The product.
+        app: The app.
         file: The export.
-        note: Told what became of each record, or why none was stored.
-        progress: Shows how far it is.
-        as_me: Whether everything is to be the caller's, whosoever it was.
+        note: Receives the outcome of each record, or why none was stored.
+        progress: Shows the progress.
+        as_me: Whether to store everything as the caller's, regardless of the exported owner.
     """
     identity = app.identity if as_me else None
     try:

@@ -1,4 +1,4 @@
-"""Following folders: what changes in them changes in the library."""
+"""Follows folders: applies their changes to the library."""
 
 from __future__ import annotations
 
@@ -21,28 +21,27 @@ from storage.errors import StorageUnavailableError
 from tools.core.errors import UnavailableError
 
 QUIET_MS = 300
-"""How long nothing may happen before a change counts as complete: a save is several events."""
+"""A change is complete after this long without events: a save causes several."""
 
 LONGEST_MS = 2_000
-"""How long changes are gathered at most."""
+"""Longest time to collect changes."""
 
 ROUND_MS = 500
-"""How often to look whether the folders are there, and whether to try again."""
+"""Interval for checking that the folders exist and whether to retry."""
 
 RETRY_SECONDS = 5.0
-"""How long to wait after the disk, or the record, failed."""
+"""Wait after a failure of the disk or the record."""
 
 
 class Follower:
-    """Keeps the library as the folders are, until it is cancelled.
+    """Keeps the library in sync with folders until it is cancelled.
 
-    A folder that is not there, as on a disk that was taken out, is waited for: nothing of it is
-    deleted.
+    Waits for a missing folder, such as one on a removed disk; deletes nothing from it.
 
     Args:
         folders: The folders.
-        importer: Stores and deletes.
-        say: Tells a line.
+        importer: Stores and deletes documents.
+        say: Prints a line.
     """
 
     def __init__(
@@ -51,15 +50,15 @@ class Follower:
         self._folders = {folder.path: folder for folder in folders}
         self._importer = importer
         self._say = say
-        self._pending: dict[Path, None] = {}  # in order, each once
+        self._pending: dict[Path, None] = {}  # an ordered set
         self._retry_at = 0.0
         self._problem = ""
 
     async def run(self, stop: anyio.Event) -> None:
-        """Brings the folders up to date and follows them.
+        """Brings the library up to date with the folders and follows them.
 
         Args:
-            stop: Set together with the cancellation, so that the watching thread ends at once.
+            stop: Set together with the cancellation, to stop the watching thread at once.
         """
         places = dict.fromkeys(self._folders, (0, 0))
         while not stop.is_set():
@@ -76,7 +75,7 @@ class Follower:
     def _compare(
         self, before: dict[Path, tuple[int, int]], now: dict[Path, tuple[int, int]]
     ) -> None:
-        """Says which folders went, and notes which came or became others."""
+        """Reports folders that disappeared, and queues those that appeared or were replaced."""
         for path in before.keys() - now.keys():
             self._say(f"{path} is not there; waiting for it")
         for path, place in now.items():
@@ -85,7 +84,7 @@ class Follower:
                 self._pending[path] = None
 
     def _concerns(self, path: Path) -> bool:
-        """Whether a change can matter; hidden places, such as .git, change all the time."""
+        """Returns whether a change matters; hidden paths, such as .git, change all the time."""
         folder = self._folder_of(path)
         if folder is None:
             return False
@@ -93,12 +92,11 @@ class Follower:
         return not hidden or IgnoreRules.is_rule_file(path)
 
     def _folder_of(self, path: Path) -> Folder | None:
-        """The innermost folder that holds a path."""
         inside = (each for each in (path, *path.parents) if each in self._folders)
         return self._folders.get(next(inside, Path()))
 
     async def _work(self) -> None:
-        """Does what is pending; what fails for now stays pending."""
+        """Processes pending paths; temporary failures stay pending."""
         if time.monotonic() < self._retry_at:
             return
         try:
@@ -115,12 +113,12 @@ class Follower:
             self._problem = error.message
 
     async def _bring(self, path: Path, folder: Folder) -> None:
-        """Makes the library agree with the disk at a path."""
+        """Syncs the library with the disk at a path."""
         inner = [each for each in self._folders if folder.path in each.parents]
         drop = partial(self._importer.drop, path, spared=inner)
         if path == folder.path or IgnoreRules.is_rule_file(path):
             found = await self._take_below(folder, folder.path)
-            if found:  # an empty folder is more often a disk that is not there
+            if found:  # an empty folder is usually an unmounted disk
                 await anyio.to_thread.run_sync(self._importer.prune, folder, found, inner)
         elif not folder.wants(path):
             await anyio.to_thread.run_sync(drop)
@@ -132,7 +130,7 @@ class Follower:
             await anyio.to_thread.run_sync(drop)
         else:
             await self._importer.take(path)
-            for part in beside(path):  # of the same export, and may have come before it
+            for part in beside(path):  # parts of the same export may have been imported first
                 await anyio.to_thread.run_sync(self._importer.drop, part)
 
     async def _take_below(self, folder: Folder, path: Path) -> set[Path]:
@@ -143,9 +141,9 @@ class Follower:
 
 
 async def _rounds(paths: list[Path], stop: anyio.Event) -> AsyncGenerator[list[Path], None]:
-    """What changed below the paths, in order; nothing, every now and then, where nothing did.
+    """Yields changed paths in order; an empty list on timeout.
 
-    From the first round on no change is missed.
+    From the first round on it misses no change.
     """
     if not paths:
         await anyio.sleep(ROUND_MS / 1000)
@@ -165,7 +163,7 @@ async def _rounds(paths: list[Path], stop: anyio.Event) -> AsyncGenerator[list[P
         async with aclosing(changes):
             async for changed in changes:
                 yield sorted({Path(path) for _, path in changed})
-    except FileNotFoundError:  # gone since it was looked for
+    except FileNotFoundError:  # deleted since the last check
         yield []
     except (OSError, RuntimeError) as error:
         raise UnavailableError(
@@ -177,7 +175,7 @@ async def _rounds(paths: list[Path], stop: anyio.Event) -> AsyncGenerator[list[P
 
 
 def _places(paths: Iterable[Path]) -> dict[Path, tuple[int, int]]:
-    """Which of the folders are there, and which ones they are."""
+    """Returns the existing folders with their device and inode."""
     places = {}
     for path in paths:
         try:
@@ -189,7 +187,7 @@ def _places(paths: Iterable[Path]) -> dict[Path, tuple[int, int]]:
 
 
 def _kind(path: Path) -> Literal["directory", "file", "nothing"]:
-    """What is there; a disk that does not answer is no proof that nothing is."""
+    """Returns what is at a path; a disk that does not answer does not count as nothing."""
     try:
         return "directory" if stat.S_ISDIR(path.lstat().st_mode) else "file"
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""`toolcrib import`: folders, notes, chats, directories of people; other servers and APIs."""
+"""`toolcrib import`: imports folders, notes, chats, records, other servers and APIs."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ RESEARCHERS = "researchers"
 """The directory that has a sample."""
 
 SERVERS = "servers"
-"""What stands for the MCP servers of other clients."""
+"""The first argument that selects the MCP servers of other clients."""
 
 OPENAPI = "openapi"
-"""What stands before the description of an HTTP API."""
+"""The first argument that precedes the description of an HTTP API."""
 
 MOST_SAID = 10
-"""Skipped files that are named, of those with one cause; the rest are counted."""
+"""Skipped files reported per cause; the rest are counted."""
 
 
 def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
@@ -103,8 +103,8 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
         bool,
         typer.Option(
             "--no-wait",
-            help="End when everything is stored and found by its words; embedding, by which it is"
-            " found by meaning, goes on in the background.",
+            help="Return when everything is stored and indexed for keyword search; embedding for"
+            " semantic search continues in the background.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
@@ -131,18 +131,18 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
         import_servers(wanted, config, as_json=as_json)
         return
     from server.cli.data.tally import Tally
-    from server.cli.opened import opened
+    from server.cli.opened import open_app
     from server.cli.terminal.interruption import run
 
     directories = _directories(config)
     directory = directories.get(names[0])  # a path of that name is written ./name
     paths = _paths(names, directories, sample=sample)
-    with opened(root=root, data_dir=data_dir, config_file=config) as app:
+    with open_app(root=root, data_dir=data_dir, config_file=config) as app:
         if directory is not None:
             _import_records(app, directory, paths, prune=prune, as_json=as_json, no_wait=no_wait)
             return
         tally = Tally()
-        with _told(app, tally, as_json=as_json, no_wait=no_wait) as progress:
+        with _report(app, tally, as_json=as_json, no_wait=no_wait) as progress:
             files = _take_exports(app, paths, tally, progress, as_me=as_me)
             if files:
                 run(partial(_import_all, app, files, tally, progress, prune=prune))
@@ -151,7 +151,6 @@ def import_(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 
 def _description(names: list[str]) -> str:
-    """The description that is named."""
     if len(names) != 2:  # noqa: PLR2004  # the word and the description
         raise typer.BadParameter(
             f"name one file or address: `toolcrib import {OPENAPI} openapi.yaml`.", param_hint=HINT
@@ -171,7 +170,7 @@ def _check_servers(names: list[str], source: str | None) -> None:
 
 
 def _no_source() -> typer.Exit:
-    """Says which clients servers could be imported from, none of which was named."""
+    """Prints the clients that servers can be imported from."""
     from server.cli.gateway.import_servers import importable
 
     echo("Error: --from is missing: which client has the servers?", err=True)
@@ -190,7 +189,6 @@ def _directories(config: Path | None) -> dict[str, Directory]:
 
 
 def _paths(names: list[str], directories: Collection[str], *, sample: bool) -> list[Path]:
-    """The files and folders that are named."""
     from server.cli.data.directory_importer import SAMPLE
 
     if sample:
@@ -233,16 +231,16 @@ def _no_file(name: str) -> typer.BadParameter:
 
 
 @contextmanager
-def _told(
+def _report(
     app: App, tally: Tally | RecordTally, *, as_json: bool, no_wait: bool
 ) -> Iterator[Progress]:
-    """Shows how far an import is, has embedded what it stored, and sums it up."""
+    """Shows the progress of an import, embeds what it stored, and prints the summary."""
     from server.cli.data.embedding import embed_in_background
     from server.cli.terminal.interruption import stoppable
     from server.cli.terminal.progress import bars, drain
     from server.cli.terminal.screen import console
 
-    advice = "What was stored is kept; run the same command again to continue."
+    advice = "Stored documents are kept; run the same command again to continue."
     try:
         with stoppable(advice), bars(console()) as progress:
             yield progress
@@ -278,14 +276,14 @@ def _import_records(  # noqa: PLR0913  # the options of the command
     tally = RecordTally(directory)
     importer = DirectoryImporter(app.library.shelf(app.identity), tally, console())
     records = importer.read(files)
-    with _told(app, tally, as_json=as_json, no_wait=no_wait) as progress:
+    with _report(app, tally, as_json=as_json, no_wait=no_wait) as progress:
         importer.store(records, progress, prune=prune)
 
 
 def _take_exports(
     app: App, paths: list[Path], tally: Tally, progress: Progress, *, as_me: bool
 ) -> list[Path]:
-    """Stores what is in the exports of Toolcrib among the paths, and answers with the others."""
+    """Stores Toolcrib exports among the paths; returns the other paths."""
     from server.cli.data.exports import is_export, take_export
 
     exports = [path for path in paths if is_export(path)]
@@ -294,12 +292,12 @@ def _take_exports(
             "name a file that `toolcrib export` wrote.", param_hint="'--as-me'"
         )
     for path in exports:
-        take_export(app, path.resolve(), _noting(tally, progress), progress, as_me=as_me)
+        take_export(app, path.resolve(), _make_note(tally, progress), progress, as_me=as_me)
     return [path for path in paths if path not in exports]
 
 
-def _noting(tally: Tally, progress: Progress) -> Callable[[Outcome], None]:
-    """Counts outcomes, and says why something is skipped."""
+def _make_note(tally: Tally, progress: Progress) -> Callable[[Outcome], None]:
+    """Returns a callback that counts outcomes and reports why something is skipped."""
     from server.cli.terminal.screen import print_line
 
     def note(outcome: Outcome) -> None:
@@ -318,10 +316,10 @@ def _noting(tally: Tally, progress: Progress) -> Callable[[Outcome], None]:
 async def _import_all(
     app: App, paths: list[Path], tally: Tally, progress: Progress, *, prune: bool
 ) -> None:
-    """Stores what is in the paths, each file once and by the name that has no link in it.
+    """Stores all files under the paths, each once, by its real path.
 
     Raises:
-        NotFoundError: If there is nothing.
+        NotFoundError: If there are no files.
     """
     from server.cli.data.importer import Importer
     from server.cli.data.walk import Folder
@@ -329,12 +327,12 @@ async def _import_all(
     def leave_out(reason: str, count: int) -> None:
         tally.left_out[reason] += count
 
-    note = _noting(tally, progress)
+    note = _make_note(tally, progress)
     named = [path.resolve() for path in paths]
     found = {path: [path] for path in named if not path.is_dir()}
     folders = [Folder(path, [app.settings.data_dir.resolve()]) for path in named if path.is_dir()]
     for folder in folders:
-        found[folder.path] = _listed(folder, tally, note)
+        found[folder.path] = _list_files(folder, tally, note)
     files = set(chain.from_iterable(found.values()))
     if not files:
         raise _nothing_in(paths)
@@ -346,11 +344,11 @@ async def _import_all(
         progress.advance(task)
     progress.update(task, detail="")
     for folder in folders if prune else ():
-        if found[folder.path]:  # an empty folder is more often a disk that is not there
+        if found[folder.path]:  # an empty folder is usually an unmounted disk
             await anyio.to_thread.run_sync(importer.prune, folder, files)
 
 
-def _listed(folder: Folder, tally: Tally, note: Callable[[Outcome], None]) -> list[Path]:
+def _list_files(folder: Folder, tally: Tally, note: Callable[[Outcome], None]) -> list[Path]:
     from server.cli.data.tally import Outcome
 
     files = list(folder.files())
@@ -366,6 +364,6 @@ def _nothing_in(paths: list[Path]) -> Exception:
 
     names = ", ".join(repr(str(path)) for path in paths)
     return NotFoundError(
-        f"There are no files in {names}.",
+        f"No files in {names}.",
         next_actions=["Name a folder with documents; hidden and ignored files are passed over."],
     )

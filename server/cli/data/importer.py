@@ -1,4 +1,4 @@
-"""Importing: files and chats into the library, and out of it what is gone."""
+"""Imports files and chats into the library, and deletes what no longer exists on disk."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from tools.core.errors import InvalidArgumentsError, NotFoundError, UnavailableE
 from tools.documents import broken_note
 
 ORIGIN = "imported_from"
-"""The metadata of a document that says which file an import made it from."""
+"""The metadata key for the file that a document was imported from."""
 
 _PAGE = 1000
 _END = object()
 
 
 class Importer:
-    """Brings files into the library on the word of the person at the keyboard.
+    """Brings files into the library on behalf of the local user.
 
-    A file beneath the root goes the way of an agent, so that both mean the same document.
+    A file inside the root takes the same path as an agent's call, so that both name one document.
 
     Args:
-        app: The product.
-        note: Told what became of each file and each chat.
-        leave_out: Told what is left out of chats: the reason, and how often.
+        app: The app.
+        note: Receives the outcome of each file and each chat.
+        leave_out: Receives what is left out of chats: the reason and the count.
 
     """
 
@@ -54,11 +54,11 @@ class Importer:
         self._shelf = app.library.shelf(app.identity)
         self._note = note
         self._leave_out = leave_out
-        self._known: set[Path] = set()  # the files that were taken and are stored
-        self._above: set[Path] = set()  # the directories that they are or were in
+        self._known: set[Path] = set()  # imported files that are stored
+        self._above: set[Path] = set()  # their parent directories, past and present
 
     async def take(self, file: Path) -> None:
-        """Stores a file, or the chats in it, unless it is stored already."""
+        """Stores a file, or the chats in it, unless already stored."""
         try:
             check_name(file)
         except InvalidArgumentsError as error:
@@ -66,8 +66,8 @@ class Importer:
             return
         if await anyio.to_thread.run_sync(is_export, file):
             message = (
-                f"{str(file)!r} is an export of Toolcrib: `{invocation()} import` takes it in when"
-                " it is named itself."
+                f"{str(file)!r} is an export of Toolcrib: to import it, name it in"
+                f" `{invocation()} import`."
             )
             self._note(Outcome(file, self._name(file), "skipped", message))
             return
@@ -80,12 +80,12 @@ class Importer:
             await self._add(file, stored)
 
     def drop(self, path: Path, found: Collection[Path] = (), spared: Collection[Path] = ()) -> None:
-        """Deletes the documents of files that were taken from a path or below it.
+        """Deletes the documents of files imported from a path or below it.
 
         Args:
-            path: The file or directory that is gone.
-            found: Files that are still there.
-            spared: Directories that were not looked at, of which nothing is deleted.
+            path: The deleted file or directory.
+            found: Files that still exist.
+            spared: Directories that were not read; nothing in them is deleted.
         """
         gone = {path} & self._known
         if path in self._above:
@@ -99,14 +99,14 @@ class Importer:
             self._known.discard(file)
 
     def prune(self, folder: Folder, found: Collection[Path], spared: Collection[Path] = ()) -> None:
-        """Deletes what an import brought from a folder and would not find there now.
+        """Deletes what was imported from a folder and is no longer in it.
 
-        What could not be listed is not gone; what an agent added is its own.
+        Spares what could not be listed, and documents that an agent added.
 
         Args:
             folder: The folder.
-            found: Files that are still there.
-            spared: Directories that were not looked at, of which nothing is deleted.
+            found: Files that still exist.
+            spared: Directories that were not read; nothing in them is deleted.
         """
         spared = [*spared, *folder.unlisted_directories]
         for context in list(self._documents()):
@@ -141,16 +141,16 @@ class Importer:
         elif answer["error_type"] == UnavailableError.error_type:
             raise UnavailableError(answer["message"], next_actions=answer["next_actions"])
         elif answer["error_type"] == NotFoundError.error_type:
-            message = f"{self._name(file)!r} is gone since it was listed."
+            message = f"{self._name(file)!r} was deleted after it was listed."
             self._note(Outcome(file, self._name(file), "skipped", message))
         else:
             self._note(Outcome(file, self._name(file), "skipped", answer["message"]))
 
     async def _take_chats(self, file: Path) -> bool:
-        """Stores the chats in a file; False if it is no chat export."""
+        """Stores the chats in a file; returns whether it contained any."""
         any_chat = False
         try:
-            opened = await anyio.to_thread.run_sync(_opened, file)
+            opened = await anyio.to_thread.run_sync(_open_regular, file)
             with opened, closing(read_export(opened, name=self._name(file))) as chats:
                 while await anyio.to_thread.run_sync(self._take_chat, chats, file):
                     any_chat = True
@@ -158,13 +158,13 @@ class Importer:
             self._note(Outcome(file, self._name(file), "skipped", error.message))
             return True
         except OSError as error:
-            if any_chat:  # else adding it as a document says why
+            if any_chat:  # otherwise importing it as a document reports why
                 message = f"{self._name(file)!r} cannot be read to its end. {error.strerror}."
                 self._note(Outcome(file, self._name(file), "skipped", message))
         return any_chat
 
     def _take_chat(self, chats: Iterator[Conversation | None], file: Path) -> bool:
-        """Stores the next chat; False if there is none."""
+        """Stores the next chat; returns False at the end."""
         chat = next(chats, _END)
         if chat is _END:
             return False
@@ -185,7 +185,7 @@ class Importer:
         return True
 
     def _name(self, file: Path) -> str:
-        """The document's own name: its path beneath the root, or its whole path."""
+        """Returns a document's name: its path relative to the root, or its full path."""
         root = self._app.settings.root
         return str(file.relative_to(root) if file.is_relative_to(root) else file)
 
@@ -197,7 +197,6 @@ class Importer:
         return next((each for each in found if each.identity == self._shelf.identity), None)
 
     def _documents(self) -> Iterator[Context]:
-        """The files that are stored as this identity's documents."""
         criteria = SearchFilter(context_types=(ContextType.DOCUMENT,), raw_types=("file",))
         at = 0
         while page := self._shelf.contexts(criteria, _PAGE, at):
@@ -205,8 +204,8 @@ class Importer:
             at += len(page)
 
 
-def _opened(file: Path) -> BufferedReader:
-    """A regular file; what is none, like a pipe, is not waited for."""
+def _open_regular(file: Path) -> BufferedReader:
+    """Opens a regular file; does not block on pipes and the like."""
     opened = os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb")
     if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
         opened.close()
@@ -219,11 +218,11 @@ def _is_below(file: Path, directories: Collection[Path]) -> bool:
 
 
 def _same(stored: Context, file: Path) -> bool:
-    """Whether a document was made from this very file as it is now."""
+    """Returns whether a document was made from this file's current content."""
     if stored.metadata.get(ORIGIN, str(file)) != str(file):
         return False
     try:
-        with _opened(file) as opened:
+        with _open_regular(file) as opened:
             return hashlib.file_digest(opened, "sha256").hexdigest() == stored.sha256
     except OSError:
         return False

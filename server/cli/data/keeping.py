@@ -1,4 +1,4 @@
-"""`toolcrib export`, `backup`, `restore` and `rebuild`: what is stored, written out and mended."""
+"""`toolcrib export`, `backup`, `restore` and `rebuild`: copies and repairs stored data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from server.mcp.visible import visible
 
 
 class Form(StrEnum):
-    """What an export looks like."""
+    """The format of an export."""
 
     JSONL = "jsonl"
     MARKDOWN = "markdown"
@@ -26,7 +26,7 @@ def export(
         Form, typer.Option("--format", help="A file of JSON lines, or a folder of Markdown files.")
     ] = Form.JSONL,
     everybody: Annotated[
-        bool, typer.Option("--all", help="Everybody's data, not only yours.")
+        bool, typer.Option("--all", help="The data of all users, not only yours.")
     ] = False,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
@@ -57,7 +57,7 @@ def backup(
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Copy everything that is stored to one file, even while servers write."""
+    """Copy all stored data to one file, even while servers write."""
     from server.cli.opened import record
     from server.cli.terminal.progress import bars, counter
     from server.cli.terminal.screen import console
@@ -78,7 +78,7 @@ def restore(
     config: ConfigOption = None,
 ) -> None:
     """Restore a data directory from a backup; nothing in it is ever deleted."""
-    from server.cli.opened import opened
+    from server.cli.opened import open_app
     from server.cli.terminal.progress import bars, counter, drain
     from server.cli.terminal.screen import console
     from server.settings.sources import load
@@ -91,8 +91,8 @@ def restore(
         )
     echo(f"Restored {visible(str(target))}.")
     if aside is not None:
-        echo(f"What was there is now in {visible(str(aside))}; restart running servers.")
-    with opened(data_dir=target, config_file=config) as app, bars(console()) as progress:
+        echo(f"The previous data is now in {visible(str(aside))}; restart running servers.")
+    with open_app(data_dir=target, config_file=config) as app, bars(console()) as progress:
         app.library.indexer.rebuild_vectors()
         drain(app.library, progress)
 
@@ -102,12 +102,12 @@ def rebuild(
     config: ConfigOption = None,
 ) -> None:
     """Rebuild both indexes and rewrite the database file, even while servers run."""
-    from server.cli.opened import opened, record
+    from server.cli.opened import open_app, record
     from server.cli.terminal.progress import bars, drain
     from server.cli.terminal.screen import console
     from storage.keeping.erasure import erase
 
-    with record(data_dir, config), opened(data_dir=data_dir, config_file=config) as app:
+    with record(data_dir, config), open_app(data_dir=data_dir, config_file=config) as app:
         app.library.indexer.rebuild_words()
         app.library.indexer.rebuild_vectors()
         with bars(console()) as progress:

@@ -1,4 +1,4 @@
-"""What became of each file and chat, and how often."""
+"""Counts the outcome of each file and chat."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _NUMBER = re.compile(r"(?<![\w-])\d[\d,.]*(?!\w)")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one file or chat.
+    """The outcome of one file or chat.
 
     Attributes:
-        file: The file that it is or comes from.
-        name: As it is shown.
-        result: What became of it.
-        message: Why it was skipped, or what of it could not be read.
+        file: The file, or the file that the chat is in.
+        name: The displayed name.
+        result: The result.
+        message: Why it was skipped, or which part could not be read.
     """
 
     file: Path
@@ -39,7 +39,7 @@ class Outcome:
 
     @property
     def cause(self) -> str:
-        """Why it was skipped, in words that are the same for every file of that kind."""
+        """The reason for skipping, worded the same for every such file."""
         if rule := _RULE.search(self.message):
             return f"The rule {rule[1]} denies it"
         words = _NAMED.sub(r"\1", _QUOTED.sub("it", self.message))
@@ -49,14 +49,14 @@ class Outcome:
 
 
 class Tally:
-    """Counts of what became of everything.
+    """Counts of all outcomes.
 
     Attributes:
-        results: How often each result was.
-        causes: How often each cause of skipping was.
-        passed_over: Entries of folders that were not looked at, by reason.
+        results: Counts per result.
+        causes: Counts per cause of skipping.
+        passed_over: Skipped entries of folders, by reason.
         left_out: What was left out of chats, by reason.
-        marked: Files that were stored though some bytes of theirs could not be read.
+        marked: Stored files with some unreadable bytes.
     """
 
     def __init__(self) -> None:
@@ -79,24 +79,24 @@ class Tally:
             self.marked += bool(outcome.message)
 
     def failed(self, named: Collection[Path]) -> bool:
-        """Whether nothing is stored, or nothing of one of these files is."""
+        """Returns whether nothing was stored, or one of these files was skipped."""
         return not self._taken or not (self._skipped - self._taken).isdisjoint(named)
 
     def lines(self) -> Iterator[str]:
-        """The counts for a person; none if there are none."""
-        if counted := _listed({result: self.results[result] for result in RESULTS}):
+        """Yields the counts for display; nothing without counts."""
+        if counted := _join_counts({result: self.results[result] for result in RESULTS}):
             yield counted
         for cause, count in self.causes.most_common():
             yield f"  {count} skipped: {cause}."
         if self.marked:
             yield f"  {self.marked} with bytes that could not be read, marked in the text."
-        if passed_over := _listed(self.passed_over):
+        if passed_over := _join_counts(self.passed_over):
             yield f"Passed over: {passed_over}"
         if left_out := [f"{what} ({count:,})" for what, count in (+self.left_out).most_common()]:
             yield f"Left out of chats: {', '.join(left_out)}"
 
     def as_json(self) -> dict[str, Any]:
-        """The counts for a program."""
+        """Returns the counts as JSON."""
         return {
             **{result: self.results[result] for result in RESULTS},
             "marked": self.marked,
@@ -106,5 +106,5 @@ class Tally:
         }
 
 
-def _listed(counts: Mapping[str, int]) -> str:
+def _join_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)

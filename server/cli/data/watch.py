@@ -1,4 +1,4 @@
-"""`toolcrib watch`: folders that stay imported while their files change."""
+"""`toolcrib watch`: keeps folders imported while their files change."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def watch(
     config: ConfigOption = None,
 ) -> None:
     """Import folders, then follow every file that is added, changed or deleted in them."""
-    from server.cli.opened import opened
+    from server.cli.opened import open_app
 
-    with opened(root=root, data_dir=data_dir, config_file=config) as app:
+    with open_app(root=root, data_dir=data_dir, config_file=config) as app:
         app.library.indexer.start()
         anyio.run(_follow, app, [path.resolve() for path in paths])
     echo("stopped")
 
 
 async def _follow(app: App, paths: list[Path]) -> None:
-    """Follows the folders until the user or the system ends it."""
+    """Follows the folders until the user or the system stops it."""
     from server.cli.data.follower import Follower
     from server.cli.data.importer import Importer
     from server.cli.data.walk import Folder

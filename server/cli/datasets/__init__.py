@@ -1,4 +1,4 @@
-"""`toolcrib data`: Data-Juicer's environment, and data sets that are cleaned with it."""
+"""`toolcrib data`: manages Data-Juicer's environment and cleans data sets with it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["data"]
 data = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="Clean data sets with Data-Juicer, in an environment of its own.",
+    help="Clean data sets with Data-Juicer, in its own environment.",
 )
 for _command in (setup, inspect, clean, dedupe, split, export, remove):
     data.command(_command.__name__)(_command)

@@ -1,4 +1,4 @@
-"""`toolcrib data setup` and `remove`: the environment of Data-Juicer."""
+"""`toolcrib data setup` and `remove`: manage the environment of Data-Juicer."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from tools.data.running.environment import DataEnvironment, Extent
 
 SIZES = {"minimal": "77 packages, about 800 MB", "full": "about 530 packages and 16 GB"}
-"""On the disk, on Linux; a few packages differ between machines."""
+"""Disk space on Linux; a few packages differ between machines."""
 
 
 def setup(
     full: Annotated[
         bool,
-        typer.Option("--full", help="With all that any operator needs, models' libraries too."),
+        typer.Option("--full", help="Include all operators' dependencies, models' libraries too."),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be installed.")
+        bool, typer.Option("--dry-run", help="Show what would be installed, and stop.")
     ] = False,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Install Data-Juicer in an environment of its own; run it again to resume."""
+    """Install Data-Juicer in its own environment; run it again to resume."""
     from server.cli.terminal.interruption import run, stoppable
     from server.composition.data import data_environment
     from tools.data.running.environment import Extent
@@ -38,15 +38,15 @@ def setup(
     environment = data_environment(_settings(data_dir, config), os.environ)
     extent = Extent.FULL if full else Extent.MINIMAL
     if dry_run:
-        _tell(environment, extent)
+        _print_plan(environment, extent)
         return
-    with stoppable("Run it again to go on: what was fetched is not fetched again."):
+    with stoppable("Run it again to resume; completed downloads are kept."):
         made = run(partial(environment.set_up, extent, _report))
     echo(f"Data-Juicer {'is' if made else 'was already'} set up in {environment.path}.")
 
 
 def remove(data_dir: DataDirOption = None, config: ConfigOption = None) -> None:
-    """Remove Data-Juicer, and what runs kept that can go on; data sets and recipes stay."""
+    """Remove Data-Juicer and checkpoints of unfinished runs; data sets and recipes stay."""
     from server.cli.terminal.interruption import run, stoppable
     from server.composition.data import data_checkpoints, data_environment
 
@@ -58,8 +58,7 @@ def remove(data_dir: DataDirOption = None, config: ConfigOption = None) -> None:
     echo(f"Removed {environment.path}." if removed else "Data-Juicer is not set up.")
 
 
-def _tell(environment: DataEnvironment, extent: Extent) -> None:
-    """What would be installed, and where."""
+def _print_plan(environment: DataEnvironment, extent: Extent) -> None:
     from tools.data.release import VERSION
     from tools.data.running.environment import PINNED, WORDS, Extent
 

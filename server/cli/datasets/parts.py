@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PARTS = "train=0.9,test=0.1"
 
 TYPED = {"list_directory": "`ls`", "overwrite=true": "--overwrite"}
-"""What the user types instead of what failures of tools name."""
+"""Command-line words for tool names and parameters in failures."""
 
 
 def split(  # noqa: PLR0913, PLR0917  # one parameter an option
@@ -41,26 +41,26 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", help="Another one makes other parts.")
+        int | None, typer.Option("--seed", help="A different seed gives different parts.")
     ] = None,
     text_key: TextKey = None,
     recipe: Annotated[
         Path | None,
-        typer.Option("--recipe", exists=True, dir_okay=False, help="Run what a split has written."),
+        typer.Option("--recipe", exists=True, dir_okay=False, help="Run a split's recipe."),
     ] = None,
     overwrite: Overwrite = False,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Split rows into parts; rows with the same text come into the same part."""
-    from server.cli.opened import opened
+    """Split rows into parts; rows with the same text go to the same part."""
+    from server.cli.opened import open_app
     from server.cli.terminal.interruption import stoppable
     from tools.data.running.splitting import SplitRecipe
 
     if bool(files) == (recipe is not None):
         raise typer.BadParameter("give FILEs, or --recipe")
     if recipe is not None and (parts, seed, text_key) != (None, None, None):
-        raise typer.BadParameter("--recipe says parts, seed and text key: change them there")
+        raise typer.BadParameter("--recipe sets parts, seed and text key: change them there")
     shares = _shares(parts or PARTS)
     files = list(dict.fromkeys(files or ()))
     given, done = [], 0
@@ -74,7 +74,7 @@ def split(  # noqa: PLR0913, PLR0917  # one parameter an option
             given = [SplitRecipe.from_yaml(content, str(recipe))]
     with (
         stoppable("Run the same command again, with --overwrite if parts exist."),
-        opened(data_dir=data_dir, config_file=config) as app,
+        open_app(data_dir=data_dir, config_file=config) as app,
     ):
         for each in given:
             with _printing_failures():
@@ -131,7 +131,7 @@ def _export_rows(
 
 
 def _split(app: App, recipe: SplitRecipe, *, overwrite: bool) -> SplitReport:
-    """Splits a file, which is named relative to the working directory if it is inside it."""
+    """Splits a file, named relative to the working directory if inside it."""
     from tools.data.running.splitting import split as split_one
 
     here = Path.cwd()

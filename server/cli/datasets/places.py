@@ -1,4 +1,4 @@
-"""How files are named to the tools, and what keeps those that a command replaces."""
+"""Names files for the tools, and keeps copies of files that a command replaces."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def relative(paths: list[Path], here: Path) -> list[str] | None:
-    """Returns paths relative to a directory, for recipes and reports that are moved with it.
+    """Returns paths relative to a directory, for recipes and reports that may move with it.
 
-    Returns None if one leads out of the directory.
+    Returns None if a path leads out of the directory.
     """
     if not all(
         path.is_relative_to(here) and path.resolve().is_relative_to(here.resolve())
@@ -25,7 +25,7 @@ def relative(paths: list[Path], here: Path) -> list[str] | None:
 
 
 def files_at(app: App, root: Path, command: str) -> Sandbox:
-    """Returns the files inside a root, of which `toolcrib undo` brings replaced ones back."""
+    """Returns the files inside a root, with copies of replaced ones for `toolcrib undo`."""
     from server.composition.safety import make_history, make_sandbox
     from storage.keeping.changes.models import Caller
 

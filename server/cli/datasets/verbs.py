@@ -36,7 +36,7 @@ DryRun = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")]
 KeepStats = Annotated[
-    bool, typer.Option("--keep-stats", help="Write what filters computed with each row.")
+    bool, typer.Option("--keep-stats", help="Write the values that filters computed for each row.")
 ]
 
 
@@ -49,17 +49,17 @@ TYPED = {
     "overwrite=true": "--overwrite",
     "text_key": "--text-key",
 }
-"""What the user types instead of tools and their parameters."""
+"""Command-line words for tool names and parameters."""
 
 GOES_ON = (
-    "Nothing of the file at hand was written. Run the same command again: what whole operators had"
-    " done in more than ten seconds is not done again."
+    "The current file was not written. Run the same command again: finished operators that took"
+    " more than ten seconds are not repeated."
 )
 """Printed after a Ctrl-C."""
 
 
 class Form(StrEnum):
-    """Forms that are written."""
+    """Output formats."""
 
     JSONL = "jsonl"
     JSON = "json"
@@ -72,7 +72,7 @@ def inspect(
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Show form, size, fields, texts and first rows."""
+    """Show format, size, fields, texts and first rows."""
     asked = [{"dataset_source": str(file.absolute()), "sample_size": sample} for file in files]
     _call_or_exit("inspect_dataset", asked, data_dir, config)
 
@@ -87,7 +87,7 @@ def clean(  # noqa: PLR0913, PLR0917  # one parameter an option
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Mend texts, and drop empty, garbled and repeated rows; with recipe and report."""
+    """Repair texts; drop empty, garbled and repeated rows; write a recipe and a report."""
     options = {"dry_run": dry_run, "overwrite": overwrite, "keep_stats": keep_stats}
     asked = make_arguments(files, output, ".clean.jsonl", text_key=text_key, **options)
     _call_or_exit("clean_dataset", asked, data_dir, config)
@@ -96,7 +96,7 @@ def clean(  # noqa: PLR0913, PLR0917  # one parameter an option
 def dedupe(  # noqa: PLR0913, PLR0917  # one parameter an option
     files: Files,
     near: Annotated[
-        bool, typer.Option("--near", help="Drop texts too that are nearly the same.")
+        bool, typer.Option("--near", help="Also drop texts that are nearly the same.")
     ] = False,
     output: Output = None,
     text_key: TextKey = None,
@@ -114,14 +114,14 @@ def dedupe(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 def export(  # noqa: PLR0913, PLR0917  # one parameter an option
     files: Files,
-    form: Annotated[Form, typer.Option("--to", help="The form to write.")] = Form.JSONL,
+    form: Annotated[Form, typer.Option("--to", help="The format to write.")] = Form.JSONL,
     output: Output = None,
     text_key: TextKey = None,
     overwrite: Overwrite = False,
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Write rows that have a text in another form, unchanged."""
+    """Write rows that have a text in another format, unchanged."""
     options = {"overwrite": overwrite, "text_key": text_key}
     asked = make_arguments(files, output, f".export.{form}", work=[], **options)
     _call_or_exit("clean_dataset", asked, data_dir, config)
@@ -154,10 +154,10 @@ def call_tool(
     name: str, asked: Sequence[Mapping[str, Any]], data_dir: Path | None, config: Path | None
 ) -> list[bool]:
     """Calls a tool for each file and prints the answers; returns whether each call succeeded."""
-    from server.cli.opened import opened
+    from server.cli.opened import open_app
     from server.cli.terminal.interruption import run, stoppable
 
-    with stoppable(GOES_ON), opened(data_dir=data_dir, config_file=config) as app:
+    with stoppable(GOES_ON), open_app(data_dir=data_dir, config_file=config) as app:
         return run(partial(_run, app, name, asked))
 
 
@@ -181,7 +181,7 @@ async def _run(app: App, name: str, asked: Sequence[Mapping[str, Any]]) -> list[
         files = files_at(app, root, f"toolcrib data ({name})")
         result = await manager.over(files).execute(name, moved or given, context)
         echo(result.text, err=result.is_error)
-        if not (terminal.is_terminal or result.is_error):  # which has shown no progress
+        if not (terminal.is_terminal or result.is_error):  # no progress was shown
             source, first = (moved or given)["dataset_source"], result.text.partition("\n")[0]
             print_line(terminal, f"{source}: {first.removeprefix(f'{source}: ')}")
         return not result.is_error
@@ -198,7 +198,7 @@ async def _run(app: App, name: str, asked: Sequence[Mapping[str, Any]]) -> list[
 
 
 def _relative(given: Mapping[str, Any], here: Path) -> dict[str, Any] | None:
-    """Returns the arguments with relative paths; None if one leads out of the directory."""
+    """Returns the arguments with relative paths, or None if one leads out of the directory."""
     keys = [key for key in _PATHS if key in given]
     paths = relative([Path(given[key]) for key in keys], here)
     return None if paths is None else {**given, **dict(zip(keys, paths, strict=True))}

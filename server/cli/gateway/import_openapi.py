@@ -1,4 +1,4 @@
-"""`toolcrib import openapi`: an HTTP API by its description, into the settings."""
+"""`toolcrib import openapi`: adds an HTTP API to the settings from its description."""
 
 from __future__ import annotations
 
@@ -42,25 +42,25 @@ NAME = r"[a-z0-9]([-_]?[a-z0-9])*"
 LONGEST_NAME = 30
 
 MOST_TOLD = 12
-"""Tools, and problems, that are told; the rest are counted."""
+"""Tools, and problems, to print; the rest are counted."""
 
 COLUMNS = 80
 NOWHERE = "https://host.invalid"
-"""Stands for an API whose description does not say where it is."""
+"""The base URL of an API whose description names none."""
 
 _GENERIC = re.compile(r"(?i)^(?:the|api|apis|openapi|swagger|rest|reference|public|spec|v?[\d.]+)$")
 
 
 @dataclass(frozen=True, slots=True)
 class WantedApi:
-    """What is to be imported.
+    """The API to import.
 
     Attributes:
-        source: The description: a file, or an address.
-        name: What the API is to be called; empty for a name made of its title.
-        include: Patterns of the operations that are wanted; none means all.
-        replace: Whether an API of the settings gives way to one of its name.
-        dry_run: Whether nothing is written.
+        source: The description: a file or URL.
+        name: The name for the API; if empty, derived from its title.
+        include: Patterns of operations to include; empty includes all.
+        replace: Whether to replace an API of the same name in the settings.
+        dry_run: Whether to write nothing.
     """
 
     source: str
@@ -71,16 +71,16 @@ class WantedApi:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """An API as it would be in the settings.
+class _Candidate:
+    """An API with its settings.
 
     Attributes:
-        name: What it is called there.
-        table: What they would say of it.
-        options: The same, for its tools.
-        data: Its description, as it was read.
+        name: Its name in the settings.
+        table: Its table for the settings file.
+        options: The same as options for its tools.
+        data: Its description as read.
         api: Its tools.
-        to_do: What a person has to write.
+        to_do: What the user has to add.
     """
 
     name: str
@@ -91,7 +91,6 @@ class _Found:
     to_do: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """For a program."""
         return {
             "name": self.name,
             "table": self.table,
@@ -105,18 +104,18 @@ class _Found:
 
 
 def import_openapi(wanted: WantedApi, config: Path | None, *, as_json: bool) -> None:
-    """Writes an API into the settings file, and tells what becomes a tool.
+    """Writes an API into the settings file and prints its tools.
 
     Args:
-        wanted: Which, and from where.
-        config: The settings file, if not the usual one.
-        as_json: Whether that is told as JSON.
+        wanted: The API to import.
+        config: The settings file, if not the default.
+        as_json: Whether to print JSON.
     """
     settings = load({}, config_file=config)
-    assert settings.config_file is not None  # noqa: S101  # load says where it looked
+    assert settings.config_file is not None  # noqa: S101  # load always sets it
     file = SettingsFile(settings.config_file)
     descriptions = make_descriptions(settings, make_machine(settings, os.environ, Redaction()))
-    found = _found(wanted, settings, descriptions)
+    found = _read_api(wanted, settings, descriptions)
     if not wanted.dry_run:
         _check_name(found.name, file, replace=wanted.replace)
         if found.options.url:
@@ -128,11 +127,11 @@ def import_openapi(wanted: WantedApi, config: Path | None, *, as_json: bool) -> 
     if as_json:
         print_json({"settings": str(file.path), "written": not wanted.dry_run, **found.as_json()})
         return
-    for line in _told(found, settings, file.path, dry_run=wanted.dry_run):
+    for line in _report_lines(found, settings, file.path, dry_run=wanted.dry_run):
         echo(visible(line))
 
 
-def _found(wanted: WantedApi, settings: Settings, descriptions: Descriptions) -> _Found:
+def _read_api(wanted: WantedApi, settings: Settings, descriptions: Descriptions) -> _Candidate:
     try:
         fields = {"description": wanted.source, "include": wanted.include}
         given = OpenApiSettings.model_validate(fields)
@@ -146,7 +145,7 @@ def _found(wanted: WantedApi, settings: Settings, descriptions: Descriptions) ->
     name = wanted.name or fitted(_short(title) or Path(wanted.source).stem, ())
     if not re.fullmatch(NAME, name) or len(name) > LONGEST_NAME:
         raise typer.BadParameter(
-            f"{name!r} has to be of a-z, 0-9 and single - and _, {LONGEST_NAME} at most.",
+            f"{name!r} is not a valid name: use a-z, 0-9, single - and _; {LONGEST_NAME} at most.",
             param_hint="'--name'",
         )
     options = replace(options, name=name)
@@ -159,14 +158,13 @@ def _found(wanted: WantedApi, settings: Settings, descriptions: Descriptions) ->
     table |= {"include": list(wanted.include)} if wanted.include else {}
     if secret := _secret_for(api, settings):
         table["secret"] = secret
-    return _Found(name, table, options, data, api, to_do)
+    return _Candidate(name, table, options, data, api, to_do)
 
 
 def _check_name(name: str, file: SettingsFile, *, replace: bool) -> None:
-    """Refuses a name that is taken."""
-    if name in file.named("servers"):
+    if name in file.tables_in("servers"):
         raise SettingsError(f"{name!r} is the name of a server; choose another with --name.")
-    if name in file.named(GROUP) and not replace:
+    if name in file.tables_in(GROUP) and not replace:
         raise SettingsError(
             f"[{GROUP}.{name}] is in {file.path} already; --replace replaces it, --name adds"
             " another."
@@ -174,13 +172,13 @@ def _check_name(name: str, file: SettingsFile, *, replace: bool) -> None:
 
 
 def _short(title: str) -> str:
-    """The word of a title that tells the API from others; empty where none does."""
+    """Returns the first word of a title that is specific to the API; empty if none is."""
     words = (word.strip("-:,()").partition("'")[0] for word in title.split())
     return next((word for word in words if word and not _GENERIC.match(word)), "")
 
 
 def _secret_for(api: Api, settings: Settings) -> str:
-    """The secret of the settings that is for where the API is; empty for none, or several."""
+    """Returns the one secret in the settings for the API's hosts; empty for none or several."""
     named = {
         name
         for name, secret in settings.secrets.items()
@@ -191,7 +189,9 @@ def _secret_for(api: Api, settings: Settings) -> str:
     return named.pop() if len(named) == 1 and api.schemes else ""
 
 
-def _told(found: _Found, settings: Settings, path: Path, *, dry_run: bool) -> Iterator[str]:
+def _report_lines(
+    found: _Candidate, settings: Settings, path: Path, *, dry_run: bool
+) -> Iterator[str]:
     api, tools = found.api, found.api.tools
     yield f"{api.description.title or found.name}: {counted(len(api.operations), 'operation')}."
     reading = sum(Effect.WRITE not in each.effects for each in tools)
@@ -201,7 +201,7 @@ def _told(found: _Found, settings: Settings, path: Path, *, dry_run: bool) -> It
     if api.addresses and api.addresses != [NOWHERE]:
         yield f"Requests go to {', '.join(api.addresses[:MOST_TOLD])}."
     if api.problems:
-        yield "To know:"
+        yield "Note:"
         yield from _clipped([f"  {each}." for each in api.problems])
     yield ""
     yield f"{'Would be written' if dry_run else 'Written'} into {path}:"
@@ -209,13 +209,13 @@ def _told(found: _Found, settings: Settings, path: Path, *, dry_run: bool) -> It
     yield from _next(found, settings)
 
 
-def _indented(found: _Found) -> Iterator[str]:
+def _indented(found: _Candidate) -> Iterator[str]:
     yield f"  [{GROUP}.{found.name}]"
     for key, value in found.table.items():
         yield f"  {key} = {json.dumps(value, ensure_ascii=False)}"
 
 
-def _next(found: _Found, settings: Settings) -> Iterator[str]:
+def _next(found: _Candidate, settings: Settings) -> Iterator[str]:
     yield ""
     yield "Next:"
     for each in found.to_do:
@@ -228,8 +228,8 @@ def _next(found: _Found, settings: Settings) -> Iterator[str]:
     yield f"  `{invocation()} tools` lists the tools; agents find them with search_tools."
 
 
-def _credentials(found: _Found) -> Iterator[str]:
-    """The lines that have a credential sent, as the description wants it."""
+def _credentials(found: _Candidate) -> Iterator[str]:
+    """Yields settings that send a credential, as the description requires."""
     if not found.api.schemes:
         return
     scheme = found.api.schemes[0]

@@ -1,4 +1,4 @@
-"""`toolcrib import servers`: the servers of other clients, into the settings."""
+"""`toolcrib import servers`: adds the servers of other clients to the settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from server.cli.gateway.reached import reached_by
 from server.cli.invocation import invocation
 from server.cli.terminal.screen import echo, print_json
 from server.clients.dialects import DIALECTS, ClientFile, Dialect, dialect_of, files_of
-from server.clients.entries import InvalidEntryError, Translation, translated
+from server.clients.entries import InvalidEntryError, Translation, translate
 from server.clients.files import Named, fitted, named_servers, parse
 from server.clients.own import OwnAddress, is_toolcrib
 from server.mcp.visible import visible
@@ -28,7 +28,7 @@ from server.settings.sources import load
 from tools.answers.directory import counted
 
 KEPT = ("allow", "deny", "lazy", "timeout", "start_timeout")
-"""What a person may have set of a server that is replaced; `trusted` was said of another."""
+"""Settings that a replaced server passes on; `trusted` applied to the old one only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +61,25 @@ class _LeftOut:
 
 @dataclass(slots=True)
 class _Sorted:
-    """What becomes of each server that the client names."""
+    """The client's servers, sorted by outcome."""
 
     taken: list[_Taken] = field(default_factory=list)
     left_out: list[_LeftOut] = field(default_factory=list)
 
     @property
-    def named(self) -> list[Named]:
+    def servers(self) -> list[Named]:
         return [taken.named for taken in self.taken] + [left.named for left in self.left_out]
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be imported.
+    """The servers to import.
 
     Attributes:
         source: The client, or a configuration file.
-        only: Names of the servers to take, as the client has them; none means all.
-        replace: Whether a server of the settings gives way to one of its name.
-        dry_run: Whether nothing is written.
+        only: Names of servers in the client to import; empty imports all.
+        replace: Whether to replace servers of the same name in the settings.
+        dry_run: Whether to write nothing.
     """
 
     source: str
@@ -89,30 +89,30 @@ class Wanted:
 
 
 def import_servers(wanted: Wanted, config: Path | None, *, as_json: bool) -> None:
-    """Writes the servers that a client knows into the settings file.
+    """Writes the servers of a client into the settings file.
 
     Args:
-        wanted: Which, and from where.
-        config: The settings file, if not the usual one.
-        as_json: Whether what became of each is printed as JSON.
+        wanted: The servers to import.
+        config: The settings file, if not the default.
+        as_json: Whether to print the outcomes as JSON.
 
     Raises:
-        SystemExit: With 1, if nothing could be taken over.
+        SystemExit: With 1, if nothing could be imported.
     """
     settings = load({}, config_file=config)
-    assert settings.config_file is not None  # noqa: S101  # load says where it looked
+    assert settings.config_file is not None  # noqa: S101  # load always sets it
     file = SettingsFile(settings.config_file)
     files = _files(wanted.source)
-    named = _chosen(named_servers(files, Path.cwd()), wanted.only)
+    named = _select(named_servers(files, Path.cwd()), wanted.only)
     own = OwnAddress(settings.http.host, settings.http.port)
-    there = file.named("servers")
+    there = file.tables_in("servers")
     found = _sort(named, there, own, replace=wanted.replace)
     if found.taken and not wanted.dry_run:
         file.put("servers", [_table(taken, there) for taken in found.taken])
     if as_json:
         print_json(_as_json(found, file.path, written=not wanted.dry_run))
     else:
-        for line in _told(found, files, file.path, dry_run=wanted.dry_run):
+        for line in _report_lines(found, files, file.path, dry_run=wanted.dry_run):
             echo(line)
         if not settings.source_of("servers").startswith((str(file.path), "default")):
             origin = settings.source_of("servers")
@@ -122,7 +122,7 @@ def import_servers(wanted: Wanted, config: Path | None, *, as_json: bool) -> Non
 
 
 def importable() -> Iterator[str]:
-    """Returns lines that name each client with a configuration here, and what imports from it."""
+    """Yields lines that name each client found here and the command that imports from it."""
     project = Path.cwd()
     command = f"{invocation()} import servers --from"
     found = {name: files_of(each, project, os.environ)[0] for name, each in DIALECTS.items()}
@@ -133,10 +133,10 @@ def importable() -> Iterator[str]:
         yield f"No configuration of a client was found on this machine (known are {titles})."
     for name, files in found.items():
         for file in files:
-            yield visible(f"  {file.dialect.title}: {_held(file, project)}")
+            yield visible(f"  {file.dialect.title}: {_count_line(file, project)}")
         if files:
             yield f"      {command} {name}"
-    yield "A configuration file that is elsewhere is named by its path:"
+    yield "To import from a configuration file elsewhere, give its path:"
     yield f"      {command} FILE"
 
 
@@ -160,7 +160,7 @@ def _files(source: str) -> list[ClientFile]:
     return [ClientFile(path, dialect_of(path, parse(path)), _project_of(path))]
 
 
-def _held(file: ClientFile, project: Path) -> str:
+def _count_line(file: ClientFile, project: Path) -> str:
     try:
         count = len(named_servers([file], project))
     except SettingsError as error:
@@ -169,7 +169,7 @@ def _held(file: ClientFile, project: Path) -> str:
 
 
 def _project_of(path: Path) -> Path | None:
-    """The folder of the project whose file one is, by its name."""
+    """Returns the project folder that a configuration file belongs to, judged by its path."""
     for dialect in DIALECTS.values():
         for place in dialect.project:
             folder = path.parents[place.count("/")]
@@ -178,12 +178,12 @@ def _project_of(path: Path) -> Path | None:
     return None
 
 
-def _chosen(named: list[Named], only: Collection[str]) -> list[Named]:
+def _select(named: list[Named], only: Collection[str]) -> list[Named]:
     names = list(dict.fromkeys(each.name for each in named))
     missing = [name for name in only if name not in names]
     if missing:
         raise typer.BadParameter(
-            f"there is no server {missing[0]!r}. There are: {', '.join(names) or 'none'}.",
+            f"server {missing[0]!r} does not exist. Available: {', '.join(names) or 'none'}.",
             param_hint="'--only'",
         )
     return [each for each in named if not only or each.name in only]
@@ -205,8 +205,8 @@ def _sort(
             found.left_out.append(_LeftOut(each, "it is Toolcrib itself", fine=True))
             continue
         try:
-            translation = translated(each)
-            settings = _validated(translation.fields)
+            translation = translate(each)
+            settings = _validate(translation.fields)
         except InvalidEntryError as error:
             found.left_out.append(_LeftOut(each, str(error)))
             continue
@@ -220,11 +220,11 @@ def _sort(
     return found
 
 
-def _validated(fields: Mapping[str, Any]) -> ServerSettings:
-    """A server's settings.
+def _validate(fields: Mapping[str, Any]) -> ServerSettings:
+    """Validates a server's fields as settings.
 
     Raises:
-        InvalidEntryError: What the settings would refuse.
+        InvalidEntryError: If the settings would reject them.
     """
     try:
         json.dumps(fields, ensure_ascii=False).encode()
@@ -260,10 +260,12 @@ def _as_json(found: _Sorted, path: Path, *, written: bool) -> dict[str, Any]:
     }
 
 
-def _told(found: _Sorted, files: list[ClientFile], path: Path, *, dry_run: bool) -> Iterator[str]:
-    origins = dict.fromkeys(str(named.file) for named in found.named)
+def _report_lines(
+    found: _Sorted, files: list[ClientFile], path: Path, *, dry_run: bool
+) -> Iterator[str]:
+    origins = dict.fromkeys(str(named.file) for named in found.servers)
     if not origins:
-        yield visible(f"There are no servers in {', '.join(str(file.path) for file in files)}.")
+        yield visible(f"No servers in {', '.join(str(file.path) for file in files)}.")
         return
     origin = next(iter(origins)) if len(origins) == 1 else ""
     if found.taken:
@@ -271,7 +273,7 @@ def _told(found: _Sorted, files: list[ClientFile], path: Path, *, dry_run: bool)
         done = "Would import" if dry_run else "Imported"
         yield visible(f"{done} {number}{f' from {origin}' * bool(origin)} into {path}:")
     for taken in found.taken:
-        yield from map(visible, _told_of(taken, with_file=not origin))
+        yield from map(visible, _server_lines(taken, with_file=not origin))
     if found.left_out:
         yield visible(f"Left out{f' of {origin}' * (bool(origin) and not found.taken)}:")
     for left in found.left_out:
@@ -281,7 +283,7 @@ def _told(found: _Sorted, files: list[ClientFile], path: Path, *, dry_run: bool)
         yield from map(visible, _next(found.taken))
 
 
-def _told_of(taken: _Taken, *, with_file: bool) -> Iterator[str]:
+def _server_lines(taken: _Taken, *, with_file: bool) -> Iterator[str]:
     off = "" if taken.settings.enabled else " (not enabled)"
     yield f"  {taken.name}{off}: {reached_by(taken.settings)}"
     if taken.name != taken.named.name:
@@ -296,7 +298,7 @@ def _next(taken: list[_Taken]) -> Iterator[str]:
     files = ", ".join(dict.fromkeys(str(each.named.file) for each in taken))
     client: Dialect = taken[0].named.dialect
     yield "Next:"
-    yield f"  `{invocation()} servers` connects to them and says how each is."
+    yield f"  `{invocation()} servers` connects to them and shows their state."
     yield (
         f"  Then remove them from {client.title} ({files}), so that it has them"
         " through Toolcrib alone."

@@ -1,4 +1,4 @@
-"""The other servers, inspected: what they offer, and what of it was accepted."""
+"""Inspects other servers: what they offer, and which definitions were approved."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from tools.conversion.naming import exposed_name
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A tool or a skill that a person has to look at.
+    """A tool or a skill awaiting review.
 
     Attributes:
         server: Its server.
-        exposed: What it is called here.
-        name: What its server calls it: of a skill the address.
-        judged: What is wrong with it.
+        exposed: Its name here.
+        name: Its name at the server; for a skill, its address.
+        judged: The findings.
     """
 
     server: str
@@ -49,12 +49,12 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """A server.
+    """The result of inspecting a server.
 
     Attributes:
         server: Its name.
-        surveyed: What became known of it.
-        quarantined: Those of its tools and skills that a person has to look at.
+        surveyed: Its state and listing.
+        quarantined: Its tools and skills awaiting review.
     """
 
     server: str
@@ -63,15 +63,15 @@ class Inspected:
 
 
 class Inspection:
-    """Looks at the servers, and accepts nothing.
+    """Inspects the servers without approving anything.
 
     Args:
-        settings: Those with the servers.
+        settings: The settings with the servers.
         database: The record.
 
     Attributes:
-        pins: What was accepted of their tools.
-        approvals: What was allowed of their calls.
+        pins: Approved definitions of tools.
+        approvals: Approvals of calls.
     """
 
     def __init__(self, settings: Settings, database: Database) -> None:
@@ -82,14 +82,14 @@ class Inspection:
         self.approvals = ApprovalStore(database)
 
     async def all(self) -> list[Inspected]:
-        """All servers, each connected to."""
-        return await self._inspected(tuple(self._settings.servers))
+        """Connects to all servers and returns the findings."""
+        return await self._inspect(tuple(self._settings.servers))
 
     async def one(self, server: str) -> Inspected:
-        """One server, connected to; of the others counts what they offered last."""
-        return (await self._inspected((server,)))[0]
+        """Connects to one server; compares it with the last listings of the others."""
+        return (await self._inspect((server,)))[0]
 
-    async def _inspected(self, servers: tuple[str, ...]) -> list[Inspected]:
+    async def _inspect(self, servers: tuple[str, ...]) -> list[Inspected]:
         named = self._settings.servers
         surveyed = await survey(
             {name: named[name] for name in servers},
@@ -112,7 +112,7 @@ class Inspection:
             Inspected(
                 name,
                 surveyed[name],
-                (*_quarantined(vetting, name), *self._skills(name, surveyed[name].listing)),
+                (*_quarantined_tools(vetting, name), *self._skills(name, surveyed[name].listing)),
             )
             for name in servers
         ]
@@ -127,14 +127,14 @@ class Inspection:
 
 @contextmanager
 def inspection(settings: Settings) -> Iterator[Inspection]:
-    """Opens what is stored for an inspection."""
-    logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns of the ends of programs
+    """Opens the stored data for an inspection."""
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns when programs end
     settings.create_directories()
     with closing(Database(settings.data_dir / RECORD)) as database:
         yield Inspection(settings, database)
 
 
-def _quarantined(vetting: Vetting, server: str) -> tuple[Quarantined, ...]:
+def _quarantined_tools(vetting: Vetting, server: str) -> tuple[Quarantined, ...]:
     return tuple(
         Quarantined(server, exposed_name(server, judged.item.name), judged.item.name, judged)
         for judged in vetting.judge(server, trusts=False)

@@ -1,4 +1,4 @@
-"""What is in quarantine, shown to the person at the keyboard and accepted by them."""
+"""Shows the user what is in quarantine, and records approvals."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from storage.catalog.pins import Pins
 
 
 def check_person() -> None:
-    """An agent's shell has no terminal; what is accepted is accepted by a person at one."""
+    """Exits unless stdin is a terminal: an agent's shell has none, and only people may approve."""
     if not sys.stdin.isatty():
-        echo("Tools are approved by a person at a terminal, and this is not one.", err=True)
+        echo("Approving tools requires an interactive terminal.", err=True)
         raise typer.Exit(1)
 
 
 def review(seen: Inspected, pins: Pins) -> None:
-    """Shows each tool and skill in quarantine, why it is there, and what it is or what changed."""
+    """Shows each tool and skill in quarantine, the reasons, and its definition or changes."""
     _say_how(seen)
     for each in seen.quarantined:
         _show(each, pins)
@@ -40,19 +40,19 @@ def review(seen: Inspected, pins: Pins) -> None:
 def approve(
     seen: Inspected, pins: Pins, approvals: ApprovalStore, tools: Sequence[str], *, every: bool
 ) -> None:
-    """Shows tools and skills in quarantine, and accepts the definitions that were shown.
+    """Shows tools and skills in quarantine, and approves the definitions that were shown.
 
-    Calls that were allowed for a while, or once, were those of the tool as it was before.
+    Temporary and one-time approvals of calls are deleted: they were for the old definition.
 
     Args:
         seen: The server.
-        pins: What is accepted.
-        approvals: What was allowed of calls.
+        pins: Approved definitions.
+        approvals: Approvals of calls.
         tools: Names of tools and skills.
-        every: Whether all that are in quarantine are meant.
+        every: Whether to approve everything in quarantine.
     """
     _say_how(seen)
-    for each in _chosen(seen, tools, every=every):
+    for each in _select(seen, tools, every=every):
         _show(each, pins)
         forget_typed()
         if typer.confirm(f"Accept this definition of {each.exposed}?"):
@@ -62,7 +62,7 @@ def approve(
             _say(f"{each.exposed} may be used.")
 
 
-def _chosen(seen: Inspected, tools: Sequence[str], *, every: bool) -> Sequence[Quarantined]:
+def _select(seen: Inspected, tools: Sequence[str], *, every: bool) -> Sequence[Quarantined]:
     if every:
         return seen.quarantined
     by_name = {each.name: each for each in seen.quarantined}
@@ -71,7 +71,7 @@ def _chosen(seen: Inspected, tools: Sequence[str], *, every: bool) -> Sequence[Q
     if unknown or not tools:
         waiting = ", ".join(each.exposed for each in seen.quarantined) or "nothing"
         problem = f"{unknown[0]!r} is not in quarantine" if unknown else "Name a tool, or --all"
-        echo(f"{problem}; of {seen.server} there is: {waiting}.", err=True)
+        echo(f"{problem}; in quarantine for {seen.server}: {waiting}.", err=True)
         raise typer.Exit(1)
     return [by_name[name] for name in dict.fromkeys(tools)]
 
@@ -94,7 +94,7 @@ def _show(tool: Quarantined, pins: Pins) -> None:
     content = judged.definition.content
     if judged.pin is not None and accepted is not None:
         day = datetime.fromtimestamp(judged.pin.pinned_at).astimezone().strftime("%Y-%m-%d %H:%M")
-        _say(f"  what was accepted on {day} (-), and what it is now (+):")
+        _say(f"  changes since {day}: accepted (-), now (+):")
         shown = difference(accepted, content)
     else:
         _say("  its definition:")
@@ -104,5 +104,5 @@ def _show(tool: Quarantined, pins: Pins) -> None:
 
 
 def _say(line: str) -> None:
-    """One line; what cannot be seen in it is marked."""
+    """Prints one line, with invisible characters marked."""
     echo(wrapped(visible(line)))

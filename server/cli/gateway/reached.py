@@ -1,4 +1,4 @@
-"""How another server is reached, as it is shown: without what may be secret."""
+"""Describes how another server is reached, without secrets."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from server.settings.gateway import ServerSettings
 
 LONGEST = 100
-"""Characters that are shown of what starts a server, or where it is."""
+"""Maximum characters of a command or address."""
 
 
 def reached_by(server: ServerSettings) -> str:
-    """What starts a server, or where it is."""
+    """Returns the command that starts a server, or its address."""
     if server.command:
         return redacted_text(" ".join((server.command, *server.args)), LONGEST)
     return address_of(server.url)
 
 
 def address_of(url: str) -> str:
-    """A url without its user, its query, and what looks like a token in its path."""
+    """Returns a URL without its user, its query, and tokens in its path."""
     address = urlsplit(url)
     host = address.netloc.rpartition("@")[2]
     return redacted_text(f"{address.scheme}://{host}{address.path}", LONGEST)

@@ -1,4 +1,4 @@
-"""`toolcrib servers`: how other MCP servers fare, and which of their tools wait for a look."""
+"""`toolcrib servers`: lists other MCP servers, their state, and tools awaiting review."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLOURS = {"up": "green", "down": "red"}
 
 
 class Action(StrEnum):
-    """What is done."""
+    """The action of the command."""
 
     LIST = "list"
     REVIEW = "review"
@@ -87,7 +87,6 @@ def servers(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 
 def _facts(seen: Inspected, settings: ServerSettings) -> dict[str, Any]:
-    """What is known of a server."""
     from server.cli.gateway.reached import reached_by
 
     listing = seen.surveyed.listing
@@ -119,7 +118,7 @@ def _print(shown: list[dict[str, Any]]) -> None:
 
 
 def _print_none(settings: Settings) -> None:
-    """What there is to do where the settings name no other server."""
+    """Prints how to add servers when the settings have none."""
     from server.cli.gateway.import_servers import importable
 
     echo("No other MCP server is set up yet. Import those of a client, or name one in")
@@ -129,7 +128,7 @@ def _print_none(settings: Settings) -> None:
 
 
 def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
-    """What is told of a server beneath its name."""
+    """Yields the lines below a server's name."""
     from tools.answers.directory import counted
 
     if facts["problem"]:

@@ -1,4 +1,4 @@
-"""`toolcrib approvals`: what agents ask, seen and answered by the person at the keyboard."""
+"""`toolcrib approvals`: shows the user what agents ask for, and records the answers."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ ASKED = {
     Consent.ALWAYS: "Always approve what (a) allows?",
 }
 SHOWN_CHARACTERS = 100
-"""Of a question in a list."""
+"""Length of a question in a list."""
 
 
 class Action(StrEnum):
-    """What is done."""
+    """The action of the command."""
 
     WATCH = "watch"
     LIST = "list"
@@ -79,28 +79,30 @@ def approvals(  # noqa: PLR0913, PLR0917  # one parameter an option
     config: ConfigOption = None,
 ) -> None:
     """See what agents ask to do, and approve or deny it."""
-    with _opened(data_dir, config) as (store, settings):
+    with _open_store(data_dir, config) as (store, settings):
         match action:
             case Action.WATCH if sys.stdin.isatty():
                 _watch(store, settings)
             case Action.WATCH | Action.LIST:
                 _list(store)
             case Action.SHOW:
-                echo(_whole(_named(store, ticket), settings))
+                echo(_format_question(_find_question(store, ticket), settings))
             case Action.APPROVE:
                 _check_person()
                 consent = Consent.FOR_A_WHILE if for_a_while else Consent.ONCE
                 consent = Consent.ALWAYS if always else consent
-                _approve(store, _named(store, ticket), settings, consent)
+                _approve(store, _find_question(store, ticket), settings, consent)
             case Action.DENY:
-                _must(_answer(store, _named(store, ticket), settings, Consent.NO))
+                _must(_answer(store, _find_question(store, ticket), settings, Consent.NO))
             case Action.REVOKE:
                 _revoke(store, ticket)
 
 
 @contextmanager
-def _opened(data_dir: Path | None, config: Path | None) -> Iterator[tuple[ApprovalStore, Settings]]:
-    """What is asked, and what is set."""
+def _open_store(
+    data_dir: Path | None, config: Path | None
+) -> Iterator[tuple[ApprovalStore, Settings]]:
+    """Opens the approval store and the settings."""
     from server.cli.opened import record
     from server.settings.sources import load
     from storage.approvals import ApprovalStore
@@ -111,22 +113,22 @@ def _opened(data_dir: Path | None, config: Path | None) -> Iterator[tuple[Approv
 
 
 def _check_person() -> None:
-    """An agent's shell has no terminal; what is approved is approved by a person at one."""
+    """Exits unless stdin is a terminal: an agent's shell has none, and only people may approve."""
     if not sys.stdin.isatty():
-        echo("Approvals are given by a person at a terminal, and this is not one.", err=True)
+        echo("Approving calls requires an interactive terminal.", err=True)
         raise typer.Exit(1)
 
 
 def _approve(
     store: ApprovalStore, question: Approval, settings: Settings, consent: Consent
 ) -> None:
-    """Shows what would be approved first: an agent may have said that it is something else."""
+    """Shows first what would be approved: an agent may have described it differently."""
     choices = _choices(question, settings)
     if consent not in choices.values():
         option = f"--{consent.replace('_', '-')}"
         echo(f"No rule is offered for this call; approve it without {option}.", err=True)
         raise typer.Exit(1)
-    echo(_whole(question, settings))
+    echo(_format_question(question, settings))
     forget_typed()
     typer.confirm(ASKED[consent], abort=True)
     _must(_answer(store, question, settings, consent))
@@ -138,7 +140,7 @@ def _must(succeeded: bool) -> None:
 
 
 def _watch(store: ApprovalStore, settings: Settings) -> None:
-    """Shows each question as it comes, until Ctrl-C."""
+    """Shows each question as it arrives, until Ctrl-C."""
     echo("Questions from agents appear here. Press Ctrl-C to stop.")
     with _present(store):
         skipped: set[str] = set()
@@ -148,7 +150,7 @@ def _watch(store: ApprovalStore, settings: Settings) -> None:
                 time.sleep(POLL_SECONDS)
                 continue
             question = waiting[0]
-            echo("\n" + _whole(question, settings))
+            echo("\n" + _format_question(question, settings))
             choice = _choice(question, settings)
             if choice is Consent.NONE:
                 skipped.add(question.ticket)
@@ -158,7 +160,7 @@ def _watch(store: ApprovalStore, settings: Settings) -> None:
 
 @contextmanager
 def _present(store: ApprovalStore) -> Iterator[None]:
-    """Says all the while that somebody is here, so that calls wait for an answer."""
+    """Marks this process as watching, so that calls wait for an answer."""
     watcher, gone = uuid.uuid4().hex, threading.Event()
 
     def say() -> None:
@@ -177,22 +179,22 @@ def _present(store: ApprovalStore) -> Iterator[None]:
 
 
 def _choices(question: Approval, settings: Settings) -> dict[str, Consent]:
-    """What can be answered, by its letter."""
+    """Maps letters to the possible answers."""
     offers = _offers(question, settings)
     wider = (("a", Consent.ALWAYS), ("b", Consent.ALWAYS_WIDER))
     return {
         "y": Consent.ONCE,
         **({"w": Consent.FOR_A_WHILE} if question.asked.rule else {}),
         **dict(wider[: len(offers)]),
-        **_to_program(question.asked.program),
+        **_program_choices(question.asked.program),
         "n": Consent.NO,
         **({"d": Consent.NO_MORE} if question.asked.program else {}),
         "s": Consent.NONE,
     }
 
 
-def _to_program(offer: ProgramOffer | None) -> dict[str, Consent]:
-    """What can be allowed to the program that makes the call, by its letter."""
+def _program_choices(offer: ProgramOffer | None) -> dict[str, Consent]:
+    """Maps letters to what can be allowed to the calling program."""
     if offer is None or not offer.more:
         return {}
     rules = {"p": (offer.same, Consent.FOR_PROGRAM), "t": (offer.whole, Consent.FOR_PROGRAM_WIDER)}
@@ -211,28 +213,28 @@ def _choice(question: Approval, settings: Settings) -> Consent:
 
 
 def _offers(question: Approval, settings: Settings) -> Sequence[tuple[str, ...]]:
-    """The rules that may be written into the settings; none where they would not count there."""
+    """Returns the rules that may be written to the settings; none without effect there."""
     from server.composition.current_policy import counting_file
 
-    return question.asked.offers if counting_file(_of_asker(question, settings)) else ()
+    return question.asked.offers if counting_file(_asker_settings(question, settings)) else ()
 
 
-def _of_asker(question: Approval, settings: Settings) -> Settings:
-    """The settings with the root of the server that asks, whose agents work in that one."""
+def _asker_settings(question: Approval, settings: Settings) -> Settings:
+    """Returns the settings with the root of the asking server, where its agents work."""
     return settings.model_copy(update={"root": Path(question.asked.root)})
 
 
 def _answer(store: ApprovalStore, question: Approval, settings: Settings, consent: Consent) -> bool:
-    """Answers a question; whether all of the answer counts."""
-    from server.mcp.approvals import ALWAYS, COMMAND_LINE, REFUSALS, TO_PROGRAMS, answered
+    """Answers a question; returns whether the whole answer took effect."""
+    from server.mcp.approvals import ALWAYS, COMMAND_LINE, REFUSALS, TO_PROGRAMS, answer_fields
 
-    said = answered(consent, question.asked.program)
+    said = answer_fields(consent, question.asked.program)
     if not store.answer(question.ticket, by=COMMAND_LINE, **said):
-        echo(f"{question.ticket[:8]} is answered already, or has expired.", err=True)
+        echo(f"{question.ticket[:8]} was already answered, or has expired.", err=True)
         return False
     if consent in ALWAYS:
         rules = _offers(question, settings)[ALWAYS.index(consent)]
-        return _allow_always(rules, _of_asker(question, settings))
+        return _allow_always(rules, _asker_settings(question, settings))
     if consent is Consent.FOR_A_WHILE:
         seconds = settings.approvals.grant_seconds
         store.grant(question.asked, by=COMMAND_LINE, seconds=seconds)
@@ -282,7 +284,7 @@ def _list(store: ApprovalStore) -> None:
         echo("No questions are waiting, and nothing is allowed for a while.")
 
 
-def _whole(question: Approval, settings: Settings) -> str:
+def _format_question(question: Approval, settings: Settings) -> str:
     from server.mcp.visible import visible_lines
 
     asked = question.asked
@@ -294,7 +296,7 @@ def _whole(question: Approval, settings: Settings) -> str:
         f"  asked because: {visible(asked.reason)}",
     ]
     if asked.program is not None:
-        lines += _of_program(asked.program)
+        lines += _program_lines(asked.program)
     if asked.rule:
         lines.append(f"  similar calls: {visible(asked.rule)}")
     for letter, offer in zip("ab", _offers(question, settings), strict=False):
@@ -302,16 +304,16 @@ def _whole(question: Approval, settings: Settings) -> str:
     return "\n".join(map(wrapped, lines))
 
 
-def _of_program(offer: ProgramOffer) -> list[str]:
+def _program_lines(offer: ProgramOffer) -> list[str]:
     lines = [f"  called by {visible(offer.name)}, which may make {offer.more} more calls"]
-    if "p" in _to_program(offer):
+    if "p" in _program_choices(offer):
         lines.append(f"  these calls (p): {visible(offer.same)}, {offer.more} more at most")
-    if "t" in _to_program(offer):
+    if "t" in _program_choices(offer):
         lines.append(f"  the tool (t): {visible(offer.whole)}, {offer.more} more at most")
     return lines
 
 
-def _named(store: ApprovalStore, prefix: str) -> Approval:
+def _find_question(store: ApprovalStore, prefix: str) -> Approval:
     found = store.find(prefix) if prefix else []
     if len(found) == 1:
         return found[0]

@@ -1,4 +1,4 @@
-"""`toolcrib log`: who called what, what was said of it, and what came of it."""
+"""`toolcrib log`: shows calls, callers, decisions and outcomes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 POLL_INTERVAL = 0.2
-"""Seconds between two looks at the log."""
+"""Seconds between polls of the log."""
 
 ARGUMENT_CHARACTERS = 160
-"""Of one argument; `--json` shows all that is kept."""
+"""Length of one argument; `--json` shows it in full."""
 
 INDENT = " " * 4
-"""On a terminal, before what is said of a call in the lines below it."""
+"""Indents the lines below a call on a terminal."""
 
 UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 STYLES = {"ok": "green", "cancelled": "yellow", "awaiting": "cyan"}
@@ -78,7 +78,7 @@ def log(  # noqa: PLR0913, PLR0917  # one parameter an option
     path = load({"data_dir": data_dir}, config_file=config).audit_file
     given = {"tool": tool, "verdict": verdict, "user": user}
     wanted = _wanted({key: value for key, value in given.items() if value}, outcome, after)
-    show = _shown_json if as_json else _shown(Console(highlight=False))
+    show = _print_json if as_json else _printer(Console(highlight=False))
     trail = AuditTrail(path)
     try:
         entries = trail.last(last, wanted, since=after)
@@ -114,7 +114,7 @@ def _wanted(given: dict[str, str], outcome: str | None, since: float | None) -> 
 
 
 def seconds_since(since: str) -> float:
-    """The moment that an age or a time names, in Unix seconds."""
+    """Converts an age or a time to Unix seconds."""
     age = re.fullmatch(r"(\d{1,6})([smhdw])", since)
     if age:
         return time.time() - int(age[1]) * UNITS[age[2]]
@@ -128,7 +128,7 @@ def seconds_since(since: str) -> float:
 
 
 def _moment(text: str) -> float:
-    """Unix seconds; 0 of what is no time, or none that every time zone has."""
+    """Returns Unix seconds; 0 for an invalid time or one not valid in every time zone."""
     try:
         moment = datetime.fromisoformat(text)
         return moment.timestamp() if MINYEAR < moment.year < MAXYEAR else 0.0
@@ -136,12 +136,12 @@ def _moment(text: str) -> float:
         return 0.0
 
 
-def _shown_json(entry: dict[str, Any]) -> None:
+def _print_json(entry: dict[str, Any]) -> None:
     echo(json.dumps(entry, separators=(",", ":")))
 
 
-def _shown(console: Console) -> Callable[[dict[str, Any]], None]:
-    """Prints an entry: on a terminal the call in one line that fits, then the rest; else whole."""
+def _printer(console: Console) -> Callable[[dict[str, Any]], None]:
+    """Returns a function that prints an entry: two parts on a terminal, one line elsewhere."""
     from rich.text import Text
 
     def show(entry: dict[str, Any]) -> None:
@@ -157,27 +157,27 @@ def _shown(console: Console) -> Callable[[dict[str, Any]], None]:
 
 
 def _call(entry: dict[str, Any]) -> Text:
-    """When what was called, and what came of it."""
+    """Formats the time, the call and its outcome."""
     from rich.text import Text
 
-    outcome = _told(entry, "outcome")
+    outcome = _value_text(entry, "outcome")
     moment = datetime.fromtimestamp(_moment(entry["time"]), UTC).astimezone()
     return Text.assemble(
         (f"{moment:%Y-%m-%d %H:%M:%S}  ", "dim"),
         (f"{outcome:<17}  ", STYLES.get(outcome, "red")),
-        (_told(entry, "tool"), "bold"),
-        *(f"  {visible(_given(*each))}" for each in _arguments(entry)),
+        (_value_text(entry, "tool"), "bold"),
+        *(f"  {visible(_format_argument(*each))}" for each in _arguments(entry)),
     )
 
 
-def _told(entry: dict[str, Any], key: str) -> str:
+def _value_text(entry: dict[str, Any], key: str) -> str:
     value = entry.get(key)
     return "" if value is None else visible(str(value))
 
 
 def _circumstances(entry: dict[str, Any]) -> str:
-    """Why a call was let through or not, how long it took, what confined it, and who called."""
-    told = partial(_told, entry)
+    """Formats the decision, duration, confinement and caller of a call."""
+    told = partial(_value_text, entry)
     approved = f"approved by {told('approved_by')}" if told("approved_by") else ""
     source = f" ({told('rule_source')})" if told("rule_source") else ""
     decided = f"{told('verdict')} by {told('rule')}{source}" if told("verdict") else "not judged"
@@ -193,7 +193,7 @@ def _arguments(entry: dict[str, Any]) -> list[tuple[str, Any]]:
     return [] if not isinstance(given, dict) else list(given.items())
 
 
-def _given(name: str, value: object) -> str:
+def _format_argument(name: str, value: object) -> str:
     from tools.core.audit.redact import clipped
 
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""`toolcrib policy`: which rules there are, and what they say of a call."""
+"""`toolcrib policy`: shows the rules, and how they decide about a call."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Action(StrEnum):
-    """What to do."""
+    """The action of the command."""
 
     SHOW = "show"
     TEST = "test"
@@ -50,8 +50,8 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
         bool | None,
         typer.Option(
             "--confined/--unconfined",
-            help="Judge it as if the programs that it runs were confined, or were not; by default, "
-            "as they are here.",
+            help="Judge it as if its programs were confined, or unconfined; by default, as they"
+            " are here.",
         ),
     ] = None,
     write: Annotated[
@@ -65,7 +65,7 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Show the rules by precedence, or say which of them decides about a call.
+    """Show the rules by precedence, or which of them decides about a call.
 
     Without calling it: toolcrib policy test bash '{"command": "git status"}'
 
@@ -88,27 +88,28 @@ def policy(  # noqa: PLR0913, PLR0917  # one parameter an option
         echo(f"Warning: {warning}", err=True)
     if action is Action.TEST:
         look = partial(_look, settings, made, confined)
-        shown = _tested(made, registry, tool, arguments, look)
+        shown = _test(made, registry, tool, arguments, look)
     else:
         _, denied = _look(settings, made, None, registry.find("bash"))
-        shown = {**_rules(made, settings), **_denied(denied)}
+        shown = {**_rules(made, settings), **_denied_paths(denied)}
     if as_json:
         print_json(shown)
     else:
         echo("\n".join(_lines(shown)))
 
 
-def _tested(
+def _test(
     made: Policy,
     registry: ToolRegistry,
     tool: str | None,
     arguments: str,
     look: Callable[[ToolSpec], tuple[Containment, DeniedPaths | None]],
 ) -> dict[str, Any]:
-    """What the policy says of a call."""
+    """Returns the policy's decision about a call."""
     if tool is None:
         raise InvalidArgumentsError(
-            "Which tool?", next_actions=['Try `toolcrib policy test bash \'{"command": "ls"}\'`.']
+            "No tool was named.",
+            next_actions=['Try `toolcrib policy test bash \'{"command": "ls"}\'`.'],
         )
     try:
         given = json.loads(arguments)
@@ -136,14 +137,14 @@ def _tested(
             if decision.verdict is Verdict.ASK and not (denied and denied.unheld)
             else {}
         ),
-        **_denied(denied),
+        **_denied_paths(denied),
     }
 
 
 def _look(
     settings: Settings, made: Policy, confined: bool | None, spec: ToolSpec
 ) -> tuple[Containment, DeniedPaths | None]:
-    """How far what a tool runs is held back, and what rules deny to it: supposed, or real."""
+    """Returns the containment of a tool's programs and their denied paths, assumed or real."""
     if confined is None:
         return anyio.run(_look_for_real, settings, made, spec)
     if not confined:
@@ -164,8 +165,8 @@ async def _look_for_real(
         return await limits_of(spec, machine)
 
 
-def _denied(denied: DeniedPaths | None) -> dict[str, Any]:
-    """What rules deny to programs on this machine, and which of them are not enforced."""
+def _denied_paths(denied: DeniedPaths | None) -> dict[str, Any]:
+    """Returns the paths denied to programs here, and the rules that are not enforced."""
     if denied is None:
         return {}
     return {
@@ -184,7 +185,7 @@ def _answers(
     decision: Decision,
     containment: Containment,
 ) -> dict[str, Any]:
-    """What a person could answer for more than one call."""
+    """Returns the possible answers that cover more than one call."""
     from tools.policy.offers import grant_for, offers_for
 
     grant = grant_for(made, spec, arguments)
@@ -193,7 +194,7 @@ def _answers(
 
 
 def _rules(made: Policy, settings: Settings) -> dict[str, Any]:
-    """The rules in the order of their force."""
+    """Returns the rules in order of precedence."""
     rules = [
         {"verdict": verdict, "rule": rule.text, "source": "settings"}
         for verdict in (Verdict.DENY, Verdict.ASK, Verdict.ALLOW)
@@ -212,7 +213,7 @@ def _rules(made: Policy, settings: Settings) -> dict[str, Any]:
 
 
 def _warnings(made: Policy, registry: ToolRegistry) -> Iterator[str]:
-    """Rules that are about no tool, can never match one that they name, or allow any program."""
+    """Yields warnings about rules that match no tool, can never match, or allow any program."""
     from server.composition.safety import open_ended_rules
 
     yield from open_ended_rules(made.rules[Verdict.ALLOW], registry)
@@ -224,7 +225,7 @@ def _warnings(made: Policy, registry: ToolRegistry) -> Iterator[str]:
             allows = verdict is Verdict.ALLOW
             named = (rule.selector.other_name(each, registry.get, allows) for each in specs)
             if not any(map(rule.selector.fits, specs, named)):
-                yield f"the rule {rule.text!r} applies to no tool that there is now."
+                yield f"the rule {rule.text!r} applies to no current tool."
             elif rule.selector.name:
                 problem = rule.problem(registry.find(rule.selector.name))
                 if problem:
@@ -243,8 +244,8 @@ def _lines(shown: Mapping[str, Any]) -> Iterator[str]:
             yield f"it would be allowed by: {', '.join(offer)}"
         yield from _program_lines(shown)
         return
-    yield f"Profile {shown['profile']}, root {shown['root']}. Deny beats ask beats allow; a rule"
-    yield "of the settings beats the profile, of which the first rule that fits decides."
+    yield f"Profile {shown['profile']}, root {shown['root']}. Deny overrides ask, ask overrides"
+    yield "allow. Rules in the settings override the profile, whose first match decides."
     for each in shown["rules"]:
         reason = f"  {each['reason']}" if "reason" in each else ""
         yield f"{each['verdict']:<6} {each['rule']}  ({each['source']}){reason}"

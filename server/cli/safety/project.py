@@ -1,4 +1,4 @@
-"""What kind of project a root holds, as its files say: nothing of it is run."""
+"""Detects the kind of a project from the files at its root, without running any."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 _MOST_BYTES = 1_000_000
 _MOST_NAMES = 50
-"""Scripts, or targets, that are looked at."""
+"""Maximum number of scripts or targets to read."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/+-]*")
 _TARGET = re.compile(r"^([A-Za-z0-9][A-Za-z0-9_.-]*)\s*:(?![=:])", re.MULTILINE)
@@ -20,19 +20,19 @@ _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project.
+    """A detected project.
 
     Attributes:
-        python: Whether it is one of Python.
-        python_tools: Words that its files mention, in which names of tools are looked for.
-        uv: Whether uv keeps its packages.
-        poetry: Whether Poetry does.
-        node: What installs its packages of Node: npm, pnpm or yarn; empty if it has none.
+        python: Whether it is a Python project.
+        python_tools: Words in its files, searched for names of tools.
+        uv: Whether it uses uv.
+        poetry: Whether it uses Poetry.
+        node: Its Node package manager: npm, pnpm or yarn; empty without package.json.
         scripts: The scripts of its package.json.
-        node_packages: The packages that package.json names.
-        rust: Whether it is one of Rust.
-        go: Whether it is one of Go.
-        targets: The targets of its Makefile; None where it has no Makefile.
+        node_packages: The packages in package.json.
+        rust: Whether it is a Rust project.
+        go: Whether it is a Go project.
+        targets: The targets of its Makefile; None without one.
     """
 
     python: bool = False
@@ -48,7 +48,7 @@ class Project:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """What it is, in words."""
+        """The names of its kinds."""
         found = {
             "Python": self.python,
             "Node": self.node,
@@ -60,7 +60,7 @@ class Project:
 
 
 def look_at(root: Path) -> Project:
-    """Looks at the files at the top of a directory."""
+    """Detects the project from the top-level files of a directory."""
 
     def has(*names: str) -> bool:
         return any((root / name).is_file() for name in names)
@@ -92,7 +92,7 @@ def _targets(text: str) -> Iterator[str]:
 
 
 def _names(package: object, key: str) -> tuple[str, ...]:
-    """The keys of an object within another that are plain words."""
+    """Returns the keys of a nested object that are plain words."""
     found = package.get(key) if isinstance(package, dict) else None
     names = found if isinstance(found, dict) else {}
     return tuple(name for name in names if _NAME.fullmatch(name))[:_MOST_NAMES]

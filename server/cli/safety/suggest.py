@@ -1,4 +1,4 @@
-"""`toolcrib policy suggest`: the rules for a project, shown or written into the settings."""
+"""`toolcrib policy suggest`: shows the rules for a project, or writes them to the settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _PACKAGES = "packages"
-"""The registries of packages, as `system.network` calls them."""
+"""The package registries, as `system.network` names them."""
 
 _FILES = (
     *("ls", "cat", "head", "tail", "wc", "stat"),
@@ -81,18 +81,18 @@ _CARGO = (
 _GO = ("build", "test", "run", "vet", "fmt", "mod", "get", "list", "doc", "install", "version")
 
 _LEAVES = ("publish", "release", "deploy", "upload", "push")
-"""What scripts and targets are called whose work goes beyond this machine."""
+"""Words in names of scripts and targets that reach beyond this machine."""
 
 
 def suggested(project: Project, profile: str) -> list[ListEntries]:
-    """Returns what the settings need for a project, in groups with the reason of each.
+    """Returns the settings for a project, in groups with a comment each.
 
-    Where the profile allows programs, what leaves the machine asks. In others it does so without a
-    rule, and rules that ask would also ask about all commands whose programs cannot be seen.
+    Only the profile that allows programs needs rules that ask for what leaves the machine. The
+    others ask without a rule, and an ask rule would match every command with unknown programs.
 
     Args:
         project: The project.
-        profile: The profile of the settings.
+        profile: The policy profile in the settings.
     """
     groups = [*_everywhere(), *_of_python(project), *_of_node(project), *_of_others(project)]
     groups += [_asking(project)] if profile == "trusting" else []
@@ -110,10 +110,10 @@ def _everywhere() -> Iterator[ListEntries]:
         "Everyday commands, which confinement keeps to the root.", (f"{name} *" for name in _FILES)
     )
     yield _allow("What these run needs a rule of its own.", (f"{name} *" for name in _RUNNING))
-    yield _allow("To find files, not to delete them or to run programs: `**` is one word.", _FIND)
-    yield _allow("To remove single files.", ("rm **", "rm -f **"))
-    yield _allow("Git, as far as it stays here: not push.", (f"git {each} *" for each in _GIT))
-    yield _allow("What discards no changes, and removes no files.", _GIT_KEEPING)
+    yield _allow("Finding files; no deleting, no running programs: `**` is one word.", _FIND)
+    yield _allow("Removing single files.", ("rm **", "rm -f **"))
+    yield _allow("Local Git commands; no push.", (f"git {each} *" for each in _GIT))
+    yield _allow("Git commands that discard no changes and remove no files.", _GIT_KEEPING)
     yield _allow(
         "The same in a work tree or another folder.",
         (f"git -C ** {each} *" for each in _GIT_ELSEWHERE),
@@ -149,7 +149,7 @@ def _of_python(project: Project) -> Iterator[ListEntries]:
         (f"{python} {each}" for python in _PYTHONS for each in ("*.py *", "--version")),
     )
     yield _allow(
-        "To enter and leave the virtual environment.",
+        "Entering and leaving the virtual environment.",
         ("source .venv/bin/activate", ". .venv/bin/activate", "deactivate"),
     )
     if project.uv:
@@ -218,7 +218,7 @@ def _asking(project: Project) -> ListEntries:
     leaving += [f"{project.node} run {each} *" for each in project.scripts if _leaves(each)]
     leaving += ["cargo publish *"] if project.rust else []
     leaving += [f"make {each} *" for each in project.targets or () if _leaves(each)]
-    return _group("ask", "What leaves this machine.", leaving)
+    return _group("ask", "Commands that reach beyond this machine.", leaving)
 
 
 def _leaves(name: str) -> bool:
@@ -234,31 +234,31 @@ def _group(key: str, comment: str, commands: Iterable[str]) -> ListEntries:
 
 
 def suggest(settings: Settings, *, write: bool, yes: bool, as_json: bool) -> None:
-    """Shows the rules for the project at the root, or writes those that are missing.
+    """Shows the rules for the project at the root, or writes the missing ones.
 
     Args:
         settings: The settings.
-        write: Whether they are written into the settings file, after a question.
-        yes: Whether that is answered already.
-        as_json: Whether they are printed as JSON.
+        write: Whether to write them to the settings file, after confirmation.
+        yes: Whether to skip the confirmation.
+        as_json: Whether to print JSON.
     """
     if settings.policy.profile == "read-only":
         raise SettingsError(
-            "The profile is read-only, which runs no programs; rules that allow them would undo"
-            " that. Choose another policy.profile first."
+            "The profile is read-only, which runs no programs; rules that allow programs would"
+            " contradict it. Choose another policy.profile first."
         )
     project = look_at(settings.root)
     groups = suggested(project, settings.policy.profile)
     if as_json:
         print_json({"kinds": project.kinds, **_values(groups)})
     elif not write:
-        echo(_shown(settings, project, groups))
+        echo(_format_groups(settings, project, groups))
     if write:
         _write(settings, groups, yes=yes, quiet=as_json)
 
 
 def _write(settings: Settings, groups: Sequence[ListEntries], *, yes: bool, quiet: bool) -> None:
-    assert settings.config_file is not None  # noqa: S101  # load says where it looked
+    assert settings.config_file is not None  # noqa: S101  # load always sets it
     file = SettingsFile(settings.config_file)
     missing = list(_missing(groups, file.values))
     if not missing:
@@ -274,7 +274,7 @@ def _write(settings: Settings, groups: Sequence[ListEntries], *, yes: bool, quie
     with locked(settings.data_dir / "settings.lock", wait=True):
         if SettingsFile(file.path).text != file.text:
             raise SettingsError(
-                f"{file.path} was changed meanwhile. Nothing was written; try again."
+                f"{file.path} changed in the meantime. Nothing was written; try again."
             )
         file.write(text)
     number = counted(sum(len(each.entries) for each in missing), "entry")
@@ -288,15 +288,15 @@ def _counting(settings: Settings, added: Sequence[ListEntries]) -> Iterator[str]
     if origin not in {DEFAULT_SOURCE, str(settings.config_file)}:
         yield f"Rules have no effect while policy.allow comes from the {origin}."
     elif counting_file(settings) is None:
-        yield "They count from the server's next start on."
+        yield "They take effect when the server restarts."
     elif any(each.table == "system" for each in added):
-        yield "The network counts from the server's next start on."
+        yield "Network settings take effect when the server restarts."
 
 
 def _missing(
     groups: Sequence[ListEntries], values: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[ListEntries]:
-    """What no list of the table has yet: a rule that the user has put elsewhere stays there."""
+    """Yields entries that are in no list of their table: the user may have moved a rule."""
     for group in groups:
         lists = [each for each in values.get(group.table, {}).values() if isinstance(each, list)]
         there = {entry for each in lists for entry in each if isinstance(entry, str)}
@@ -309,7 +309,7 @@ def _difference(file: SettingsFile, text: str) -> Iterator[str]:
     return difflib.unified_diff(file.text.splitlines(), text.splitlines(), name, name, lineterm="")
 
 
-def _shown(settings: Settings, project: Project, groups: Sequence[ListEntries]) -> str:
+def _format_groups(settings: Settings, project: Project, groups: Sequence[ListEntries]) -> str:
     document = tomlkit.document()
     for line in (
         f"Rules for {settings.root} ({', '.join(('Git', *project.kinds))}).",
@@ -324,8 +324,8 @@ def _shown(settings: Settings, project: Project, groups: Sequence[ListEntries]) 
 
 def _unconfined(settings: Settings) -> Iterator[str]:
     if settings.system.sandbox is not SandboxMode.REQUIRED:
-        yield "The rules count for unconfined programs too, where no confinement works;"
-        yield 'with system.sandbox = "required" none runs.'
+        yield "The rules also apply to unconfined programs, where no confinement works;"
+        yield 'with system.sandbox = "required", those do not run.'
 
 
 def _values(groups: Sequence[ListEntries]) -> dict[str, dict[str, list[str]]]:

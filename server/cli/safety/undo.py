@@ -1,4 +1,4 @@
-"""`toolcrib undo`: what agents did to files, shown and taken back."""
+"""`toolcrib undo`: shows and reverts what agents did to files."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from tools.sandbox.history.undo import Step, Undo
 
 TOOL = "toolcrib undo"
-"""As what an undo is listed itself."""
+"""The tool name under which an undo is recorded."""
 
 MOST_FILES = 4
-"""Files of a call that the list names."""
+"""Maximum number of files listed per call."""
 
 MOST_LINES = 200
-"""Lines of the differences that are shown."""
+"""Maximum number of diff lines shown."""
 
 _WILL = {"put back": "Put back", "remove": "Remove"}
 
@@ -62,7 +62,7 @@ def undo(  # noqa: PLR0913, PLR0917  # one parameter an option
         typer.Option("--forget", help="Remove for good what is kept, instead of undoing it."),
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Also files that somebody changed since.")
+        bool, typer.Option("--force", help="Also revert files that were changed since.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
     root: RootOption = None,
@@ -70,7 +70,7 @@ def undo(  # noqa: PLR0913, PLR0917  # one parameter an option
     config: ConfigOption = None,
 ) -> None:
     """Undo what agents did to files; shows the differences and asks first."""
-    from server.cli.opened import opened
+    from server.cli.opened import open_app
     from storage.keeping.changes.own import ChangeFilter
 
     after = None
@@ -78,7 +78,7 @@ def undo(  # noqa: PLR0913, PLR0917  # one parameter an option
         from server.cli.safety.log import seconds_since
 
         after = seconds_since(since)
-    with opened(root=root, data_dir=data_dir, config_file=config) as app:
+    with open_app(root=root, data_dir=data_dir, config_file=config) as app:
         history = _history(app)
         wanted = ChangeFilter(root=history.root, call=call or "", since=after)
         found = history.own.find(wanted)
@@ -100,7 +100,7 @@ def undo(  # noqa: PLR0913, PLR0917  # one parameter an option
 
 
 def _history(app: App) -> CallHistory:
-    """The changes of the person at the keyboard, and what is kept of this undo."""
+    """Returns the user's change history, with this undo as the caller."""
     from storage.keeping.changes.models import Caller
 
     own = Caller(os.urandom(8).hex(), app.identity, app.sessions.own, TOOL)
@@ -121,11 +121,11 @@ def _list(found: Sequence[Change], last: int) -> None:
 
 
 def _heading(changes: Sequence[Change]) -> str:
-    """One call: its id, when, the tool, its files."""
+    """Describes a call on one line: its id, time, tool and files."""
     first = changes[0]
     when = datetime.fromtimestamp(first.time, UTC).astimezone()
     names = sorted({change.path for change in changes})
-    files = ", ".join(_shown(name) for name in names[:MOST_FILES])
+    files = ", ".join(_display_name(name) for name in names[:MOST_FILES])
     if len(names) > MOST_FILES:
         files += f" and {len(names) - MOST_FILES} more"
     return f"{first.by.call}  {when:%Y-%m-%d %H:%M:%S}  {visible(first.by.tool)}  {files}"
@@ -151,10 +151,8 @@ def _undo(
     done = taking.take_back(steps)
     failed = [each for each in done if each.action == "none" and each not in steps]
     for each in failed:
-        echo(wrapped(f"Left {_shown(each.path)}: {visible(each.why)}"), err=True)
-    echo(
-        f"Undid {counted(len(doing) - len(failed), 'file')}; `{invocation()} undo` takes that back."
-    )
+        echo(wrapped(f"Left {_display_name(each.path)}: {visible(each.why)}"), err=True)
+    echo(f"Undid {counted(len(doing) - len(failed), 'file')}; `{invocation()} undo` reverts that.")
     if failed:
         raise typer.Exit(1)
 
@@ -163,9 +161,9 @@ def _show(taking: Undo, steps: Sequence[Step]) -> None:
     left = MOST_LINES
     for step in steps:
         if step.action == "none":
-            echo(wrapped(f"Leave {_shown(step.path)}: {visible(step.why)}"))
+            echo(wrapped(f"Leave {_display_name(step.path)}: {visible(step.why)}"))
             continue
-        echo(wrapped(f"{_WILL[step.action]} {_shown(step.path)}"))
+        echo(wrapped(f"{_WILL[step.action]} {_display_name(step.path)}"))
         lines = taking.diff(step).split("\n")[2:]
         for line in lines[:left]:
             echo(wrapped(visible_lines(f"  {line}")))
@@ -177,10 +175,10 @@ def _show(taking: Undo, steps: Sequence[Step]) -> None:
 def _forget(history: CallHistory, wanted: ChangeFilter, count: int, *, yes: bool) -> None:
     what = counted(count, "change")
     if not yes:
-        typer.confirm(f"Remove for good what is kept of {what}?", abort=True)
+        typer.confirm(f"Permanently remove the kept copies of {what}?", abort=True)
     history.own.forget(wanted)
-    echo(f"Removed what was kept of {what}: it cannot be undone any more.")
+    echo(f"Removed the kept copies of {what}; they can no longer be undone.")
 
 
-def _shown(path: str) -> str:
+def _display_name(path: str) -> str:
     return visible(unicode_name(path))

@@ -1,4 +1,4 @@
-"""`toolcrib worktrees`: what delegated agents left in git worktrees."""
+"""`toolcrib worktrees`: lists and removes git worktrees left by delegated agents."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from tools.core.errors import ToolError
 
 
 def worktrees(
-    prune: Annotated[
-        bool, typer.Option("--prune", help="Remove those that hold no change.")
-    ] = False,
+    prune: Annotated[bool, typer.Option("--prune", help="Remove those without changes.")] = False,
     discard: Annotated[
         str | None, typer.Option(metavar="NAME", help="Remove one with its changes, after asking.")
     ] = None,
@@ -25,18 +23,18 @@ def worktrees(
     data_dir: DataDirOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """List the worktrees that delegated agents left, and remove those that hold nothing."""
-    from server.cli.opened import opened
+    """List the worktrees that delegated agents left, and remove those without changes."""
+    from server.cli.opened import open_app
     from server.composition.agents import changes_in, close_lost_delegations, worktrees_of
 
-    with opened(root=root, data_dir=data_dir, config_file=config) as app:
+    with open_app(root=root, data_dir=data_dir, config_file=config) as app:
         close_lost_delegations(app.settings, app.library)
         place = worktrees_of(app.settings)
         names = sorted(each.name for each in place.iterdir()) if place.is_dir() else []
         if discard is not None and discard not in names:
             raise typer.BadParameter(f"{discard!r} is not in {place}", param_hint="--discard")
         if not names:
-            echo(f"There are no worktrees in {place}.")
+            echo(f"No worktrees in {place}.")
         for name in names if discard is None else [discard]:
             found = app.library.delegations.of_session(name)
             state = "unknown" if found is None else found.outcome or "running"

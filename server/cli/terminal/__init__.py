@@ -1,1 +1,1 @@
-"""What commands share: options, questions, progress and text on a terminal."""
+"""Shared parts of commands: options, questions, progress and terminal output."""

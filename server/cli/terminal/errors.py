@@ -1,4 +1,4 @@
-"""How a failure looks on the command line: its message on stderr and exit code 1, no traceback."""
+"""Prints failures on the command line: the message on stderr, exit code 1, no traceback."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _KNOWN = (SettingsError, StorageError, ToolError)
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Turns a failure that a person can act on into lines on stderr.
+    """Prints a failure that the user can act on to stderr.
 
     Raises:
-        SystemExit: With 1, in place of a SettingsError, a StorageError or a ToolError; also where
-            it, or a SystemExit, is alone in a task group's exception group.
+        SystemExit: With 1, instead of a SettingsError, a StorageError or a ToolError; also if it,
+         or a SystemExit, is the only error in a task group's exception group.
     """
     try:
         yield
     except (Exception, BaseExceptionGroup) as error:
         cause = only_cause(error)
-        if isinstance(cause, SystemExit):  # rich ends so where nobody reads on: `| head`
+        if isinstance(cause, SystemExit):  # rich exits so when the pipe closes: `| head`
             raise cause from None
         if not isinstance(cause, _KNOWN):
             raise

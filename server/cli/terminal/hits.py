@@ -1,4 +1,4 @@
-"""How hits look on a terminal."""
+"""Prints search hits on a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from storage.tokenize import is_spaceless, tokenize
 from tools.answers.hits import Coverage
 
 EXCERPT = 240
-"""Characters of a passage that are shown: three or four lines of 80 columns."""
+"""Length of an excerpt: three or four lines of 80 columns."""
 
 INDENT = 4
 MATCHED = "bold green"
@@ -30,8 +30,8 @@ def print_hits(retrieved: Mapping[str, Any], question: str, console: Console | N
 
     Args:
         retrieved: The result, as `tools.answers.hits.Retrieved` in JSON.
-        question: What was asked.
-        console: Where to; by default stdout.
+        question: The user's question.
+        console: The output; stdout by default.
     """
     console = console or Console()
     coverage = retrieved["coverage"]
@@ -46,7 +46,7 @@ def print_hits(retrieved: Mapping[str, Any], question: str, console: Console | N
         console.print(f"{empty} Try --scope all without anything else." if narrowed else empty)
     marked = [(f"{number:>2}", hit) for number, hit in enumerate(retrieved["hits"], start=1)]
     if retrieved.get("nearest"):
-        console.print("Nearest, which hardly answers:")
+        console.print("Nearest, though hardly an answer:")
         marked = [(" -", retrieved["nearest"])]
     passages = [_passage(hit) for _, hit in marked]
     shown = snippets(retrieved.get("asked") or question, passages, EXCERPT)
@@ -59,12 +59,12 @@ def print_hits(retrieved: Mapping[str, Any], question: str, console: Console | N
 
 
 def source_of(raw_type: str, raw_id: str) -> str:
-    """A source as it is shown and as `toolcrib delete` takes it: a file's name, or KIND: NAME."""
+    """Returns a source as shown and as `toolcrib delete` takes it: a file's name, or KIND: NAME."""
     return visible(raw_id if raw_type == "file" else f"{raw_type}: {raw_id}")
 
 
 def _looked(answer: Mapping[str, Any]) -> str:
-    """Where it was looked for, and how, where that is not plain."""
+    """Describes the scope and question of a search where they are not obvious."""
     parts = []
     if answer.get("scope", "all") != "all" or answer.get("why") not in {None, AS_ASKED, UNSAID}:
         parts.append(f"Looked in {answer['scope']}: {answer['why']}.")
@@ -76,7 +76,7 @@ def _looked(answer: Mapping[str, Any]) -> str:
 
 
 def _origin(hit: Mapping[str, Any]) -> str:
-    """Where a hit comes from: its memory or the source of the settings, and its own source."""
+    """Returns a hit's memory layer or settings source, and its own source."""
     layer = hit.get("layer")
     if layer == "l1":
         return f"memory l1, {hit['event_time'][:19].replace('T', ' ')} UTC"
@@ -102,7 +102,7 @@ def _scores(hit: Mapping[str, Any]) -> Text:
 
 
 def _excerpt(shown: str, matched: Sequence[str]) -> Text:
-    """What is shown of a hit, with the query's words marked."""
+    """Returns the excerpt of a hit, with the query's words highlighted."""
     content = "\n".join(visible(line) for line in shown.splitlines())
     text = Text(content)
     for start, end in _matches(content, matched):
@@ -116,7 +116,7 @@ def _passage(hit: Mapping[str, Any]) -> Passage:
 
 
 def _matches(content: str, matched: Sequence[str]) -> list[Span]:
-    """Where the words stand, in any form that the text analysis takes for the same."""
+    """Finds the words, in any form that text analysis treats as equal."""
     terms = set(tokenize(" ".join(matched)))
     spans: list[Span] = []
     for word in re.finditer(r"\w+", content):

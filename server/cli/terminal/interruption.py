@@ -1,4 +1,4 @@
-"""Ctrl-C in a command that runs asynchronously."""
+"""Handles Ctrl-C in asynchronous commands."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Result = TypeVar("Result")
 
 @contextmanager
 def stoppable(advice: str) -> Iterator[None]:
-    """Says in a line on stderr, after a Ctrl-C, that the command stopped.
+    """Reports on stderr, after a Ctrl-C, that the command stopped.
 
     Args:
-        advice: How to go on, in sentences.
+        advice: How to continue, in sentences.
 
     Raises:
-        SystemExit: With 130, in place of the KeyboardInterrupt.
+        SystemExit: With 130, instead of the KeyboardInterrupt.
     """
     try:
         yield
@@ -35,21 +35,21 @@ def stoppable(advice: str) -> Iterator[None]:
 
 
 def run(work: Callable[[], Awaitable[Result]]) -> Result:
-    """Runs some work to its end, or to a Ctrl-C, which threads of it answer to between two steps.
+    """Runs some work to its end or to a Ctrl-C, which its threads notice between two steps.
 
-    asyncio's own way cuts the work off from its threads: they go on writing while the library is
-    closed, and what they report then ends in a traceback.
+    asyncio's own handling detaches the threads: they continue to write while the library closes,
+    and their results end in a traceback.
 
     Raises:
-        KeyboardInterrupt: After a Ctrl-C, when nothing of the work runs any more.
+        KeyboardInterrupt: After a Ctrl-C, once no part of the work is running.
     """
-    results = anyio.run(partial(_watched, work))
+    results = anyio.run(partial(_run_cancellable, work))
     if not results:
         raise KeyboardInterrupt
     return results[0]
 
 
-async def _watched(work: Callable[[], Awaitable[Result]]) -> list[Result]:
+async def _run_cancellable(work: Callable[[], Awaitable[Result]]) -> list[Result]:
     loop = asyncio.get_running_loop()
     with anyio.CancelScope() as scope:
         loop.add_signal_handler(signal.SIGINT, scope.cancel)

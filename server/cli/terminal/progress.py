@@ -1,4 +1,4 @@
-"""Progress bars, and the indexing that they show."""
+"""Progress bars, and the indexing work that they show."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from storage.index.indexer import Backlog, read_backlog
 from storage.library import Library
 
 WAIT_SECONDS = 0.2
-"""How often to look when another process does the embedding."""
+"""Poll interval while another process does the embedding."""
 
 ELSEWHERE = "another process does it"
 
 
 def bars(console: Console) -> Progress:
-    """Bars with a count, a time and, in the field `detail`, what is under way."""
+    """Builds bars with a count, a time and, in the field `detail`, the current item."""
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -39,7 +39,7 @@ def bars(console: Console) -> Progress:
 
 
 def counter(progress: Progress, description: str) -> Callable[[int, int], None]:
-    """A bar that is told (done, total), shown from the first time on."""
+    """Returns a callback (done, total) that updates a bar, shown from the first call on."""
     task = progress.add_task(description, total=None, detail="", visible=False)
 
     def show(done: int, total: int) -> None:
@@ -49,10 +49,10 @@ def counter(progress: Progress, description: str) -> Callable[[int, int], None]:
 
 
 def drain(library: Library, progress: Progress) -> Backlog:
-    """Does all the work that waits, or waits for the process that does it.
+    """Does all pending work, or waits for the process that does it.
 
     Returns:
-        What had waited.
+        The amount of work at the start.
     """
     titles = {"words": "Words", "embeddings": "Embedding", "vectors": "Vectors"}
     tasks = {
@@ -79,8 +79,8 @@ def drain(library: Library, progress: Progress) -> Backlog:
 
 
 def work(library: Library) -> bool:
-    """Does one batch of indexing; False when there is none or another process is at it."""
+    """Does one batch of indexing; returns False if none is left or another process does it."""
     try:
         return library.indexer.step()
-    except VectorIndexError:  # a damaged index was dropped, and is filled again from the record
+    except VectorIndexError:  # the damaged index was dropped; this refills it from the record
         return library.indexer.step()

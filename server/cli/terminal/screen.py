@@ -1,4 +1,4 @@
-"""What commands print, and the terminal of a person that they print it on."""
+"""Prints the output of commands, and handles the user's terminal."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 USUAL_COLUMNS = 80
 CONTINUED = " " * 6
-"""Before the rest of a long line: deeper than any line of its own."""
+"""Indent of the rest of a long line: deeper than that of any line."""
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
-    """Prints a text; on a terminal, what would steer it or hide something is marked.
+    """Prints a text; on a terminal, marks control and invisible characters.
 
     Args:
-        text: The text, which may be an agent's or another server's.
-        err: Whether it goes to stderr.
-        nl: Whether a line end follows.
+        text: The text; may come from an agent or another server.
+        err: Whether to print to stderr.
+        nl: Whether to end the line.
     """
     stream = sys.stderr if err else sys.stdout
     stream.write((visible_lines(text) if stream.isatty() else text) + "\n" * nl)
@@ -33,7 +33,7 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
 
 
 def say(*parts: str | tuple[str, str]) -> None:
-    """Prints one line that has nothing unseen in it; in a pipe it stays one.
+    """Prints one line with invisible characters marked; in a pipe it is not wrapped.
 
     Args:
         parts: Texts, some with a style of rich.
@@ -51,28 +51,28 @@ def say(*parts: str | tuple[str, str]) -> None:
 
 
 def console() -> Console:
-    """Returns where progress and warnings go: stderr, so that the output can be piped."""
+    """Returns a console on stderr for progress and warnings, so that the output can be piped."""
     from rich.console import Console
 
     return Console(stderr=True)
 
 
 def print_line(where: Console, line: str, style: str = "") -> None:
-    """Prints one line, neither wrapped nor read as markup; unseen characters are marked."""
+    """Prints one line without wrapping or markup; invisible characters are marked."""
     from rich.text import Text
 
     where.print(Text(visible(line), style), soft_wrap=True)
 
 
 def print_json(value: object) -> None:
-    """Prints a result for a program."""
+    """Prints a result as JSON."""
     echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def wrapped(line: str) -> str:
-    """A line that has nothing unseen in it, as rows of the terminal; in a pipe as it is.
+    """Wraps a line without invisible characters to the terminal; in a pipe, keeps it.
 
-    A terminal goes on at its first column, where the rest of a long line would pass for another.
+    A terminal would continue in its first column, where the rest could pass for another line.
     """
     if not sys.stdout.isatty():
         return line
@@ -81,13 +81,13 @@ def wrapped(line: str) -> str:
 
 
 def forget_typed() -> None:
-    """Forgets what was typed already: it was no answer to what is shown only now."""
+    """Discards input typed before the question was shown."""
     if sys.stdin.isatty():
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
 def _rows(line: str, columns: int) -> Iterator[str]:
-    """Rows without a character less: they end behind a blank, where one is in their second half."""
+    """Splits a line into rows, losing no character; breaks at a blank in a row's second half."""
     row, left = "", columns
     for character in line:
         if left < _width(character):
@@ -101,4 +101,4 @@ def _rows(line: str, columns: int) -> Iterator[str]:
 
 
 def _width(character: str) -> int:
-    return 1 if character.isascii() else 2  # at most, whatever the terminal makes of it
+    return 1 if character.isascii() else 2  # the maximum; terminals differ

@@ -1,1 +1,1 @@
-"""Questions to clients, in both eras of the protocol, and the requests that they belong to."""
+"""Requests to clients, in both eras of the protocol, and the calls they belong to."""

@@ -1,4 +1,4 @@
-"""Channels: how the client of a request is asked what another server wants to know."""
+"""Channels: forward another server's questions to the client of a request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from tools.core.asking.deadline import PausableDeadline
 
 ANSWER_SECONDS = 600.0
-"""How long a person may think."""
+"""Time for the user to answer."""
 
 
 Ask = Callable[[types.InputRequest], Awaitable[types.InputResponse | types.ErrorData | None]]
@@ -26,7 +26,7 @@ class Channel(Protocol):
 
     Attributes:
         capabilities: What the client can be asked.
-        deadline: How long its server may work on it.
+        deadline: The time limit for the server working on the request.
     """
 
     capabilities: types.ClientCapabilities | None
@@ -34,22 +34,22 @@ class Channel(Protocol):
 
     @property
     def ctx(self) -> ServerRequestContext[Any, Any] | None:
-        """The request; None while its client has to make it again."""
+        """The request; None while its client must retry it."""
 
     async def ask(
         self, request: types.InputRequest
     ) -> types.InputResponse | types.ErrorData | None:
-        """What the client answers; an error if it does not, None if it is not there any more."""
+        """Returns the client's answer; an error if it fails, None if the client is gone."""
 
 
 class BackChannel:
-    """Asks in the middle of a request, whose deadline stands still (protocols until 2025-11-25).
+    """Asks during a request, pausing its deadline (protocols until 2025-11-25).
 
     Args:
         ctx: The request.
         capabilities: What its client can be asked.
-        deadline: How long its server may work on it.
-        send: Asks.
+        deadline: The time limit for the server working on the request.
+        send: Sends a question.
     """
 
     def __init__(
@@ -67,19 +67,19 @@ class BackChannel:
     async def ask(
         self, request: types.InputRequest
     ) -> types.InputResponse | types.ErrorData | None:
-        """What the client answers; an error if it does not."""
+        """Returns the client's answer, or an error."""
         with self.deadline.paused():
             return await self._send(request)
 
 
-async def sent(
+async def send(
     session: ServerSession,
     request: types.InputRequest,
     *,
     related: types.RequestId | None = None,
     seconds: float = ANSWER_SECONDS,
 ) -> types.InputResponse | types.ErrorData:
-    """Sends a question, of the request `related`, to a client of the older protocols."""
+    """Sends a question, related to a request, to a client of the older protocols."""
     try:
         return await session.send_request(
             request,
@@ -91,12 +91,12 @@ async def sent(
         return error.error
     except ValidationError:
         return types.ErrorData(
-            code=types.INTERNAL_ERROR, message="The client's answer does not fit this question."
+            code=types.INTERNAL_ERROR, message="The client's answer has the wrong type."
         )
 
 
 def answer_type(request: types.InputRequest) -> type[Any]:
-    """Of which type the answer to a question is."""
+    """Returns the type of the answer to a question."""
     match request:
         case types.ElicitRequest():
             return types.ElicitResult
@@ -109,14 +109,14 @@ def answer_type(request: types.InputRequest) -> type[Any]:
 
 
 def fits(request: types.InputRequest, answer: types.InputResponse) -> bool:
-    """Whether an answer is of the kind that was asked for."""
+    """Returns whether an answer is of the type that was asked for."""
     if isinstance(request, types.CreateMessageRequest):
         return isinstance(answer, types.CreateMessageResult | types.CreateMessageResultWithTools)
     return isinstance(answer, answer_type(request))
 
 
 def can_ask(capabilities: types.ClientCapabilities | None, request: types.InputRequest) -> bool:
-    """Whether a client says that it can be asked a question."""
+    """Returns whether a client's capabilities cover a question."""
     if capabilities is None:
         return False
     match request:
@@ -139,6 +139,6 @@ def _can_elicit(
 
 
 def offers_forms(offered: types.ElicitationCapability | None) -> bool:
-    """Whether a client that offers this can show a form to its person."""
-    # None named means forms (2025-06-18).
+    """Returns whether a client with this capability can show forms to its user."""
+    # An empty capability means forms (2025-06-18).
     return offered is not None and (offered.form is not None or offered.url is None)

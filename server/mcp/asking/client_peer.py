@@ -1,4 +1,4 @@
-"""The client of a running function, which it asks by forms and tells what happens."""
+"""The client of a running function, for forms, roots and logs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tools.core.errors import UnavailableError
 from tools.core.invisible import encodable
 
 TITLES_SINCE = "2025-11-25"
-"""The protocol in which a form's choices have titles of their own (SEP-1330)."""
+"""The protocol that introduced titles for a form's choices (SEP-1330)."""
 
 _NAME = re.compile("[a-z_][a-z0-9_]{0,63}")
 
@@ -36,7 +36,7 @@ class ClientPeer(Peer):
         self._telling = 0
 
     async def fill(self, tool: str, form: Form) -> Filled:
-        """What the person at the client makes of a form."""
+        """Shows a form to the client's user and returns the result."""
         client = visible(self._run.client) or "this client"
         if not self._run.offers_forms:
             error = UnavailableError(
@@ -55,7 +55,7 @@ class ClientPeer(Peer):
         raise UnavailableError(f"{client} did not show the form of {tool}: {visible(said)}")
 
     async def roots(self, tool: str) -> list[Root]:
-        """The directories that the client works in."""
+        """Returns the client's working directories."""
         request = types.ListRootsRequest()
         if can_ask(self._run.capabilities, request):
             answer = await self._answer(request, "")
@@ -64,7 +64,7 @@ class ClientPeer(Peer):
         return await super().roots(tool)
 
     def without(self, capability: Capability, error: UnavailableError) -> UnavailableError:
-        """The error of a tool for want of what the client does not offer."""
+        """Records that a tool failed for lack of a client capability; returns the error."""
         self._run.note_missing(capability, error.message)
         return error
 
@@ -75,7 +75,7 @@ class ClientPeer(Peer):
         return (await self._run.ask({key: question}, seconds=ANSWER_SECONDS))[key]
 
     async def log(self, tool: str, level: LogLevel, text: str) -> None:
-        """Tells the client, if it wants to hear it, and the log."""
+        """Logs a message, and sends it to the client if the level is high enough."""
         await super().log(tool, level, text)
         ctx = self._run.ctx
         floor = None if self._run.is_modern else self._run.level
@@ -93,12 +93,12 @@ class ClientPeer(Peer):
             self._telling -= 1
 
     async def changed(self, uri: str) -> None:
-        """Tells whoever listens that a resource changed."""
+        """Notifies subscribers that a resource changed."""
         await self._run.changed(uri)
 
 
 def _question(tool: str, message: str, schema: Mapping[str, Any]) -> types.ElicitRequest:
-    """A form that says who asks, and in which nothing hides or steers."""
+    """Builds a form that names the tool, with invisible characters marked."""
     return types.ElicitRequest(
         params=types.ElicitRequestFormParams(
             message=encodable(f"{tool!r} asks: {visible_lines(message)}"),
@@ -108,12 +108,15 @@ def _question(tool: str, message: str, schema: Mapping[str, Any]) -> types.Elici
 
 
 def _older(form: Form) -> dict[str, Any]:
-    """A form whose choices have their titles where clients before SEP-1330 look for them."""
+    """Converts a form's choices to the format for clients before SEP-1330."""
     fields = form.schema["properties"]
-    return {**form.schema, "properties": {name: _listed(each) for name, each in fields.items()}}
+    return {
+        **form.schema,
+        "properties": {name: _with_enum_names(each) for name, each in fields.items()},
+    }
 
 
-def _listed(field: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_enum_names(field: Mapping[str, Any]) -> Mapping[str, Any]:
     if "oneOf" not in field:
         return field
     rest = {key: value for key, value in field.items() if key != "oneOf"}

@@ -1,4 +1,4 @@
-"""Requests of clients, and the way from the tools and servers behind us back to those clients."""
+"""Requests of clients, and the way back from tools and servers to those clients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
-from server.mcp.asking.channels import ANSWER_SECONDS, BackChannel, Channel, offers_forms, sent
+from server.mcp.asking.channels import ANSWER_SECONDS, BackChannel, Channel, offers_forms, send
 from server.mcp.asking.known_clients import KnownClient, KnownClients
 from server.mcp.asking.rounds import Round
 from server.mcp.asking.suspended import SuspendedCall, SuspendedRequest, SuspendedRequests
@@ -30,12 +30,12 @@ from tools.core.client import AnswersAwaitedError, ProgressReporter, digest_of
 from tools.core.invisible import encodable
 
 FIRST_MESSAGES = frozenset({"notifications/initialized", "server/discover"})
-"""With which a client says what it can be asked, before it calls anything."""
+"""Messages that announce a client's capabilities before its first call."""
 
-GONE = types.ErrorData(code=types.INVALID_REQUEST, message="The client is not there any more.")
+GONE = types.ErrorData(code=types.INVALID_REQUEST, message="The client has disconnected.")
 
 DIGEST_CHARACTERS = 16
-"""Of the name of a call within a request."""
+"""Length of the name of a call within a request."""
 
 Changed = Callable[[str], Awaitable[None]]
 Context = ServerRequestContext[Any, Any]
@@ -43,36 +43,36 @@ OutcomeT = TypeVar("OutcomeT")
 
 
 class RootsListener(Protocol):
-    """Hears that a client works in other directories."""
+    """Receives notifications that a client's directories changed."""
 
     async def roots_changed(self) -> None:
-        """Passes that on."""
+        """Forwards the change."""
 
 
 class ClientRequest:
-    """One request of a client, or one that goes on.
+    """One request of a client, possibly resumed.
 
-    Its round and what is suspended of it are made when they are first needed: most requests ask
-    their client nothing.
+    Its round and suspended state are created on first use: most requests ask their client
+    nothing.
 
     Args:
-        ctx: What the SDK knows of it.
-        params: What came with it.
-        called: What is called, with its arguments.
-        requests: Those that it is one of.
+        ctx: The SDK's request context.
+        params: Its parameters.
+        called: The called name and its arguments.
+        requests: The requests of all clients.
 
     Attributes:
-        ctx: What the SDK knows of it.
-        principal: As whom it is answered.
-        conversation: What it belongs to.
+        ctx: The SDK's request context.
+        principal: The authenticated identity.
+        conversation: Its conversation.
         is_modern: Whether its client is asked by ending the call (protocol 2026-07-28).
-        refusal: The error with which it is answered, where its client acts on that itself.
-        may_last: Takes note that a tool runs whose call may be answered with a job.
-        asked: Questions that its client answers while it waits.
+        refusal: The error to answer with, if the client handles it itself.
+        may_last: Called with the name of a tool whose call may become a job.
+        asked: Number of questions open at its client while it waits.
 
     Raises:
-        UnavailableError: If it goes on with a call that is not there any more.
-        MCPError: If its state is not one that was given out here.
+        UnavailableError: If it resumes a call that no longer exists.
+        MCPError: If its state was not issued here.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class ClientRequest:
         self.conversation = requests.sessions.of(ctx, self.principal.identity)
         self.is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         self.refusal: MCPError | None = None
-        self.may_last: Callable[[str], None] = _notes_nothing
+        self.may_last: Callable[[str], None] = _ignore_tool
         self.asked = 0
         self._params = params
         self._called = called
@@ -98,12 +98,12 @@ class ClientRequest:
 
     @cached_property
     def this_round(self) -> Round:
-        """What came with it, and what is asked before it is made again."""
+        """Its answers, and the questions to ask before the retry."""
         return Round(self._params)
 
     @cached_property
     def suspended(self) -> SuspendedRequest:
-        """What is kept of it until its client makes it again."""
+        """Its state until its client retries it."""
         name, arguments = self._called
         identity = self.principal.identity
         digest = digest_of(f"{self.conversation.session_id}/{name}", arguments, identity)
@@ -111,36 +111,36 @@ class ClientRequest:
 
     @cached_property
     def repetition(self) -> Repetition | None:
-        """The results of the calls that it made before; None where it is not made again."""
+        """The results of its earlier calls; None if it is never retried."""
         return Repetition(self.suspended.finished) if self.is_modern else None
 
     @property
     def changed(self) -> Changed:
-        """Tells whoever listens that a resource changed."""
+        """Notifies subscribers that a resource changed."""
         return self._requests.changed
 
     @property
     def all_suspended(self) -> SuspendedRequests:
-        """Where its calls go on while its client is away."""
+        """The calls that continue while their clients are away."""
         return self._requests.suspended
 
     def note_client(self) -> KnownClient:
-        """Returns its client, which other servers can ask from now on."""
+        """Returns its client, and records it for questions of other servers."""
         return self._requests.client_of(self.ctx)
 
     @property
     def level(self) -> types.LoggingLevel | None:
-        """From which level on its client wants to hear what is logged; None if it did not say."""
+        """The minimum log level that its client wants; None if it set none."""
         return opted_level(self.ctx) if self.is_modern else self.note_client().level
 
     @property
     def wants_progress(self) -> bool:
-        """Whether its client hears how far the call is."""
+        """Whether its client wants progress reports."""
         return asks_for_progress(self.ctx.meta)
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What its client told the server that works on it."""
+        """The metadata that its client send, as forwarded to servers."""
         return forwarded(self.ctx.meta)
 
     @property
@@ -153,24 +153,24 @@ class ClientRequest:
 
     @property
     def comes_again(self) -> bool:
-        """Whether its client is asked by ending it, and makes it again with the answers."""
+        """Whether its client is asked by ending the request, and retries it with the answers."""
         return self.is_modern and self.can_be_asked
 
     @property
     def offers_forms(self) -> bool:
-        """Whether its client can show a form to its person."""
+        """Whether its client can show a form to its user."""
         return self.capabilities is not None and offers_forms(self.capabilities.elicitation)
 
     @property
     def offers_sampling(self) -> bool:
-        """Whether its client lets its model be asked."""
+        """Whether its client offers sampling."""
         return self.capabilities is not None and self.capabilities.sampling is not None
 
     @property
     def capabilities(self) -> types.ClientCapabilities | None:
-        """What its client can be asked; None if nothing, now.
+        """What its client can be asked at present; None if nothing.
 
-        An agent that work was given to is asked nothing: it would approve its own calls.
+        A delegated agent is never asked: it would approve its own calls.
         """
         if self.principal.is_delegated:
             return None
@@ -186,31 +186,31 @@ class ClientRequest:
     ) -> Mapping[str, types.InputResponse | types.ErrorData]:
         """Asks its client.
 
-        Until 2025-11-25 the questions are sent in the middle of the call, one after the other. From
-        2026-07-28 on the call is ended, and made again with the answers. The client of a call that
-        became a job is asked when it looks at that.
+        Until 2025-11-25 the questions are send during the call, one after the other. From
+        2026-07-28 on the call ends, and is retried with the answers. If the call became a job,
+        the client is asked when it polls the job.
 
         Args:
-            questions: What is asked, by keys that are the same each time that the call is made.
-            seconds: How long each answer may take.
-            state: What to have again when the call is made again; None changes nothing.
+            questions: The questions, by keys that are the same on each retry.
+            seconds: Time for each answer.
+            state: State to return on the retry; None keeps the current state.
 
         Returns:
-            The answers by the keys of the questions.
+            The answers, by the keys of the questions.
 
         Raises:
-            AnswersAwaitedError: If the client must answer first, and then makes the call again.
+            AnswersAwaitedError: If the client must answer first, and then retries the call.
         """
         if self.is_away:
             return await self._ask_later(questions)
         if not self.is_modern:
-            return {key: await self._sent(each, seconds) for key, each in questions.items()}
+            return {key: await self._send(each, seconds) for key, each in questions.items()}
         if questions.keys() - self.this_round.answers.keys():
             if state is not None:
                 self.this_round.state = state
             for key, each in questions.items():
                 self.this_round.ask(key, each)
-            raise AnswersAwaitedError("The client has to answer first.")
+            raise AnswersAwaitedError("The client must answer first.")
         return self.this_round.answers
 
     async def _ask_later(
@@ -227,31 +227,31 @@ class ClientRequest:
         return answers
 
     def channel(self, deadline: PausableDeadline) -> Channel:
-        """The channel to its client while that waits, for whoever works on it until a deadline."""
-        return BackChannel(self.ctx, self.capabilities, deadline, self._asked)
+        """Returns the channel to its client for a server working on it until a deadline."""
+        return BackChannel(self.ctx, self.capabilities, deadline, self._ask)
 
-    async def _asked(
+    async def _ask(
         self, request: types.InputRequest
     ) -> types.InputResponse | types.ErrorData | None:
-        """What its client answers, which is asked now or when it looks at the job."""
+        """Returns its client's answer: at once, or when it polls the job."""
         if self.is_away:
             return await self.suspended.ask(request)
-        return await self._sent(request, ANSWER_SECONDS)
+        return await self._send(request, ANSWER_SECONDS)
 
-    async def _sent(
+    async def _send(
         self, request: types.InputRequest, seconds: float
     ) -> types.InputResponse | types.ErrorData:
-        """What its client answers in the middle of it."""
+        """Returns its client's answer during the request."""
         self.asked += 1
         try:
-            return await sent(
+            return await send(
                 self.ctx.session, request, related=self.ctx.request_id, seconds=seconds
             )
         finally:
             self.asked -= 1
 
     def name_of(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Names a call within it; the same each time that the request is made."""
+        """Names a call within the request; the name is the same on each retry."""
         said = digest_of(tool, arguments, self.principal.identity)
         return self.this_round.name_of(said[:DIGEST_CHARACTERS])
 
@@ -261,15 +261,15 @@ class ClientRequest:
         begin: Callable[[SuspendedCall[OutcomeT]], Callable[[], Awaitable[OutcomeT]]],
         report: ProgressReporter,
     ) -> OutcomeT:
-        """Makes a call within it, or goes on with it, for a client that makes it again.
+        """Starts or resumes a call within the request, for a client that retries it.
 
         Args:
-            name: The call's, as `name_of` has it.
-            begin: Gives the work, which is done once.
-            report: Hears how far it is.
+            name: The name of the call, from `name_of`.
+            begin: Returns the work, which runs once.
+            report: Receives progress.
 
         Raises:
-            AnswersAwaitedError: If the client must answer first, and then makes the request again.
+            AnswersAwaitedError: If the client must answer first, and then retries the request.
         """
         call: SuspendedCall[OutcomeT] | None = self.suspended.calls.get(name)
         if call is None:
@@ -277,16 +277,16 @@ class ClientRequest:
             self.all_suspended.start(call, begin(call))
         outcome = await call.result(self.ctx, report, self.this_round)
         if outcome is None:
-            raise AnswersAwaitedError("The client has to answer first.")
+            raise AnswersAwaitedError("The client must answer first.")
         del self.suspended.calls[name]
         return outcome
 
     def missing_capability(self, message: str) -> MCPError | None:
-        """The error that a failure is for want of a capability of the client (SEP-2575).
+        """Returns the error for a failure caused by a missing client capability (SEP-2575).
 
         Args:
-            message: What failed; None is returned where that has another reason, and in protocols
-                until 2025-11-25, which have no such error.
+            message: The failure. Returns None if it has another cause, and in protocols until
+             2025-11-25, which have no such error.
         """
         if "suspended" not in vars(self):
             return None
@@ -297,9 +297,9 @@ class ClientRequest:
         return MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, encodable(message), required)
 
     def awaited(self) -> types.InputRequiredResult | None:
-        """What its client is to answer before it makes the call again; None if nothing.
+        """Returns the questions to answer before the retry; None if there are none.
 
-        What goes on until then is kept.
+        Keeps running calls until then.
         """
         if not ("this_round" in vars(self) and self.this_round.asks):
             return None
@@ -309,30 +309,29 @@ class ClientRequest:
 
     @property
     def is_away(self) -> bool:
-        """Whether its client was told to look at a job again."""
+        """Whether its client was told to poll a job."""
         return "suspended" in vars(self) and self.suspended.is_away
 
     def leave(self) -> None:
-        """Has what it asks from now on wait for whoever looks at the job."""
+        """Defers further questions until the client polls the job."""
         self.suspended.is_away = True
 
     def end(self) -> None:
-        """Gives up what goes on of it, unless its client is to come back for that."""
+        """Cancels its running calls, unless its client will return for them."""
         if "suspended" in vars(self) and not self._is_kept:
             self.suspended.end()
 
 
 class ClientRequests:
-    """The requests of all clients, and who the client of each conversation is.
+    """The requests of all clients, and the client of each conversation.
 
     Attributes:
-        sessions: Tells which conversation a request belongs to.
-        identity: Whose requests these are where no token says it.
-        is_delegated: Whether an agent makes them that work was given to, so that none may be about
-            anybody else.
-        suspended: Those that wait for their clients to come back; entered while calls may go on.
-        clients: What is known of the client of each conversation.
-        changed: Tells whoever listens that a resource changed.
+        sessions: Maps requests to conversations.
+        identity: The identity of requests without a token.
+        is_delegated: Whether a delegated agent makes them, so that none may name another identity.
+        suspended: Requests awaiting their clients; entered while calls may continue.
+        clients: The known clients by conversation.
+        changed: Notifies subscribers that a resource changed.
     """
 
     def __init__(
@@ -343,28 +342,28 @@ class ClientRequests:
         self.is_delegated = is_delegated
         self.suspended = SuspendedRequests()
         self.clients = KnownClients()
-        self.changed: Changed = _heard_by_nobody
+        self.changed: Changed = _ignore_change
         self._listeners: defaultdict[str, WeakSet[RootsListener]] = defaultdict(WeakSet)
 
     def session_of(self, ctx: Context) -> str:
-        """The conversation of a request."""
+        """Returns the conversation of a request."""
         return self.sessions.of(ctx, self.principal_of(ctx).identity).session_id
 
     def principal_of(self, ctx: Context) -> Principal:
-        """As whom a request is answered."""
+        """Returns the identity of a request."""
         found = principal_of(ctx, self.identity)
         return replace(found, bound=True, is_delegated=True) if self.is_delegated else found
 
     def client_of(self, ctx: Context) -> KnownClient:
-        """The client of a request, which is known from now on."""
+        """Returns the client of a request, and records it."""
         return self.clients.note(self.session_of(ctx), ctx)
 
     def listen(self, session_id: str, listener: RootsListener) -> None:
-        """Tells somebody, as long as they exist, when a client works in other directories."""
+        """Notifies a listener, while it exists, when a client's directories change."""
         self._listeners[session_id].add(listener)
 
     def register(self, server: Server[Any]) -> None:
-        """Has a server answer what clients say of themselves."""
+        """Registers handlers for what clients report about themselves."""
         server.middleware.append(self._note_early)
         server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
         server.add_notification_handler(
@@ -372,7 +371,7 @@ class ClientRequests:
         )
 
     async def _note_early(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Takes note of the client of this process as early as it can be known."""
+        """Records the client of this process as early as possible."""
         result = await call_next(ctx)
         if ctx.method in FIRST_MESSAGES and not isinstance(ctx.request, Request):
             self.client_of(ctx)
@@ -381,7 +380,7 @@ class ClientRequests:
     async def _set_level(
         self, ctx: Context, params: types.SetLevelRequestParams
     ) -> types.EmptyResult:
-        """Takes note of what the client wants to hear; other servers are told when called."""
+        """Records the client's log level; other servers get it with the next call."""
         self.client_of(ctx).level = params.level
         return types.EmptyResult()
 
@@ -390,9 +389,9 @@ class ClientRequests:
             await each.roots_changed()
 
 
-def _notes_nothing(_tool: str) -> None:
+def _ignore_tool(_tool: str) -> None:
     pass
 
 
-async def _heard_by_nobody(_uri: str) -> None:
+async def _ignore_change(_uri: str) -> None:
     await anyio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""Contexts: what a call is given of its client, and what a function is that goes on without it."""
+"""Contexts of calls: what they know of their client, and how functions continue without it."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from tools.core.result import ToolResult
 from tools.core.toolset import ToolSet
 
 ANSWER_SECONDS = 120.0
-"""How long a client may take for one answer; a person may have to agree to it first."""
+"""Time for one answer; the user may have to agree first."""
 
 MOST_AT_ONCE = 25
-"""Questions of one round: their texts travel together."""
+"""Questions in one round, which are sent in one message."""
 
 _REFUSALS = frozenset({"refusal", "content_filter"})
-"""Stop reasons with which a model refuses; the protocol leaves the set open."""
+"""Stop reasons of a refusing model; the protocol leaves the set open."""
 
 _REJECTED = -1
-"""The error with which clients say that their person refused (2025-11-25, Sampling)."""
+"""Error code of clients whose user refused (2025-11-25, Sampling)."""
 
 
 class ClientSampler:
-    """Asks the model of the client that makes a call."""
+    """Samples from the model of the calling client."""
 
     kind = "client"
 
@@ -50,10 +50,10 @@ class ClientSampler:
     async def ask(
         self, prompts: Sequence[Prompt], *, state: str
     ) -> list[Reply | Refusal | NoReply]:
-        """A reply to each prompt, who refused, or why there is none.
+        """Returns a reply to each prompt, or a refusal, or the reason for a missing reply.
 
         Raises:
-            AnswersAwaitedError: If the client must answer first, and then makes the call again.
+            AnswersAwaitedError: If the client must answer first, and then retries the call.
         """
         questions = {_key(prompt): _question(prompt) for prompt in prompts}
         answers = await self._request.ask(questions, seconds=ANSWER_SECONDS, state=state)
@@ -61,7 +61,7 @@ class ClientSampler:
 
 
 def _key(prompt: Prompt) -> str:
-    """Names a question by what it says, so that no answer is taken for that of another."""
+    """Names a question by its content, so that no answer is mistaken for another's."""
     said = "\0".join((prompt.system, prompt.text, str(prompt.max_tokens)))
     return sha256(said.encode(errors="surrogatepass")).hexdigest()[:32]
 
@@ -97,12 +97,12 @@ MadeT = TypeVar("MadeT")
 def context_of(
     request: ClientRequest, *, sampler: Sampler | None = None, tool_set: ToolSet | None = None
 ) -> RequestContext:
-    """The context of a client's call.
+    """Builds the context of a client's call.
 
     Args:
         request: The call.
-        sampler: The way to a model for clients that offer none.
-        tool_set: The tools that the client may find and call; None means all.
+        sampler: The model for clients without sampling.
+        tool_set: The tools that the client may use; None allows all.
     """
     return RequestContext(
         request.principal.identity,
@@ -121,7 +121,7 @@ def context_of(
 
 @dataclass(frozen=True, slots=True)
 class ClientCarrier:
-    """Has the calls of a request go on while its client is away.
+    """Keeps a request's calls running after its client disconnects.
 
     Attributes:
         request: The request.
@@ -130,49 +130,49 @@ class ClientCarrier:
     request: ClientRequest
 
     def may_last(self, tool: str) -> None:
-        """Takes note that a tool runs whose call may be answered with a job."""
+        """Records that a tool runs whose call may become a job."""
         self.request.may_last(tool)
 
     async def carry(
         self, context: RequestContext, name: str, arguments: Mapping[str, Any], work: Work
     ) -> ToolResult:
-        """Runs a tool, as `carried` does."""
-        return await carried(self.request, context, name, arguments, work)
+        """Runs a tool; see `run_once`."""
+        return await run_once(self.request, context, name, arguments, work)
 
 
-async def carried(
+async def run_once(
     request: ClientRequest,
     context: RequestContext,
     name: str,
     arguments: Mapping[str, Any],
     work: Callable[[RequestContext], Awaitable[MadeT]],
 ) -> MadeT:
-    """Runs a function, whose author does not expect it to be run twice.
+    """Runs a function once, even if its client retries the call.
 
     Args:
-        request: In which it is asked for.
-        context: What it would be given.
-        name: What it is called.
-        arguments: What the client gave.
-        work: Runs it, in the context that it is to have.
+        request: The request.
+        context: Its context.
+        name: The name of the function.
+        arguments: The client's arguments.
+        work: Runs the function in a given context.
 
     Raises:
-        AnswersAwaitedError: If the client must answer first, and then makes the call again; the
-            function goes on meanwhile.
+        AnswersAwaitedError: If the client must answer first, and then retries the call; the
+         function continues meanwhile.
     """
     if not request.comes_again:
-        return await work(_of_function(context, FunctionRun(request)))
+        return await work(_function_context(context, FunctionRun(request)))
 
     def begin(call: SuspendedCall[MadeT]) -> Callable[[], Awaitable[MadeT]]:
-        going_on = replace(context, report_progress=call.report)
-        return partial(work, _of_function(going_on, FunctionRun(request, call)))
+        resumed = replace(context, report_progress=call.report)
+        return partial(work, _function_context(resumed, FunctionRun(request, call)))
 
     place = request.name_of(f"{context.place}/{name}", arguments)
     return await request.go_on(place, begin, context.report_progress)
 
 
-def _of_function(context: RequestContext, run: FunctionRun) -> RequestContext:
-    """The context of a function, and of all that it calls: nothing of that is made again."""
+def _function_context(context: RequestContext, run: FunctionRun) -> RequestContext:
+    """Returns the context of a function and its calls, none of which are retried."""
     return replace(
         context,
         sampler=ClientSampler(run) if run.offers_sampling else context.sampler,
@@ -185,12 +185,12 @@ def _of_function(context: RequestContext, run: FunctionRun) -> RequestContext:
 
 
 def _progress_reporter(ctx: ServerRequestContext[Any, Any]) -> ProgressReporter:
-    """Reports to the client, which hears nothing unless it sent a progress token."""
+    """Returns a reporter to the client, which sends nothing without a progress token."""
     last = -math.inf
 
     async def report(done: float, total: float | None, message: str | None) -> None:
         nonlocal last
-        if done > last:  # the protocol wants each value greater than the one before
+        if done > last:  # the protocol requires increasing values
             last = done
             await ctx.session.report_progress(done, total, message and encodable(message))
 

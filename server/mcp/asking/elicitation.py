@@ -1,4 +1,4 @@
-"""The person at the client, asked through the protocol by a form with one question.
+"""Asks the user of the client for approval, by a form with one question.
 
 https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation
 """
@@ -18,11 +18,11 @@ from tools.core.client import AnswersAwaitedError, Consent, Question
 from tools.core.invisible import encodable
 
 SHOWN_CHARACTERS = 6_000
-"""Of what a call would do; of a longer one its beginning and its end, unless all has to be read."""
+"""Maximum length of a shown call; longer ones are cut in the middle unless required in full."""
 
 
 class ClientApprover:
-    """Asks the person at the client that makes a call."""
+    """Asks the user of the calling client."""
 
     def __init__(self, request: ClientRequest | FunctionRun) -> None:
         self._request = request
@@ -30,16 +30,16 @@ class ClientApprover:
         self.tickets: Sequence[str] = () if self._round is None else tuple(self._round.tickets)
 
     def keep(self, ticket: str) -> bool:
-        """Has the call name a ticket if it comes again; whether it can come again."""
+        """Keeps a ticket for the retry; returns whether the call can be retried."""
         if self._round is not None and ticket not in self._round.tickets:
             self._round.tickets.append(ticket)
         return self._round is not None
 
     async def ask(self, question: Question, ticket: str) -> Consent:
-        """What the person says; NONE where the client fails.
+        """Returns the user's answer; NONE if the client fails.
 
         Raises:
-            AnswersAwaitedError: If the client must answer first, and then makes the call again.
+            AnswersAwaitedError: If the client must answer first, and then retries the call.
         """
         try:
             answers = await self._request.ask({ticket: _form(question)}, seconds=ANSWER_SECONDS)
@@ -50,26 +50,26 @@ class ClientApprover:
 
 
 def asking_text(question: Question) -> str:
-    """What a person reads before they answer, with nothing in it that hides or steers."""
+    """Returns the text of a question, with invisible characters marked."""
     who = visible(question.client) or "An agent"
     shown = visible_lines(question.shown)
     if len(shown) > SHOWN_CHARACTERS and not question.is_read_whole:
         half = SHOWN_CHARACTERS // 2
         left_out = len(shown) - 2 * half
         shown = f"{shown[:half]}\n[… {left_out} characters are not shown here …]\n{shown[-half:]}"
-    # Indented, so that no line of it passes for one of the question.
+    # Indented, so that no line of the call passes for one of the question.
     shown = indent(shown, "    ", lambda _line: True)
-    # Some clients show a line or two of it.
+    # Some clients show only a line or two.
     program = question.program
     if program is None:
         return f"{visible(question.reason)}\n{who} wants to call {question.tool}:\n{shown}"
     more = f" ({program.more} more calls may follow)" if program.more else ""
     wants = f"{visible(program.name)} wants to call {question.tool}{more}:"
-    return f"{wants}\n{shown}\n{visible(question.reason)} It is a program of {who}."
+    return f"{wants}\n{shown}\n{visible(question.reason)} The program belongs to {who}."
 
 
 def choices_of(question: Question) -> dict[Consent, str]:
-    """What can be answered, in words."""
+    """Returns the possible answers with their labels."""
     choices = {Consent.ONCE: "Allow this call once"}
     if question.grant:
         choices[Consent.FOR_A_WHILE] = f"Allow {visible(question.grant)} for a while"
@@ -109,7 +109,7 @@ def _form(question: Question) -> types.ElicitRequest:
 
 
 def _consent(answer: types.InputResponse | types.ErrorData) -> Consent:
-    """What an answer says; one that says nothing clear is none."""
+    """Reads the consent from an answer; an unclear one is NONE."""
     if not isinstance(answer, types.ElicitResult) or answer.action == "cancel":
         return Consent.NONE
     if answer.action == "decline":

@@ -1,4 +1,4 @@
-"""The run of a function: what it asks reaches its client in either era, and it is run once."""
+"""The run of a function: forwards its questions to the client in either era, and runs it once."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tools.core.asking.peer import Capability
 
 
 class FunctionRun:
-    """The run of a function, as what it asks and calls sees it.
+    """The run of a function, as its questions and calls see it.
 
     Args:
-        request: The request that began it.
-        call: What of it goes on while the client is away; None while that waits.
+        request: The request that started it.
+        call: The part that continues while the client is away; None while the client waits.
     """
 
     def __init__(self, request: ClientRequest, call: SuspendedCall[Any] | None = None) -> None:
@@ -38,14 +38,14 @@ class FunctionRun:
 
     @property
     def ctx(self) -> ServerRequestContext[Any, Any] | None:
-        """The request that waits for it now; None while the client is away."""
+        """The request that waits for it; None while the client is away."""
         if self._request.is_away:
             return None
         return self._request.ctx if self._call is None else self._call.ctx
 
     @property
     def level(self) -> types.LoggingLevel | None:
-        """From which level on its client wants to hear what is logged; None if it did not say."""
+        """The minimum log level that its client wants; None if it set none."""
         return self._request.level
 
     def note_client(self) -> KnownClient:
@@ -53,7 +53,7 @@ class FunctionRun:
         return self._request.note_client()
 
     def channel(self, deadline: PausableDeadline) -> Channel:
-        """The channel to its client, for whoever works on a call of it until a deadline."""
+        """Returns the channel to its client, for a server working on a call until a deadline."""
         return (self._request if self._call is None else self._call).channel(deadline)
 
     async def ask(
@@ -63,30 +63,30 @@ class FunctionRun:
         seconds: float,
         state: str | None = None,
     ) -> Mapping[str, types.InputResponse | types.ErrorData]:
-        """Asks its client, and waits for the answers.
+        """Asks its client and waits for the answers.
 
         Args:
-            questions: What is asked, by keys under which a client may have answered already.
-            seconds: How long a client that waits may take for each.
-            state: For requests that are made again.
+            questions: The questions, by keys under which the client may have answered already.
+            seconds: Time for each answer of a waiting client.
+            state: Used only by requests that are retried.
 
         Returns:
-            The answers by the keys of the questions.
+            The answers, by the keys of the questions.
         """
         if self._call is None:
             return await self._request.ask(questions, seconds=seconds, state=state)
         return {key: await self._call.ask(each, key) or GONE for key, each in questions.items()}
 
     def note_missing(self, capability: Capability, message: str) -> None:
-        """Takes note of what the client would have to offer, and of what the function is told."""
+        """Records a missing client capability and the message given to the function."""
         if self.is_modern:
             self._request.suspended.missing[message] = capability
 
     async def changed(self, uri: str) -> None:
-        """Tells whoever listens that a resource changed."""
+        """Notifies subscribers that a resource changed."""
         await self._request.changed(uri)
 
 
 def round_of(request: ClientRequest | FunctionRun) -> Round | None:
-    """What comes with a request that is made again with the answers; None of all others."""
+    """Returns the round of a request that is retried with answers; None for others."""
     return request.this_round if isinstance(request, ClientRequest) and request.is_modern else None

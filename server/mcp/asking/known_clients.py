@@ -1,4 +1,4 @@
-"""KnownClients: what is known of the client of each conversation, for the servers behind us."""
+"""KnownClients: stores the client of each conversation, for the servers behind us."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from mcp.server.session import ServerSession
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 MOST = 1_000
-"""Conversations that are kept in mind, as `server.mcp.sessions` does."""
+"""Maximum number of conversations, as in `server.mcp.sessions`."""
 
 FIRST_WORD = 1.0
-"""Seconds that are waited for a client that was just started with this process."""
+"""Seconds to wait for a client that starts together with this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What a client can be asked, and how: what is declared for it to another server.
+    """What a client can be asked; declared on its behalf to other servers.
 
     Attributes:
-        elicitation: Whether its person can be asked.
-        sampling: Whether its model can be asked.
-        sampling_tools: Whether its model can be offered tools.
-        roots: Whether it says which directories it works in.
-        handshake: Whether it can be asked in the middle of a call (protocols until 2025-11-25).
+        elicitation: Whether its user can be asked.
+        sampling: Whether it offers sampling.
+        sampling_tools: Whether its sampling supports tools.
+        roots: Whether it lists its working directories.
+        handshake: Whether it can be asked during a call (protocols until 2025-11-25).
     """
 
     elicitation: bool = False
@@ -39,7 +39,7 @@ class Abilities:
 
     @classmethod
     def of(cls, session: ServerSession) -> Abilities:
-        """Those of the client of a session."""
+        """Returns the abilities of the client of a session."""
         said = session.client_capabilities or types.ClientCapabilities()
         return cls(
             elicitation=said.elicitation is not None,
@@ -56,8 +56,8 @@ class KnownClient:
 
     Attributes:
         abilities: What it can be asked.
-        session: Its session, by which it is reached outside of a request; None where it cannot be.
-        level: From which level on it wants to hear what is logged; None if it did not say.
+        session: Its session, for messages outside of a request; None if it cannot be reached.
+        level: The minimum log level that it wants; None if it set none.
     """
 
     abilities: Abilities
@@ -66,18 +66,18 @@ class KnownClient:
 
 
 class KnownClients:
-    """Keeps in mind what clients said of themselves; those longest silent are forgotten first."""
+    """Remembers clients; forgets the least recently active first."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, KnownClient] = OrderedDict()
         self._first: dict[str, anyio.Event] = {}
 
     def get(self, session_id: str) -> KnownClient | None:
-        """What is known of the client of a conversation; None if it said nothing yet."""
+        """Returns the client of a conversation; None if it has not sent anything yet."""
         return self._known.get(session_id)
 
     def note(self, session_id: str, ctx: ServerRequestContext[Any, Any]) -> KnownClient:
-        """Takes note of who asks."""
+        """Records the client of a request."""
         abilities = Abilities.of(ctx.session)
         found = self._known.setdefault(session_id, KnownClient(abilities))
         found.abilities = abilities
@@ -90,7 +90,7 @@ class KnownClients:
         return found
 
     async def wait_for(self, session_id: str) -> None:
-        """Waits for the first word of a conversation's client, for a second at most."""
+        """Waits for the first message of a conversation's client, for up to a second."""
         if session_id not in self._known:
             with anyio.move_on_after(FIRST_WORD):
                 await self._first.setdefault(session_id, anyio.Event()).wait()

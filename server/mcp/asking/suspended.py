@@ -1,9 +1,9 @@
-"""Suspended calls: their server waits for an answer, and their client has to make the call again.
+"""Suspended calls: wait for answers while their client must retry the call.
 
-A server of the older protocols asks in the middle of its call; a client of protocol 2026-07-28 is
-asked by ending the call, and makes it again with the answers. Meanwhile the call goes on here. What
-the client brings back names it, by a number that nobody guesses; it counts only for the very same
-call of the same person in the same conversation, and what else comes back is the answers alone.
+Servers of the older protocols ask during a call. Clients of protocol 2026-07-28 are asked by
+ending the call, and retry it with the answers. Meanwhile the call continues here. The client
+identifies it by an unguessable name, which is valid only for exactly the same call by the same
+user in the same conversation. Only answers are taken from the client.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ from tools.core.errors import UnavailableError
 from tools.core.result import ToolResult
 
 MOST = 16
-"""Calls of one person that may wait at once; the one that waits longest gives way."""
+"""Maximum number of suspended calls per user; the oldest is dropped first."""
 
 RETURN_SECONDS = 600.0
-"""How long a client may take to come back, as long as a person may think."""
+"""Time for a client to return, as long as a user may take."""
 
 ANSWER_SECONDS = 3_600.0
-"""How long a question of a call that goes on alone may be open."""
+"""Time for a question of a call that continues alone."""
 
 TOGETHER = 0.02
-"""Seconds after which nothing more of what is asked at once is to come."""
+"""Seconds without new questions after which a round is complete."""
 
 OutcomeT = TypeVar("OutcomeT")
 
 
 class SuspendedRequest:
-    """What is kept of a call until its client makes it again.
+    """The state of a call until its client retries it.
 
-    A question of another server does not say in which of the calls within this one it is asked, so
-    questions belong to the whole: whoever waits hands them to the client.
+    A server's question does not name the call that caused it, so questions belong to the whole
+    request: any waiting call forwards them to the client.
 
     Args:
-        identity: Whose call it is.
-        digest: What it is bound to: the call, and the conversation.
+        identity: The caller.
+        digest: Binds it to the call and the conversation.
 
     Attributes:
-        finished: Results of calls that it made, by their names; they are not made twice.
-        missing: What its client would have to offer, by the messages that its functions were given.
-        calls: The calls of other servers that go on, by their names within it.
-        changed: Set once there is something new for those who wait.
-        expiry: Cancelled when its client is back.
-        is_away: Whether its client was told to look again, and is asked by whoever does.
+        finished: Results of its finished calls by name; these are not repeated.
+        missing: Missing client capabilities, by the messages given to its functions.
+        calls: Its running calls to other servers, by name.
+        changed: Set when there is news for waiting calls.
+        expiry: Cancelled when its client returns.
+        is_away: Whether its client was told to poll, and is asked when it does.
     """
 
     def __init__(self, identity: Identity, digest: str) -> None:
@@ -79,12 +79,12 @@ class SuspendedRequest:
     async def ask(
         self, request: types.InputRequest, name: str = ""
     ) -> types.InputResponse | types.ErrorData | None:
-        """What the client answers when it comes back, or has brought; None if it will not.
+        """Returns the client's answer, now or when it returns; None if it will not answer.
 
         Args:
-            request: What it is asked.
-            name: By which it may answer before it is asked; empty where it must not. It counts
-                for one question, so that no answer is taken for that to another.
+            request: The question.
+            name: A key for an answer given in advance; empty to forbid that. It is valid for one
+             question, so that no answer is used twice.
         """
         if self._ended:
             return None
@@ -105,13 +105,13 @@ class SuspendedRequest:
         return question.answer
 
     def take(self, answers: types.InputResponses) -> None:
-        """Hands on what the client has brought."""
+        """Passes on the client's answers."""
         self._brought = dict(answers)
         for key in self.answer(answers):
             del self._brought[key]
 
     def answer(self, answers: types.InputResponses) -> list[str]:
-        """Hands on what answers open questions, and returns their keys."""
+        """Passes answers to open questions; returns their keys."""
         answered = [each for each in self._open if each.key in answers and not each.closed.is_set()]
         for question in answered:
             answer = answers[question.key]
@@ -120,34 +120,34 @@ class SuspendedRequest:
 
     @property
     def open_questions(self) -> dict[str, types.InputRequest]:
-        """What nobody has answered, by the keys under which it can be."""
+        """The unanswered questions, by their keys."""
         return {each.key: each.request for each in self._open if not each.closed.is_set()}
 
     @property
     def asks(self) -> bool:
-        """Whether there is anything that nobody has answered."""
+        """Whether there are unanswered questions."""
         return bool(self.open_questions)
 
     async def settled(self) -> None:
-        """Waits until nothing more is asked: what is asked at once is asked in one round."""
+        """Waits until no further questions arrive: simultaneous ones are asked in one round."""
         known = -1
         while known != len(self._open):
             known = len(self._open)
             await anyio.sleep(TOGETHER)
 
     def put(self, this_round: Round) -> None:
-        """Has the client asked what nobody has answered."""
+        """Adds the unanswered questions to a round."""
         for each in self._open:
             if not each.closed.is_set():
                 each.key = this_round.ask_apart(each.key, each.request)
 
     def wake(self) -> None:
-        """Has everybody look who waits."""
+        """Wakes all waiting calls."""
         self.changed.set()
         self.changed = anyio.Event()
 
     def end(self) -> None:
-        """Gives up whatever of it goes on."""
+        """Cancels all its running calls."""
         self._ended = True
         for call in self.calls.values():
             call.cancel()
@@ -157,7 +157,7 @@ class SuspendedRequest:
 
 
 class _OpenQuestion:
-    """A question that waits for its answer."""
+    """An unanswered question."""
 
     def __init__(self, request: types.InputRequest, key: str) -> None:
         self.request = request
@@ -171,17 +171,17 @@ class _OpenQuestion:
 
 
 _WRONG_KIND = types.ErrorData(
-    code=types.INTERNAL_ERROR, message="The client's answer does not fit this question."
+    code=types.INTERNAL_ERROR, message="The client's answer has the wrong type."
 )
 
 
 class SuspendedCall(Generic[OutcomeT]):
-    """A call that goes on while its client is away.
+    """A call that continues while its client is away.
 
     Attributes:
-        ctx: The request that waits for it now; None while the client is away.
+        ctx: The request that waits for it; None while the client is away.
         capabilities: What the client can be asked.
-        ask: Asks the client when it comes back; gives None if it will not.
+        ask: Asks the client when it returns; None if it will not answer.
     """
 
     def __init__(self, request: SuspendedRequest, ctx: ServerRequestContext[Any, Any]) -> None:
@@ -195,22 +195,22 @@ class SuspendedCall(Generic[OutcomeT]):
         self._error: Exception | None = None
 
     async def run(self, work: Callable[[], Awaitable[OutcomeT]]) -> None:
-        """Does the work; what comes of it is kept for whoever waits."""
+        """Does the work and keeps the outcome for the waiting request."""
         with self._scope:
             try:
                 self._outcome = await work()
-            except Exception as error:  # noqa: BLE001  # it is raised where the call is awaited
+            except Exception as error:  # noqa: BLE001  # raised again by result()
                 self._error = error
         if self._scope.cancelled_caught:
-            self._error = UnavailableError("The call was given up.")
+            self._error = UnavailableError("The call was cancelled.")
         self._request.wake()
 
     def channel(self, deadline: PausableDeadline) -> Channel:
-        """The channel to its client, for whoever works on it until a deadline."""
+        """Returns the channel to its client, for a server working on it until a deadline."""
         return _SuspendedChannel(self, deadline)
 
     async def report(self, done: float, total: float | None, message: str | None) -> None:
-        """Tells the request that waits how far the call is."""
+        """Reports progress to the waiting request."""
         if self._report is not None:
             await self._report(done, total, message)
 
@@ -220,7 +220,7 @@ class SuspendedCall(Generic[OutcomeT]):
         report: ProgressReporter,
         this_round: Round,
     ) -> OutcomeT | None:
-        """What comes of the call; None if the client is asked first, and has to come back."""
+        """Waits for the outcome; returns None if the client must answer first and return."""
         self.ctx, self._report = ctx, report
         try:
             while self._outcome is None:
@@ -241,12 +241,12 @@ class SuspendedCall(Generic[OutcomeT]):
         return self._outcome
 
     def cancel(self) -> None:
-        """Gives it up, which its server is told."""
+        """Cancels the call, and with it the request to its server."""
         self._scope.cancel()
 
 
 class _SuspendedChannel:
-    """Asks a client that is away, or is asked by ending its request."""
+    """Asks a client that is away, or that is asked by ending its request."""
 
     def __init__(self, call: SuspendedCall[Any], deadline: PausableDeadline) -> None:
         self.capabilities = call.capabilities
@@ -265,10 +265,10 @@ class _SuspendedChannel:
 
 
 class SuspendedRequests:
-    """Keeps calls whose clients have to come back.
+    """Keeps calls until their clients return.
 
     Attributes:
-        seconds: How long one may take to.
+        seconds: Time for a client to return.
     """
 
     def __init__(self) -> None:
@@ -278,7 +278,7 @@ class SuspendedRequests:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Has calls go on; at the end they are given up."""
+        """Runs calls in the background; cancels them at the end."""
         async with anyio.create_task_group() as group:
             self._group = group
             yield
@@ -286,32 +286,32 @@ class SuspendedRequests:
             group.cancel_scope.cancel()
 
     def start(self, call: SuspendedCall[OutcomeT], work: Callable[[], Awaitable[OutcomeT]]) -> None:
-        """Begins a call."""
+        """Starts a call in the background."""
         self._running.start_soon(call.run, work)
 
     def resume(self, name: str, identity: Identity, digest: str) -> SuspendedRequest:
-        """What was suspended of a call, or what may be of one that is new.
+        """Returns the suspended state of a call, or new state for a new call.
 
         Args:
-            name: What the client brought back; empty for a call that is new.
-            identity: Whose call it is.
-            digest: What it is bound to.
+            name: The name that the client returned; empty for a new call.
+            identity: The caller.
+            digest: Binds it to the call and the conversation.
         """
         if not name:
             return SuspendedRequest(identity, digest)
         found = self._suspended.get(name)
         if found is None or (found.identity, found.digest) != (identity, digest):
             raise UnavailableError(
-                "These answers come too late: the call that asked for them was given up, or"
-                " Toolcrib was restarted. What it had done until then is done.",
-                next_actions=["Look at what it did, then make the call again, without answers."],
+                "These answers come too late: the call that asked for them was cancelled, or"
+                " Toolcrib was restarted. Side effects up to that point remain.",
+                next_actions=["Check its side effects, then repeat the call without answers."],
             )
         del self._suspended[name]
         found.expiry.cancel()
         return found
 
     def keep(self, request: SuspendedRequest) -> str:
-        """Keeps it until the client comes back or its time is over; returns its name, if any."""
+        """Keeps a request until its client returns or it expires; returns its name, if any."""
         if not (request.calls or request.finished):
             return ""
         own = [name for name, each in self._suspended.items() if each.identity == request.identity]
@@ -326,7 +326,7 @@ class SuspendedRequests:
     @property
     def _running(self) -> TaskGroup:
         if self._group is None:
-            raise UnavailableError("No call can wait for answers now: Toolcrib is ending.")
+            raise UnavailableError("No call can wait for answers: Toolcrib is shutting down.")
         return self._group
 
     async def _expire(self, name: str, request: SuspendedRequest) -> None:

@@ -1,1 +1,1 @@
-"""Resources and prompts of functions, content blocks, and who hears of changes."""
+"""Resources and prompts of functions, content blocks, and notifications of changes."""

@@ -1,4 +1,4 @@
-"""What handlers of resources and prompts answer alike."""
+"""Answers that handlers of resources and prompts share."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from tools.core.invisible import encodable
 
 COMPLETIONS = 100
-"""Values that a client is offered at most, by the protocol."""
+"""Maximum number of completion values, by the protocol."""
 
 RESOURCE_NOT_FOUND = -32002
-"""The code of protocols up to 2025-11-25; 2026-07-28 retired it for invalid params (SEP-2164)."""
+"""Error code of protocols up to 2025-11-25; 2026-07-28 uses invalid params (SEP-2164)."""
 
 
 def no_resource_at(uri: str, ctx: ServerRequestContext[Any, Any]) -> MCPError:
-    """What a client is told where there is nothing, in the code of its protocol."""
+    """Builds the error for an unknown resource, with the code of the client's protocol."""
     modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
     code = types.INVALID_PARAMS if modern else RESOURCE_NOT_FOUND
     shown = encodable(uri)
@@ -28,7 +28,7 @@ def no_resource_at(uri: str, ctx: ServerRequestContext[Any, Any]) -> MCPError:
 
 
 def completion_of(values: Sequence[str]) -> types.CompleteResult:
-    """As many of some values as the protocol lets a client be offered."""
+    """Builds a completion with as many values as the protocol allows."""
     completion = types.Completion(
         values=list(map(encodable, values[:COMPLETIONS])),
         total=len(values),

@@ -1,4 +1,4 @@
-"""What is browsed, put together: what is stored here, what functions offer, and its changes."""
+"""Combines stored resources, functions' offers and notifications of changes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Context = ServerRequestContext[Any, Any]
 
 
 class OfferedChanges:
-    """Tells those who watch a resource of a function that it changed.
+    """Notifies watchers of functions' resources.
 
     Args:
-        resources: Tells which addresses functions have, for whom.
+        resources: The functions' addresses and who may see them.
     """
 
     def __init__(self, resources: OfferedResources) -> None:
@@ -37,14 +37,14 @@ class OfferedChanges:
         self._watched: defaultdict[str, dict[object, Hear]] = defaultdict(dict)
 
     async def watch(self, ctx: Context, uri: str, who: object, hear: Hear) -> Unwatch | None:
-        """Has somebody told when a resource changes; see Watcher."""
+        """Registers a callback for changes of a resource; see Watcher."""
         if await self._resources.find(ctx, uri) is None:
             return None
         self._watched[uri][who] = hear
         return partial(self._unwatch, uri, who)
 
     async def changed(self, uri: str) -> None:
-        """Tells those who watch this very address."""
+        """Notifies the watchers of an address."""
         for hear in tuple(self._watched.get(uri, {}).values()):
             await hear()
 
@@ -55,23 +55,23 @@ class OfferedChanges:
 
 
 class Running(Protocol):
-    """What works in the background."""
+    """A background task."""
 
     def running(self) -> AbstractAsyncContextManager[object]:
-        """Works until the end of the block."""
+        """Runs until the end of the block."""
 
 
 @dataclass(frozen=True, slots=True)
 class Browsing:
-    """What answers whoever browses.
+    """The handlers of browsing requests.
 
     Attributes:
-        resources: Answers requests for resources.
-        prompts: Answers requests for prompts, and completion.
-        subscriptions: Tells of changes while it is running.
-        changed: Is told the address of a function's resource that changed.
-        parts: What works in the background.
-        skills: Has changes of skills told; None where there are none.
+        resources: Handles requests for resources.
+        prompts: Handles requests for prompts and completion.
+        subscriptions: Sends notifications while running.
+        changed: Takes the address of a function's resource that changed.
+        parts: The background tasks.
+        skills: Reports changes of skills; None without skills.
     """
 
     resources: ResourceHandlers
@@ -83,24 +83,24 @@ class Browsing:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Has changes told."""
+        """Sends notifications of changes."""
         async with AsyncExitStack() as stack:
             for part in self.parts:
                 await stack.enter_async_context(part.running())
             if self.skills is not None:
-                await stack.enter_async_context(self.skills.told_to(self.subscriptions))
+                await stack.enter_async_context(self.skills.notify(self.subscriptions))
             yield
 
 
 @dataclass(frozen=True, slots=True)
 class OwnBrowsing:
-    """What is ours, before other servers.
+    """Our own resources and prompts, without other servers.
 
     Attributes:
-        resources: What functions offer and what is stored.
-        prompts: Ours and those of functions.
-        changes: Told of changed resources of functions.
-        skills: Knows when skills change; None where there are none.
+        resources: Those of functions, and stored ones.
+        prompts: Our own, and those of functions.
+        changes: Receives changes of functions' resources.
+        skills: Detects changes of skills; None without skills.
     """
 
     resources: OfferedResources
@@ -110,11 +110,11 @@ class OwnBrowsing:
 
     @property
     def watchers(self) -> tuple[Watcher, ...]:
-        """Those who know when resources of ours change."""
+        """The sources of changes of our own resources."""
         return (self.changes,) if self.skills is None else (self.changes, self.skills)
 
     def browsing(self, lists: Collection[str]) -> Browsing:
-        """Puts it together without other servers; `lists` are those that change."""
+        """Builds handlers without other servers; `lists` are the lists that change."""
         subscriptions = Subscriptions(lists, self.watchers, lambda _ctx, _server: True)
         told = subscriptions, self.changes.changed
         return Browsing(self.resources, self.prompts, *told, (subscriptions,), self.skills)
@@ -128,14 +128,14 @@ def browse_functions(
     prompts: PromptHandlers,
     skills: SkillChanges | None = None,
 ) -> OwnBrowsing:
-    """Puts what functions offer beside our own.
+    """Combines functions' offers with our own.
 
     Args:
         offered: What functions offer.
         calls: Runs them.
-        resources: Our own.
-        prompts: The same.
-        skills: Knows when skills change; None where there are none.
+        resources: Our own resources.
+        prompts: Our own prompts.
+        skills: Detects changes of skills; None without skills.
     """
     read = OfferedResources(resources, offered, calls)
     asked = OfferedPrompts(prompts, offered, calls, read)

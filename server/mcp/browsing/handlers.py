@@ -1,4 +1,4 @@
-"""What answers whoever browses: resources, prompts, and nothing of either."""
+"""Protocols of the handlers of resources and prompts, and handlers without content."""
 
 from __future__ import annotations
 
@@ -53,41 +53,41 @@ class PromptHandlers(Protocol):
 
 
 class Nothing:
-    """Answers where there is nothing but what functions offer."""
+    """Handlers without any resources or prompts of their own."""
 
     async def list_resources(
         self, _ctx: Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """Lists none."""
+        """Returns an empty list."""
         return types.ListResourcesResult(resources=[])
 
     async def list_templates(
         self, _ctx: Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        """Lists none."""
+        """Returns an empty list."""
         return types.ListResourceTemplatesResult(resource_templates=[])
 
     async def read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """Finds none."""
+        """Raises the error for an unknown resource."""
         raise no_resource_at(params.uri, ctx)
 
     async def list_prompts(
         self, _ctx: Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        """Lists none."""
+        """Returns an empty list."""
         return types.ListPromptsResult(prompts=[])
 
     async def get_prompt(
         self, _ctx: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        """Finds none."""
+        """Raises the error for an unknown prompt."""
         text = encodable(f"No prompt is called {params.name[:100]!r}.")
         raise MCPError(types.INVALID_PARAMS, text)
 
     async def complete(
         self, _ctx: Context, _params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        """Knows no values."""
+        """Returns no values."""
         return completion_of([])

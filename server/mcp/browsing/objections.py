@@ -1,4 +1,4 @@
-"""Why a resource or a prompt of a function cannot be offered."""
+"""Checks whether a resource or prompt of a function can be offered."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tools.core.browsing.offered import Spec
 from tools.core.browsing.resource import ResourceSpec
 
 RESERVED = ("context://", "toolcrib://")
-"""What addresses of ours begin with, and no others."""
+"""Prefixes reserved for our own addresses."""
 
 
 def objection_to(prompts: Collection[str], spec: Spec) -> str:
-    """Says why it cannot be offered here; nothing where it can.
+    """Returns why it cannot be offered; empty if it can.
 
     Args:
         prompts: Names of our own prompts.
@@ -22,11 +22,11 @@ def objection_to(prompts: Collection[str], spec: Spec) -> str:
     """
     if not isinstance(spec, ResourceSpec):
         taken = spec.name in prompts
-        return f"The prompt {spec.name!r} is Toolcrib's own; give yours a name." if taken else ""
+        return f"The prompt {spec.name!r} is reserved by Toolcrib; rename yours." if taken else ""
     if spec.uri.lower().startswith(RESERVED):
-        return f"The address {spec.uri!r} is Toolcrib's own; give {spec.name} another scheme."
+        return f"The address {spec.uri!r} is reserved by Toolcrib; give {spec.name} another scheme."
     try:
         UriTemplate.parse(spec.uri)
     except InvalidUriTemplate as error:
-        return f"The address {spec.uri!r} of {spec.name} is no template that can be read: {error}."
+        return f"The address {spec.uri!r} of {spec.name} is not a valid template: {error}."
     return ""

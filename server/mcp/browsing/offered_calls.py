@@ -1,4 +1,4 @@
-"""Reading a function's resource, or getting its prompt: for a client, with a deadline."""
+"""Reads functions' resources and gets their prompts for a client, with a deadline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
 from server.mcp.asking.client_requests import ClientRequest, ClientRequests
-from server.mcp.asking.contexts import carried, context_of
+from server.mcp.asking.contexts import context_of, run_once
 from server.mcp.profiles import Profiles
 from server.mcp.sessions import principal_of
 from tools.core.browsing.offered import Spec
@@ -29,13 +29,13 @@ Work = Callable[[RequestContext], Awaitable[MadeT]]
 
 @dataclass(frozen=True, slots=True)
 class OfferedCalls:
-    """Runs what functions offer besides tools.
+    """Runs what functions offer in addition to tools.
 
     Attributes:
         requests: The requests of clients.
-        profiles: What single clients may see.
-        ready: Awaited before what is offered is looked at.
-        sampler: The way to a model for clients that offer none.
+        profiles: The profiles that restrict clients.
+        ready: Awaited before the offers are read.
+        sampler: The model for clients without sampling.
     """
 
     requests: ClientRequests
@@ -44,25 +44,25 @@ class OfferedCalls:
     sampler: Sampler | None = None
 
     def admits(self, ctx: Context, spec: Spec) -> bool:
-        """Whether whoever asks may see it: profiles name it as they do tools."""
+        """Returns whether the client may see it: profiles name it as they do tools."""
         profile = self.profiles.of(ctx)
         return profile is None or profile.tool_set.admits(spec)
 
     async def run(
         self, ctx: Context, params: types.InputResponseRequestParams, spec: Spec, work: Work[MadeT]
     ) -> MadeT | types.InputRequiredResult:
-        """Does what a client asks for.
+        """Handles a client's request.
 
         Args:
             ctx: The request.
-            params: What came with it.
-            spec: What is asked for.
-            work: What it takes.
+            params: Its parameters.
+            spec: The requested resource or prompt.
+            work: Does the work.
 
         Raises:
-            NotFoundError: If it is not there.
+            NotFoundError: If it does not exist.
         """
-        name, arguments = called = _called(params, spec)
+        name, arguments = called = _called_with(params, spec)
         try:
             request = ClientRequest(ctx, params, called, self.requests)
         except Exception as error:
@@ -72,7 +72,7 @@ class OfferedCalls:
             tool_set = None if profile is None else profile.tool_set
             context = context_of(request, sampler=self.sampler, tool_set=tool_set)
             timed = partial(in_time, spec.name, spec.timeout, work=work)
-            return await carried(request, context, name, arguments, timed)
+            return await run_once(request, context, name, arguments, timed)
         except Exception as error:
             awaited = request.awaited() if _awaits_answers(error) else None
             if awaited is None:
@@ -82,12 +82,12 @@ class OfferedCalls:
             request.end()
 
     async def run_plainly(self, ctx: Context, spec: Spec, work: Work[MadeT]) -> MadeT:
-        """Does what a client asks for that cannot be asked back.
+        """Handles a request of a client that cannot be asked back.
 
         Args:
             ctx: The request.
-            spec: What it is about.
-            work: What it takes.
+            spec: The resource or prompt.
+            work: Does the work.
         """
         principal = principal_of(ctx, self.requests.identity)
         session_id = self.requests.session_of(ctx)
@@ -98,8 +98,10 @@ class OfferedCalls:
             raise _refusal(error, spec) from error
 
 
-def _called(params: types.InputResponseRequestParams, spec: Spec) -> tuple[str, Mapping[str, Any]]:
-    """What is called, with its arguments: of a resource its address says both."""
+def _called_with(
+    params: types.InputResponseRequestParams, spec: Spec
+) -> tuple[str, Mapping[str, Any]]:
+    """Returns the called name and its arguments; for a resource, its address is the name."""
     return getattr(params, "uri", spec.name), getattr(params, "arguments", None) or {}
 
 
@@ -108,7 +110,7 @@ def _awaits_answers(error: Exception) -> bool:
 
 
 def _refusal(error: Exception, spec: Spec, request: ClientRequest | None = None) -> Exception:
-    """What a client is told of a failure."""
+    """Converts a failure to the error for the client."""
     if isinstance(error, MCPError):
         return error
     failure = as_tool_error(error, spec.name)

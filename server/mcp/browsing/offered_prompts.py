@@ -1,4 +1,4 @@
-"""Prompts of functions, after our own, and completion of what functions take."""
+"""Prompts of functions, listed after our own, and completion of their arguments."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Reference = types.PromptReference | types.ResourceTemplateReference
 
 
 class OfferedPrompts:
-    """Answers prompts/list, prompts/get and completion/complete.
+    """Handles prompts/list, prompts/get and completion/complete.
 
     Args:
         own: Our own prompts.
         offered: What functions offer.
         calls: Runs them.
-        resources: Tells which template is whose.
+        resources: Maps templates to functions.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class OfferedPrompts:
     async def list_prompts(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        """All prompts, on one page."""
+        """Returns all prompts on one page."""
         own = await self._own.list_prompts(ctx, params)
         await self._calls.ready()
         prompts = self._offered.prompts.values()
@@ -60,7 +60,7 @@ class OfferedPrompts:
     async def get_prompt(
         self, ctx: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
-        """One prompt, ready for the model."""
+        """Renders a prompt for the model."""
         spec = await self.find(ctx, params.name)
         if spec is None:
             return await self._own.get_prompt(ctx, params)
@@ -86,8 +86,8 @@ class OfferedPrompts:
     async def complete(
         self, ctx: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        """Values that an argument of a prompt, or a variable of a template, may have."""
-        spec = await self._referred(ctx, params.ref)
+        """Completes an argument of a prompt or a variable of a template."""
+        spec = await self._find_reference(ctx, params.ref)
         if spec is None:
             return await self._own.complete(ctx, params)
         argument = params.argument
@@ -102,19 +102,21 @@ class OfferedPrompts:
             raise MCPError(types.INVALID_PARAMS, encodable(error.message)) from error
 
     async def find(self, ctx: Context, name: str) -> PromptSpec | None:
-        """The prompt of that name, if whoever asks may see it."""
+        """Returns the prompt of that name, if the client may see it."""
         await self._calls.ready()
         found = self._offered.prompts.get(name)
         return found if found is not None and self._calls.admits(ctx, found) else None
 
-    async def _referred(self, ctx: Context, ref: Reference) -> PromptSpec | ResourceSpec | None:
+    async def _find_reference(
+        self, ctx: Context, ref: Reference
+    ) -> PromptSpec | ResourceSpec | None:
         if isinstance(ref, types.PromptReference):
             return await self.find(ctx, ref.name)
         return await self._resources.template(ctx, ref.uri)
 
 
 def listed_prompt(spec: PromptSpec) -> types.Prompt:
-    """A prompt as the list has it."""
+    """Converts a prompt for the list."""
     return types.Prompt(
         name=spec.name,
         title=spec.title,

@@ -1,4 +1,4 @@
-"""Resources of functions, before what is stored here."""
+"""Resources of functions, listed before stored ones."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Found = tuple[ResourceSpec, dict[str, str | list[str]]]
 
 
 class OfferedResources:
-    """Answers resources/list, resources/templates/list and resources/read.
+    """Handles resources/list, resources/templates/list and resources/read.
 
     Args:
-        own: What is stored here.
+        own: The stored resources.
         offered: What functions offer.
         calls: Runs them.
     """
@@ -41,27 +41,27 @@ class OfferedResources:
     async def list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """One page of what is stored here; the first page starts with all that functions offer."""
+        """Returns one page of stored resources; the first page starts with those of functions."""
         stored = await self._own.list_resources(ctx, params)
         if params is not None and params.cursor is not None:
             return stored
         await self._calls.ready()
-        listed = [listed_resource(each) for each in self._seen(ctx) if not each.is_template]
+        listed = [listed_resource(each) for each in self._visible(ctx) if not each.is_template]
         return stored.model_copy(update={"resources": [*listed, *stored.resources]})
 
     async def list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        """How addresses are made: first of what functions offer."""
+        """Returns the templates, those of functions first."""
         own = await self._own.list_templates(ctx, params)
         await self._calls.ready()
-        listed = [listed_template(each) for each in self._seen(ctx) if each.is_template]
+        listed = [listed_template(each) for each in self._visible(ctx) if each.is_template]
         return own.model_copy(update={"resource_templates": [*listed, *own.resource_templates]})
 
     async def read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
-        """What a function gives for an address, or what is stored here at it."""
+        """Reads a resource from its function or from the store."""
         found = await self.find(ctx, params.uri)
         if found is None:
             return await self._own.read_resource(ctx, params)
@@ -84,40 +84,40 @@ class OfferedResources:
         )
 
     async def find(self, ctx: Context, uri: str) -> Found | None:
-        """The function that reads an address, of those that whoever asks may see."""
+        """Returns the function for an address, if the client may see it."""
         await self._calls.ready()
         named = self._offered.resources.get(uri)
         if named is not None and not named.is_template:
             return (named, {}) if self._calls.admits(ctx, named) else None
-        for each in self._seen(ctx):
-            values = _parsed(each.uri).match(uri) if each.is_template else None
+        for each in self._visible(ctx):
+            values = _parse(each.uri).match(uri) if each.is_template else None
             if values is not None:
                 return each, values
         return None
 
     def addresses(self, ctx: Context) -> list[str]:
-        """The addresses and templates of functions that whoever asks may see."""
-        return [each.uri for each in self._seen(ctx)]
+        """Returns the functions' addresses and templates that the client may see."""
+        return [each.uri for each in self._visible(ctx)]
 
     async def template(self, ctx: Context, uri: str) -> ResourceSpec | None:
-        """The template that is written so, if whoever asks may see it."""
+        """Returns the template with this exact text, if the client may see it."""
         await self._calls.ready()
         found = self._offered.resources.get(uri)
         return found if found is not None and self._calls.admits(ctx, found) else None
 
-    def _seen(self, ctx: Context) -> list[ResourceSpec]:
+    def _visible(self, ctx: Context) -> list[ResourceSpec]:
         return [each for each in self._offered.resources.values() if self._calls.admits(ctx, each)]
 
 
 @lru_cache
-def _parsed(template: str) -> UriTemplate:
+def _parse(template: str) -> UriTemplate:
     return UriTemplate.parse(template)
 
 
 def _check_paths(uri: str, values: dict[str, str | list[str]]) -> None:
-    """Refuses what would lead a function out of the directory that it adds a value to.
+    """Rejects values that could lead a function out of its directory.
 
-    Anybody may read a resource, without a question.
+    Any client may read a resource without approval.
     """
     for name, value in values.items():
         for each in [value] if isinstance(value, str) else value:
@@ -139,10 +139,10 @@ def _about(spec: ResourceSpec) -> dict[str, Any]:
 
 
 def listed_resource(spec: ResourceSpec) -> types.Resource:
-    """A resource as the list has it."""
+    """Converts a resource for the list."""
     return types.Resource(uri=spec.uri, size=spec.size, **_about(spec))
 
 
 def listed_template(spec: ResourceSpec) -> types.ResourceTemplate:
-    """A template as the list has it."""
+    """Converts a template for the list."""
     return types.ResourceTemplate(uri_template=spec.uri, **_about(spec))

@@ -1,4 +1,4 @@
-"""Changes of skills, which are files that anybody may save at any time."""
+"""Detects changes of skills, which are files that can change at any time."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tools.agent.skillfiles.skill import MAIN, SCHEME, Skill
 from tools.core.errors import ToolError
 
 WATCH_SECONDS = 2.0
-"""How often changes are looked for while somebody hears of them."""
+"""Poll interval while there are subscribers."""
 
 REST = 100
-"""How many times longer than a look the wait for the next one is at least."""
+"""Minimum ratio of the wait between polls to the duration of a poll."""
 
 Context = ServerRequestContext[Any, Any]
 
@@ -33,10 +33,10 @@ class _Watched(NamedTuple):
 
 
 class SkillChanges:
-    """Tells those who hear of resources that skills came, went or are others.
+    """Notifies subscribers when skills are added, removed or changed.
 
     Args:
-        view: The skills that whoever asks may see.
+        view: The skills that a client may see.
     """
 
     def __init__(self, view: SkillView) -> None:
@@ -44,7 +44,7 @@ class SkillChanges:
         self._watched: defaultdict[str, dict[object, _Watched]] = defaultdict(dict)
 
     async def watch(self, ctx: Context, uri: str, who: object, hear: Hear) -> Unwatch | None:
-        """Has somebody told when a SKILL.md changes; see Watcher."""
+        """Registers a callback for changes of a SKILL.md; see Watcher."""
         if not (uri.startswith(SCHEME) and uri.endswith(f"/{MAIN}")):
             return None
         before = await anyio.to_thread.run_sync(self._at, ctx, uri)
@@ -54,18 +54,18 @@ class SkillChanges:
         return partial(self._unwatch, uri, who)
 
     @asynccontextmanager
-    async def told_to(self, subscriptions: Subscriptions) -> AsyncIterator[None]:
-        """Looks for changes in the background while anybody hears of them."""
+    async def notify(self, subscriptions: Subscriptions) -> AsyncIterator[None]:
+        """Polls for changes in the background while there are subscribers."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._look, subscriptions)
             yield
             group.cancel_scope.cancel()
 
     async def _look(self, subscriptions: Subscriptions) -> None:
-        told, wait = 1, WATCH_SECONDS  # the first look finds what every list began with
+        told, wait = 1, WATCH_SECONDS  # the first poll counts as one change
         while True:
             await anyio.sleep(wait)
-            if not (subscriptions.held or self._watched):
+            if not (subscriptions.subscriber_count or self._watched):
                 continue
             begun = anyio.current_time()
             changes = await anyio.to_thread.run_sync(self._view.changes)
@@ -76,7 +76,7 @@ class SkillChanges:
                 await self._tell()
 
     async def _tell(self) -> None:
-        """Tells who watches one that is another now."""
+        """Notifies watchers of changed skills."""
         for uri, watching in tuple(self._watched.items()):
             for who, each in tuple(watching.items()):
                 now = await anyio.to_thread.run_sync(self._at, each.ctx, uri)
@@ -85,7 +85,7 @@ class SkillChanges:
                     await each.hear()
 
     def _at(self, ctx: Context, uri: str) -> Skill | None:
-        """The skill whose SKILL.md has an address."""
+        """Returns the skill whose SKILL.md has an address."""
         try:
             skill, path = self._view.at(ctx, uri)
         except ToolError:

@@ -1,4 +1,4 @@
-"""Skills over MCP: the methods of the extension, by which hosts list them and check their files."""
+"""Skills over MCP: the extension's methods that list skills and check their files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from server.mcp.browsing.skill_wire import (
     servers_of,
 )
 from server.mcp.paging import Section, page
-from server.mcp.resources import PAGE_SIZE, answered
+from server.mcp.resources import PAGE_SIZE, read_in_thread
 from server.mcp.wire import wire_form
 from tools.agent.skillfiles.skill import MAIN, SCHEME, Skill
 from tools.agent.skillfiles.skills import path_of
@@ -36,7 +36,7 @@ SKILLS_PAGE = 50
 """Skills on one page; each has up to 512 files."""
 
 TTL_MS = 10_000
-"""How long a client may keep what it is told: files change at any time."""
+"""Time that a client may cache an answer: files change at any time."""
 
 _ANSWERED = {"ttlMs": TTL_MS, "cacheScope": "private"}
 
@@ -46,13 +46,13 @@ _logger = logging.getLogger("toolcrib")
 
 
 class SkillMethods:
-    """Answers `skills/list`, `skills/get` and `resources/directory/read`.
+    """Handles `skills/list`, `skills/get` and `resources/directory/read`.
 
-    What no host could take is left out, and told in the log: skills that are not as the
-    specification wants them, and such as have more files or bytes than it allows.
+    Leaves out, and logs, what no host could use: skills that do not follow the specification, and
+    those with more files or bytes than it allows.
 
     Args:
-        view: The skills that whoever asks may see.
+        view: The skills that a client may see.
     """
 
     def __init__(self, view: SkillView) -> None:
@@ -60,7 +60,7 @@ class SkillMethods:
         self._told: set[tuple[str, str]] = set()
 
     def register(self, server: Server[Any]) -> None:
-        """Has a server answer them, and say so."""
+        """Registers the methods and the extension's capability."""
         server.extensions[EXTENSION] = {"directoryRead": True}
         server.add_request_handler("skills/list", types.PaginatedRequestParams, self._list)
         server.add_request_handler("skills/get", SkillParams, self._get)
@@ -69,26 +69,26 @@ class SkillMethods:
     async def _list(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> dict[str, Any]:
-        """One page of the skills, each whole, those in the directories of others too."""
+        """Returns one page of skills, each complete, including nested ones."""
         cursor = None if params is None else params.cursor
         listed = partial(self._page, ctx, cursor)
-        skills, following = await answered("skills/list", listed)
+        skills, following = await read_in_thread("skills/list", listed)
         more = {} if following is None else {"nextCursor": following}
         return {"skills": skills, **more, **_ANSWERED}
 
     async def _get(self, ctx: Context, params: SkillParams) -> dict[str, Any]:
-        """One skill, by the address of its SKILL.md."""
+        """Returns a skill by the address of its SKILL.md."""
         try:
-            found = await answered("skills/get", partial(self._entry_at, ctx, params.uri))
+            found = await read_in_thread("skills/get", partial(self._entry_at, ctx, params.uri))
         except NotFoundError as error:
             raise _invalid(error) from error
         return {"skill": found, **_ANSWERED}
 
     async def _read(self, ctx: Context, params: ReadParams) -> dict[str, Any]:
-        """One page of what is directly in a directory."""
+        """Returns one page of the direct children of a directory."""
         read = partial(self._children, ctx, params.uri)
         try:
-            found = await answered("resources/directory/read", read)
+            found = await read_in_thread("resources/directory/read", read)
         except NotFoundError as error:
             raise _invalid(error) from error
         sections = [Section(quote(params.uri), found, _as_it_is)]
@@ -97,7 +97,7 @@ class SkillMethods:
         return {"resources": [*map(wire_form, listed)], **more}
 
     def _page(self, ctx: Context, cursor: str | None) -> tuple[list[dict[str, Any]], str | None]:
-        skills = self._view.seen(ctx)
+        skills = self._view.visible_to(ctx)
         taken = servers_of(skills)
         shown, following = page("skills", [Section("all", skills, _as_it_is)], cursor, SKILLS_PAGE)
         entries: list[dict[str, Any]] = []
@@ -109,21 +109,21 @@ class SkillMethods:
         return entries, following
 
     def _entry_at(self, ctx: Context, uri: str) -> dict[str, Any]:
-        """The entry of the skill whose SKILL.md has an address."""
-        skills = self._view.seen(ctx)
+        """Returns the entry of the skill whose SKILL.md has an address."""
+        skills = self._view.visible_to(ctx)
         inside = _inside(skills, path_of(uri)) if uri.startswith(SCHEME) else None
         for each in () if inside is None else (inside, *inside.nested()):
             if each.uri() == uri:
                 return entry_of(each, servers_of(skills))
-        raise NotFoundError(f"{uri!r} is the address of no skill.")
+        raise NotFoundError(f"{uri!r} is not the address of a skill.")
 
     def _children(self, ctx: Context, uri: str) -> list[types.Resource]:
-        """What is directly in a directory: of a skill, or above several.
+        """Returns the direct children of a directory in or above skills.
 
         Raises:
-            NotFoundError: If it is none.
+            NotFoundError: If it is not a directory.
         """
-        skills, path = self._view.seen(ctx), path_of(uri).removesuffix("/")
+        skills, path = self._view.visible_to(ctx), path_of(uri).removesuffix("/")
         if uri.startswith(SCHEME):
             skill = _inside(skills, path)
             found = {} if skill is None else _within(skill, path[len(skill.path) + 1 :])
@@ -133,27 +133,27 @@ class SkillMethods:
         raise _no_directory(uri)
 
     def _tell(self, skill: Skill, why: str) -> None:
-        """Says once why a skill is not served."""
+        """Logs once why a skill is not served."""
         if (skill.path, why) not in self._told:
             self._told.add((skill.path, why))
             _logger.warning("The skill %r is not listed by skills/list: %s", skill.path, why)
 
 
-def _as_it_is(item: Any) -> Any:  # noqa: ANN401  # whatever is listed
+def _as_it_is(item: Any) -> Any:  # noqa: ANN401  # any listed item
     return item
 
 
 def _inside(skills: Sequence[Skill], path: str) -> Skill | None:
-    """The skill that a path leads to, or into."""
+    """Returns the skill at a path, or the one that contains it."""
     found = (each for each in skills if f"{path}/".startswith(f"{each.path}/"))
     return max(found, key=lambda each: len(each.path), default=None)
 
 
 def _within(skill: Skill, inner: str) -> dict[str, types.Resource]:
-    """What is directly in a directory of a skill, by names.
+    """Returns the direct children of a skill's directory by name.
 
     Raises:
-        NotFoundError: If it has none there.
+        NotFoundError: If the skill has no such directory.
     """
     directories = skill.directories()
     if inner and inner not in directories:
@@ -172,7 +172,7 @@ def _within(skill: Skill, inner: str) -> dict[str, types.Resource]:
 
 
 def _above(skills: Sequence[Skill], path: str) -> dict[str, types.Resource]:
-    """What is directly in a directory that has whole skills in it, by names."""
+    """Returns the direct children, by name, of a directory that contains skills."""
     before = f"{path}/" if path else ""
     names = (
         each.path[len(before) :].partition("/")[0]
@@ -183,7 +183,7 @@ def _above(skills: Sequence[Skill], path: str) -> dict[str, types.Resource]:
 
 
 def _no_directory(uri: str) -> NotFoundError:
-    return NotFoundError(f"{uri!r} is the address of no directory.")
+    return NotFoundError(f"{uri!r} is not the address of a directory.")
 
 
 def _invalid(error: NotFoundError) -> MCPError:

@@ -1,4 +1,4 @@
-"""Skills as resources, after what is stored here: `skill://NAME/SKILL.md` and other files."""
+"""Skills as resources, listed after stored ones: `skill://NAME/SKILL.md` and other files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from server.mcp.browsing.answers import no_resource_at
 from server.mcp.browsing.handlers import ResourceHandlers
 from server.mcp.browsing.skill_view import SkillView
 from server.mcp.browsing.skill_wire import main_of, media_type
-from server.mcp.resources import answered
+from server.mcp.resources import read_in_thread
 from tools.agent.skillfiles.skill import SCHEME
 from tools.core.errors import (
     InvalidArgumentsError,
@@ -34,11 +34,11 @@ UNKNOWN_TYPE = "application/octet-stream"
 
 
 class SkillResources:
-    """Answers resources/list, resources/templates/list and resources/read.
+    """Handles resources/list, resources/templates/list and resources/read.
 
     Args:
-        own: What is stored here.
-        view: The skills that whoever asks may see.
+        own: The stored resources.
+        view: The skills that a client may see.
     """
 
     def __init__(self, own: ResourceHandlers, view: SkillView) -> None:
@@ -48,29 +48,29 @@ class SkillResources:
     async def list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """One page of what is stored here; the first page ends with the skills."""
+        """Returns one page of stored resources; the first page ends with the skills."""
         stored = await self._own.list_resources(ctx, params)
         if params is not None and params.cursor is not None:
             return stored
-        skills = await answered("resources/list", partial(self._view.seen, ctx))
+        skills = await read_in_thread("resources/list", partial(self._view.visible_to, ctx))
         return stored.model_copy(update={"resources": [*stored.resources, *map(main_of, skills)]})
 
     async def list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        """How addresses are made: last of skills."""
+        """Returns the templates, that of skills last."""
         own = await self._own.list_templates(ctx, params)
         return own.model_copy(update={"resource_templates": [*own.resource_templates, TEMPLATE]})
 
     async def read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
-        """A file of a skill, as it is, or what is stored here."""
+        """Reads a file of a skill, or a stored resource."""
         uri = params.uri
         if not uri.startswith(SCHEME):
             return await self._own.read_resource(ctx, params)
         try:
-            path, data = await answered("resources/read", partial(self._read, ctx, uri))
+            path, data = await read_in_thread("resources/read", partial(self._read, ctx, uri))
         except NotFoundError as error:
             raise no_resource_at(uri, ctx) from error
         return types.ReadResourceResult(contents=[_contents(uri, path, data)])
@@ -86,7 +86,7 @@ class SkillResources:
 def _contents(
     uri: str, path: str, data: bytes
 ) -> types.TextResourceContents | types.BlobResourceContents:
-    """The content of a file, byte by byte: what is no UTF-8 is sent as it is."""
+    """Returns the content of a file unchanged: as text if it is UTF-8, otherwise as a blob."""
     kind = media_type(path)
     try:
         text = data.decode()

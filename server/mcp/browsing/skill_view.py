@@ -1,4 +1,4 @@
-"""The skills that one client may see."""
+"""The skills visible to one client."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Context = ServerRequestContext[Any, Any]
 
 
 class SkillView:
-    """Finds skills for whoever makes a request; all of it blocks, in a worker thread.
+    """Finds skills for a client; its methods block and belong in a worker thread.
 
     Args:
-        skills: All of them.
-        identity: Who asks where no token says it.
-        tool_set_of: The tools that a client may call; None means all.
-        may_load: Whether skills may be loaded with such tools.
+        skills: All skills.
+        identity: The identity of requests without a token.
+        tool_set_of: Returns the tools that a client may call; None allows all.
+        may_load: Returns whether these tools include loading skills.
     """
 
     def __init__(
@@ -39,32 +39,32 @@ class SkillView:
         self._tool_set_of = tool_set_of
         self._may_load = may_load
 
-    def seen(self, ctx: Context) -> Sequence[Skill]:
-        """All that they may see; none where they may not load any."""
+    def visible_to(self, ctx: Context) -> Sequence[Skill]:
+        """Returns the skills that the client may see; none if it may not load any."""
         tool_set = self._tool_set_of(ctx)
         return self._skills.seen_by(self._who(ctx), tool_set) if self._may_load(tool_set) else ()
 
     def changes(self) -> int:
-        """How often what there is was found to be other, now included."""
+        """Refreshes the skills and returns how often they have changed."""
         self._skills.all()
         return self._skills.changes
 
     def at(self, ctx: Context, uri: str) -> tuple[Skill, str]:
-        """The skill that an address is in, and the path of what is there.
+        """Returns the skill that contains an address, and the path in it.
 
         Raises:
-            NotFoundError: If they may see none there.
+            NotFoundError: If the client may see no skill there.
         """
         tool_set = self._tool_set_of(ctx)
         if not self._may_load(tool_set):
-            raise NotFoundError(f"{uri!r} is the address of no skill.")
+            raise NotFoundError(f"{uri!r} is not the address of a skill.")
         return self._skills.at(uri, self._who(ctx), tool_set)
 
-    def named(self, ctx: Context, name: str) -> Skill:
-        """The skill of a name.
+    def find(self, ctx: Context, name: str) -> Skill:
+        """Returns the skill of a name.
 
         Raises:
-            NotFoundError: If they may see none that is called so.
+            NotFoundError: If the client may see no skill of that name.
         """
         tool_set = self._tool_set_of(ctx)
         if not self._may_load(tool_set):

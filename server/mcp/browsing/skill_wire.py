@@ -1,4 +1,4 @@
-"""The wire form of skills: what the extension of the protocol calls them, and how it shows them.
+"""The wire form of skills, as the protocol's extension defines it.
 
 https://modelcontextprotocol.io/seps/2640-skills-extension
 """
@@ -22,28 +22,28 @@ DIRECTORY = "inode/directory"
 
 
 class SkillParams(types.RequestParams):
-    """Which skill is meant."""
+    """Parameters that name a skill."""
 
     uri: str
 
 
 class ReadParams(types.PaginatedRequestParams):
-    """Which directory is meant."""
+    """Parameters that name a directory."""
 
     uri: str
 
 
 def servers_of(skills: Sequence[Skill]) -> Mapping[str, str]:
-    """The server of each skill, by the path of that."""
+    """Maps paths of skills to their servers."""
     return {each.path: each.place.server for each in skills}
 
 
 def entry_of(skill: Skill, servers: Mapping[str, str]) -> dict[str, Any]:
-    """A skill with all that tells whether what is read of it later is the same.
+    """Returns a skill with the digests by which a client verifies its files.
 
     Args:
         skill: The skill.
-        servers: As `servers_of` all skills.
+        servers: The result of `servers_of` for all skills.
     """
     if not skill.is_conforming:
         raise NotFoundError(" ".join(skill.problems))
@@ -52,7 +52,7 @@ def entry_of(skill: Skill, servers: Mapping[str, str]) -> dict[str, Any]:
         if own in {"", f"{path}/"} or (server and server == skill.place.server):
             continue
         if any(f"{each.path}/".startswith(own) for each in skill.listed()[0]):
-            raise NotFoundError(f"A directory of it has the address of the skill {path!r}.")
+            raise NotFoundError(f"One of its directories has the address of the skill {path!r}.")
     files = [
         {"uri": skill.uri(each.path), "digest": each.digest, "size": each.size}
         for each in skill.manifest()
@@ -63,7 +63,7 @@ def entry_of(skill: Skill, servers: Mapping[str, str]) -> dict[str, Any]:
 
 
 def main_of(skill: Skill) -> types.Resource:
-    """The SKILL.md of a skill, as resources are listed."""
+    """Returns the SKILL.md of a skill as a listed resource."""
     return types.Resource(
         uri=skill.uri(),
         name=skill.name,
@@ -75,7 +75,7 @@ def main_of(skill: Skill) -> types.Resource:
 
 
 def file_of(skill: Skill, path: str, size: int) -> types.Resource:
-    """Another file of it."""
+    """Returns another file of a skill as a listed resource."""
     return types.Resource(
         uri=skill.uri(path),
         name=encodable(path.rpartition("/")[2]),
@@ -86,12 +86,12 @@ def file_of(skill: Skill, path: str, size: int) -> types.Resource:
 
 
 def directory_at(uri: str, name: str) -> types.Resource:
-    """A directory of one, or of several."""
+    """Returns a directory in a skill, or of several skills, as a listed resource."""
     return types.Resource(uri=uri, name=encodable(name), mime_type=DIRECTORY)
 
 
 def media_type(path: str) -> str | None:
-    """What a file is, by its name."""
+    """Guesses the media type of a file by its name."""
     if path.endswith(".md"):
         return MARKDOWN.media_type
     return mimetypes.guess_type(path.rpartition("/")[2])[0]

@@ -1,7 +1,7 @@
-"""Who hears that something changed: resources, and the lists of what is offered.
+"""Notifies clients of changes: of resources, and of the lists on offer.
 
-Until 2025-11-25 a client subscribes to resources one by one, and is told of every list; from
-2026-07-28 on it opens streams that say what it wants to hear.
+Until 2025-11-25 clients subscribe to single resources, and are notified of every list. From
+2026-07-28 on they open streams for chosen notifications.
 """
 
 from __future__ import annotations
@@ -35,34 +35,34 @@ from server.mcp.browsing.answers import no_resource_at
 from server.mcp.tasks.extension import MISSING, declares_tasks
 
 MOST_STREAMS = 1_000
-"""Streams of changes that clients may have open."""
+"""Maximum number of open streams."""
 
 MOST_WATCHED = 1_000
-"""Resources that one client, or one stream of it, may watch."""
+"""Maximum number of watched resources per client or stream."""
 
 OPENING_SECONDS = 10.0
-"""How long a stream waits for servers to agree before it says which of them have."""
+"""Time that a stream waits for servers to accept its subscriptions."""
 
 Context = ServerRequestContext[Any, Any]
 
 Hear = Callable[[], Awaitable[None]]
-"""Is told that a resource may have changed."""
+"""Called when a resource may have changed."""
 
 Unwatch = Callable[[], None]
-"""Ends that."""
+"""Ends a watch."""
 
 Admits = Callable[[Context, str], bool]
-"""Whether whoever asks may see anything of a server."""
+"""Returns whether a client may see a server."""
 
 _STATE = "toolcrib.subscriber"
-"""Where the SDK keeps for us, beside a client's connection, what the client subscribed to."""
+"""Key in the SDK's connection state for the client's subscriptions."""
 
 _logger = logging.getLogger("toolcrib")
 
 
 @dataclass(frozen=True, slots=True)
 class _List:
-    """A list that may change: how clients of each era are told."""
+    """A list that may change, with its notifications in both eras."""
 
     event: ServerEvent
     notify: Callable[[Connection], Coroutine[Any, Any, None]]
@@ -76,62 +76,62 @@ _LISTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Hearer:
-    """Somebody who is told of changed lists, if they may see the server that changed them."""
+class _Subscriber:
+    """A subscriber to changed lists, limited to servers that it may see."""
 
     admits: Callable[[str], bool]
     tell: Callable[[_List], Coroutine[Any, Any, None]]
 
 
 class Watcher(Protocol):
-    """Knows when resources of some kind change."""
+    """Detects changes of one kind of resource."""
 
     async def watch(self, ctx: Context, uri: str, who: object, hear: Hear) -> Unwatch | None:
-        """Has somebody told when a resource may have changed, from the return on.
+        """Registers a callback for possible changes of a resource.
 
         Args:
-            ctx: Their request.
+            ctx: The client's request.
             uri: The address.
-            who: They; the same again changes nothing.
-            hear: How they are told.
+            who: Identifies the watcher; a repetition has no effect.
+            hear: The callback.
 
         Returns:
-            What ends that; None if it is no resource of this kind.
+            A function that ends the watch; None if this is not such a resource.
         """
 
 
 class Subscriptions:
-    """Answers resources/subscribe, resources/unsubscribe and subscriptions/listen.
+    """Handles resources/subscribe, resources/unsubscribe and subscriptions/listen.
 
     Args:
-        lists: Which lists change: of tools, prompts and resources.
-        watchers: Those who know when resources change, in the order in which they are asked.
-        admits: Who may see which of the other servers.
+        lists: The lists that change: of tools, prompts and resources.
+        watchers: Detect changes of resources; asked in this order.
+        admits: Returns whether a client may see a server.
 
     Attributes:
-        lists: The same.
+        lists: The lists that change.
     """
 
     def __init__(self, lists: Collection[str], watchers: Sequence[Watcher], admits: Admits) -> None:
         self.lists = lists
         self._watchers = watchers
         self._admits = admits
-        self._hearers: dict[object, _Hearer] = {}
+        self._subscribers: dict[object, _Subscriber] = {}
         self._streams = 0
         self._group: TaskGroup | None = None
         self._forget_tools: Callable[[], None] = _nothing
 
     @property
-    def held(self) -> int:
-        """How many clients hear of lists."""
-        return len(self._hearers)
+    def subscriber_count(self) -> int:
+        """The number of subscribers to lists."""
+        return len(self._subscribers)
 
     def register(self, server: Server[Any], forget_tools: Callable[[], None]) -> None:
-        """Has a server ask here.
+        """Registers the handlers with a server.
 
         Args:
             server: The server.
-            forget_tools: Has its list of tools taken anew.
+            forget_tools: Clears its cached lists of tools.
         """
         self._forget_tools = forget_tools
         server.add_request_handler(
@@ -149,7 +149,7 @@ class Subscriptions:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Has clients told in the background."""
+        """Sends notifications in the background."""
         async with anyio.create_task_group() as group:
             self._group = group
             yield
@@ -157,10 +157,10 @@ class Subscriptions:
             group.cancel_scope.cancel()
 
     def changed(self, server: str, kinds: Collection[str]) -> None:
-        """Tells everybody who may see a server that lists changed by it.
+        """Notifies subscribers of changed lists, limited to those that may see the server.
 
         Args:
-            server: Its name; empty for what is ours.
+            server: The name of the server; empty for our own lists.
             kinds: Which of its lists changed.
         """
         changed = sorted(set(kinds).intersection(self.lists))
@@ -169,20 +169,20 @@ class Subscriptions:
         if self._group is None:
             return
         for kind in changed:
-            for hearer in tuple(self._hearers.values()):
-                if not server or hearer.admits(server):
-                    self._group.start_soon(hearer.tell, _LISTS[kind])
+            for subscriber in tuple(self._subscribers.values()):
+                if not server or subscriber.admits(server):
+                    self._group.start_soon(subscriber.tell, _LISTS[kind])
 
     async def initialized(self, ctx: Context, _params: types.NotificationParams) -> None:
-        """From now on a client until 2025-11-25 may be told of changed lists."""
+        """Starts notifying a client until 2025-11-25 of changed lists."""
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             client = self._client(ctx)
-            self._hearers[client] = _Hearer(partial(self._admits, ctx), client.tell)
+            self._subscribers[client] = _Subscriber(partial(self._admits, ctx), client.tell)
 
     async def subscribe(
         self, ctx: Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
-        """Has a client until 2025-11-25 told when a resource changes."""
+        """Subscribes a client until 2025-11-25 to a resource."""
         client = self._client(ctx)
         if len(client.watched) >= MOST_WATCHED:
             raise MCPError(types.INVALID_PARAMS, f"At most {MOST_WATCHED} resources are watched.")
@@ -194,7 +194,7 @@ class Subscriptions:
     async def unsubscribe(
         self, ctx: Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
-        """Has a client told no more; nothing happens where it was not."""
+        """Ends a subscription; has no effect without one."""
         client = self._client(ctx)
         unwatch = client.watched.pop(params.uri, None)
         if unwatch is not None:
@@ -204,7 +204,7 @@ class Subscriptions:
     async def listen(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """One stream of changes of a client from 2026-07-28 on."""
+        """Serves a stream of changes to a client from 2026-07-28 on."""
         if "taskIds" in (params.notifications.model_extra or {}) and not declares_tasks(ctx):
             raise MISSING
         if self._streams >= MOST_STREAMS:
@@ -228,10 +228,12 @@ class Subscriptions:
         bus: InMemorySubscriptionBus,
         stack: ExitStack,
     ) -> types.SubscriptionFilter:
-        """Fills the bus with what a stream wants to hear, and says what of it there is."""
-        hearer = _Hearer(partial(self._admits, ctx), lambda changed: bus.publish(changed.event))
-        self._hearers[bus] = hearer
-        stack.callback(self._hearers.pop, bus)
+        """Subscribes a stream's bus; returns the subscriptions that were accepted."""
+        subscriber = _Subscriber(
+            partial(self._admits, ctx), lambda changed: bus.publish(changed.event)
+        )
+        self._subscribers[bus] = subscriber
+        stack.callback(self._subscribers.pop, bus)
         watched: set[str] = set()
 
         async def watch(uri: str) -> None:
@@ -262,12 +264,12 @@ class Subscriptions:
         raise no_resource_at(uri, ctx)
 
     async def _tell_updated(self, client: _Client, uri: str) -> None:
-        """Tells a client in the background: one that does not read holds nobody else up."""
+        """Notifies a client in the background, so that a slow one delays no other."""
         if self._group is not None:
             self._group.start_soon(client.tell_updated, uri)
 
     def _client(self, ctx: Context) -> _Client:
-        """What is known of the client of a connection; forgotten when that ends."""
+        """Returns the state of a connection's client, dropped when the connection ends."""
         connection = ctx.session._connection  # noqa: SLF001  # the only way to what outlives a request
         found = connection.state.get(_STATE)
         if found is None:
@@ -276,21 +278,21 @@ class Subscriptions:
         return found
 
     def _forget(self, client: _Client) -> None:
-        self._hearers.pop(client, None)
+        self._subscribers.pop(client, None)
         for unwatch in client.watched.values():
             unwatch()
 
 
 def _nothing() -> None:
-    """Before there is a server, nobody was shown anything."""
+    """Has no effect before a server is registered."""
 
 
 class _Client:
     """A client until 2025-11-25.
 
     Attributes:
-        connection: The way to it.
-        watched: What ends that it is told of a resource, by the addresses that it asked for.
+        connection: Its connection.
+        watched: Functions that end its subscriptions, by address.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -299,16 +301,16 @@ class _Client:
         self._waiting: set[str] = set()
 
     async def tell(self, changed: _List) -> None:
-        """Tells it that a list changed."""
+        """Notifies it that a list changed."""
         kind = type(changed.event).__name__
         await self._once(kind, partial(changed.notify, self.connection))
 
     async def tell_updated(self, uri: str) -> None:
-        """Tells it that a resource changed."""
+        """Notifies it that a resource changed."""
         await self._once(uri, partial(self.connection.send_resource_updated, uri))
 
     async def _once(self, what: str, tell: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Tells it of something; a client that does not read hears of that once."""
+        """Sends a notification unless the same one is still waiting to be read."""
         if what not in self._waiting:
             self._waiting.add(what)
             try:

@@ -1,1 +1,1 @@
-"""Calls that take long, as jobs and as the tasks of the protocol's extension."""
+"""Long calls as jobs, and as tasks of the protocol's extension."""

@@ -1,4 +1,4 @@
-"""The extension of the protocol for tasks: who knows it, and what is asked about a task.
+"""The protocol's extension for tasks: its capability and parameters.
 
 https://modelcontextprotocol.io/seps/2663-tasks-extension
 """
@@ -24,30 +24,30 @@ MISSING = MCPError(
 
 
 class TaskParams(types.RequestParams):
-    """Which task is meant."""
+    """Parameters that name a task."""
 
     task_id: str
 
 
 class CancelParams(TaskParams):
-    """Which task is to be cancelled."""
+    """Parameters that name a task to cancel."""
 
 
 class UpdateParams(TaskParams):
-    """What a task asked, answered: by the keys of its questions."""
+    """Answers to a task's questions, by their keys."""
 
     input_responses: dict[str, Any]
 
 
 def declares_tasks(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Whether whoever makes a request can be answered with a task."""
+    """Returns whether the client accepts a task as an answer."""
     said = ctx.session.client_capabilities
     is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
     return is_modern and said is not None and EXTENSION in (said.extensions or {})
 
 
 def check_header(ctx: ServerRequestContext[Any, Any], task_id: str) -> None:
-    """Refuses a request over HTTP that is routed by another name than that of its task."""
+    """Rejects a request over HTTP whose routing header names another task."""
     if not isinstance(ctx.request, Request):
         return
     if decode_header_value(ctx.request.headers.get(MCP_NAME_HEADER)) != task_id:

@@ -1,4 +1,4 @@
-"""Long calls: those that are answered with a job, or a task, before they have ended."""
+"""Long calls, answered with a job or a task before they end."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tools.core.registry import ToolRegistry
 from tools.core.result import ToolResult
 
 TASK_PATIENCE = 0.5
-"""Seconds after which a client that knows tasks is answered with one."""
+"""Seconds before a client that supports tasks gets one."""
 
 AWAITED_CHARACTERS = 300
-"""Of what a job asks, that are told to whoever cannot be asked."""
+"""Length of a job's question in text for clients that cannot be asked."""
 
 Finished = types.CallToolResult | types.InputRequiredResult
 Answer = Finished | dict[str, Any]
@@ -35,7 +35,7 @@ Answer = Finished | dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ParkedQuestions:
-    """What a call asks its client, which is away.
+    """A call's questions while its client is away.
 
     Attributes:
         request: The call.
@@ -45,7 +45,7 @@ class ParkedQuestions:
 
     @property
     def awaits(self) -> str:
-        """What has to be answered first, in words; empty if nothing."""
+        """The unanswered questions as text; empty if there are none."""
         if not self.request.is_away:
             return ""
         return "; ".join(map(_words, self.request.suspended.open_questions.values()))
@@ -56,14 +56,14 @@ class ParkedQuestions:
         return bool(self.request.asked)
 
     def leave(self) -> None:
-        """Has what is asked from now on wait for whoever looks at the job."""
+        """Defers further questions until the client polls the job."""
         self.request.leave()
 
     async def put(self, relay: object) -> bool:
-        """Asks the client of another call; whether it answered anything.
+        """Asks the client of another call; returns whether it answered anything.
 
         Raises:
-            AnswersAwaitedError: If it must answer first, and then makes the call again.
+            AnswersAwaitedError: If the client must answer first, and then retries the call.
         """
         if not isinstance(relay, ClientRequest | FunctionRun):
             return False
@@ -86,7 +86,7 @@ class LongCalls:
     """Makes calls that may take long.
 
     Args:
-        jobs: Where they go on.
+        jobs: Runs the calls that take long.
         registry: The tools.
     """
 
@@ -95,7 +95,7 @@ class LongCalls:
         self._registry = registry
 
     def may_be(self, name: str) -> bool:
-        """Whether a call of this tool may be one; what is not known yet may come to be one."""
+        """Returns whether calls of this tool may become jobs; unknown tools might."""
         spec = self._registry.get(name)
         return self.jobs.is_running and (spec is None or spec.becomes_job or spec.passes_on)
 
@@ -107,14 +107,14 @@ class LongCalls:
         finish: Callable[[ToolResult], Finished],
         tell: Callable[[TaskReport], Answer],
     ) -> Answer:
-        """Makes a call; as long as its client waits, it is answered when it has ended.
+        """Makes a call; answers with its result, or with a job if it takes too long.
 
         Args:
             request: The call.
-            context: What it is given of its client.
+            context: Its context.
             execute: Makes it.
-            finish: Makes the answer of its result.
-            tell: Makes that of a job, for a client that does not know tasks.
+            finish: Converts the result to the answer.
+            tell: Converts a job to the answer for a client that does not support tasks.
         """
         asking = ParkedQuestions(request)
         job = Job(context.identity, context.session_id, asking, context.report_progress)
@@ -133,7 +133,7 @@ class LongCalls:
         if record is not None:
             return created(record) if as_task else tell(TaskReport.of(record))
         if job.outcome is None:
-            raise job.error or MCPError(types.INTERNAL_ERROR, "Toolcrib is ending.")
+            raise job.error or MCPError(types.INTERNAL_ERROR, "Toolcrib is shutting down.")
         if isinstance(job.outcome.answer, MCPError):
             raise job.outcome.answer
         answer: Answer = job.outcome.answer
@@ -150,7 +150,7 @@ def _outcome(result: ToolResult, finish: Callable[[ToolResult], Finished]) -> Ou
 
 
 def _words(request: types.InputRequest) -> str:
-    """What is asked, for whoever only reads that it is."""
+    """Describes a question for clients that cannot answer it."""
     match request:
         case types.ElicitRequest(params=params):
             said = params.message

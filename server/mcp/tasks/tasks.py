@@ -1,4 +1,4 @@
-"""Tasks: the methods of the extension, by which clients look at jobs."""
+"""Tasks: the extension's methods by which clients poll jobs."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ Context = ServerRequestContext[Any, Any]
 
 
 class Tasks:
-    """Answers `tasks/get`, `tasks/update` and `tasks/cancel`.
+    """Handles `tasks/get`, `tasks/update` and `tasks/cancel`.
 
     Args:
-        long_calls: Where the tasks come from.
-        requests: Tells whose requests are made.
+        long_calls: The source of tasks.
+        requests: Identifies callers.
 
     Attributes:
-        long_calls: The same.
+        long_calls: The source of tasks.
     """
 
     def __init__(self, long_calls: LongCalls, requests: ClientRequests) -> None:
@@ -48,31 +48,31 @@ class Tasks:
         self._requests = requests
 
     def register(self, server: Server[Any]) -> None:
-        """Has a server answer them, and say so."""
+        """Registers the methods and the extension's capability."""
         server.extensions[EXTENSION] = {}
         server.add_request_handler("tasks/get", TaskParams, self._get)
         server.add_request_handler("tasks/update", UpdateParams, self._update)
         server.add_request_handler("tasks/cancel", CancelParams, self._cancel)
 
     async def _get(self, ctx: Context, params: TaskParams) -> dict[str, Any]:
-        """How far a task is."""
-        principal = self._admitted(ctx, params)
+        """Returns the state of a task."""
+        principal = self._check_request(ctx, params)
         try:
             record = await self._jobs.find(principal.identity, params.task_id)
         except NotFoundError as error:
             raise _unknown(error) from error
-        return detailed(record, self._asked(principal, params.task_id))
+        return detailed(record, self._open_questions(principal, params.task_id))
 
     async def _update(self, ctx: Context, params: UpdateParams) -> dict[str, Any]:
-        """Answers what a task asks; what it does not ask is ignored."""
-        principal = self._admitted(ctx, params)
+        """Answers a task's questions; ignores answers without a question."""
+        principal = self._check_request(ctx, params)
         try:
             await self._jobs.find(principal.identity, params.task_id)
         except NotFoundError as error:
             raise _unknown(error) from error
         answers = {
             key: _answer(request, params.input_responses[key])
-            for key, request in self._asked(principal, params.task_id).items()
+            for key, request in self._open_questions(principal, params.task_id).items()
             if key in params.input_responses
         }
         if (questions := self._questions(principal, params.task_id)) is not None:
@@ -80,16 +80,16 @@ class Tasks:
         return {}
 
     async def _cancel(self, ctx: Context, params: CancelParams) -> dict[str, Any]:
-        """Cancels a task; one that has ended stays as it is."""
-        principal = self._admitted(ctx, params)
+        """Cancels a task; has no effect on one that has ended."""
+        principal = self._check_request(ctx, params)
         try:
             await self._jobs.cancel(principal.identity, params.task_id)
         except NotFoundError as error:
             raise _unknown(error) from error
         return {}
 
-    def _admitted(self, ctx: Context, params: TaskParams) -> Principal:
-        """Whose tasks a request may be about."""
+    def _check_request(self, ctx: Context, params: TaskParams) -> Principal:
+        """Checks a request; returns the identity whose tasks it may use."""
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             raise MCPError(types.METHOD_NOT_FOUND, "Method not found", ctx.method)
         if not declares_tasks(ctx):
@@ -98,26 +98,26 @@ class Tasks:
         return self._requests.principal_of(ctx)
 
     def _questions(self, principal: Principal, task_id: str) -> ParkedQuestions | None:
-        """What a task of this process asks, if anybody is there to be asked."""
+        """Returns the questions of a task in this process, if a user can be asked."""
         if principal.is_delegated:
             return None
         job = self._jobs.here(principal.identity, task_id)
         return job.asking if job is not None and isinstance(job.asking, ParkedQuestions) else None
 
-    def _asked(self, principal: Principal, task_id: str) -> dict[str, types.InputRequest]:
-        """What a task of this process asks, by keys."""
+    def _open_questions(self, principal: Principal, task_id: str) -> dict[str, types.InputRequest]:
+        """Returns the open questions of a task in this process by key."""
         questions = self._questions(principal, task_id)
         return {} if questions is None else questions.request.suspended.open_questions
 
 
 def _answer(request: types.InputRequest, given: object) -> types.InputResponse:
-    """The answer to a question."""
+    """Parses the answer to a question."""
     try:
         answer: types.InputResponse = answer_type(request).model_validate(given, by_name=False)
     except ValidationError as error:
         raise MCPError(
             types.INVALID_PARAMS,
-            encodable(f"An input response is no answer to its request: {error}"),
+            encodable(f"An input response does not match its request: {error}"),
         ) from error
     return answer
 

@@ -1,4 +1,4 @@
-"""How tasks are shown in the protocol.
+"""The wire form of tasks.
 
 https://modelcontextprotocol.io/seps/2663-tasks-extension
 """
@@ -18,20 +18,20 @@ from tools.core.invisible import encodable
 from tools.core.jobs.job import answer_in
 
 POLL_MS = 1_000
-"""How often a client should look."""
+"""Recommended poll interval for clients."""
 
 
 def created(record: JobRecord) -> dict[str, Any]:
-    """What a call is answered that goes on as a task."""
+    """Returns the answer to a call that continues as a task."""
     return {"resultType": "task", **_task(record, "working")}
 
 
 def detailed(record: JobRecord, asked: Mapping[str, types.InputRequest]) -> dict[str, Any]:
-    """How far a task is, with what it asks or what came of it.
+    """Returns the state of a task, with its questions or its result.
 
     Args:
-        record: What is kept of it.
-        asked: What its client has to answer, where that can be asked here.
+        record: The record of the job.
+        asked: The questions for its client that can be answered here.
     """
     if record.state is JobState.WORKING:
         if not asked:
@@ -60,7 +60,7 @@ def _task(record: JobRecord, status: str) -> dict[str, Any]:
 
 def _internal(record: JobRecord) -> dict[str, Any]:
     lost = record.state is JobState.LOST
-    said = "The process that worked on it ended." if lost else "It failed."
+    said = "The process that ran it ended." if lost else "It failed."
     return {"code": types.INTERNAL_ERROR, "message": said}
 
 

@@ -1,1 +1,1 @@
-"""Resources and prompts of other servers, and what changes of them."""
+"""Resources and prompts of other servers, and their changes."""

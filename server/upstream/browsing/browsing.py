@@ -1,4 +1,4 @@
-"""What is browsed, put together: ours, that of other servers, and who hears of changes."""
+"""Combines our own resources and prompts with those of other servers."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _COMPLETED = TypeAdapter(types.CompleteResult)
 
 
 class GatewayPrompts:
-    """Answers prompts/list, prompts/get and completion/complete.
+    """Handles prompts/list, prompts/get and completion/complete.
 
-    A prompt of another server is listed as it is, under `server__prompt` and with `toolcrib/server`
-    in its `_meta`; its own name works too where no other prompt has it.
+    Another server's prompt is listed as `server__prompt`, with `toolcrib/server` in its `_meta`.
+    Its own name works too if it is unique.
 
     Args:
         own: Our own prompts and those of functions.
         offers: The other servers.
-        resources: Tells whose a template is.
+        resources: Maps templates to servers.
     """
 
     def __init__(self, own: OfferedPrompts, offers: Offers, resources: GatewayResources) -> None:
@@ -56,14 +56,14 @@ class GatewayPrompts:
     async def list_prompts(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        """One page: first our own, then what each server lists."""
+        """Returns one page: first our own prompts, then those of each server."""
         cursor = params.cursor if params else None
         own: list[types.Prompt] = []
         if cursor is None:
             own = (await self._own.list_prompts(ctx, params)).prompts
-        await self._offers.listed()
+        await self._offers.wait_listed()
         sections = [
-            Section(each.name, listing.prompts, partial(_shown, each.name))
+            Section(each.name, listing.prompts, partial(_namespaced, each.name))
             for each, listing in self._offers.of(ctx)
         ]
         others, following = page("prompts", sections, cursor, PAGE_SIZE - len(own))
@@ -72,13 +72,13 @@ class GatewayPrompts:
     async def get_prompt(
         self, ctx: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
-        """One prompt, ready for the model; another server's as that server gives it."""
+        """Renders a prompt for the model; another server's prompt is passed through."""
         found = await self._owner(ctx, params.name)
         if found is None:
             return await self._own.get_prompt(ctx, params)
         upstream, own = found
         asked = types.GetPromptRequestParams(name=own, arguments=params.arguments)
-        with self._offers.opened(ctx, params, params.name) as relay:
+        with self._offers.relay_for(ctx, params, params.name) as relay:
             return await self._offers.ask(
                 relay, upstream, types.GetPromptRequest(params=asked), _GOT
             )
@@ -86,8 +86,8 @@ class GatewayPrompts:
     async def complete(
         self, ctx: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        """Values that an argument of a prompt, or a variable of a template, may have."""
-        found = await self._referred(ctx, params.ref)
+        """Completes an argument of a prompt or a variable of a template."""
+        found = await self._find_reference(ctx, params.ref)
         if found is None:
             return await self._own.complete(ctx, params)
         upstream, ref = found
@@ -95,7 +95,9 @@ class GatewayPrompts:
         request = types.CompleteRequest(params=asked)
         return await self._offers.ask_plainly(ctx, upstream, request, _COMPLETED)
 
-    async def _referred(self, ctx: Context, ref: Reference) -> tuple[Upstream, Reference] | None:
+    async def _find_reference(
+        self, ctx: Context, ref: Reference
+    ) -> tuple[Upstream, Reference] | None:
         if isinstance(ref, types.PromptReference):
             prompt = await self._owner(ctx, ref.name)
             return prompt and (prompt[0], ref.model_copy(update={"name": prompt[1]}))
@@ -103,11 +105,11 @@ class GatewayPrompts:
         return template and (template[0], ref.model_copy(update={"uri": template[1]}))
 
     async def _owner(self, ctx: Context, name: str) -> tuple[Upstream, str] | None:
-        """The server that has a prompt, and what it calls it; None for our own and unknown ones."""
+        """Returns the server of a prompt and its name there; None for our own and unknown ones."""
         if name in PROMPTS or await self._own.find(ctx, name) is not None:
             return None
         found = self._find(ctx, name)
-        if found is None:  # until its server is listed
+        if found is None:  # its server may not be listed yet
             await self._offers.find(name)
             found = self._find(ctx, name)
         return found
@@ -125,18 +127,18 @@ class GatewayPrompts:
         return bare[0] if len(bare) == 1 else None
 
 
-def _shown(server: str, given: types.Prompt) -> types.Prompt:
+def _namespaced(server: str, given: types.Prompt) -> types.Prompt:
     name = exposed_name(server, given.name)
     return given.model_copy(update={"name": name, "meta": meta_of(server, given.meta)})
 
 
 class GatewayWatcher:
-    """Finds the server that has a resource and tells of its changes; see Watcher.
+    """Watches resources at the servers that have them; see Watcher.
 
     Args:
         offers: The other servers, as each caller may see them.
-        resources: Tells whose an address is.
-        watches: Keeps resources watched while it is running.
+        resources: Maps addresses to servers.
+        watches: Watches resources while running.
     """
 
     def __init__(self, offers: Offers, resources: GatewayResources, watches: Watches) -> None:
@@ -145,7 +147,7 @@ class GatewayWatcher:
         self._watches = watches
 
     async def watch(self, ctx: Context, uri: str, who: object, hear: Hear) -> Unwatch | None:
-        """Has somebody told when a resource of another server may have changed."""
+        """Registers a callback for possible changes of another server's resource."""
         session_id = self._offers.conversation(ctx)
         failure: MCPError | None = None
         for upstream, own in await self._resources.owners(ctx, uri):
@@ -170,15 +172,15 @@ def browse(  # noqa: PLR0913  # the composition root hands over every part by na
     lists: Collection[str],
     changing: Collection[str],
 ) -> Browsing:
-    """Puts what other servers offer after our own.
+    """Adds what other servers offer to our own.
 
     Args:
         gateway: The other servers.
         own: Our own.
-        requests: Takes what the servers ask to the client.
-        profiles: Who may see which servers.
-        lists: Which lists change with the other servers: of tools, prompts and resources.
-        changing: Which lists change by themselves too.
+        requests: Forwards the servers' requests to the client.
+        profiles: The profiles that restrict clients.
+        lists: The lists that change with the other servers: of tools, prompts and resources.
+        changing: The lists that also change by themselves.
     """
 
     def admits(ctx: ServerRequestContext[Any, Any], server: str) -> bool:

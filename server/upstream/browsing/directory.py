@@ -1,4 +1,4 @@
-"""Which server an address belongs to, of those that a caller may see."""
+"""Finds the server of an address among those that a caller may see."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ class Shelf:
     """The addresses that one server has listed.
 
     Args:
-        listing: What it offers.
+        listing: What the server offers.
 
     Attributes:
-        listing: The same.
-        uris: Of its resources.
-        templates: Its templates as they are written, with what finds an address of theirs; None
-            for one whose form cannot be matched.
-        schemes: What its addresses begin with.
+        listing: What the server offers.
+        uris: The addresses of its resources.
+        templates: Its templates as written, with their parsed form; None for one that cannot be
+         matched.
+        schemes: The schemes of its addresses.
     """
 
     def __init__(self, listing: Listing) -> None:
         self.listing = listing
         self.uris = frozenset(each.uri for each in listing.resources)
         self.templates: Mapping[str, UriTemplate | None] = {
-            each.uri_template: _parsed(each.uri_template) for each in listing.templates
+            each.uri_template: _parse(each.uri_template) for each in listing.templates
         }
         self.schemes = frozenset(map(_scheme, (*self.uris, *self.templates)))
 
     def makes(self, uri: str) -> bool:
-        """Whether one of the templates makes an address."""
+        """Returns whether one of the templates matches an address."""
         found = (each.match(uri) for each in self.templates.values() if each is not None)
         return any(each is not None for each in found)
 
 
 class Directory:
-    """The addresses of some servers: one that two have belongs to the first of them.
+    """The addresses of some servers; a duplicate belongs to the first server.
 
     Args:
-        shelves: Each with what it lists, in the order of the settings.
-        own: Addresses and templates that are ours, before those of all servers.
+        shelves: The servers with their listings, in the order of the settings.
+        own: Our own addresses and templates, which come first.
     """
 
     def __init__(
@@ -58,29 +58,29 @@ class Directory:
         self._own = own
 
     def resources(self) -> list[Section[types.Resource]]:
-        """The resources of each server; addresses that belong to another are namespaced."""
+        """Returns the resources of each server; duplicate addresses are namespaced."""
         taken = set(self._own)
         sections = []
         for upstream, shelf in self._shelves:
-            shown = partial(_shown_resource, upstream.name, frozenset(taken))
+            shown = partial(_namespaced_resource, upstream.name, frozenset(taken))
             sections.append(Section(upstream.name, shelf.listing.resources, shown))
             taken |= shelf.uris
         return sections
 
     def templates(self) -> list[Section[types.ResourceTemplate]]:
-        """The templates of each server; those that belong to another are namespaced."""
+        """Returns the templates of each server; duplicates are namespaced."""
         taken = set(self._own)
         sections = []
         for upstream, shelf in self._shelves:
-            shown = partial(_shown_template, upstream.name, frozenset(taken))
+            shown = partial(_namespaced_template, upstream.name, frozenset(taken))
             sections.append(Section(upstream.name, shelf.listing.templates, shown))
             taken |= shelf.templates.keys()
         return sections
 
     def owners(self, uri: str) -> list[Upstream]:
-        """Who may know an address, most likely first.
+        """Returns the servers that may know an address, most likely first.
 
-        Whoever lists it; else all that have a template for it, then all that have its scheme.
+        That is the one that lists it; otherwise those with a matching template, then its scheme.
         """
         if is_ours(uri):
             return []
@@ -93,22 +93,24 @@ class Directory:
         return list(dict.fromkeys([*making, *alike]))
 
     def owner_of_template(self, template: str) -> Upstream | None:
-        """The first server that lists a template; None if none does."""
+        """Returns the first server that lists a template, if any."""
         owners = (upstream for upstream, shelf in self._shelves if template in shelf.templates)
         return None if is_ours(template) else next(owners, None)
 
 
 def meta_of(server: str, given: Mapping[str, object] | None) -> dict[str, object]:
-    """The `_meta` of what is listed, with the name of the server that it is from."""
+    """Returns `_meta` with the name of the server."""
     return {**(given or {}), SERVER_KEY: server}
 
 
-def _shown_resource(server: str, taken: Collection[str], given: types.Resource) -> types.Resource:
+def _namespaced_resource(
+    server: str, taken: Collection[str], given: types.Resource
+) -> types.Resource:
     uri = address_for(server, given.uri, taken)
     return given.model_copy(update={"uri": uri, "meta": meta_of(server, given.meta)})
 
 
-def _shown_template(
+def _namespaced_template(
     server: str, taken: Collection[str], given: types.ResourceTemplate
 ) -> types.ResourceTemplate:
     uri = address_for(server, given.uri_template, taken)
@@ -116,17 +118,17 @@ def _shown_template(
 
 
 def address_for(server: str, uri: str, taken: Collection[str] = ()) -> str:
-    """An address or a template by which a client reaches that of a server.
+    """Returns the address or template by which clients reach that of a server.
 
     Args:
-        server: Its name in the settings.
+        server: The name of the server in the settings.
         uri: Its own address.
-        taken: Those that belong to other servers.
+        taken: Addresses that belong to other servers.
     """
     return namespaced(server, uri) if uri in taken or is_ours(uri) else uri
 
 
-def _parsed(template: str) -> UriTemplate | None:
+def _parse(template: str) -> UriTemplate | None:
     try:
         return UriTemplate.parse(template)
     except InvalidUriTemplate:

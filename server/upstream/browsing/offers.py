@@ -1,4 +1,4 @@
-"""What one caller may browse of other servers, and the way to ask them for it."""
+"""What a caller may browse of other servers, and how to ask them for it."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ from tools.core.context import RequestContext
 from tools.core.errors import ToolError
 
 FIRST_WAIT = 10.0
-"""Seconds that lists wait, all in all, for servers that never listed theirs before."""
+"""Seconds, in total, that lists wait for servers without an earlier listing."""
 
 Context = ServerRequestContext[Any, Any]
 ResultT = TypeVar("ResultT", bound=types.Result)
 
 Admits = Callable[[Context, str], bool]
-"""Whether whoever asks may see anything of a server."""
+"""Returns whether a client may see a server."""
 
 
 def admits_every(_ctx: Context, _server: str) -> bool:
-    """Lets everybody see every server."""
+    """Admits every client to every server."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[ResultT]):
-    """What a client asks a server for, in the server's own names.
+    """A client's request to a server, in the server's own names.
 
     Attributes:
-        request: The request, but for its `_meta`.
-        result: What is answered; it may be a question first where the request can be made again.
-        meta: What the client told whoever works on it.
-        report: Hears how far it is; None where nobody wants to.
+        request: The request, without its `_meta`.
+        result: The type of the answer; may be a question first if the request can be retried.
+        meta: The client's metadata for the server.
+        report: Receives progress; None if it is not wanted.
     """
 
     request: types.Request[Any, Any]
@@ -64,12 +64,12 @@ class Asked(Generic[ResultT]):
         answers: types.InputResponses | None = None,
         state: str | None = None,
     ) -> ResultT | types.InputRequiredResult:
-        """Asks once.
+        """Sends the request once.
 
         Args:
-            connection: To the server.
-            answers: To what it asked when it was asked before.
-            state: What it handed over then.
+            connection: The connection to the server.
+            answers: The answers to its earlier questions.
+            state: Its state from then.
         """
         update: dict[str, Any] = {"meta": dict(self.meta) or None}
         if isinstance(self.request.params, types.InputResponseRequestParams):
@@ -78,7 +78,7 @@ class Asked(Generic[ResultT]):
         return await connection.session.send_request(
             self.request.model_copy(update={"params": params}),
             self.result,
-            progress_callback=None if self.report is None else _positional(self.report),
+            progress_callback=None if self.report is None else _to_callback(self.report),
         )
 
 
@@ -87,8 +87,8 @@ class Offers:
 
     Args:
         gateway: The other servers.
-        requests: Takes what they ask to the client.
-        admits: Who may see which of them.
+        requests: Forwards their requests to the client.
+        admits: Returns whether a client may see a server.
     """
 
     def __init__(
@@ -102,11 +102,11 @@ class Offers:
         self._admits = admits
         self._patience_ends: float | None = None
 
-    async def listed(self) -> None:
-        """Waits until every server was listed or could not be reached.
+    async def wait_listed(self) -> None:
+        """Waits until every server was listed or is unreachable.
 
-        Ten seconds after it was first waited for, nobody waits any more: what comes then is told as
-        a change of the lists.
+        Ten seconds after the first wait it no longer waits: later listings are announced as
+        changes of the lists.
         """
         if self._patience_ends is None:
             self._patience_ends = anyio.current_time() + FIRST_WAIT
@@ -115,47 +115,47 @@ class Offers:
                 await self._gateway.ready()
 
     async def find(self, name: str) -> None:
-        """Has a lazy server listed that a name begins with; others are waited for as by `listed`.
+        """Lists a lazy server whose name begins the given one; waits for others like `wait_listed`.
 
         Args:
-            name: Of a prompt: `server__prompt`.
+            name: The name of a prompt: `server__prompt`.
         """
-        await self.listed()
+        await self.wait_listed()
         if SEPARATOR in name:
             await self._gateway.find(name)
 
     def admits(self, ctx: Context, server: str) -> bool:
-        """Whether whoever asks may see anything of a server."""
+        """Returns whether a client may see a server."""
         return self._admits(ctx, server)
 
     def of(self, ctx: Context) -> list[tuple[Upstream, Listing]]:
-        """Each server that whoever asks may see, in order, with what it listed last."""
+        """Returns each server that the client may see, in order, with its last listing."""
         return [
             (each, each.listing)
             for name, each in self._gateway.upstreams.items()
             if each.listing is not None and self._admits(ctx, name)
         ]
 
-    def named(self, ctx: Context, server: str) -> Upstream | None:
-        """One server; None if there is none of that name for whoever asks."""
+    def find_server(self, ctx: Context, server: str) -> Upstream | None:
+        """Returns a server by name; None if the client may see no such server."""
         found = self._gateway.upstreams.get(server)
         return found if found is not None and self._admits(ctx, server) else None
 
     def conversation(self, ctx: Context) -> str:
-        """The conversation of a request, whose client is known from now on."""
+        """Returns the conversation of a request, and records its client."""
         self._requests.client_of(ctx)
         return self._requests.session_of(ctx)
 
     @contextmanager
-    def opened(
+    def relay_for(
         self, ctx: Context, params: types.InputResponseRequestParams, name: str
     ) -> Iterator[ClientRequest]:
-        """The way to the client of a request, while servers work on it.
+        """Yields the way back to the client while servers work on its request.
 
         Args:
             ctx: The request.
-            params: What came with it.
-            name: What is asked for.
+            params: Its parameters.
+            name: The name of what is requested.
         """
         arguments = getattr(params, "arguments", None) or {}
         try:
@@ -174,13 +174,13 @@ class Offers:
         request: types.Request[Any, Any],
         result: TypeAdapter[ResultT | types.InputRequiredResult],
     ) -> ResultT | types.InputRequiredResult:
-        """Asks a server for what a client asked for, and the client for what that wants to know.
+        """Forwards a client's request to a server, and the server's questions to the client.
 
         Args:
             relay: The way to the client.
             upstream: The server.
-            request: What it is asked, in its own names.
-            result: What it answers.
+            request: The request, in the server's own names.
+            result: The type of the answer.
         """
         context = RequestContext(
             relay.principal.identity,
@@ -209,13 +209,13 @@ class Offers:
         request: types.Request[Any, Any],
         result: TypeAdapter[ResultT],
     ) -> ResultT:
-        """Asks a server what it answers without a question of its own.
+        """Forwards a request that a server answers without questions.
 
         Args:
             ctx: The client's request.
             upstream: The server.
-            request: What it is asked, in its own names.
-            result: What it answers.
+            request: The request, in the server's own names.
+            result: The type of the answer.
         """
         session_id = self.conversation(ctx)
         try:
@@ -235,8 +235,8 @@ def _reporter(ctx: Context) -> ProgressReporter:
     return report
 
 
-def _positional(report: ProgressReporter) -> ProgressFnT:
-    async def told(progress: float, total: float | None, message: str | None) -> None:
+def _to_callback(report: ProgressReporter) -> ProgressFnT:
+    async def callback(progress: float, total: float | None, message: str | None) -> None:
         await report(progress, total, message)
 
-    return told
+    return callback

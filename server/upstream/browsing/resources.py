@@ -1,4 +1,4 @@
-"""Resources of other servers, after our own."""
+"""Resources of other servers, listed after our own."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _READ: TypeAdapter[types.ReadResourceResult | types.InputRequiredResult] = TypeA
 
 
 class GatewayResources:
-    """Answers resources/list, resources/templates/list and resources/read.
+    """Handles resources/list, resources/templates/list and resources/read.
 
-    What other servers list is passed on as it is, with `toolcrib/server` in its `_meta`. An address
-    that two servers list belongs to the first of them in the settings; the other's, and every
-    `context://`, `skill://` and `toolcrib://` of theirs, is listed as `toolcrib://SERVER/ADDRESS`,
-    a form in which every address of every server can be read, but for those in its skills.
+    Other servers' resources are passed through with `toolcrib/server` in their `_meta`. An address
+    listed by two servers belongs to the first in the settings. The other's, and any `context://`,
+    `skill://` and `toolcrib://` address of a server, is listed as `toolcrib://SERVER/ADDRESS`.
+    In that form every address of every server can be read, except those in skills.
 
     Args:
-        own: What is stored here and what functions offer.
+        own: Stored resources and those of functions.
         offers: The other servers.
     """
 
@@ -50,7 +50,7 @@ class GatewayResources:
     async def list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """One page: first what is stored here, then what each server lists."""
+        """Returns one page: first our own resources, then those of each server."""
         cursor = params.cursor if params else None
         own: list[types.Resource] = []
         if cursor is None or place_of(cursor)[0] == DOCUMENTS:
@@ -58,7 +58,7 @@ class GatewayResources:
             if stored.next_cursor is not None:
                 return stored
             own, cursor = stored.resources, None
-        await self._offers.listed()
+        await self._offers.wait_listed()
         sections = self.directory(ctx).resources()
         others, following = page("resources", sections, cursor, PAGE_SIZE - len(own))
         return types.ListResourcesResult(resources=[*own, *others], next_cursor=following)
@@ -66,12 +66,12 @@ class GatewayResources:
     async def list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        """One page: first how addresses of what is stored here are made, then those of servers."""
+        """Returns one page: first our own templates, then those of servers."""
         cursor = params.cursor if params else None
         own: list[types.ResourceTemplate] = []
         if cursor is None:
             own = (await self._own.list_templates(ctx, params)).resource_templates
-        await self._offers.listed()
+        await self._offers.wait_listed()
         sections = self.directory(ctx).templates()
         others, following = page("templates", sections, cursor, PAGE_SIZE - len(own))
         return types.ListResourceTemplatesResult(
@@ -81,12 +81,12 @@ class GatewayResources:
     async def read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
-        """What is stored here at an address, or what its server says there is."""
+        """Reads a resource from the store, a function or its server."""
         owners = await self.owners(ctx, params.uri)
         if not owners:
             return await self._own.read_resource(ctx, params)
         failure: MCPError | None = None
-        with self._offers.opened(ctx, params, params.uri) as relay:
+        with self._offers.relay_for(ctx, params, params.uri) as relay:
             for upstream, own in owners:
                 try:
                     return await self._read(relay, upstream, params.uri, own)
@@ -96,33 +96,33 @@ class GatewayResources:
         raise failure or no_resource_at(params.uri, ctx)
 
     async def owners(self, ctx: Context, uri: str) -> list[tuple[Upstream, str]]:
-        """Who may know an address, most likely first, each with its own address there."""
+        """Returns servers that may know an address, likeliest first, with their own form of it."""
         server, own = split(uri)
         if server:
-            named = self._offers.named(ctx, server)
+            named = self._offers.find_server(ctx, server)
             return [] if named is None or _is_in_skill(own, named) else [(named, own)]
         if is_ours(uri) or await self._own.find(ctx, uri) is not None:
             return []
         found = self.directory(ctx).owners(uri)
-        if not found:  # until all are listed
-            await self._offers.listed()
+        if not found:  # its server may not be listed yet
+            await self._offers.wait_listed()
             found = self.directory(ctx).owners(uri)
         return [(upstream, uri) for upstream in found if not _is_in_skill(uri, upstream)]
 
     async def owner_of_template(self, ctx: Context, template: str) -> tuple[Upstream, str] | None:
-        """The server that has a template, and how it writes it."""
+        """Returns the server that has a template, and its own form of it."""
         server, own = split(template)
         if await self._own.template(ctx, template) is not None:
             return None
-        await self._offers.listed()
+        await self._offers.wait_listed()
         if server:
-            named = self._offers.named(ctx, server)
+            named = self._offers.find_server(ctx, server)
             return None if named is None else (named, own)
         found = self.directory(ctx).owner_of_template(template)
         return None if found is None else (found, template)
 
     def directory(self, ctx: Context) -> Directory:
-        """The addresses that whoever asks may see."""
+        """Returns the addresses that the client may see."""
         shelves = [(each, self._shelf(each.name, listed)) for each, listed in self._offers.of(ctx)]
         return Directory(shelves, self._own.addresses(ctx))
 
@@ -149,13 +149,13 @@ class GatewayResources:
 
 
 def _is_in_skill(uri: str, upstream: Upstream) -> bool:
-    """Whether what is there is read as a skill alone, which may have to wait for a person."""
+    """Returns whether an address may only be read as part of a skill, which may await review."""
     known = upstream.listing
     return uri.lower().startswith((SCHEME,) if known is None else roots_of(known.skills))
 
 
 def _is_not_found(error: MCPError) -> bool:
-    """Whether a server has nothing there, in the code of either era (SEP-2164)."""
+    """Returns whether an error means an unknown resource, in either era (SEP-2164)."""
     data = error.error.data
     names_it = isinstance(data, dict) and "uri" in data
     return error.code == RESOURCE_NOT_FOUND or (error.code == types.INVALID_PARAMS and names_it)

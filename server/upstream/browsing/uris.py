@@ -1,4 +1,4 @@
-"""Addresses of what other servers offer: their own, or with the name of the server before it."""
+"""Addresses of other servers: their own, or prefixed with the name of the server."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ _OURS = ("context://", "skill://", SCHEME)
 
 
 def is_ours(uri: str) -> bool:
-    """Whether no other server can have this address: `context://`, `skill://`, `toolcrib://`."""
+    """Returns whether an address is reserved: `context://`, `skill://`, `toolcrib://`."""
     return uri.lower().startswith(_OURS)
 
 
 def namespaced(server: str, uri: str) -> str:
-    """An address or a template of one certain server: `toolcrib://SERVER/` before its own.
+    """Returns an address or template prefixed with `toolcrib://SERVER/`.
 
-    Nothing is encoded, so that a template stays one and what fills it stays as it is.
+    Encodes nothing, so that a template remains valid, and so do its values.
     """
     return f"{SCHEME}{server}/{uri}"
 
 
 def split(uri: str) -> tuple[str, str]:
-    """The server that an address names and its own address there; "" where it names none."""
+    """Splits an address into its server and the server's own address; "" without a server."""
     if not uri.startswith(SCHEME):
         return "", uri
     server, slash, own = uri.removeprefix(SCHEME).partition("/")

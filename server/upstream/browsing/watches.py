@@ -1,8 +1,8 @@
-"""Watches: resources of other servers that somebody wants to hear of when they change.
+"""Watches resources of other servers on behalf of subscribers.
 
-Each is one subscription at a server, in the form of its protocol: `resources/subscribe` until
-2025-11-25, a stream of `subscriptions/listen` from 2026-07-28 on. It is there while anybody
-listens, and is made again when the connection was lost.
+Each watch is one subscription at a server, in the form of its protocol: `resources/subscribe`
+until 2025-11-25, a stream of `subscriptions/listen` from 2026-07-28 on. It exists while anyone
+listens, and is renewed when the connection is lost.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from server.upstream.connections.failures import as_mcp_error
 from server.upstream.upstream import Upstream
 
 FIRST_DELAY = 1.0
-"""Seconds until a lost watch is tried again; each further try waits twice as long."""
+"""Seconds before a lost watch is retried; doubles with each retry."""
 
 LONGEST_DELAY = 60.0
 PARTING_SECONDS = 5.0
-"""How long a server may take to agree to the end of a subscription."""
+"""Time for a server to confirm the end of a subscription."""
 
 _logger = logging.getLogger("toolcrib")
 
@@ -38,8 +38,8 @@ class Watched:
 
     Attributes:
         upstream: The server.
-        session_id: The conversation, over whose connection it is watched.
-        uri: What the server calls it.
+        session_id: The conversation whose connection watches it.
+        uri: The server's own address.
     """
 
     upstream: Upstream
@@ -48,7 +48,7 @@ class Watched:
 
 
 class Watches:
-    """Keeps resources watched while it is running."""
+    """Watches resources while running."""
 
     def __init__(self) -> None:
         self._group: TaskGroup | None = None
@@ -60,7 +60,7 @@ class Watches:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[TaskGroup]:
-        """Has watches live in a task group of its own, and ends them at the end."""
+        """Runs watches in a task group, and cancels them at the end."""
         async with anyio.create_task_group() as group:
             self._group = group
             yield group
@@ -68,18 +68,18 @@ class Watches:
             group.cancel_scope.cancel()
 
     async def add(self, resource: Watched, key: object, hear: Hear) -> None:
-        """Has somebody told when a resource may have changed, from the return on.
+        """Registers a callback for possible changes of a resource.
 
         Args:
-            resource: What to watch.
-            key: Who is told; the same key again changes nothing.
-            hear: How.
+            resource: The resource.
+            key: Identifies the subscriber; a repetition has no effect.
+            hear: The callback.
         """
         watch = self._open.get(resource)
         if watch is None:
             if self._group is None:
                 raise MCPError(
-                    types.INTERNAL_ERROR, "Nothing can be watched: the server is ending."
+                    types.INTERNAL_ERROR, "Nothing can be watched: the server is shutting down."
                 )
             watch = self._open[resource] = _Watch(resource)
             self._group.start_soon(self._keep, watch, self._ends.get(resource))
@@ -94,7 +94,7 @@ class Watches:
             raise watch.problem
 
     def remove(self, resource: Watched, key: object) -> None:
-        """Tells somebody no more; the last one ends the subscription."""
+        """Removes a callback; the last one ends the subscription."""
         watch = self._open.get(resource)
         if watch is None:
             return
@@ -106,7 +106,7 @@ class Watches:
     async def _keep(self, watch: _Watch, before: anyio.Event | None) -> None:
         try:
             with watch.scope:
-                if before is not None:  # else the server takes the end of that one for ours
+                if before is not None:  # its end must not cancel the new subscription
                     await before.wait()
                 await watch.keep()
         finally:
@@ -122,12 +122,12 @@ class _Watch:
     """One subscription.
 
     Attributes:
-        resource: What is watched.
-        listeners: Who is told.
-        scope: Ends it.
-        settled: Set once it is known whether the server agreed.
-        ended: Set once it is there no more.
-        problem: Why the server did not agree.
+        resource: The watched resource.
+        listeners: The callbacks.
+        scope: Cancels it.
+        settled: Set once the server has accepted or rejected it.
+        ended: Set once it has ended.
+        problem: The rejection of the server.
     """
 
     def __init__(self, resource: Watched) -> None:
@@ -139,23 +139,23 @@ class _Watch:
         self.problem: MCPError | None = None
 
     async def keep(self) -> None:
-        """Subscribes, tells of changes, and subscribes again when the connection was lost."""
+        """Subscribes, notifies listeners, and resubscribes after a lost connection."""
         delay = FIRST_DELAY
         while True:
             try:
                 async with self._changes() as changes:
                     if self.settled.is_set():
-                        await self._tell()  # nobody has said what changed meanwhile
+                        await self._tell()  # changes may have been missed meanwhile
                     self.settled.set()
                     delay = FIRST_DELAY
                     async for _ in changes:
                         await self._tell()
-            except Exception as error:  # noqa: BLE001  # whatever keeps a server from answering
+            except Exception as error:  # noqa: BLE001  # any failure of a server
                 failure = as_mcp_error(self.resource.upstream.name, error)
                 if not self.settled.is_set():
                     self.problem = failure
                     return
-                _logger.debug("%s is not watched now: %s", self.resource.uri, failure)
+                _logger.debug("%s is not watched at present: %s", self.resource.uri, failure)
             await anyio.sleep(delay)
             delay = min(2 * delay, LONGEST_DELAY)
 
@@ -170,14 +170,14 @@ class _Watch:
             with anyio.fail_after(upstream.settings.timeout):
                 using = upstream.using(self.resource.session_id)
                 connection = await stack.enter_async_context(using)
-                watched = _listening if connection.is_modern else _subscribed
+                watched = _listen if connection.is_modern else _subscribe
                 changes = await stack.enter_async_context(watched(connection, uri))
             yield changes
 
 
 @asynccontextmanager
-async def _listening(connection: Connection, uri: str) -> AsyncIterator[AsyncIterator[object]]:
-    """Changes of a resource of a server of 2026-07-28."""
+async def _listen(connection: Connection, uri: str) -> AsyncIterator[AsyncIterator[object]]:
+    """Yields changes of a resource at a server of 2026-07-28."""
     async with connection.client.listen(resource_subscriptions=[uri]) as stream:
         if not stream.honored.resource_subscriptions:
             raise MCPError(types.INVALID_PARAMS, f"Its server does not report when {uri} changes.")
@@ -185,9 +185,9 @@ async def _listening(connection: Connection, uri: str) -> AsyncIterator[AsyncIte
 
 
 @asynccontextmanager
-async def _subscribed(connection: Connection, uri: str) -> AsyncIterator[AsyncIterator[object]]:
-    """Changes of a resource of a server until 2025-11-25."""
-    changed, changes = anyio.create_memory_object_stream[None](1)  # the next is as good as ten
+async def _subscribe(connection: Connection, uri: str) -> AsyncIterator[AsyncIterator[object]]:
+    """Yields changes of a resource at a server until 2025-11-25."""
+    changed, changes = anyio.create_memory_object_stream[None](1)  # one pending change covers all
 
     def hear(notification: types.ServerNotification | None) -> None:
         if notification is None:
@@ -197,7 +197,7 @@ async def _subscribed(connection: Connection, uri: str) -> AsyncIterator[AsyncIt
                 changed.send_nowait(None)
 
     request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
-    with changed, changes, _heard(connection, hear):
+    with changed, changes, _listener_on(connection, hear):
         await connection.session.send_request(request, types.EmptyResult)
         try:
             yield changes
@@ -214,7 +214,7 @@ async def _unsubscribe(connection: Connection, uri: str) -> None:
 
 
 @contextmanager
-def _heard(connection: Connection, listener: Listener) -> Iterator[None]:
+def _listener_on(connection: Connection, listener: Listener) -> Iterator[None]:
     connection.listeners.add(listener)
     try:
         yield
@@ -223,7 +223,7 @@ def _heard(connection: Connection, listener: Listener) -> Iterator[None]:
 
 
 def _is_about(notification: types.ServerNotification, uri: str) -> bool:
-    """Whether a resource changed, or one beneath it, as servers may say."""
+    """Returns whether a notification is about a resource or one below it, as servers may send."""
     if not isinstance(notification, types.ResourceUpdatedNotification):
         return False
     changed = notification.params.uri

@@ -1,1 +1,1 @@
-"""Calls of the tools of other servers, and what these ask in the middle of one."""
+"""Calls of other servers' tools, and the servers' questions during a call."""

@@ -1,4 +1,4 @@
-"""Calls of the tools of other servers, and their answers."""
+"""Calls tools of other servers and processes their answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from server.mcp.asking.client_requests import ClientRequest
 from server.mcp.asking.function_run import FunctionRun
 from server.mcp.forwarding import with_forwarded_meta
 from server.upstream.calling.exchange import Exchange
-from server.upstream.calling.question_text import UnshowableError, presented_page
+from server.upstream.calling.question_text import UnshowableError, present_page
 from server.upstream.calling.questions import Questions
 from server.upstream.calling.upstream_tasks import Ask, CreatedTask, Follower, is_task
 from server.upstream.connections.connection import Connection
@@ -34,7 +34,7 @@ from tools.core.invisible import encodable
 from tools.core.result import ToolFailure, ToolResult
 
 MOST_PAGES = 100
-"""Of a list of tools that is asked for anew."""
+"""Maximum number of pages of a tool list that is requested again."""
 
 Answer = types.CallToolResult | types.InputRequiredResult
 
@@ -48,16 +48,16 @@ _ANSWER: TypeAdapter[Answer | CreatedTask] = TypeAdapter(
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A call of a tool of another server.
+    """A call of another server's tool.
 
     Attributes:
-        name: What the server calls it.
-        arguments: As the caller gave them.
-        ask: Has the caller answer what a task asks.
-        heard: Called each time that the server tells how far a task is.
-        meta: What the caller told whoever works on it.
-        report: Hears how far it is; None where nobody wants to.
-        level: From which level on the caller wants to hear what is logged; None if it did not say.
+        name: The server's own name of the tool.
+        arguments: The caller's arguments.
+        ask: Asks the caller the questions of a task.
+        heard: Called on each progress report of a task.
+        meta: The caller's metadata for the server.
+        report: Receives progress; None if it is not wanted.
+        level: The minimum log level that the caller wants; None if it set none.
     """
 
     name: str
@@ -74,34 +74,33 @@ class Outgoing:
         answers: types.InputResponses | None = None,
         state: str | None = None,
     ) -> Answer:
-        """Makes the call once; one that becomes a task is followed until that has ended.
+        """Makes the call once; follows a task until it ends.
 
-        The result is not held against the output schema of the tool: what the server answers is
-        its client's to judge.
+        The result is not validated against the tool's output schema: that is up to the client.
 
         Args:
-            connection: To the server.
-            answers: To what it asked when it was called before.
-            state: What it handed over then.
+            connection: The connection to the server.
+            answers: The answers to its earlier questions.
+            state: Its state from then.
 
         Raises:
-            pydantic.ValidationError: If the answer is none.
+            pydantic.ValidationError: If the answer is invalid.
         """
         await self._have_logged(connection)
         request = self._request(connection, answers, state)
         try:
-            return await self._sent(connection.session, request)
+            return await self._send_request(connection.session, request)
         except MCPError as error:
             if error.code != types.HEADER_MISMATCH or not connection.is_modern:
                 raise
-            # Its arguments travel in headers as well, by a schema that this connection has not
-            # seen: it is asked for, and the call made once more (2026-07-28, Streamable HTTP).
+            # Its arguments must also be sent in headers, by a schema that this connection has not
+            # seen: list the tools, and repeat the call (2026-07-28, Streamable HTTP).
             if not await self._is_listed(connection.session):
                 raise
-        return await self._sent(connection.session, request)
+        return await self._send_request(connection.session, request)
 
-    async def _sent(self, session: ClientSession, request: types.CallToolRequest) -> Answer:
-        told = None if self.report is None else _positional(self.report)
+    async def _send_request(self, session: ClientSession, request: types.CallToolRequest) -> Answer:
+        told = None if self.report is None else _to_callback(self.report)
         answer = await session.send_request(request, _ANSWER, progress_callback=told)
         if not isinstance(answer, CreatedTask):
             return answer
@@ -124,7 +123,7 @@ class Outgoing:
         return types.CallToolRequest(params=params)
 
     async def _have_logged(self, connection: Connection) -> None:
-        """Tells a server of the older protocols what its client wants to hear."""
+        """Sets the client's log level at a server of the older protocols."""
         questions = connection.callbacks
         if self.level is None or connection.is_modern or not isinstance(questions, Questions):
             return
@@ -148,15 +147,15 @@ class Outgoing:
         return False
 
 
-def _positional(report: ProgressReporter) -> ProgressFnT:
-    async def told(progress: float, total: float | None, message: str | None) -> None:
+def _to_callback(report: ProgressReporter) -> ProgressFnT:
+    async def callback(progress: float, total: float | None, message: str | None) -> None:
         await report(progress, total, message)
 
-    return told
+    return callback
 
 
 LONGEST = 2_000
-"""Characters of what a server says of its refusal."""
+"""Maximum length of a server's refusal."""
 
 LONGEST_DATA = 500
 
@@ -164,11 +163,11 @@ LONGEST_DATA = 500
 def for_client(
     server: str, error: MCPError, client: types.ClientCapabilities | None
 ) -> MCPError | None:
-    """An error as it reaches a client that acts on it itself; None if it tells the model of it.
+    """Returns an error that the client handles itself; None if the model should get it.
 
     Args:
-        server: Name of the server.
-        error: What it answered.
+        server: The name of the server.
+        error: The server's answer.
         client: What the client can be asked.
     """
     if error.code == types.URL_ELICITATION_REQUIRED:
@@ -179,43 +178,42 @@ def for_client(
 
 
 def refusal(server: str, error: MCPError) -> ToolError:
-    """The failure of a call that a server refused.
+    """Converts a server's refusal to a failure of the call.
 
     Args:
-        server: Its name.
-        error: What it answered.
+        server: The name of the server.
+        error: The server's answer.
     """
     said = encodable(error.error.message[:LONGEST]).rstrip(".")
     if error.error.data not in (None, ""):
         data = json.dumps(error.error.data, ensure_ascii=False, default=str)
         said += f" {encodable(data[:LONGEST_DATA])}"
     if error.code == types.INVALID_PARAMS:
-        return InvalidArgumentsError(f"The server {server!r} does not accept this: {said}.")
+        return InvalidArgumentsError(f"The server {server!r} rejected the arguments: {said}.")
     return UpstreamError(f"The server {server!r} refused: {said} (error {error.code}).")
 
 
 def no_result(server: str, error: ValidationError) -> ToolError:
-    """The failure of a call that was answered with what is no result.
+    """Converts an invalid answer to a failure of the call.
 
     Args:
-        server: Its name.
-        error: What is wrong with the answer.
+        server: The name of the server.
+        error: The validation error.
     """
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(map(str, first["loc"]))[:LONGEST_DATA]
     return UpstreamError(
-        f"The server {server!r} answered with something that is not a tool's result:"
-        f" {where}: {first['msg']}."
+        f"The server {server!r} returned an invalid tool result: {where}: {first['msg']}."
     )
 
 
 def _pages(
     server: str, error: MCPError, client: types.ClientCapabilities | None
 ) -> MCPError | None:
-    """The web pages that a person has to see first, each as the client may show it."""
+    """Returns the web pages that the user must visit first, as the client may show them."""
     try:
         asked = types.ElicitationRequiredErrorData.model_validate(error.error.data, by_name=False)
-        pages = [presented_page(server, each) for each in asked.elicitations]
+        pages = [present_page(server, each) for each in asked.elicitations]
     except (ValidationError, UnshowableError):
         return None
     if not (pages and can_ask(client, types.ElicitRequest(params=pages[0]))):
@@ -224,7 +222,7 @@ def _pages(
 
 
 def _is_of_state(error: MCPError) -> bool:
-    """Whether a server refuses the state that came back, as the SDK's servers say it."""
+    """Returns whether a server rejects its returned state, in the form of the SDK's servers."""
     data = error.error.data
     said = data.get("reason") if isinstance(data, dict) else None
     return error.code == types.INVALID_PARAMS and said == "invalid_request_state"
@@ -233,16 +231,16 @@ def _is_of_state(error: MCPError) -> bool:
 async def call(
     upstream: Upstream, own_name: str, arguments: dict[str, Any], context: RequestContext
 ) -> ToolResult:
-    """Calls a tool of another server and hands on what it answers.
+    """Calls a tool of another server and returns its answer.
 
     Args:
         upstream: The server.
-        own_name: What it calls the tool.
-        arguments: As the caller gave them.
-        context: Whose call it is.
+        own_name: The server's own name of the tool.
+        arguments: The caller's arguments.
+        context: The context of the call.
 
     Raises:
-        AnswersAwaitedError: If the client has to answer first, and then makes the call again.
+        AnswersAwaitedError: If the client must answer first, and then retries the call.
     """
     relay = context.relay if isinstance(context.relay, ClientRequest | FunctionRun) else None
     made: Exchange[types.CallToolResult] = Exchange(upstream, context)
@@ -259,7 +257,7 @@ async def call(
         else:
             answer = await made.make((own_name, arguments), outgoing, relay)
     except MCPError as error:
-        if isinstance(relay, ClientRequest):  # what a function makes of it is up to the function
+        if isinstance(relay, ClientRequest):  # functions handle the error themselves
             able = relay.ctx.session.client_capabilities
             relay.refusal = for_client(upstream.name, error, able)
         raise refusal(upstream.name, error) from error
@@ -269,7 +267,7 @@ async def call(
 
 
 def _result(answer: types.CallToolResult, *, modern: bool) -> ToolResult:
-    """The answer as it came, with what is recorded of it; `modern` is protocol 2026-07-28."""
+    """Returns the answer unchanged, with the data to record; `modern` is protocol 2026-07-28."""
     text = "\n".join(each.text for each in answer.content if isinstance(each, types.TextContent))
     structured: dict[str, Any]
     if answer.is_error:
@@ -286,7 +284,7 @@ def _result(answer: types.CallToolResult, *, modern: bool) -> ToolResult:
 
 
 def _media(content: Sequence[types.ContentBlock]) -> Iterator[Media]:
-    """Images and sounds, for where several answers become one; what is none is left out."""
+    """Yields images and sounds for a combined answer; skips invalid ones."""
     for block in content:
         if isinstance(block, types.ImageContent | types.AudioContent):
             with suppress(ValueError):
@@ -294,10 +292,10 @@ def _media(content: Sequence[types.ContentBlock]) -> Iterator[Media]:
 
 
 def _for_older(answer: types.CallToolResult) -> types.CallToolResult:
-    """The answer for a client until 2025-11-25, to which structured content is an object.
+    """Converts the answer for a client until 2025-11-25, which accepts only objects.
 
-    Any other value is told as text, unless the server did so itself, as it should (2026-07-28,
-    Structured Content).
+    Any other structured value is added as text, unless the server did so itself, as it should
+    (2026-07-28, Structured Content).
     """
     value = answer.structured_content
     if value is None or isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Exchanges: one request to another server, and what that asks before it answers."""
+"""Exchanges: one request to another server, with its questions before the answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from server.mcp.asking.channels import Channel, can_ask
 from server.mcp.asking.client_requests import ClientRequest
 from server.mcp.asking.function_run import FunctionRun
 from server.mcp.asking.suspended import SuspendedCall
-from server.upstream.calling.question_text import UnshowableError, presented
+from server.upstream.calling.question_text import UnshowableError, present
 from server.upstream.calling.questions import Questions
 from server.upstream.connections.connection import Connection
 from server.upstream.upstream import Upstream
@@ -23,21 +23,21 @@ from tools.core.context import RequestContext
 from tools.core.errors import DeadlineError, UpstreamError
 
 MOST_ROUNDS = 10
-"""Times that a server may end one call to be called again, as the SDK's clients have it."""
+"""Maximum number of rounds of a call, as in the SDK's clients."""
 
 FIRST_PAUSE = 0.05
 LAST_PAUSE = 0.25
-"""Seconds before a server is called again that asked nothing, growing."""
+"""Seconds before repeating a call whose server asked nothing; grows with each round."""
 
 AnswerT = TypeVar("AnswerT")
 ResultT = TypeVar("ResultT", bound=types.Result)
 ResultT_co = TypeVar("ResultT_co", bound=types.Result, covariant=True)
 
-_NOBODY = types.ErrorData(code=types.INVALID_REQUEST, message="Nobody can be asked.")
+_NOBODY = types.ErrorData(code=types.INVALID_REQUEST, message="No client can be asked.")
 
 
 class Request(Protocol[ResultT_co]):
-    """What is asked of a server."""
+    """A request to a server."""
 
     async def send(
         self,
@@ -45,12 +45,12 @@ class Request(Protocol[ResultT_co]):
         answers: types.InputResponses | None = None,
         state: str | None = None,
     ) -> ResultT_co | types.InputRequiredResult:
-        """Asks once.
+        """Sends the request once.
 
         Args:
-            connection: To the server.
-            answers: To what it asked when it was asked before.
-            state: What it handed over then.
+            connection: The connection to the server.
+            answers: The answers to its earlier questions.
+            state: Its state from then.
         """
 
 
@@ -59,7 +59,7 @@ class Exchange(Generic[ResultT]):
 
     Args:
         upstream: The server.
-        context: Whose request it is.
+        context: The context of the request.
     """
 
     def __init__(self, upstream: Upstream, context: RequestContext) -> None:
@@ -69,15 +69,15 @@ class Exchange(Generic[ResultT]):
         self._channel: Channel | None = None
 
     async def ask(self, request: types.InputRequest) -> types.InputResponse:
-        """What the client answers to what the server asks, while that works on the request."""
-        return await self._answered(self._channel, request)
+        """Returns the client's answer to a question of the server during the request."""
+        return await self._answer(self._channel, request)
 
     def heard(self) -> None:
-        """Leaves the server as much time as at first, since it told how far it is."""
+        """Renews the server's deadline after a progress report."""
         self._deadline.renew(self._upstream.settings.timeout)
 
     async def alone(self, request: Request[ResultT]) -> ResultT:
-        """Makes it for somebody who cannot be asked."""
+        """Makes the request for a caller that cannot be asked."""
         return await self._in_time(partial(self._talk, None, partial(self._finish, None, request)))
 
     async def make(
@@ -86,11 +86,11 @@ class Exchange(Generic[ResultT]):
         make: Callable[[ProgressReporter | None], Request[ResultT]],
         relay: ClientRequest | FunctionRun,
     ) -> ResultT:
-        """Makes it for a client, who is asked in the channel of its protocol.
+        """Makes the request for a client, asking it through the channel of its protocol.
 
         Args:
-            named: What tells it from others in the same request, with its arguments.
-            make: Makes the request, given who hears how far it is.
+            named: A name that is unique in the client's request, and the arguments.
+            make: Builds the request, given a progress reporter.
             relay: The channel to the client.
         """
         relay.note_client()
@@ -100,7 +100,7 @@ class Exchange(Generic[ResultT]):
         return await self._at_once(make(report), relay.channel(self._deadline))
 
     async def _at_once(self, request: Request[ResultT], channel: Channel) -> ResultT:
-        """Makes it while the client waits, who is asked meanwhile where that can be."""
+        """Makes the request while the client waits and can be asked."""
         return await self._in_time(
             partial(self._talk, channel, partial(self._finish, channel, request))
         )
@@ -111,7 +111,7 @@ class Exchange(Generic[ResultT]):
         make: Callable[[ProgressReporter | None], Request[ResultT]],
         relay: ClientRequest,
     ) -> ResultT:
-        """Makes it, or goes on with it, for a client that is asked by ending its own request."""
+        """Makes or resumes the request for a client that is asked by ending its own request."""
         this_round = relay.this_round
         within = f"{self._context.place}/{self._upstream.name}"
         name = relay.name_of(f"{within}/{named[0]}", named[1])
@@ -135,9 +135,9 @@ class Exchange(Generic[ResultT]):
         if not isinstance(answer, types.InputRequiredResult):
             return answer
         asked = (answer.input_requests or {}).items()
-        shown = {key: self._presented(relay.capabilities, each) for key, each in asked}
+        shown = {key: self._present(relay.capabilities, each) for key, each in asked}
         this_round.pass_on(name, shown, answer.request_state)
-        raise AnswersAwaitedError(f"The server {self._upstream.name!r} has to be answered first.")
+        raise AnswersAwaitedError(f"The server {self._upstream.name!r} must be answered first.")
 
     async def _in_time(self, work: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
         with self._deadline.scope:
@@ -145,13 +145,13 @@ class Exchange(Generic[ResultT]):
         raise DeadlineError(
             f"The server {self._upstream.name!r} did not answer within"
             f" {self._upstream.settings.timeout:g} seconds; the call was cancelled.",
-            next_actions=["Ask for less in one call, or call again later."],
+            next_actions=["Request less in one call, or retry later."],
         )
 
     async def _talk(
         self, channel: Channel | None, ask: Callable[[Connection], Awaitable[AnswerT]]
     ) -> AnswerT:
-        """Asks in the conversation; meanwhile the server may ask as well."""
+        """Sends a request in the conversation, during which the server may ask questions."""
         self._channel = channel
 
         async def question(connection: Connection) -> AnswerT:
@@ -170,13 +170,13 @@ class Exchange(Generic[ResultT]):
         connection: Connection,
         answer: ResultT | types.InputRequiredResult | None = None,
     ) -> ResultT:
-        """Calls until there is a result, and answers what a server of 2026-07-28 asks.
+        """Repeats the call until there is a result, answering a 2026-07-28 server's questions.
 
         Args:
-            channel: To the client.
-            request: What is asked.
-            connection: To the server.
-            answer: What it answered to the first call; None if that was not made.
+            channel: The channel to the client.
+            request: The request.
+            connection: The connection to the server.
+            answer: The answer to the first call; None if it was not made.
         """
         if answer is None:
             answer = await self._send(request, None, None, connection)
@@ -184,7 +184,7 @@ class Exchange(Generic[ResultT]):
             if not isinstance(answer, types.InputRequiredResult):
                 break
             asked = (answer.input_requests or {}).items()
-            answers = {key: await self._answered(channel, each) for key, each in asked}
+            answers = {key: await self._answer(channel, each) for key, each in asked}
             answer = await self._send(request, answers, answer.request_state, connection)
         if not isinstance(answer, types.InputRequiredResult):
             return answer
@@ -199,7 +199,7 @@ class Exchange(Generic[ResultT]):
         state: str | None,
         connection: Connection,
     ) -> ResultT | types.InputRequiredResult:
-        """Makes the call, again and again where the server only wants that."""
+        """Makes the call, repeating it if the server requests only that."""
         pause = FIRST_PAUSE
         for _ in range(MOST_ROUNDS):
             answer = await request.send(connection, answers, state)
@@ -209,32 +209,32 @@ class Exchange(Generic[ResultT]):
             await anyio.sleep(pause)
             pause = min(pause * 2, LAST_PAUSE)
         raise UpstreamError(
-            f"The server {self._upstream.name!r} put the call off more than {MOST_ROUNDS} times."
+            f"The server {self._upstream.name!r} postponed the call more than {MOST_ROUNDS} times."
         )
 
-    async def _answered(
+    async def _answer(
         self, channel: Channel | None, request: types.InputRequest
     ) -> types.InputResponse:
-        shown = self._presented(None if channel is None else channel.capabilities, request)
+        shown = self._present(None if channel is None else channel.capabilities, request)
         answer = (None if channel is None else await channel.ask(shown)) or _NOBODY
         if isinstance(answer, types.ErrorData):
             raise UpstreamError(
-                f"The server {self._upstream.name!r} asked for what the client did not answer: "
+                f"The server {self._upstream.name!r} sent a request that the client rejected: "
                 + answer.message
             )
         return answer
 
-    def _presented(
+    def _present(
         self, capabilities: types.ClientCapabilities | None, request: types.InputRequest
     ) -> types.InputRequest:
         if not can_ask(capabilities, request):
             raise UpstreamError(
-                f"The server {self._upstream.name!r} asked for what this client cannot be asked"
+                f"The server {self._upstream.name!r} sent a request this client does not support"
                 f" ({request.method})."
             )
         try:
-            return presented(self._upstream.name, request)
+            return present(self._upstream.name, request)
         except UnshowableError as error:
             raise UpstreamError(
-                f"The server {self._upstream.name!r} asked something that was not answered: {error}"
+                f"The server {self._upstream.name!r} sent a request that cannot be shown: {error}"
             ) from error

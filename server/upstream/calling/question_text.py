@@ -1,7 +1,7 @@
-"""What another server asks, as it is shown: it says who asks, and nothing in it hides.
+"""Formats other servers' questions: names the server, and makes hidden characters visible.
 
-Another server is not trusted: what it asks must not pass for a question of Toolcrib or of a third
-server, and a person is to see all of it.
+Other servers are not trusted: their questions must not pass for those of Toolcrib or a third
+server, and the user must see them in full.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ import mcp_types as types
 from server.mcp.visible import visible, visible_form, visible_lines
 
 _WEB = re.compile(r"https?://[!-~]+", re.IGNORECASE)
-"""Addresses whose every character can be seen: RFC 3986 has no others."""
+"""Addresses of visible characters only: RFC 3986 allows no others."""
 
 
 class UnshowableError(ValueError):
-    """A question that no person is to be shown."""
+    """A question that must not be shown to a user."""
 
 
-def presented(server: str, request: types.InputRequest) -> types.InputRequest:
-    """A question of another server as its client may show it.
+def present(server: str, request: types.InputRequest) -> types.InputRequest:
+    """Converts another server's question to the form for its client.
 
     Args:
-        server: Name of the server in the settings.
-        request: What it asks.
+        server: The name of the server in the settings.
+        request: The question.
 
     Raises:
-        UnshowableError: If it sends the person to what is no web address.
+        UnshowableError: If it sends the user to an invalid web address.
     """
     match request:
         case types.ElicitRequest(params=types.ElicitRequestURLParams() as params):
-            return types.ElicitRequest(params=presented_page(server, params))
+            return types.ElicitRequest(params=present_page(server, params))
         case types.ElicitRequest(params=types.ElicitRequestFormParams() as params):
             return types.ElicitRequest(params=_form(server, params))
         case types.CreateMessageRequest(params=params):
@@ -42,26 +42,24 @@ def presented(server: str, request: types.InputRequest) -> types.InputRequest:
 
 
 def completed_id(server: str, elicitation_id: str) -> str:
-    """The id of a question as the client knows it: two servers may use the same."""
+    """Returns the question's id for the client, unique across servers."""
     return f"{server}:{elicitation_id}"
 
 
-def presented_page(
-    server: str, params: types.ElicitRequestURLParams
-) -> types.ElicitRequestURLParams:
-    """A web page that another server sends a person to, as its client may show it.
+def present_page(server: str, params: types.ElicitRequestURLParams) -> types.ElicitRequestURLParams:
+    """Converts a web page that another server sends the user to, to the form for its client.
 
     Args:
-        server: Name of the server in the settings.
-        params: Where it sends the person, and why.
+        server: The name of the server in the settings.
+        params: The address of the page, and the reason.
 
     Raises:
-        UnshowableError: If that is no web address.
+        UnshowableError: If the address is invalid.
     """
     if not _WEB.fullmatch(params.url):
         raise UnshowableError(f"{visible(params.url[:200])} is not the address of a web page.")
     return types.ElicitRequestURLParams(
-        message=_asked(server, params.message),
+        message=_message_text(server, params.message),
         url=params.url,
         elicitation_id=completed_id(server, params.elicitation_id or ""),
     )
@@ -69,22 +67,21 @@ def presented_page(
 
 def _form(server: str, params: types.ElicitRequestFormParams) -> types.ElicitRequestFormParams:
     return types.ElicitRequestFormParams(
-        message=_asked(server, params.message),
+        message=_message_text(server, params.message),
         requested_schema=visible_form(params.requested_schema),
     )
 
 
-def _asked(server: str, message: str) -> str:
+def _message_text(server: str, message: str) -> str:
     return f"The server {server!r} asks: {visible_lines(message)}"
 
 
 def _sampling(
     server: str, params: types.CreateMessageRequestParams
 ) -> types.CreateMessageRequestParams:
-    """What a model is asked; a person may be shown it first.
+    """Converts a sampling request; the user may see it first.
 
-    The context that the server may ask to be included would be that of every server behind this
-    one: it gets none.
+    The requested context would include that of all servers behind this one, so none is included.
     """
     who = f"The MCP server {server!r} asks this, through Toolcrib."
     system = f"{who}\n\n{visible_lines(params.system_prompt)}" if params.system_prompt else who

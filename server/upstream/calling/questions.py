@@ -1,4 +1,4 @@
-"""Questions: what the server of a connection asks and logs, taken to the client it is meant for."""
+"""Takes a server's questions and logs to the right client."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import mcp_types as types
 from mcp.client.session import ClientRequestContext, ClientSession, IncomingMessage
 from mcp.server.context import ServerRequestContext
 
-from server.mcp.asking.channels import Channel, can_ask, sent
+from server.mcp.asking.channels import Channel, can_ask, send
 from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.asking.known_clients import Abilities, KnownClient
-from server.mcp.forwarding import MOST_AT_ONCE, is_logged, named, wants_log
-from server.upstream.calling.question_text import UnshowableError, completed_id, presented
+from server.mcp.forwarding import MOST_AT_ONCE, is_logged, log_from, wants_log
+from server.upstream.calling.question_text import UnshowableError, completed_id, present
 from server.upstream.connections.connection import Callbacks
 
 ROOTS_SECONDS = 10.0
-"""How long a client may take to say which directories it works in, outside of a call."""
+"""Time for a client to list its directories outside of a call."""
 
 
-_NO_ANSWER = types.ErrorData(code=types.INTERNAL_ERROR, message="The answer is of another kind.")
+_NO_ANSWER = types.ErrorData(code=types.INTERNAL_ERROR, message="The answer has the wrong type.")
 
 
 def questions_of(requests: ClientRequests, server: str, session_id: str) -> Questions:
-    """What answers a server in a conversation, made for what its client can be asked now.
+    """Builds the callbacks of a server in a conversation, for its client's current abilities.
 
     Args:
-        requests: Tells who the client is.
-        server: Name of the server in the settings.
+        requests: Identifies the client.
+        server: The name of the server in the settings.
         session_id: The conversation.
     """
     known = requests.clients.get(session_id)
@@ -44,12 +44,12 @@ def questions_of(requests: ClientRequests, server: str, session_id: str) -> Ques
 
 
 class Questions(Callbacks):
-    """Answers what the server of one connection asks, by asking the client of its conversation.
+    """Answers questions of one connection's server by asking the client of its conversation.
 
     Args:
-        server: Name of the server in the settings.
-        made_for: What the client can be asked: no more is declared to the server.
-        counterpart: Tells what is known of that client now.
+        server: The name of the server in the settings.
+        made_for: The client's abilities, as declared to the server.
+        counterpart: Returns the client as currently known.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class Questions(Callbacks):
 
     @property
     def outdated(self) -> bool:
-        """Whether the client can be asked something else than what the server was told."""
+        """Whether the client's abilities differ from those declared to the server."""
         now = self._counterpart()
         return now is not None and now.abilities != self._made_for
 
     @contextmanager
     def during(self, channel: Channel) -> Iterator[None]:
-        """Has a request be one that the server may ask in, while it works on it."""
+        """Registers the channel of a request during which the server may ask."""
         self._channels.append(channel)
         try:
             yield
@@ -92,7 +92,7 @@ class Questions(Callbacks):
             self._channels.remove(channel)
 
     async def roots_changed(self) -> None:
-        """Tells the server, if it asked for them, that the client works in other directories."""
+        """Notifies the server of changed directories, if it has asked for them."""
         if self._wants_roots is not None:
             await self._wants_roots.send_notification(types.RootsListChangedNotification())
 
@@ -101,7 +101,7 @@ class Questions(Callbacks):
         context: ClientRequestContext,  # noqa: ARG002  # the SDK's signature
         params: types.ElicitRequestParams,
     ) -> types.ElicitResult | types.ErrorData:
-        answer = await self._asked(types.ElicitRequest(params=params))
+        answer = await self._ask(types.ElicitRequest(params=params))
         return answer if isinstance(answer, types.ElicitResult | types.ErrorData) else _NO_ANSWER
 
     async def _sample(
@@ -109,7 +109,7 @@ class Questions(Callbacks):
         context: ClientRequestContext,  # noqa: ARG002  # the same
         params: types.CreateMessageRequestParams,
     ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
-        answer = await self._asked(types.CreateMessageRequest(params=params))
+        answer = await self._ask(types.CreateMessageRequest(params=params))
         kinds = types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData
         return answer if isinstance(answer, kinds) else _NO_ANSWER
 
@@ -117,16 +117,16 @@ class Questions(Callbacks):
         self, context: ClientRequestContext
     ) -> types.ListRootsResult | types.ErrorData:
         self._wants_roots = context.session
-        answer = await self._asked(types.ListRootsRequest())
+        answer = await self._ask(types.ListRootsRequest())
         return answer if isinstance(answer, types.ListRootsResult | types.ErrorData) else _NO_ANSWER
 
-    async def _asked(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
+    async def _ask(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
         try:
-            shown = presented(self.server, request)
+            shown = present(self.server, request)
         except UnshowableError as error:
             return types.ErrorData(code=types.INVALID_PARAMS, message=str(error))
         with ExitStack() as stack:
-            for channel in tuple(self._channels):  # whichever has caused it waits for the answer
+            for channel in tuple(self._channels):  # any of them may have caused it
                 stack.enter_context(channel.deadline.paused())
             tried: list[Channel] = []
             while (found := self._channel_for(request, tried)) is not None:
@@ -136,18 +136,18 @@ class Questions(Callbacks):
                 tried.append(found)
         known = self._counterpart()
         if isinstance(request, types.ListRootsRequest) and known is not None and known.session:
-            return await sent(known.session, shown, seconds=ROOTS_SECONDS)
+            return await send(known.session, shown, seconds=ROOTS_SECONDS)
         return types.ErrorData(
             code=types.INVALID_REQUEST,
-            message="No request is under way whose client can be asked this.",
+            message="No request is active whose client can be asked this.",
         )
 
     def _channel_for(self, request: types.InputRequest, tried: list[Channel]) -> Channel | None:
-        """The newest request whose client can be asked and was not yet.
+        """Returns the channel of the newest request whose client can be asked and was not yet.
 
-        A question does not say which request it belongs to. All that are under way here are of one
-        conversation, so it reaches the right client whichever is taken; the newest has most
-        probably caused it, and its client has waited shortest.
+        A question does not name its request. All active requests belong to one conversation, so
+        any of them reaches the right client. The newest has most probably caused the question, and
+        its client has waited the shortest time.
         """
         untried = (each for each in reversed(self._channels) if each not in tried)
         return next((each for each in untried if can_ask(each.capabilities, request)), None)
@@ -156,7 +156,7 @@ class Questions(Callbacks):
         known = self._counterpart()
         floor = None if known is None else known.level
         ctx = self._newest_request()
-        message = named(self.server, params)
+        message = log_from(self.server, params)
         if ctx is not None and wants_log(ctx, params.level, floor):
             await self._tell(ctx, message)
         elif ctx is None and known is not None and is_logged(params.level, floor):

@@ -1,4 +1,4 @@
-"""Tasks of other servers: each is followed until it has ended, and its id stays here.
+"""Follows tasks of other servers until they end; their ids stay here.
 
 https://modelcontextprotocol.io/seps/2663-tasks-extension
 """
@@ -23,10 +23,10 @@ from tools.core.errors import UpstreamError
 FIRST_POLL = 1.0
 LONGEST_POLL = 10.0
 SHORTEST_POLL = 0.05
-"""Seconds between two looks at a task, where its server says none, or too many or too few."""
+"""Seconds between polls: without an interval from the server, and the limits of one."""
 
 LEAVE_SECONDS = 2.0
-"""How long a server may take to hear that a task is cancelled."""
+"""Time for a server to receive a cancellation."""
 
 Ask = Callable[[types.InputRequest], Awaitable[types.InputResponse]]
 
@@ -34,7 +34,7 @@ _REQUESTS: TypeAdapter[types.InputRequests] = TypeAdapter(types.InputRequests)
 
 
 class CreatedTask(types.Result):
-    """What a server answers in the place of a result, and how far it is then."""
+    """A server's answer instead of a result, with the state of the task."""
 
     task_id: str
     status: Literal["working", "input_required", "completed", "failed", "cancelled"]
@@ -60,39 +60,39 @@ class _Cancel(types.Request[CancelParams, Literal["tasks/cancel"]]):
     name_param = "taskId"
 
 
-class _Claimed(types.Result):
-    """What a call is answered that goes on as a task, as a client of the SDK has to know it."""
+class _TaskResult(types.Result):
+    """A task as the result of a call, in the form that the SDK's client needs."""
 
     result_type: Literal["task"] = "task"
 
 
 class KnowsTasks(ClientExtension):
-    """Has a client of the SDK say that it knows tasks; whoever makes a call follows them itself."""
+    """Declares support for tasks in the SDK's client; callers follow the tasks themselves."""
 
     identifier = EXTENSION
 
-    def claims(self) -> Sequence[ResultClaim[_Claimed]]:
-        """The shape of a task, so that it is said to servers of 2026-07-28 alone."""
-        return [ResultClaim(result_type="task", model=_Claimed, resolve=_followed_elsewhere)]
+    def claims(self) -> Sequence[ResultClaim[_TaskResult]]:
+        """Returns the shape of a task, so that only servers of 2026-07-28 see the declaration."""
+        return [ResultClaim(result_type="task", model=_TaskResult, resolve=_never_resolve)]
 
 
-async def _followed_elsewhere(_task: _Claimed, _context: ClaimContext) -> types.CallToolResult:
+async def _never_resolve(_task: _TaskResult, _context: ClaimContext) -> types.CallToolResult:
     raise NotImplementedError
 
 
 def is_task(answer: Mapping[str, Any]) -> bool:
-    """Whether what a server answers is a task."""
+    """Returns whether a server's answer is a task."""
     return answer.get("resultType") == "task"
 
 
 class Follower:
-    """Follows a task until it has ended, and cancels it where nobody waits any more.
+    """Follows a task until it ends, and cancels it if its caller is cancelled.
 
     Args:
         session: The session with its server.
-        ask: Has the client answer what the task asks.
-        report: Hears what it says of itself; None where nobody wants to.
-        heard: Called each time that the server answers.
+        ask: Asks the client the questions of the task.
+        report: Receives its status messages; None if they are not wanted.
+        heard: Called on each answer of the server.
     """
 
     def __init__(
@@ -110,10 +110,10 @@ class Follower:
         self._answered: set[str] = set()
 
     async def result(self, task: CreatedTask) -> types.CallToolResult:
-        """What comes of a task.
+        """Returns the result of a task.
 
         Raises:
-            pydantic.ValidationError: If what comes of it is no result.
+            pydantic.ValidationError: If the result is invalid.
         """
         try:
             while task.status in {"working", "input_required"}:
@@ -130,7 +130,7 @@ class Follower:
         return types.CallToolResult.model_validate(task.result, by_name=False)
 
     async def _next(self, task: CreatedTask) -> CreatedTask:
-        """How far it is after a while, with all answered that it asks by now."""
+        """Polls the task after a pause, and answers its questions."""
         await anyio.sleep(_pause(task))
         params = TaskParams(task_id=task.task_id)
         now = await self._session.send_request(_Get(params=params), CreatedTask)

@@ -1,1 +1,1 @@
-"""Connections to other servers: opened, kept alive, and listed by."""
+"""Connections to other servers: open them, keep them alive, list what they offer."""

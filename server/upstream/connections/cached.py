@@ -1,4 +1,4 @@
-"""Cached listings: what servers offered last, for the time in which they cannot be asked."""
+"""Cached listings: the last offers of servers, used while they cannot be asked."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ _logger = logging.getLogger("toolcrib")
 
 
 class Kept(Protocol):
-    """One listing as the record has it."""
+    """A listing in the record."""
 
     @property
     def offered(self) -> Mapping[str, Any]:
-        """What was offered, as JSON."""
+        """The listing as JSON."""
 
 
 class Stored(Protocol):
-    """Where the listings are kept; its methods block."""
+    """The store of listings; its methods block."""
 
     def get(self, server: str, fingerprint: str, /) -> Kept | None:
-        """What a server offered under those settings."""
+        """Returns a server's listing under these settings."""
 
     def put(self, server: str, fingerprint: str, offered: Mapping[str, Any], /) -> None:
-        """Keeps what a server offers."""
+        """Stores a server's listing."""
 
 
 class Cached:
-    """Keeps listings in the record, off the event loop; a record that fails is only logged.
+    """Stores listings in the record, off the event loop; failures of the record are only logged.
 
     Args:
-        stored: Where they are kept.
+        stored: The store.
     """
 
     def __init__(self, stored: Stored) -> None:
         self._stored = stored
 
     async def get(self, server: str, settings: ServerSettings) -> Listing | None:
-        """What a server offered when it was last asked."""
+        """Returns a server's last listing."""
         return await anyio.to_thread.run_sync(self._get, server, fingerprint(settings))
 
     async def put(self, server: str, settings: ServerSettings, listing: Listing) -> None:
-        """Keeps what a server offers."""
+        """Stores a server's listing."""
         await anyio.to_thread.run_sync(self._put, server, fingerprint(settings), listing)
 
     def _get(self, server: str, key: str) -> Listing | None:
@@ -67,11 +67,11 @@ class Cached:
             offered = listing.model_dump(mode="json", by_alias=True, exclude_unset=True)
             self._stored.put(server, key, offered)
         except StorageError as error:
-            _logger.warning("The listing of %r cannot be kept: %s", server, error)
+            _logger.warning("The listing of %r cannot be stored: %s", server, error)
 
 
 def fingerprint(settings: ServerSettings) -> str:
-    """What tells whether a server is still the one that was asked; no secret is in it."""
+    """Returns a hash that identifies a server by its settings, without secrets."""
     told = [
         settings.command,
         settings.args,

@@ -1,4 +1,4 @@
-"""Changes: when a server has to be asked anew what it offers."""
+"""Detects when a server's listing must be refreshed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from mcp.shared.exceptions import MCPError
 from server.upstream.connections.connection import Connection
 
 SETTLE_SECONDS = 0.2
-"""How long is waited for more changes after the first, which often come in rows."""
+"""Time to wait for further changes after the first; they often come in series."""
 
 SHARE = 5
-"""How many times as long as the last listing took passes until the next one at least."""
+"""Minimum ratio of the wait before the next listing to the duration of the last."""
 
 _LISTS = (
     types.ToolListChangedNotification,
@@ -28,7 +28,7 @@ _LISTS = (
 
 
 class Changes:
-    """Tells when to ask the server of a connection what it offers: first at once.
+    """Decides when to list what a connection's server offers: first at once.
 
     Args:
         connection: The connection.
@@ -41,7 +41,7 @@ class Changes:
 
     @asynccontextmanager
     async def heard(self) -> AsyncIterator[None]:
-        """Listens to the server meanwhile."""
+        """Receives notifications during the block."""
         self._connection.observer = self._hear
         try:
             async with anyio.create_task_group() as group:
@@ -53,10 +53,10 @@ class Changes:
             self._connection.observer = None
 
     async def next(self, patience: float = math.inf) -> bool:
-        """Whether to ask, as soon as it is known; False once the connection has closed.
+        """Waits until the listing is due; returns False once the connection has closed.
 
         Args:
-            patience: Seconds after which to ask anyway.
+            patience: Seconds after which it is due in any case.
         """
         if not self._asked_at:
             self._asked_at = time.monotonic()
@@ -75,10 +75,10 @@ class Changes:
             self._happened.set()
 
     async def _listen(self) -> None:
-        """Asks a server of the modern era to tell what changes, as long as the connection is open.
+        """Subscribes to changes at a modern server while the connection is open.
 
-        What it tells reaches the listeners of the connection too; what is missed while its stream
-        is lost may be anything.
+        Its notifications also reach the connection's listeners. While the stream is lost, any
+        notification may be missed.
         """
         has = self._connection.client.server_capabilities
         while self._connection.is_open:
@@ -93,7 +93,7 @@ class Changes:
             except SubscriptionLost:
                 await anyio.sleep(1)
                 self._happened.set()
-            except (MCPError, TimeoutError):  # it does not know how, or it has ended
+            except (MCPError, TimeoutError):  # not supported, or it has ended
                 return
             else:
                 return

@@ -1,4 +1,4 @@
-"""Connections: one session with another server, alive in a task of its own."""
+"""Connections: one session with another server, kept alive in its own task."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ from server.upstream.connections.link import Link
 from tools.core.errors import UpstreamError
 
 LEAVE_SECONDS = 1.0
-"""How long taking leave of a server may take."""
+"""Time for closing a session with a server."""
 
 ENDING_SECONDS = 3.0
-"""How long it may take until the reason of an end is known."""
+"""Time to find out why a connection ended."""
 
 _STAND_INS = frozenset({"Server returned an error response", "Not Found", "Session terminated"})
-"""What the SDK says in the place of an answer of HTTP that is none of the protocol."""
+"""The SDK's messages for HTTP responses that are not MCP."""
 
 Mode = Literal["auto", "legacy"]
-"""Whether a server is asked which era it knows, or known to be of the older one."""
+"""Whether to negotiate the protocol era, or to assume the older one."""
 
 Listener = Callable[[types.ServerNotification | None], None]
-"""Is told a notification; None once the connection has closed."""
+"""Receives a notification; None once the connection has closed."""
 
 
 class Callbacks:
-    """What a connection does with what its server asks and tells.
+    """Handlers for a server's requests and notifications.
 
     Attributes:
-        elicitation: Answers questions to a person.
-        sampling: Answers questions to a model.
-        roots: Answers which directories the client works in.
-        logging: Takes log messages.
-        message: Takes every notification.
-        sampling_capabilities: What else than plain sampling is possible.
-        handshake: Whether the server is asked for the older era first, in which it can ask and log
-            in the middle of a call.
+        elicitation: Answers questions to the user.
+        sampling: Answers sampling requests.
+        roots: Lists the client's directories.
+        logging: Receives log messages.
+        message: Receives all notifications.
+        sampling_capabilities: Capabilities beyond plain sampling.
+        handshake: Whether to try the older era first, in which the server can ask and log during
+         a call.
     """
 
     elicitation: ElicitationFnT | None = None
@@ -68,33 +68,33 @@ class Callbacks:
 
     @property
     def outdated(self) -> bool:
-        """Whether others would be made for the same conversation now."""
+        """Whether new handlers for the same conversation would differ."""
         return False
 
 
 MakeCallbacks = Callable[[str, str], Callbacks]
-"""Makes those of one connection, of the server's name and the conversation's id."""
+"""Builds the handlers of a connection from the server's name and the conversation's id."""
 
 
 class Connection:
     """One session with another server.
 
     Args:
-        server: Name of the server.
-        session_id: The conversation that it serves.
-        link: The way to the server.
-        callbacks: What is done with what it asks and tells.
-        mode: How the era is found.
+        server: The name of the server.
+        session_id: The conversation.
+        link: The transport to the server.
+        callbacks: Handle the server's requests and notifications.
+        mode: How the era is determined.
 
     Attributes:
-        server: Name of the server.
-        session_id: The conversation that it serves.
-        callbacks: What is done with what it asks and tells.
-        listeners: Who is told each notification; it is in use as long as there is anybody.
-        observer: Is told too, and does not keep it in use.
+        server: The name of the server.
+        session_id: The conversation.
+        callbacks: Handle the server's requests and notifications.
+        listeners: Receive notifications; keep the connection in use.
+        observer: Receives notifications without keeping the connection in use.
         closed: Set once the session has ended.
-        problem: Why it ended; empty while it lives, and where we ended it.
-        last_used: When a call last ended; seconds that only grow.
+        problem: Why it ended; empty while it is open, and if we closed it.
+        last_used: When the last call ended, by a monotonic clock.
     """
 
     def __init__(
@@ -118,9 +118,9 @@ class Connection:
 
     @property
     def client(self) -> Client:
-        """The open session, as the SDK's client has it."""
+        """The open session as the SDK's client."""
         if self._client is None:
-            raise RuntimeError("A connection is used between open and close.")
+            raise RuntimeError("The connection is not open.")
         return self._client
 
     @property
@@ -130,12 +130,12 @@ class Connection:
 
     @property
     def protocol_version(self) -> str:
-        """What both sides speak."""
+        """The negotiated protocol version."""
         return self.client.protocol_version
 
     @property
     def is_modern(self) -> bool:
-        """Whether that is of the era without sessions."""
+        """Whether the version is of the era without sessions."""
         return self.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     @property
@@ -145,28 +145,28 @@ class Connection:
 
     @property
     def is_busy(self) -> bool:
-        """Whether somebody uses it now, or waits for what it tells."""
+        """Whether it is in use or has listeners."""
         return self._users > 0 or bool(self.listeners)
 
     @property
     def is_forgotten(self) -> bool:
-        """Whether the server has forgotten the session: what was asked, was not done."""
+        """Whether the server has lost the session: the last request was not executed."""
         return self._link.is_forgotten
 
     @property
     def received(self) -> int:
-        """Bytes that came from the server so far."""
+        """Bytes received so far."""
         return self._link.received
 
     @property
     def lived(self) -> float:
-        """Seconds since it was made."""
+        """Seconds since its creation."""
         return time.monotonic() - self._began
 
     def sends_headers_of(self, tools: Sequence[types.Tool]) -> None:
-        """Has arguments sent as headers too, where their schemas want it (`x-mcp-header`).
+        """Enables headers for arguments whose schemas request them (`x-mcp-header`).
 
-        The SDK knows that of tools which the very connection has listed; here one lists for all.
+        The SDK learns of them only on the connection that lists the tools; here one lists for all.
 
         Args:
             tools: Tools of its server with such arguments.
@@ -175,20 +175,20 @@ class Connection:
         self.session._absorb_tool_listing(listed, complete=False)  # noqa: SLF001  # no public way
 
     async def open(self, group: TaskGroup) -> None:
-        """Connects; the session then lives in a task of the group until it is closed.
+        """Connects; the session then runs in a task of the group until it is closed.
 
         Raises:
-            Exception: Whatever keeps it from being connected.
+            Exception: Any failure to connect.
         """
         await group.start(self._live)
 
     def close(self) -> None:
-        """Ends the session; `closed` is set once it has ended."""
+        """Closes the session; `closed` is set at its end."""
         self._leaves = True
         self._link.ended.set()
 
     async def retire(self) -> None:
-        """Ends the session as soon as nothing is under way on it; waits only if that is now."""
+        """Closes the session once it is unused; waits only if it is unused now."""
         self._retired = True
         if not self._users:
             self.close()
@@ -196,7 +196,7 @@ class Connection:
 
     @asynccontextmanager
     async def used(self) -> AsyncIterator[Connection]:
-        """Keeps it from being closed as idle, and tells why it ended meanwhile."""
+        """Keeps it open for a call, and reports why it ended meanwhile."""
         self._users += 1
         try:
             yield self
@@ -252,7 +252,7 @@ class Connection:
         return Client(
             self._link,
             mode=self._mode,
-            cache=None,  # what was listed is kept here, and never asked for twice
+            cache=None,  # listings are cached here
             client_info=types.Implementation(name="toolcrib", version=version("toolcrib")),
             elicitation_callback=asked.elicitation,
             sampling_callback=asked.sampling,

@@ -1,4 +1,4 @@
-"""The environment of other servers' programs: what they inherit, and ${NAME} in their settings."""
+"""The environment of other servers' programs: inherited variables, and ${NAME} in settings."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _NAMES = {
     "ALL_PROXY",
     "NO_PROXY",
 }
-"""Besides the SDK's: without certificates and proxy, a program in a company reaches nothing."""
+"""In addition to the SDK's: company networks require certificates and proxies."""
 
 
 def expand(text: str, environ: Mapping[str, str], where: str) -> str:
-    """A text with the values of the variables that it names.
+    """Expands variables in a text.
 
-    As in a shell, a default stands for a variable that is empty too.
+    As in a shell, a default also replaces an empty variable.
 
     Args:
         text: The text of a setting.
         environ: The variables.
-        where: Which setting it is, for the error.
+        where: The name of the setting, for the error.
     """
 
     def value(found: re.Match[str]) -> str:
@@ -51,14 +51,14 @@ def expand(text: str, environ: Mapping[str, str], where: str) -> str:
     return _VARIABLE.sub(value, text)
 
 
-def inherited(environ: Mapping[str, str]) -> dict[str, str]:
-    """Returns what a program is given of an environment."""
-    from mcp.client.stdio import DEFAULT_INHERITED_ENV_VARS  # whoever only expands needs no SDK
+def inherited_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables that a program inherits."""
+    from mcp.client.stdio import DEFAULT_INHERITED_ENV_VARS  # imported late: expand() needs no SDK
 
     names = _NAMES.union(DEFAULT_INHERITED_ENV_VARS)
     return {
         name: value
         for name, value in environ.items()
         if name.upper() in names or name.startswith(("LC_", "XDG_"))
-        if not value.startswith("()")  # a function, which old shells would run
+        if not value.startswith("()")  # a function, which old shells would execute
     }

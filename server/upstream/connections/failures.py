@@ -1,4 +1,4 @@
-"""Failures of other servers: why one cannot be reached, and what a client is told."""
+"""Describes failures of other servers: why one is unreachable, and what its client gets."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tools.core.errors import ToolError, UpstreamError
 from tools.core.invisible import encodable
 
 LONGEST = 1_000
-"""Characters of a reason that somebody else gives."""
+"""Maximum length of a reason from outside."""
 
 
 def as_mcp_error(server: str, error: Exception) -> MCPError:
-    """The error of the protocol for whatever kept a server from answering.
+    """Converts a server's failure to an error of the protocol.
 
     Args:
-        server: Its name.
-        error: What went wrong; an error that the server itself answered with stays as it is.
+        server: The name of the server.
+        error: The failure; the server's own error stays unchanged.
     """
     match error:
         case MCPError(code=types.CONNECTION_CLOSED):
@@ -31,24 +31,24 @@ def as_mcp_error(server: str, error: Exception) -> MCPError:
         case ToolError():
             text = " ".join([error.message, *error.next_actions])
         case TimeoutError():
-            text = f"The server {server!r} gave no answer in time."
+            text = f"The server {server!r} did not answer in time."
         case ValidationError():
-            text = f"The server {server!r} answered with something that is not in the protocol."
+            text = f"The server {server!r} sent an invalid answer."
         case _:
             text = f"The server {server!r} failed: {str(error) or type(error).__name__}"
     return MCPError(types.INTERNAL_ERROR, encodable(text))
 
 
 async def problem_of(error: BaseException, link: Link | None) -> str:
-    """What is told of a failure: what the server itself did, or else the exception.
+    """Describes a failure: what the server itself did, or else the exception.
 
     Args:
-        error: What was raised; of a group the first that is no consequence of another.
-        link: The way to the server, where there was one.
+        error: The exception; of a group, the first that no other caused.
+        link: The transport to the server, if there was one.
 
     Returns:
-        The rest of a sentence that begins with the name of the server, without what looks like a
-        secret, and nothing that steers a terminal.
+        The rest of a sentence that begins with the name of the server, without secrets and
+         control characters.
     """
     return redacted_text(visible(await _cause(error, link)), LONGEST)
 

@@ -1,4 +1,4 @@
-"""Flow: what a program writes, no faster than is fair to everybody else."""
+"""Rate limits for a server's output."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _logger = logging.getLogger("toolcrib.servers")
 
 
 class Flow:
-    """Lets so many pass at once and so many a second: a flood waits, the rest does not notice.
+    """A token bucket: allows bursts, and limits the long-term rate.
 
     Args:
         burst: How many may pass at once.
-        a_second: How many may pass for long.
+        a_second: How many may pass per second.
     """
 
     def __init__(self, burst: int = 2_000, a_second: int = 1_000) -> None:
@@ -29,7 +29,7 @@ class Flow:
         self._then = time.monotonic()
 
     def passes(self) -> bool:
-        """Whether one more may pass now."""
+        """Returns whether one more may pass now."""
         now = time.monotonic()
         self._left = min(self._burst, self._left + (now - self._then) * self._rate)
         self._then = now
@@ -39,27 +39,27 @@ class Flow:
         return True
 
     async def next(self) -> None:
-        """Returns when one more may pass."""
-        while not self.passes():  # noqa: ASYNC110  # time is what is waited for
+        """Waits until one more may pass."""
+        while not self.passes():  # noqa: ASYNC110  # it waits for time to pass
             await anyio.sleep(100 / self._rate)
 
 
 class Tail:
-    """What a program says beside the protocol: into the log, and the last lines kept.
+    """A program's output outside of the protocol: logged, with the last lines kept.
 
-    What looks like a secret is in neither: some print their settings when they do not start.
+    Secrets are redacted: some programs print their settings when they fail to start.
 
     Args:
-        server: Name of the server.
+        server: The name of the server.
 
     Attributes:
         last: The last lines.
-        flow: How fast it may go on.
+        flow: Limits how fast it is read.
     """
 
     KEPT = 5
     LONGEST = 500
-    """Characters of a line that are shown."""
+    """Maximum length of a shown line."""
 
     def __init__(self, server: str) -> None:
         self.last: deque[str] = deque(maxlen=self.KEPT)
@@ -69,7 +69,7 @@ class Tail:
         self._left_out = 0
 
     def take(self, line: bytes) -> None:
-        """Takes a line; when they come too fast the log counts them."""
+        """Takes a line; if lines come too fast, the log only counts them."""
         seen = visible(line[: 4 * self.LONGEST].decode(errors="replace").rstrip())
         text = redacted_text(seen, self.LONGEST)
         if not text:
@@ -79,6 +79,6 @@ class Tail:
             self._left_out += 1
             return
         if self._left_out:
-            _logger.warning("[%s] %d lines are left out here", self._server, self._left_out)
+            _logger.warning("[%s] %d lines omitted", self._server, self._left_out)
             self._left_out = 0
         _logger.info("[%s] %s", self._server, text)

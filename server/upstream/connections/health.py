@@ -1,4 +1,4 @@
-"""Health: how another server fares, and when one that cannot be reached is tried again."""
+"""Health of other servers: their state, and retries of unreachable ones."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from collections.abc import Callable
 from enum import StrEnum
 
 FIRST_DELAY = 1.0
-"""Seconds until the second try."""
+"""Seconds before the first retry."""
 
 LONGEST_DELAY = 60.0
 
 STEADY = 60.0
-"""Seconds that a server has to stay up for its earlier failures to be forgotten."""
+"""Seconds of uptime after which earlier failures are forgotten."""
 
 
 class State(StrEnum):
     """Whether a server can be used."""
 
     OFF = "off"
-    """Nobody has needed it yet."""
+    """Not needed yet."""
     STARTING = "starting"
     UP = "up"
     DOWN = "down"
 
 
 class Backoff:
-    """Doubles the time between tries, and spreads it so that servers are not tried all at once.
+    """Doubles the delay between retries, with jitter to avoid simultaneous ones.
 
     Args:
-        clock: Seconds that only grow.
-        spread: A number from 0 to 1, another one each time.
+        clock: A monotonic clock in seconds.
+        spread: Returns a random number from 0 to 1.
     """
 
     def __init__(
@@ -46,16 +46,16 @@ class Backoff:
 
     @property
     def remaining(self) -> float:
-        """Seconds until the next try; 0 when it may be now."""
+        """Seconds until the next try; 0 if it is due."""
         return max(0.0, self._next_try - self._clock())
 
     def failed(self, lived: float = 0.0) -> None:
-        """Notes that the server could not be reached, or ended by itself.
+        """Records that the server could not be reached, or ended by itself.
 
-        One that was up for long, or ends for the first time, is tried again at once.
+        It is retried at once after a long uptime or its first end.
 
         Args:
-            lived: Seconds that it was up before.
+            lived: Seconds that it was up.
         """
         if lived >= STEADY:
             self._failures = 0
@@ -66,13 +66,13 @@ class Backoff:
 
 
 class Health:
-    """How one server fares.
+    """The health of one server.
 
     Attributes:
         state: Whether it can be used.
-        since: When that began; Unix seconds.
-        problem: Why it cannot be reached; empty while it can.
-        restarts: How often it was reached again after it had ended by itself.
+        since: The start of this state, in Unix seconds.
+        problem: Why it is unreachable; empty while it is reachable.
+        restarts: How often it came up again after ending by itself.
     """
 
     def __init__(self) -> None:
@@ -83,11 +83,11 @@ class Health:
         self._ended = False
 
     def note(self, state: State, problem: str = "") -> None:
-        """Takes note of what it is now.
+        """Records a new state.
 
         Args:
             state: Whether it can be used.
-            problem: Why not.
+            problem: The reason, if it cannot.
         """
         if state is not self.state:
             self.since = time.time()

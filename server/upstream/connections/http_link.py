@@ -1,4 +1,4 @@
-"""Links over HTTP: Streamable HTTP, and SSE as older servers have it."""
+"""Links over HTTP: Streamable HTTP, and SSE for older servers."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ WRITE_SECONDS = 60.0
 NOT_STREAMABLE = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}
 )
-"""What a server of the older transport answers to the first request of the newer one, as the
-protocol's "Backwards Compatibility" has it."""
+"""Statuses by which a server of the older transport answers the first request of the newer one
+(see "Backwards Compatibility" of the protocol)."""
 
 _KEPT_ALIVE = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
-"""So that the end of a silent peer is noticed, whose streams may be silent for hours."""
+"""Detects a dead peer, as streams may be silent for hours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a server listens.
+    """The HTTP address of a server.
 
     Attributes:
-        url: Its address.
-        headers: What each request carries.
-        tls: Which certificates are believed.
-        proxy: URL of the proxy that asks it; empty for none.
+        url: The URL.
+        headers: Headers of each request.
+        tls: The trusted certificates.
+        proxy: URL of the proxy; empty for none.
     """
 
     url: str
@@ -48,11 +48,11 @@ class Endpoint:
 
 
 class HttpLink(Link):
-    """A server that is asked over HTTP.
+    """A link over HTTP.
 
     Args:
-        endpoint: Where it listens.
-        sse: Whether it speaks the older transport.
+        endpoint: The address of the server.
+        sse: Whether to use the older transport.
     """
 
     def __init__(self, endpoint: Endpoint, *, sse: bool = False) -> None:
@@ -64,16 +64,16 @@ class HttpLink(Link):
 
     @property
     def is_not_streamable(self) -> bool:
-        """Whether it answered as servers do that know only the older transport."""
+        """Whether it answered like a server that supports only the older transport."""
         return self._status in NOT_STREAMABLE
 
     async def explain(self) -> str:
-        """Why requests failed, as far as HTTP tells."""
+        """Returns why requests failed, as far as HTTP shows."""
         return "has forgotten the session" if self.is_forgotten else self._problem
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[TransportStreams]:
-        """Opens the streams; nothing is sent before there is a message."""
+        """Opens the streams; sends nothing before the first message."""
         url = self._endpoint.url
         async with AsyncExitStack() as stack:
             if self._sse:
@@ -86,7 +86,7 @@ class HttpLink(Link):
             yield await stack.enter_async_context(transport)
 
     def note_answer(self, request: httpx2.Request, response: httpx2.Response) -> None:
-        """Takes note of how a request was answered."""
+        """Records the response to a request."""
         status = response.status_code
         if status < HTTPStatus.BAD_REQUEST:
             if request.method == "POST":
@@ -99,14 +99,14 @@ class HttpLink(Link):
             self.ended.set()
 
     def note_failure(self, error: httpx2.TransportError) -> None:
-        """Takes note of a request that got no answer: there is no server any more."""
+        """Records a request without response: the server is gone."""
         self._problem = _failure(error, self._endpoint)
         self.ended.set()
 
     def _client(
         self, headers: object = None, timeout: object = None, auth: object = None
     ) -> httpx2.AsyncClient:
-        """A client as an `McpHttpClientFactory` makes it; what is right for all servers is here."""
+        """Builds a client as an `McpHttpClientFactory`, with our own options."""
         del headers, timeout, auth
         endpoint = self._endpoint
         transport = httpx2.AsyncHTTPTransport(
@@ -118,15 +118,15 @@ class HttpLink(Link):
         )
         return httpx2.AsyncClient(
             headers={"accept-encoding": "identity", **endpoint.headers},
-            transport=_Observed(transport, self),
-            # A call has its own deadline, and a stream may be silent for as long as it likes.
+            transport=_RecordingTransport(transport, self),
+            # Calls have their own deadlines, and a stream may be silent indefinitely.
             timeout=httpx2.Timeout(CONNECT_SECONDS, read=None, write=WRITE_SECONDS, pool=None),
             trust_env=False,
         )
 
 
-class _Observed(httpx2.AsyncBaseTransport):
-    """Requests whose answers are noted, and bounded in size."""
+class _RecordingTransport(httpx2.AsyncBaseTransport):
+    """Records responses, and limits their size."""
 
     def __init__(self, transport: httpx2.AsyncBaseTransport, link: HttpLink) -> None:
         self._transport = transport
@@ -145,15 +145,15 @@ class _Observed(httpx2.AsyncBaseTransport):
         assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101  # of an asynchronous transport
         is_stream = "text/event-stream" in response.headers.get("content-type", "").lower()
         most = None if is_stream else MOST_BYTES  # the SDK bounds each event
-        response.stream = _Counted(response.stream, self._link, most)
+        response.stream = _LimitedBody(response.stream, self._link, most)
         return response
 
     async def aclose(self) -> None:
         await self._transport.aclose()
 
 
-class _Counted(httpx2.AsyncByteStream):
-    """The body of an answer, of so many bytes at most."""
+class _LimitedBody(httpx2.AsyncByteStream):
+    """A response body with a size limit."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, link: HttpLink, most: int | None) -> None:
         self._stream = stream
@@ -187,7 +187,7 @@ def _meaning(status: int) -> str:
 def _failure(error: httpx2.TransportError, endpoint: Endpoint) -> str:
     url = httpx2.URL(endpoint.url)
     where = f"{url.host}:{url.port}" if url.port else url.host
-    way = " by the proxy of requests.proxy" if endpoint.proxy else ""
+    way = " through the proxy in requests.proxy" if endpoint.proxy else ""
     if isinstance(error, httpx2.TimeoutException):
         return f"did not answer at {where}{way}"
     cause: BaseException | None = error

@@ -1,4 +1,4 @@
-"""Links: the way to another server, and what is known of how it fared."""
+"""Links: the transport to another server, and why it failed."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from mcp.client._transport import ReadStream, TransportStreams  # of public sign
 from mcp.shared.message import SessionMessage
 
 MOST_BYTES = 32 * 2**20
-"""Bytes of one message; more is no answer but an attack, or a defect."""
+"""Maximum bytes of a message; more indicates an attack or a defect."""
 
 Item = SessionMessage | Exception
 
 
 class Link(ABC):
-    """One way to a server: a transport of the SDK that notices its end; entered once.
+    """A transport of the SDK that detects its end; entered once.
 
     Attributes:
-        ended: Set once nothing can come from the server any more.
-        received: Bytes that came from it so far.
-        is_forgotten: Whether the server knows nothing of the session any more.
+        ended: Set once nothing more can be received.
+        received: Bytes received so far.
+        is_forgotten: Whether the server has lost the session.
     """
 
     def __init__(self) -> None:
@@ -34,22 +34,22 @@ class Link(ABC):
 
     @abstractmethod
     def open(self) -> AbstractAsyncContextManager[TransportStreams]:
-        """The streams of a new session with the server."""
+        """Opens the streams of a new session with the server."""
 
     @property
     def last_words(self) -> str:
-        """What the server said last beside the protocol; empty if nothing is known."""
+        """The server's last output outside of the protocol; empty if unknown."""
         return ""
 
     @abstractmethod
     async def explain(self) -> str:
-        """What the server itself did that a failure may come from; empty if nothing is known."""
+        """Returns what the server did that may have caused a failure; empty if unknown."""
 
     async def __aenter__(self) -> TransportStreams:
         async with AsyncExitStack() as stack:
             read, write = await stack.enter_async_context(self.open())
             self._stack = stack.pop_all()
-        return _Watched(read, self.ended), write
+        return _EndingStream(read, self.ended), write
 
     async def __aexit__(
         self,
@@ -60,25 +60,25 @@ class Link(ABC):
         return await self._stack.__aexit__(kind, error, traceback)
 
 
-def said_last(link: Link) -> str:
-    """What a server said last, as the end of a sentence; empty if nothing is known."""
+def last_words_text(link: Link) -> str:
+    """Returns a server's last output as the end of a sentence; empty if unknown."""
     return f"; its last lines: {link.last_words}" if link.last_words else ""
 
 
-class _Watched:
-    """A stream that tells when it has ended."""
+class _EndingStream:
+    """A stream that signals its end."""
 
     def __init__(self, stream: ReadStream[Item], ended: anyio.Event) -> None:
         self._stream = stream
         self._ended = ended
 
     @property
-    def last_context(self) -> Any:  # noqa: ANN401  # whatever the SDK's own stream has
-        """The context in which the last message was sent."""
+    def last_context(self) -> Any:  # noqa: ANN401  # as in the SDK's stream
+        """The context of the last message."""
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Item:
-        """The next message."""
+        """Returns the next message."""
         try:
             return await self._stream.receive()
         except (anyio.EndOfStream, anyio.ClosedResourceError):

@@ -1,4 +1,4 @@
-"""Listings: what another server offers, asked for page by page and within bounds."""
+"""Lists what another server offers, page by page and within limits."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from tools.agent.skillfiles.skill import SCHEME
 
 MOST_PAGES = 1_000
 MOST_ITEMS = 30_000
-"""Tools, or resources, or templates, or prompts that are taken of one server."""
+"""Maximum number of a server's tools, resources, templates or prompts."""
 MOST_SKILLS = 1_000
 MOST_BYTES = 128 * 2**20
-"""Bytes of all pages together."""
+"""Maximum bytes of all pages."""
 LONGEST_NAME = 256
-"""Characters; one that is longer is left out with what it names. Addresses are longer."""
+"""Maximum length of a name; items with longer ones are dropped. Addresses may be longer."""
 LONGEST_URI = 8_192
 LONGEST_DESCRIPTION = 20_000
-"""Characters of a description that are kept."""
+"""Maximum length of a description."""
 SECONDS = 120.0
-"""How long all pages together may take."""
+"""Time for all pages."""
 
 Kind = Literal["tools", "resources", "prompts"]
 KINDS: frozenset[Kind] = frozenset(("tools", "resources", "prompts"))
@@ -48,7 +48,7 @@ _logger = logging.getLogger("toolcrib")
 
 
 class Listing(BaseModel):
-    """What a server offers, and how it introduces itself.
+    """What a server offers, and how it describes itself.
 
     Attributes:
         tools: Its tools.
@@ -56,8 +56,8 @@ class Listing(BaseModel):
         templates: Its templates of resources.
         prompts: Its prompts.
         skills: Its skills.
-        instructions: What it wants models to know.
-        server_info: Who it says it is.
+        instructions: Its instructions for models.
+        server_info: Its name and version, as it reports them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -71,7 +71,7 @@ class Listing(BaseModel):
     server_info: types.Implementation | None = None
 
     def differs_from(self, other: Listing | None) -> frozenset[Kind]:
-        """What another listing has otherwise; all of it where there is none."""
+        """Returns the kinds that differ from another listing; all if there is none."""
         if other is None:
             return KINDS
         pairs: Iterable[tuple[Kind, object, object]] = (
@@ -85,11 +85,11 @@ class Listing(BaseModel):
 
 
 async def list_all(connection: Connection) -> Listing:
-    """Asks a server for everything that it says it has.
+    """Lists everything that a server claims to offer.
 
     Raises:
         TimeoutError: If it takes too long.
-        ValidationError: If it answers not as the protocol has it.
+        ValidationError: If an answer is invalid.
     """
     has = connection.client.server_capabilities
     session = connection.session
@@ -97,7 +97,7 @@ async def list_all(connection: Connection) -> Listing:
     with anyio.fail_after(SECONDS):
         tools = await pages.all_of(session.list_tools, _tools, asks=bool(has.tools))
         resources = await pages.all_of(session.list_resources, _resources, asks=bool(has.resources))
-        # The older era has no room for extensions in what a server says of itself.
+        # In the older era a server cannot declare extensions.
         may_have_skills = EXTENSION in (has.extensions or {}) or (
             not connection.is_modern and any(each.uri.startswith(SCHEME) for each in resources)
         )
@@ -107,7 +107,7 @@ async def list_all(connection: Connection) -> Listing:
         templates = await pages.all_of(
             session.list_resource_templates, _templates, asks=bool(has.resources)
         )
-        in_skills = roots_of(skills)  # read as such alone, held against their digests
+        in_skills = roots_of(skills)  # only read as skills, verified by their digests
         return Listing(
             tools=tools,
             resources=tuple(
@@ -124,7 +124,7 @@ async def list_all(connection: Connection) -> Listing:
 
 
 class _Pages:
-    """All pages of the lists of one server."""
+    """Reads all pages of a server's lists."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -138,7 +138,7 @@ class _Pages:
         asks: bool,
         most: int | None = None,
     ) -> tuple[ItemT, ...]:
-        """The sound items of one list, without doubles."""
+        """Returns the valid items of a list, without duplicates."""
         most = MOST_ITEMS if most is None else most
         found: dict[str, ItemT] = {}
         cursor: str | None = None
@@ -150,12 +150,12 @@ class _Pages:
                 break
             for item in items_of(page):
                 if len(name := _name(item)) <= _longest(item):
-                    found.setdefault(name, _bounded(item))
+                    found.setdefault(name, _truncate(item))
             cursor = page.next_cursor
             if cursor is None:
                 break
             if cursor in seen or len(seen) >= MOST_PAGES:
-                self._warn("it never ends")
+                self._warn("it has no end")
                 break
             if len(found) > most or self._connection.received > self._most:
                 self._warn("it is too long")
@@ -173,10 +173,10 @@ class _Pages:
         except MCPError as error:
             if error.code != types.METHOD_NOT_FOUND:
                 raise
-            return None  # a server may have tools of one kind and templates of none
+            return None  # a server may have resources but no templates
 
     def _warn(self, reason: str) -> None:
-        _logger.warning("The server %r: a list is cut, for %s.", self._connection.server, reason)
+        _logger.warning("The server %r: a list was cut: %s.", self._connection.server, reason)
 
 
 def _tools(page: types.ListToolsResult) -> Iterable[types.Tool]:
@@ -206,7 +206,7 @@ def _longest(item: ItemT) -> int:
     return LONGEST_URI if is_address else LONGEST_NAME
 
 
-def _bounded(item: ItemT) -> ItemT:
+def _truncate(item: ItemT) -> ItemT:
     if isinstance(item, SkillEntry):
         return item
     if item.description is None or len(item.description) <= LONGEST_DESCRIPTION:

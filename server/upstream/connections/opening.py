@@ -1,4 +1,4 @@
-"""Opening: the ways in which a session with a server may come about, one after the other."""
+"""Connects to a server in several ways, one after the other."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from server.settings.gateway import ServerSettings
 from server.upstream.connections.connection import Callbacks, Connection, MakeCallbacks, Mode
 from server.upstream.connections.failures import problem_of
 from server.upstream.connections.http_link import HttpLink
-from server.upstream.connections.link import Link, said_last
+from server.upstream.connections.link import Link, last_words_text
 from server.upstream.connections.transport import Transports
 from tools.core.errors import UnavailableError
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How a server is spoken to.
+    """A way to connect to a server.
 
     Attributes:
-        mode: How the era is found.
-        sse: Whether by the older transport over HTTP, which is of the older era.
+        mode: How the era is determined.
+        sse: Whether to use the older HTTP transport, which belongs to the older era.
     """
 
     mode: Mode
@@ -34,13 +34,13 @@ _OLDER_TRANSPORT = _Way("legacy", sse=True)
 
 
 class Opener:
-    """Opens connections to one server, the way that worked before first.
+    """Opens connections to one server, starting with the way that last worked.
 
     Args:
-        server: Its name.
-        settings: How it is reached.
-        transports: Makes the links.
-        make_callbacks: Makes what is done with what it asks and tells.
+        server: The name of the server.
+        settings: The settings of the server.
+        transports: Builds the links.
+        make_callbacks: Builds the handlers of its requests and notifications.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class Opener:
         self._transports = transports
         self._make_callbacks = make_callbacks
         self._worked: dict[bool, _Way] = {}
-        """By whether a handshake was wanted."""
+        """The way that worked, with and without a handshake."""
 
     async def open(self, session_id: str, group: TaskGroup) -> Connection:
-        """A new connection, alive in a task of the group.
+        """Opens a connection, which runs in a task of the group.
 
         Args:
-            session_id: The conversation that it is for.
-            group: Where it lives.
+            session_id: The conversation.
+            group: The task group for its session.
         """
         seconds = self._settings.start_timeout
         tried: list[Link] = []
@@ -70,7 +70,7 @@ class Opener:
             with anyio.fail_after(seconds):
                 return await self._open(session_id, group, tried)
         except TimeoutError:
-            said = said_last(tried[-1]) if tried else ""
+            said = last_words_text(tried[-1]) if tried else ""
             raise UnavailableError(
                 f"did not answer within {seconds:g} s, its start_timeout{said}"
             ) from None
@@ -87,7 +87,7 @@ class Opener:
                 tried.append(failed)
                 connection = Connection(self._server, session_id, failed, callbacks, way.mode)
                 await connection.open(group)
-            except Exception as error:  # noqa: BLE001  # whatever keeps it from being connected
+            except Exception as error:  # noqa: BLE001  # any failure to connect
                 problem = problem or await problem_of(error, failed)
             else:
                 self._worked[callbacks.handshake] = way
@@ -95,13 +95,13 @@ class Opener:
         raise UnavailableError(problem)
 
     def _ways(self, callbacks: Callbacks) -> Iterator[_Way]:
-        """All ways; those after the first are for servers that did not understand it."""
+        """Yields all ways; those after the first are for servers that did not understand it."""
         if self._settings.transport == "sse":
             yield _OLDER_TRANSPORT
             return
         ways = [_Way("legacy"), _Way("auto")] if callbacks.handshake else [_Way("auto")]
         if self._settings.command and not callbacks.handshake:
-            ways.append(_Way("legacy"))  # some end when the first message is none that they know
+            ways.append(_Way("legacy"))  # some exit on an unknown first message
         if self._settings.url and self._settings.transport == "auto":
             ways.append(_OLDER_TRANSPORT)
         worked = self._worked.get(callbacks.handshake, ways[0])
@@ -110,8 +110,8 @@ class Opener:
 
 
 def _helps(way: _Way, failed: Link | None) -> bool:
-    """Whether another way may lead to a server where the last one failed."""
-    if failed is None:  # the settings are wrong
+    """Returns whether another way may succeed where the last one failed."""
+    if failed is None:  # the settings are invalid
         return False
     if way.sse:
         return isinstance(failed, HttpLink) and failed.is_not_streamable

@@ -1,4 +1,4 @@
-"""Skills as another server lists them: the entries of the extension, and how they are asked for."""
+"""Skills as other servers list them: the extension's entries and requests."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from server.mcp.browsing.skill_wire import SkillParams
 from tools.agent.skillfiles.skill import MAIN, MOST_FILES, SCHEME
 
 MOST_CHARACTERS = 65_536
-"""Of front matter as JSON."""
+"""Maximum length of front matter as JSON."""
 
 
 class SkillResource(BaseModel):
-    """A file of a skill, and what tells whether it is still the same."""
+    """A file of a skill, with the digest that identifies its content."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -28,7 +28,7 @@ class SkillResource(BaseModel):
 
 
 class SkillEntry(BaseModel):
-    """A skill: the address of its SKILL.md, what that says of it, and all its files."""
+    """A skill: the address of its SKILL.md, its front matter, and all its files."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -40,7 +40,7 @@ class SkillEntry(BaseModel):
 
 
 class SkillsPage(types.PaginatedResult):
-    """One page of skills, each as it came."""
+    """One page of skills, unvalidated."""
 
     skills: list[Any]
 
@@ -60,10 +60,10 @@ class _Get(types.Request[SkillParams, Literal["skills/get"]]):
 async def list_skills(
     session: ClientSession, *, params: types.PaginatedRequestParams | None
 ) -> SkillsPage:
-    """Asks for one page.
+    """Requests one page.
 
     Raises:
-        ValidationError: If it answers not as the protocol has it.
+        ValidationError: If the answer is invalid.
     """
     return await session.send_request(
         _List(params=params or types.PaginatedRequestParams()), SkillsPage
@@ -71,22 +71,22 @@ async def list_skills(
 
 
 async def get_skill(session: ClientSession, uri: str) -> SkillEntry:
-    """Asks for one skill.
+    """Requests one skill.
 
     Raises:
-        ValidationError: If it answers not as the protocol has it.
+        ValidationError: If the answer is invalid.
     """
     answer = await session.send_request(_Get(params=SkillParams(uri=uri)), _GetResult)
     return answer.skill
 
 
 def entries_in(page: SkillsPage) -> Iterable[SkillEntry]:
-    """The entries of a page that have a form and a length that can be used."""
+    """Yields the valid entries of a page."""
     for each in page.skills:
         try:
             entry = SkillEntry.model_validate(each)
             written = json.dumps(entry.frontmatter, allow_nan=False, ensure_ascii=False)
-            written.encode()  # no half of a character
+            written.encode()  # fails on unpaired surrogates
         except (ValidationError, ValueError, RecursionError):
             continue
         if len(written) <= MOST_CHARACTERS:
@@ -94,8 +94,8 @@ def entries_in(page: SkillsPage) -> Iterable[SkillEntry]:
 
 
 def roots_of(entries: Sequence[SkillEntry]) -> tuple[str, ...]:
-    """What addresses at a server begin with, in small letters, that are in one of its skills.
+    """Returns the lower-case prefixes of addresses that belong to a server's skills.
 
-    Where it has skills, all that has their scheme counts, however it is written.
+    If it has skills, all addresses with their scheme belong to them, in any case.
     """
     return (SCHEME, *(each.uri.removesuffix(MAIN).lower() for each in entries)) if entries else ()

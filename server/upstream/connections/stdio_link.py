@@ -1,4 +1,4 @@
-"""Links over stdio: another server as a program that this process starts and ends."""
+"""Links over stdio: another server as a program that this process starts and stops."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from pydantic import ValidationError
 from server.transport.jsonrpc import Incoming, Outgoing, encoded
 from server.transport.pipes import PipeWriter, lines_of
 from server.upstream.connections.flow import Flow, Tail
-from server.upstream.connections.link import MOST_BYTES, Link, said_last
+from server.upstream.connections.link import MOST_BYTES, Link, last_words_text
 from tools.core.errors import UnavailableError
 from tools.sandbox.processes.launching.launcher import Launcher
 from tools.sandbox.processes.launching.program import SupervisedProcess
 from tools.sandbox.processes.models import Prepared
 
 FLUSH_SECONDS = 0.3
-"""How long messages that were accepted may take to reach a program that is to end."""
+"""Time for pending messages to reach a program before it is stopped."""
 
 LEAVE_SECONDS = 1.0
-"""How long a program may take to end once its standard input is closed."""
+"""Time for a program to exit after its standard input is closed."""
 
 TERMINATE_SECONDS = 0.5
-"""How long it may take once it was told to terminate."""
+"""Time for it to exit after SIGTERM."""
 
 EXPLAIN_SECONDS = 1.0
-"""How long its end may come after that of its output."""
+"""Time between the end of its output and its exit."""
 
 _SIGNALLED = 128
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{1,100}")')
@@ -46,13 +46,13 @@ _SPACE = b" \t\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is started.
+    """The program of a server.
 
     Attributes:
-        command: The program, by its name or its path.
+        command: Its name or path.
         args: Its arguments.
-        env: Its variables.
-        cwd: Where it is started.
+        env: Its environment variables.
+        cwd: Its working directory.
     """
 
     command: str
@@ -61,7 +61,7 @@ class Program:
     cwd: Path
 
     def prepared(self) -> Prepared:
-        """What the launcher takes."""
+        """Resolves the command for the launcher."""
         if os.sep in self.command:
             path: str | None = str(self.cwd / Path(self.command).expanduser())
         else:
@@ -74,12 +74,12 @@ class Program:
 
 
 class StdioLink(Link):
-    """A program whose standard input and output carry the protocol.
+    """A program that speaks the protocol on its standard input and output.
 
     Args:
-        program: What is started.
-        launcher: What starts it, and ends it with everything that it has started.
-        errors: Takes what it writes to its standard error.
+        program: The program.
+        launcher: Starts it, and kills it with all its child processes.
+        errors: Receives its standard error.
     """
 
     def __init__(self, program: Program, launcher: Launcher, errors: Tail) -> None:
@@ -93,11 +93,11 @@ class StdioLink(Link):
 
     @property
     def last_words(self) -> str:
-        """The last that it wrote to its standard error."""
+        """The last lines of its standard error."""
         return " | ".join(self._errors.last)
 
     async def explain(self) -> str:
-        """How it ended, with the last that it wrote to its standard error."""
+        """Returns how it exited, with the last lines of its standard error."""
         if self._unfit:
             return self._unfit
         if not self.ended.is_set():
@@ -106,11 +106,11 @@ class StdioLink(Link):
             await self._left.wait()
         if self._exit_code is None:
             return "closed its output"
-        return _ending(self._exit_code) + said_last(self)
+        return _ending(self._exit_code) + last_words_text(self)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[TransportStreams]:
-        """Starts the program; it has ended, with everything that it started, at the end."""
+        """Starts the program; stops it and all its child processes at the end."""
         running, entry = await self._start()
         writer = PipeWriter(entry)
         try:
@@ -140,7 +140,7 @@ class StdioLink(Link):
         return running, entry
 
     async def _stop(self, running: SupervisedProcess, entry: int, writer: PipeWriter) -> None:
-        """As the protocol has it: its input is closed, it is told to end, it is ended."""
+        """Stops it as the protocol requires: closes its input, terminates it, kills it."""
         with anyio.move_on_after(FLUSH_SECONDS):
             await writer.drained()
         anyio.notify_closing(entry)
@@ -159,7 +159,7 @@ class StdioLink(Link):
         self._left.set()
 
     async def _read(self, descriptor: int) -> AsyncGenerator[SessionMessage]:
-        """What the program writes, message by message, as fast as is fair to others."""
+        """Yields the program's messages at a limited rate."""
         flow = Flow()
         with suppress(anyio.ClosedResourceError, OSError):
             async for line in lines_of(descriptor, MOST_BYTES):
@@ -172,7 +172,7 @@ class StdioLink(Link):
                 await flow.next()
 
     def _message(self, line: bytes) -> SessionMessage | None:
-        """The message of a line; None for what is none, as programs print many things."""
+        """Parses a line; returns None for other output, as programs print many things."""
         if not line.strip(_SPACE):
             return None
         try:
@@ -186,20 +186,20 @@ class StdioLink(Link):
             reason = error.errors(include_url=False, include_input=False)[0]["msg"]
             failure = types.ErrorData(
                 code=types.PARSE_ERROR,
-                message=f"its answer is not a message of the protocol: {reason}",
+                message=f"its answer is not a valid message: {reason}",
             )
             request_id = number if named[1].startswith(b'"') else int(number)
             return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request_id, error=failure))
 
     async def _hear(self, descriptor: int) -> None:
-        """Sends what the program writes to its standard error to the log."""
+        """Logs the program's standard error."""
         with suppress(anyio.ClosedResourceError, OSError):
             async for line in lines_of(descriptor, Tail.LONGEST * 4):
                 self._errors.take(line)
                 await self._errors.flow.next()
 
     async def _write(self, writer: PipeWriter) -> None:
-        """Writes what the program was too slow for, until it listens no more."""
+        """Writes what the program was too slow for, until it stops reading."""
         with suppress(OSError, anyio.ClosedResourceError):
             await writer.run()
         self.ended.set()
@@ -212,5 +212,5 @@ async def _say(writer: PipeWriter, item: SessionMessage) -> None:
 def _ending(exit_code: int) -> str:
     if exit_code > _SIGNALLED:
         with suppress(ValueError):
-            return f"was ended by {signal.Signals(exit_code - _SIGNALLED).name}"
+            return f"was killed by {signal.Signals(exit_code - _SIGNALLED).name}"
     return f"exited with code {exit_code}"

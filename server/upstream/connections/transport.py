@@ -1,4 +1,4 @@
-"""Transports: the links to the servers of the settings, as these want them."""
+"""Transports: builds links to servers as their settings require."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import anyio.to_thread
 from pydantic import SecretStr
 
 from server.settings.gateway import ServerSettings
-from server.upstream.connections.environment import expand, inherited
+from server.upstream.connections.environment import expand, inherited_variables
 from server.upstream.connections.flow import Tail
 from server.upstream.connections.http_link import Endpoint, HttpLink
 from server.upstream.connections.link import Link
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from tools.sandbox.processes.launching.launcher import Launcher
 
 _HEADER = re.compile(r"[\t\x20-\x7e]*")
-"""What the value of a header is made of (RFC 9110, section 5.5)."""
+"""The characters of a header value (RFC 9110, section 5.5)."""
 
 
 class Transports:
-    """Makes links; close it with `aclose`.
+    """Builds links; close it with `aclose`.
 
     Args:
-        environ: The variables that settings may name.
-        proxy: URL of the proxy that asks servers on other machines; empty for none.
+        environ: The variables for expansion in settings.
+        proxy: URL of the proxy for servers on other machines; empty for none.
     """
 
     def __init__(self, environ: Mapping[str, str], *, proxy: str = "") -> None:
@@ -43,19 +43,19 @@ class Transports:
         self._launcher: Launcher | None = None
 
     async def link(self, name: str, settings: ServerSettings, *, sse: bool = False) -> Link:
-        """A new link to a server.
+        """Builds a link to a server.
 
         Args:
-            name: What the settings call it.
-            settings: Those of the server.
-            sse: Whether it is asked the older way over HTTP.
+            name: The name of the server in the settings.
+            settings: The settings of the server.
+            sse: Whether to use the older HTTP transport.
         """
         if settings.url:
             return HttpLink(await self._endpoint(settings), sse=sse)
         return self._program(name, settings)
 
     async def aclose(self) -> None:
-        """Ends every program that is left."""
+        """Stops all remaining programs."""
         if self._launcher is not None:
             await self._launcher.aclose()
 
@@ -69,7 +69,7 @@ class Transports:
             expand(settings.command, self._environ, "command"),
             [expand(each, self._environ, "args") for each in settings.args],
             {
-                **inherited(self._environ),
+                **inherited_variables(self._environ),
                 **self._secrets(settings.env, "env"),
                 VARIABLE: str(depth_of(self._environ) + 1),
             },
@@ -83,9 +83,9 @@ class Transports:
         if token:
             headers["authorization"] = f"Bearer {token}"
         for name, value in headers.items():
-            if not _HEADER.fullmatch(value):  # whoever would send it would quote it
+            if not _HEADER.fullmatch(value):  # the HTTP client would quote it in its error
                 raise UnavailableError(
-                    f"its header {name!r} has characters that no header can have"
+                    f"its header {name!r} contains characters that are not allowed in headers"
                 )
         url = expand(settings.url, self._environ, "url")
         proxy = "" if _is_local(url) else self._proxy
@@ -107,7 +107,7 @@ class Transports:
 
 
 def _is_local(url: str) -> bool:
-    """Whether an address is one of this machine, which no proxy reaches."""
+    """Returns whether an address is on this machine, which a proxy cannot reach."""
     host = urlsplit(url).hostname or ""
     if host == "localhost" or host.endswith(".localhost"):
         return True

@@ -1,1 +1,1 @@
-"""What keeps the tools of other servers from deceiving: names, pins, quarantine."""
+"""Protection against deceptive tools of other servers: names, pins, quarantine."""

@@ -1,4 +1,4 @@
-"""Admission: the tools of other servers come into the registry, some of them in quarantine."""
+"""Admission: registers the tools of other servers, some of them in quarantine."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tools.core.toolset import ToolSet
 from tools.retrieval.catalogue import check_admitted
 
 POLL_SECONDS = 0.5
-"""How soon an approval of another process counts here."""
+"""Interval for checking approvals by other processes."""
 
 
 @dataclass(slots=True)
 class _Offer:
-    """A server, and what its tools became here."""
+    """A server, and the tools made from its listing."""
 
     settings: ServerSettings
     invoke: Callable[[str], Invoke]
@@ -37,11 +37,11 @@ class _Offer:
 
 
 class Admission:
-    """Keeps the tools of other servers in the registry.
+    """Registers the tools of other servers.
 
     Args:
-        registry: Where they are kept.
-        pins: Which definitions were accepted.
+        registry: The registry.
+        pins: Approved definitions.
         servers: The names of all servers in the settings.
     """
 
@@ -60,15 +60,15 @@ class Admission:
         tools: Sequence[types.Tool],
         invoke: Callable[[str], Invoke],
     ) -> None:
-        """Puts what a server lists now in the place of what it listed before.
+        """Replaces a server's tools.
 
-        Tools of other servers that speak of what came or went are judged again.
+        Judges tools of other servers again if they mention added or removed names.
 
         Args:
-            server: Its name in the settings.
-            settings: Those of the server.
-            tools: All that it lists.
-            invoke: What calls a tool, by the name that the server has for it.
+            server: The name of the server in the settings.
+            settings: The settings of the server.
+            tools: All tools that it lists.
+            invoke: Returns the function that calls a tool, by the server's own name.
         """
         async with self._turn:
             known = self._offers.get(server)
@@ -79,20 +79,20 @@ class Admission:
                 await self._judge(each)
 
     def check(self, server: str, own_name: str, tool_set: ToolSet | None) -> None:
-        """Refuses a call of a tool that is in quarantine, or gone, since the call began.
+        """Rejects a call of a tool that was quarantined or removed since the call began.
 
         Args:
-            server: Its server.
-            own_name: What that calls it.
-            tool_set: The tools that the caller may call; None means all.
+            server: The name of the server.
+            own_name: The server's own name of the tool.
+            tool_set: The tools that the caller may call; None allows all.
 
         Raises:
-            UnknownToolError: If the server has it no more.
+            UnknownToolError: If the server no longer has it.
         """
         check_admitted(self._registry.find(exposed_name(server, own_name), tool_set), tool_set)
 
     async def watch(self) -> None:
-        """Frees tools within a second after a person has approved them, in whatever process."""
+        """Releases tools within a second of their approval in any process."""
         while True:
             await anyio.sleep(POLL_SECONDS)
             barred = [server for server, offer in self._offers.items() if _holds_back(offer)]
@@ -104,10 +104,10 @@ class Admission:
                     await self._judge(server)
 
     def _is_news(self) -> bool:
-        """Whether a person approved anything since this was asked last, or it cannot be told."""
+        """Returns whether there are new approvals, or the store is unreadable."""
         try:
             approvals = self._pins.approvals()
-        except StorageError:  # whatever was held back for that has to be tried again
+        except StorageError:  # judge again, as this may have barred tools
             approvals = -1
         before, self._approvals = self._approvals, approvals
         return before != approvals
@@ -117,7 +117,7 @@ class Admission:
         self._registry.replace_source(f"upstream:{server}", specs)
 
     def _specs(self, server: str) -> list[ToolSpec]:
-        """The tools that the settings let through; what is as it was is the same object."""
+        """Returns the tools that the settings allow; reuses the objects of unchanged ones."""
         offer = self._offers[server]
         made: dict[str, tuple[Judged[types.Tool], ToolSpec]] = {}
         for judged in self._vetting.judge(server, trusts=True):
@@ -143,7 +143,7 @@ def _is_same(before: Judged[types.Tool], now: Judged[types.Tool]) -> bool:
 
 
 def _is_allowed(name: str, settings: ServerSettings) -> bool:
-    """Whether the settings of a server let its tool of that name through."""
+    """Returns whether a server's settings allow a tool of this name."""
     if any(fnmatchcase(name, each) for each in settings.deny):
         return False
     return not settings.allow or any(fnmatchcase(name, each) for each in settings.allow)

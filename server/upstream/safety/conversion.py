@@ -1,4 +1,4 @@
-"""The tools of other servers as tools of ours."""
+"""Converts tools of other servers to our own form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tools.core.result import ToolResult
 from tools.core.spec import Effect, ToolScope, ToolSpec
 
 DEEPEST = 64
-"""Objects and lists within each other; serializers of both sides give up at some 200."""
+"""Maximum nesting of objects and lists; serializers of both sides give up at about 200."""
 
 _ONE = frozenset({"contains", "else", "if", "items", "not", "propertyNames", "then"})
 _MANY = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
@@ -27,62 +27,62 @@ _TEXT = frozenset({"$ref", "$schema", "description", "title"})
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 
 _OLD, _NEW = "#/definitions/", "#/$defs/"
-"""Where drafts before 2019-09 keep what is referred to, and where it is kept since."""
+"""The location of definitions in drafts before 2019-09, and since."""
 
 
 def rooted(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The same schema as one of an object that can be listed.
+    """Converts a schema to one that can be listed.
 
-    One tool whose schema is too deep, or is at its root not what the wire formats of both eras
-    want, would have clients refuse the whole list. What is wrong there is left out; what is deeper
-    than `DEEPEST` allows anything; all else stays as it is.
+    A single schema that is too deep, or whose root violates the wire formats of either era, would
+    make clients reject the whole list. Invalid parts of the root are removed, parts deeper than
+    `DEEPEST` allow anything, and the rest is unchanged.
     """
     made = _cut(schema, DEEPEST) if _is_deep(schema, DEEPEST) else dict(schema)
     for key in ("$schema", "required"):
         if key in made and not _fits(key, made[key]):
             del made[key]
     if "properties" in made:
-        properties = _named(made["properties"])
+        properties = _as_mapping(made["properties"])
         made["properties"] = {name: _schema(each) for name, each in properties.items()}
     return {**made, "type": "object"}
 
 
 def sound(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema of an object in which each keyword has what JSON Schema (2020-12) wants there.
+    """Removes keywords whose values are invalid in JSON Schema (2020-12).
 
-    What has not is left out: so the keyword allows anything, which its own server checks anyway.
-    Left out are references too that lead out of the schema, nowhere or round in a circle.
+    Without the keyword anything is allowed, and the tool's server checks arguments anyway.
+    References that lead out of the schema, nowhere or in a circle are removed too.
 
     Args:
-        schema: One that `rooted` returned.
+        schema: A schema from `rooted`.
     """
     definitions = schema.get("definitions")
-    if isinstance(definitions, dict):  # of draft 7 and before
-        schema = {**schema, "$defs": {**definitions, **_named(schema.get("$defs"))}}
+    if isinstance(definitions, dict):  # drafts up to 7
+        schema = {**schema, "$defs": {**definitions, **_as_mapping(schema.get("$defs"))}}
         del schema["definitions"]
-    made = _sound(schema)
+    made = _clean(schema)
     lost = {"writeOnly": True} if bears_secret(made, made) else {}
-    return {**_referred(made, _straight(made.get("$defs", {})), lost), "type": "object"}
+    return {**_rewrite_references(made, _straight(made.get("$defs", {})), lost), "type": "object"}
 
 
-def _sound(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _clean(schema: Mapping[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for key, value in schema.items():
         if key in _NAMED:
-            made[key] = {name: _any_sound(each) for name, each in _named(value).items()}
+            made[key] = {name: _clean_subschema(each) for name, each in _as_mapping(value).items()}
         elif key in _ONE:
-            made[key] = _any_sound(value)
+            made[key] = _clean_subschema(value)
         elif key in _MANY:
             if isinstance(value, list) and value:
-                made[key] = [_any_sound(each) for each in value]
+                made[key] = [_clean_subschema(each) for each in value]
         elif _fits(key, value):
             made[key] = value
     return made
 
 
-def _any_sound(schema: object) -> dict[str, Any]:
-    """A schema below the root; `true` and `false` are schemas too."""
-    return _sound(_schema(schema))
+def _clean_subschema(schema: object) -> dict[str, Any]:
+    """Cleans a subschema; `true` and `false` are schemas too."""
+    return _clean(_schema(schema))
 
 
 def _schema(value: object) -> dict[str, Any]:
@@ -105,12 +105,12 @@ def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
-def _named(value: object) -> dict[str, Any]:
+def _as_mapping(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
 def _target(schema: Mapping[str, Any]) -> str:
-    """The name among the definitions that a schema refers to; empty where it does not."""
+    """Returns the name of the definition that a schema refers to; empty without a reference."""
     reference: str = schema.get("$ref", "")
     for start in (_NEW, _OLD):
         if reference.startswith(start):
@@ -119,9 +119,11 @@ def _target(schema: Mapping[str, Any]) -> str:
 
 
 def _straight(known: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    """The definitions that do not say, at however many removes, that they are themselves."""
-    sorter = TopologicalSorter({name: set(_said_to_be(each)) for name, each in known.items()})
-    with suppress(CycleError):  # it gives all that no circle keeps back
+    """Returns the definitions that do not refer to themselves, even indirectly."""
+    sorter = TopologicalSorter(
+        {name: set(_equal_definitions(each)) for name, each in known.items()}
+    )
+    with suppress(CycleError):  # it still yields those outside of cycles
         sorter.prepare()
     straight: set[str] = set()
     while ready := sorter.get_ready():
@@ -130,24 +132,24 @@ def _straight(known: Mapping[str, Mapping[str, Any]]) -> set[str]:
     return straight & known.keys()
 
 
-def _said_to_be(schema: Mapping[str, Any]) -> Iterator[str]:
-    """What a schema refers to as what it is, itself or in one of its alternatives."""
+def _equal_definitions(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the definitions that a schema equals, directly or in an alternative."""
     yield _target(schema)
     for key in _ALTERNATIVES:
         for each in schema.get(key, ()):
-            yield from _said_to_be(each)
+            yield from _equal_definitions(each)
 
 
-def _referred(value: Any, known: set[str], lost: Mapping[str, Any]) -> Any:  # noqa: ANN401  # any part of a schema
-    """The same with references as this draft writes them, and none but to what is known.
+def _rewrite_references(value: Any, known: set[str], lost: Mapping[str, Any]) -> Any:  # noqa: ANN401  # any part of a schema
+    """Rewrites references for this draft, and removes those to unknown definitions.
 
-    In the place of another stands what is `lost`: where there are secrets, it may lead to one.
+    A removed reference is replaced by `lost`: in a schema with secrets, it may lead to one.
     """
     if isinstance(value, list):
-        return [_referred(each, known, lost) for each in value]
+        return [_rewrite_references(each, known, lost) for each in value]
     if not isinstance(value, dict):
         return value
-    made = {key: _referred(each, known, lost) for key, each in value.items()}
+    made = {key: _rewrite_references(each, known, lost) for key, each in value.items()}
     if isinstance(made.get("$ref"), str):
         target = _target(made)
         del made["$ref"]
@@ -180,10 +182,10 @@ _ANYTHING = frozenset({Effect.READ, Effect.WRITE, Effect.EXECUTE, Effect.EXTERNA
 
 
 def readable(tool: types.Tool) -> types.Tool:
-    """The tool with schemas that every client can read; all else is as its server lists it.
+    """Returns the tool with schemas that every client accepts; the rest is unchanged.
 
-    A schema of results that are no objects is left out: clients before protocol 2026-07-28 would
-    refuse the whole list.
+    Removes output schemas that are not objects: clients before protocol 2026-07-28 would reject the
+    whole list.
     """
     results = tool.output_schema
     schemas = {
@@ -194,12 +196,12 @@ def readable(tool: types.Tool) -> types.Tool:
 
 
 def to_spec(server: str, tool: types.Tool, settings: ServerSettings, invoke: Invoke) -> ToolSpec:
-    """A tool of another server as one of ours.
+    """Converts a tool of another server to our own form.
 
     Args:
-        server: Name of the server in the settings.
-        tool: Its definition, as `readable` returned it.
-        settings: Those of the server; only of a trusted one the annotations are believed.
+        server: The name of the server in the settings.
+        tool: The definition from `readable`.
+        settings: The settings of the server; annotations count only if it is trusted.
         invoke: Calls it.
     """
     name = exposed_name(server, tool.name)
@@ -214,14 +216,14 @@ def to_spec(server: str, tool: types.Tool, settings: ServerSettings, invoke: Inv
         output_schema=tool.output_schema,
         scope=ToolScope.MCP,
         effects=frozenset({Effect.READ}) if reads else _ANYTHING,
-        validate=_as_given,  # its own server checks them
+        validate=_copy_arguments,  # its own server checks them
         invoke=invoke,
         destructive=not reads and said.destructive_hint is not False,
         idempotent=bool(said.idempotent_hint),
         tags=(server,),
         capabilities=(title,) if title else (),
         source=f"upstream:{server}",
-        timeout=math.inf,  # a call keeps the time itself: it stands still while somebody is asked
+        timeout=math.inf,  # calls keep their own deadline, which pauses while a user is asked
         becomes_job=True,
         bare=tool.name,
         listed=tool.model_copy(update={"name": name}),
@@ -229,14 +231,14 @@ def to_spec(server: str, tool: types.Tool, settings: ServerSettings, invoke: Inv
 
 
 def to_barred(spec: ToolSpec, reason: str) -> ToolSpec:
-    """The same tool in quarantine: its names, and nothing else that its server says of it.
+    """Returns the tool in quarantine: its names, without any other text of its server.
 
-    What is not there reaches no model on any path. A bare name that had to be changed is left out
-    with the rest: it may say more than a name does.
+    Omitted texts cannot reach a model on any path. A bare name that had to be changed is omitted
+    too, as it may contain a message.
 
     Args:
         spec: The tool.
-        reason: Why nobody may call it until a person has looked at it; in words of ours.
+        reason: Why it needs review, in our own words.
     """
     kept = spec.name == f"{spec.server}{SEPARATOR}{spec.bare}"
     return ToolSpec(
@@ -247,7 +249,7 @@ def to_barred(spec: ToolSpec, reason: str) -> ToolSpec:
         output_schema=None,
         scope=ToolScope.MCP,
         effects=_ANYTHING,
-        validate=_as_given,
+        validate=_copy_arguments,
         invoke=spec.invoke,
         destructive=True,
         tags=spec.tags,
@@ -257,5 +259,5 @@ def to_barred(spec: ToolSpec, reason: str) -> ToolSpec:
     )
 
 
-def _as_given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _copy_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return dict(arguments)

@@ -1,4 +1,4 @@
-"""What in a definition is there to deceive whoever reads it."""
+"""Finds text in a definition that is meant to deceive its readers."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tools.conversion.confusables import is_mixed
 from tools.core.invisible import codes, hidden
 
 LONGEST_DEFINITION = 100_000
-"""Characters of a definition as JSON; the longest of 15,000 public ones has 15,000."""
+"""Maximum length of a definition as JSON; of 15,000 public ones the longest has 15,000."""
 
 _AROUND = 40
-"""Characters shown on both sides of what was found."""
+"""Characters shown on both sides of a finding."""
 
 _NAME = re.compile(
     r"(?<![\w./-])(?:"
     r"[A-Za-z][A-Za-z0-9-]*(?:_+[A-Za-z0-9-]+)+"  # create_issue
-    r"|[a-z][a-z0-9]{2,}(?:[A-Z][a-z0-9]*)+"  # createIssue, but no GitHub and no arXiv
-    r"|[a-z][a-z0-9]*(?:-[a-z0-9]+){2,}"  # create-new-issue, but no real-time
+    r"|[a-z][a-z0-9]{2,}(?:[A-Z][a-z0-9]*)+"  # createIssue, but not GitHub or arXiv
+    r"|[a-z][a-z0-9]*(?:-[a-z0-9]+){2,}"  # create-new-issue, but not real-time
     r")(?![\w/-])"
     r"|(?<=`)[A-Za-z]\w*-[\w-]*+(?=`)"  # linear, also where no backtick follows
 )
@@ -34,11 +34,11 @@ _CALLED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One reason to have a person look at a definition.
+    """A reason for review of a definition.
 
     Attributes:
-        reason: What was found and where, in words of ours: models may read it.
-        shown: What it was found in, for people.
+        reason: What was found and where, in our own words: models may read it.
+        shown: The surrounding text, for users.
     """
 
     reason: str
@@ -46,7 +46,7 @@ class Finding:
 
 
 def findings(tool: types.Tool, definition: str) -> list[Finding]:
-    """What is wrong with a definition, whatever other tools there are.
+    """Returns the problems of a definition, independent of other tools.
 
     Args:
         tool: The tool.
@@ -61,7 +61,7 @@ def findings(tool: types.Tool, definition: str) -> list[Finding]:
 
 
 def invisible(texts: Iterable[tuple[str, str]]) -> Iterator[Finding]:
-    """What nobody sees in some texts, each behind the part that it is in."""
+    """Finds invisible characters in texts, each given with its part of the definition."""
     for part, text in texts:
         if odd := hidden(text):
             shown = _around(text, text.find(odd[0]), 1)
@@ -69,23 +69,23 @@ def invisible(texts: Iterable[tuple[str, str]]) -> Iterator[Finding]:
 
 
 def mentions(tool: types.Tool) -> dict[str, str]:
-    """The words that may name a tool, in small letters, and the sentence that each stands in.
+    """Returns words that may name a tool, in lower case, with their sentences.
 
-    Words are such that are written as no others are, and those that are said to be tools; what the
-    tool itself calls an argument or a value is not.
+    These are words written like identifiers, and those described as tools, except the tool's own
+    arguments and values.
     """
     own = {text.casefold() for part, text in _texts(tool) if not _is_prose(part, text)}
     found: dict[str, str] = {}
     for part, text in _texts(tool):
         if _is_prose(part, text):
-            for word, start in _named(text):
+            for word, start in _tool_words(text):
                 if word.casefold() not in own:
                     found.setdefault(word.casefold(), _around(text, start, len(word)))
     return found
 
 
-def _named(text: str) -> Iterator[tuple[str, int]]:
-    """Each word that may name a tool, and where it stands."""
+def _tool_words(text: str) -> Iterator[tuple[str, int]]:
+    """Yields each word that may name a tool, with its position."""
     for found in _NAME.finditer(text):
         yield found[0], found.start()
     for found in _CALLED.finditer(text):
@@ -94,7 +94,7 @@ def _named(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _texts(tool: types.Tool) -> Iterator[tuple[str, str]]:
-    """Each text of a definition, and in which part it is."""
+    """Yields each text of a definition with its part."""
     yield "name", tool.name
     yield "title", tool.title or ""
     yield "description", tool.description or ""
@@ -105,7 +105,7 @@ def _texts(tool: types.Tool) -> Iterator[tuple[str, str]]:
 
 
 def texts_in(value: object) -> Iterator[str]:
-    """All texts in what is JSON, names of properties too."""
+    """Yields all texts in a JSON value, including property names."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Judging: whether what a server defines may be used, by what was accepted of it."""
+"""Judges whether what a server defines may be used, given the approved definitions."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _logger = logging.getLogger("toolcrib")
 
 @dataclass(frozen=True, slots=True)
 class Judged(Generic[ItemT]):
-    """A tool or a skill of a server, and whether it may be used.
+    """A tool or a skill of a server, with reasons against its use.
 
     Attributes:
-        item: It, as it is handed on.
-        definition: What a pin of it is over.
-        findings: Why a person has to look at it; empty where none has to.
-        pin: What was accepted of it; None if nothing was.
+        item: The tool or skill.
+        definition: Its definition, as pinned.
+        findings: Why it needs review; empty if it does not.
+        pin: The approved definition; None if there is none.
     """
 
     item: ItemT
@@ -39,46 +39,46 @@ class Judged(Generic[ItemT]):
 
     @property
     def barred(self) -> str:
-        """The findings as the rest of a sentence, in words of ours; empty where there are none."""
+        """The findings as the rest of a sentence in our own words; empty without findings."""
         return "; ".join(dict.fromkeys(each.reason for each in self.findings))
 
     @property
     def is_changed(self) -> bool:
-        """Whether another definition was accepted."""
+        """Whether a different definition was approved."""
         return self.pin is not None and self.pin.sha256 != self.definition.sha256
 
 
 def judge(
     server: str, offered: Mapping[str, Judged[ItemT]], pins: Pins, *, trusts: bool
 ) -> list[Judged[ItemT]]:
-    """Holds what a server offers against what was accepted of it; blocks.
+    """Compares what a server offers with the approved definitions; blocks.
 
     Args:
-        server: Its name in the settings.
-        offered: By what the server calls each, with what is wrong with it whatever was accepted.
-        pins: What was accepted.
-        trusts: Whether what has no pin gets one, unless there is something wrong with it.
+        server: The name of the server in the settings.
+        offered: Items by the server's own names, with findings independent of approval.
+        pins: Approved definitions.
+        trusts: Whether to pin new items that have no findings.
     """
     try:
         known = pins.of(server)
     except StorageError as error:
         _logger.warning("The pins of %r cannot be read: %s", server, error)
         return [_with(each, UNKNOWN) for each in offered.values()]
-    judged = {name: _held_against(known.get(name), each) for name, each in offered.items()}
-    return list((_trusted(server, judged, pins) if trusts else judged).values())
+    judged = {name: _compare(known.get(name), each) for name, each in offered.items()}
+    return list((_pin_new(server, judged, pins) if trusts else judged).values())
 
 
-def _held_against(pin: Pin | None, offered: Judged[ItemT]) -> Judged[ItemT]:
+def _compare(pin: Pin | None, offered: Judged[ItemT]) -> Judged[ItemT]:
     judged = replace(offered, pin=pin)
     if judged.is_changed:
         return _with(judged, CHANGED)
     return replace(judged, findings=()) if pin is not None and pin.approved else judged
 
 
-def _trusted(
+def _pin_new(
     server: str, judged: Mapping[str, Judged[ItemT]], pins: Pins
 ) -> Mapping[str, Judged[ItemT]]:
-    """The same, where what is new and has nothing wrong is pinned, or was just now."""
+    """Pins new items without findings, unless another process just did."""
     new = {
         name: (each.definition.sha256, each.definition.text)
         for name, each in judged.items()
@@ -93,7 +93,7 @@ def _trusted(
         return {**judged, **{name: _with(judged[name], UNPINNED) for name in new}}
     return {
         **judged,
-        **{name: _held_against(pin, judged[name]) for name, pin in pinned.items()},
+        **{name: _compare(pin, judged[name]) for name, pin in pinned.items()},
     }
 
 

@@ -1,4 +1,4 @@
-"""What a pin is over: all that a model or a policy goes by when it calls such a tool."""
+"""Pins: definitions of what a model or a policy relies on when calling a tool."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import mcp_types as types
 _PINNED = {"name", "title", "description", "input_schema", "output_schema", "annotations"}
 
 _SETS = frozenset({"enum", "required", "type"})
-"""Lists of JSON Schema without an order; servers that make them of hash sets list them in another
-one after each start."""
+"""Lists of JSON Schema without an order; some servers build them from hash sets, so that their
+order changes with each start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A tool or a skill as its server defines it, in the one form that has one hash.
+    """The definition of a tool or a skill in canonical form, with its hash.
 
-    Icons, `_meta` and `execution` of a tool are no part of it: they reach no model and change no
-    call, while the addresses and versions in them change by themselves.
+    Icons, `_meta` and `execution` are not part of it: they reach no model and change no call, while
+    the addresses and versions in them change on their own.
 
     Attributes:
         text: Canonical JSON: sorted keys, no spaces, ASCII.
@@ -35,37 +35,37 @@ class Definition:
 
     @classmethod
     def of(cls, tool: types.Tool) -> Definition:
-        """The definition of a tool.
+        """Returns the definition of a tool.
 
         Args:
-            tool: As `conversion.readable` returned it: what is handed on is what is pinned.
+            tool: The tool from `conversion.readable`: what is used is what is pinned.
         """
         dumped = tool.model_dump(mode="json", by_alias=True, include=_PINNED, exclude_none=True)
-        return cls.over(_ordered(dumped))
+        return cls.over(_sort_sets(dumped))
 
     @classmethod
     def over(cls, content: Mapping[str, Any]) -> Definition:
-        """The definition that says this."""
+        """Returns the definition with this content."""
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return cls(text, sha256(text.encode()).hexdigest())
 
     @property
     def content(self) -> Mapping[str, Any]:
-        """What the text says."""
+        """The parsed text."""
         content: Mapping[str, Any] = json.loads(self.text)
         return content
 
 
 def lines(content: Mapping[str, Any]) -> list[str]:
-    """A definition for people, one fact a line: `inputSchema.properties.path.type: "string"`.
+    """Formats a definition, one fact per line: `inputSchema.properties.path.type: "string"`.
 
-    Texts of several lines have a line for each, so that a change shows where it is.
+    Multi-line texts are split into lines, so that differences are precise.
     """
     return list(_lines(content, ""))
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """What changed in a definition: lines that begin with "-" are gone, those with "+" are new."""
+    """Returns changed lines of a definition: "-" for removed ones, "+" for new ones."""
     changed = unified_diff(lines(before), lines(after), lineterm="", n=0)
     return [line for line in changed if not line.startswith(("---", "+++", "@@"))]
 
@@ -81,13 +81,13 @@ def _lines(value: object, where: str) -> Iterator[str]:
         yield f"{where}: {json.dumps(value, ensure_ascii=False)}"
 
 
-def _ordered(value: Any) -> Any:  # noqa: ANN401  # any part of a definition
+def _sort_sets(value: Any) -> Any:  # noqa: ANN401  # any part of a definition
     if isinstance(value, list):
-        return [_ordered(each) for each in value]
+        return [_sort_sets(each) for each in value]
     if not isinstance(value, dict):
         return value
     return {
-        key: sorted(each) if key in _SETS and _is_texts(each) else _ordered(each)
+        key: sorted(each) if key in _SETS and _is_texts(each) else _sort_sets(each)
         for key, each in value.items()
     }
 

@@ -1,4 +1,4 @@
-"""A survey: every server asked once what it offers, side by side."""
+"""Surveys all servers once, in parallel."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from server.upstream.connections.transport import Transports
 from tools.core.errors import ToolError
 
 LEAVE_SECONDS = 2.5
-"""How long taking leave of all servers may take."""
+"""Time for closing all sessions."""
 
 _SESSION = "survey"
 
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """What became known of one server.
+    """The result of surveying one server.
 
     Attributes:
-        state: Whether it could be used; one that is not enabled is off.
-        problem: Why it could not, as the rest of a sentence; empty where it could.
-        listing: What it offers, or offered when it was last asked; None if it never answered.
+        state: Whether it could be used; off if it is not enabled.
+        problem: Why it could not, as the rest of a sentence; empty if it could.
+        listing: What it offers, or last offered; None if it never answered.
     """
 
     state: State
@@ -44,15 +44,15 @@ class Surveyed:
 async def survey(
     servers: Mapping[str, ServerSettings], transports: Transports, cached: Cached
 ) -> dict[str, Surveyed]:
-    """Connects to each server that is enabled, and takes leave of it again.
+    """Connects to each enabled server and lists it.
 
     Args:
-        servers: Those of the settings.
-        transports: Makes the links to them; they are closed at the end.
-        cached: What they offered before; what they offer now is kept there.
+        servers: The servers in the settings.
+        transports: Builds the links; closed at the end.
+        cached: Stores their listings, and provides earlier ones.
 
     Returns:
-        What became known, in the order of the settings; each had its `start_timeout`.
+        The results in the order of the settings; each server had its `start_timeout`.
     """
     found: dict[str, Surveyed] = {}
     try:

@@ -1,4 +1,4 @@
-"""Vetting: which tools of other servers a person has to look at before a model does."""
+"""Vetting: selects tools of other servers that need review before a model sees them."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tools.conversion.confusables import skeleton
 from tools.conversion.naming import SEPARATOR, exposed_name
 
 OURS = ""
-"""Stands for this server among the others."""
+"""The name of this server among the others."""
 
 _CLIENTS = "mcp"
-"""What clients put before the names of all servers' tools."""
+"""The prefix that clients put before the names of all servers' tools."""
 
 _NAME_OF_OURS = "toolcrib"
-"""What they put before those of ours, with or without the other."""
+"""The prefix that they put before our own, with or without the other."""
 
 
 class Neighbours:
-    """Which server has a tool of which name.
+    """Maps names of tools to servers.
 
     Args:
-        servers: All servers that the settings name.
+        servers: All servers in the settings.
     """
 
     def __init__(self, servers: Iterable[str]) -> None:
@@ -41,14 +41,14 @@ class Neighbours:
         self._alike: defaultdict[str, set[str]] = defaultdict(set)
 
     def put(self, server: str, names: Iterable[str]) -> frozenset[str]:
-        """Says what a server calls its tools now.
+        """Updates the tool names of a server.
 
         Args:
-            server: Its name in the settings, or `OURS`.
-            names: Its own names.
+            server: The name of the server in the settings, or `OURS`.
+            names: Its own names of tools.
 
         Returns:
-            The names, in small letters, that came or went.
+            The added and removed names in lower case.
         """
         shown: dict[str, str] = {}
         for name in names:
@@ -67,24 +67,24 @@ class Neighbours:
         return before ^ now
 
     def shadowing(self, server: str, name: str, mentioned: Mapping[str, str]) -> Iterator[Finding]:
-        """Where a tool passes for one that its server does not have, or speaks of one.
+        """Finds where a tool imitates or mentions one that its server does not have.
 
         Args:
-            server: Its server.
-            name: What that calls it.
-            mentioned: The words that may name a tool, and what they stand in.
+            server: The name of the server.
+            name: The server's own name of the tool.
+            mentioned: Words that may name a tool, with their context.
         """
         claimed = self._server_in(name.casefold())
         if claimed is not None and claimed != server:
             yield Finding(f"its name is that of a tool of {claimed or 'this server'}", name)
-        if (imitated := self._imitated(server, name)) is not None:
+        if (imitated := self._find_imitated(server, name)) is not None:
             yield Finding(f"its name looks like {imitated}", name)
         for word, shown in mentioned.items():
-            if (meant := self._meant(server, word)) is not None:
+            if (meant := self._find_meant(server, word)) is not None:
                 yield Finding(f"it mentions {meant}, which its server does not have", shown)
 
-    def _meant(self, server: str, word: str) -> str | None:
-        """The tool, or server, of others that a word names; None if it names none."""
+    def _find_meant(self, server: str, word: str) -> str | None:
+        """Returns the other server's tool that a word names, if any."""
         owners = self._owners.get(word)
         if owners is not None:
             return None if server in owners else min(owners.values())
@@ -92,7 +92,7 @@ class Neighbours:
         return None if other in {None, server} else f"tools of {other or 'this server'}"
 
     def _server_in(self, word: str) -> str | None:
-        """The server whose tools have names that begin so."""
+        """Returns the server whose prefix a word has, if any."""
         first, *rest = word.split(SEPARATOR)
         if first == _CLIENTS and len(rest) > 1:
             first = rest[0]
@@ -100,8 +100,8 @@ class Neighbours:
             return OURS
         return first if rest and first in self._servers else None
 
-    def _imitated(self, server: str, name: str) -> str | None:
-        """The tool of others whose name this one looks like, without being it."""
+    def _find_imitated(self, server: str, name: str) -> str | None:
+        """Returns the other server's tool whose name this one imitates, if any."""
         folded = name.casefold()
         looks = skeleton(name)
         if looks == folded:
@@ -114,7 +114,7 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True)
 class _Vetted:
-    """A tool, and what its definition says by itself."""
+    """A tool with the findings of its definition alone."""
 
     given: types.Tool
     tool: types.Tool
@@ -130,18 +130,17 @@ class _Vetted:
 
 
 class Vetting:
-    """Compares what servers list with what was accepted; threads may share it.
+    """Compares listings with approved definitions; may be shared between threads.
 
-    The first definition of a tool is accepted unless there is something wrong with it, also where
-    its server was known before: servers gain tools with every release, and whoever is asked about
-    each of them soon says yes to all. A new tool has no trust that it could betray, and its
-    definition is looked through like any other. What is trusted is the definition that was
-    accepted: one that changes is for a person to look at. What was accepted unseen is looked
-    through again when other servers come, what a person accepted is not.
+    The first definition of a tool is accepted unless it has findings, even if its server was known
+    before: servers gain tools with every release, and users who are asked about each soon approve
+    all. A new tool has no trust to betray, and its definition is checked like any other. Trust
+    applies to the accepted definition: a changed one needs review. Automatically accepted tools are
+    checked again when other servers change, those approved by the user are not.
 
     Args:
         servers: The names of all servers in the settings.
-        pins: What was accepted.
+        pins: Approved definitions.
     """
 
     def __init__(self, servers: Iterable[str], pins: Pins) -> None:
@@ -151,15 +150,15 @@ class Vetting:
         self._turn = Lock()
 
     def put(self, server: str, tools: Sequence[types.Tool], ours: Iterable[str]) -> set[str]:
-        """Takes note of what a server lists now.
+        """Updates the listing of a server.
 
         Args:
-            server: Its name in the settings.
-            tools: Its tools; of two with one name the first counts.
-            ours: The names of the tools that are of no other server.
+            server: The name of the server in the settings.
+            tools: Its tools; the first of a name counts.
+            ours: The names of tools that belong to no other server.
 
         Returns:
-            The servers that have to be judged again, this one among them.
+            The servers that must be judged again, including this one.
         """
         with self._turn:
             before = self._vetted.get(server, {})
@@ -175,11 +174,11 @@ class Vetting:
             }
 
     def judge(self, server: str, *, trusts: bool) -> list[Judged[types.Tool]]:
-        """The tools of a server, each with what keeps it from being used.
+        """Returns the tools of a server with the reasons against their use.
 
         Args:
-            server: Its name in the settings.
-            trusts: Whether what has no pin gets one, unless there is something wrong with it.
+            server: The name of the server in the settings.
+            trusts: Whether to pin new tools that have no findings.
         """
         with self._turn:
             offered = {
@@ -195,7 +194,7 @@ class Vetting:
 
 
 def _speak_of(names: frozenset[str], vetted: Mapping[str, _Vetted]) -> bool:
-    """Whether one of the tools speaks of one of these names, or may look like one."""
+    """Returns whether one of the tools mentions one of the names, or may look like one."""
     if not names:
         return False
     return any(

@@ -1,1 +1,1 @@
-"""Skills of other servers (SEP-2640): pinned by their digests, read when they are needed."""
+"""Skills of other servers (SEP-2640): pinned by their digests, read on demand."""

@@ -1,4 +1,4 @@
-"""Held skills: those of all other servers, as they were listed last and as they may be used."""
+"""Stores the skills of other servers, as last listed and with their approval."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tools.core.errors import ToolError, UpstreamError
 from tools.core.invisible import revealed
 
 MOST_TOLD = 10
-"""Skills of a server of which the log says why they are left out."""
+"""Rejected skills of a server that are logged one by one."""
 
 _Held = Mapping[str, tuple[Upstream, tuple[SkillEntry, ...]]]
 
@@ -40,10 +40,10 @@ _logger = logging.getLogger("toolcrib")
 
 
 class HeldSkills:
-    """Keeps the skills of other servers. Nothing is read of one before it is needed.
+    """Stores the skills of other servers; reads none before it is needed.
 
     Args:
-        pins: Which of them were accepted.
+        pins: Approved skills.
     """
 
     def __init__(self, pins: Pins) -> None:
@@ -56,28 +56,28 @@ class HeldSkills:
         self._judging = threading.Lock()
 
     def put(self, upstream: Upstream, entries: Sequence[SkillEntry]) -> None:
-        """Puts what a server lists now in the place of what it listed before."""
+        """Replaces a server's skills."""
         self._held = {**self._held, upstream.name: (upstream, tuple(entries))}
 
     def offered(self) -> tuple[UpstreamSkill, ...]:
-        """All of them; the same object until one changes, or a person accepts one. Blocks."""
+        """Returns all skills; the same object until one changes or is approved. Blocks."""
         with self._judging:
             held, approvals = self._held, self._approvals
             if any(each.barred for each in self._skills):
-                approvals = self._approved()
+                approvals = self._count_approvals()
             if held is not self._judged or approvals != self._approvals:
-                self._approvals = self._approved()
-                self._skills = tuple(self._made(held))
+                self._approvals = self._count_approvals()
+                self._skills = tuple(self._make_skills(held))
                 self._judged = held
             return self._skills
 
-    def _approved(self) -> int:
+    def _count_approvals(self) -> int:
         try:
             return self._pins.approvals()
-        except StorageError:  # whatever was held back for that has to be tried again
+        except StorageError:  # judge again, as this may have barred skills
             return -2
 
-    def _made(self, held: _Held) -> list[UpstreamSkill]:
+    def _make_skills(self, held: _Held) -> list[UpstreamSkill]:
         made = []
         for name, (upstream, entries) in held.items():
             fetch = partial(self._fetch_blocking, upstream)
@@ -91,7 +91,7 @@ class HeldSkills:
         return anyio.from_thread.run(self._fetch, upstream, entry, uri)
 
     async def _fetch(self, upstream: Upstream, entry: SkillEntry, uri: str) -> bytes:
-        """The bytes at an address, from the server that listed it and no other."""
+        """Reads an address from the server that listed it."""
         request = types.ReadResourceRequest(params=types.ReadResourceRequestParams(uri=uri))
         try:
             with anyio.fail_after(upstream.settings.start_timeout + upstream.settings.timeout):
@@ -103,22 +103,22 @@ class HeldSkills:
         except (MCPError, TimeoutError, ValidationError) as error:
             said = await problem_of(error, None)
             raise UpstreamError(
-                f"The server {upstream.name!r} does not give {visible(uri)}: {said}."
+                f"The server {upstream.name!r} did not return {visible(uri)}: {said}."
             ) from error
         try:
-            return _checked(entry, uri, answer)
+            return _check_content(entry, uri, answer)
         except ValueError as error:
             await self._look_again(upstream, entry)
             raise UpstreamError(
-                f"What the server {upstream.name!r} gives as {visible(uri)} is not what it listed: "
-                f"{error}. It is not used.",
+                f"The content of {visible(uri)} from the server {upstream.name!r} does not match"
+                f" its listing: {error}. It was not used.",
                 next_actions=[
-                    "Load the skill again, which says whether the user has to look at it first."
+                    "Load the skill again, to see whether the user must review it first."
                 ],
             ) from error
 
     async def _look_again(self, upstream: Upstream, before: SkillEntry) -> None:
-        """Puts what a server says of a skill now in the place of what it said before."""
+        """Replaces a skill's entry with a fresh one from its server."""
         try:
             with anyio.fail_after(upstream.settings.timeout):
                 now = await upstream.ask_for_all(
@@ -133,7 +133,7 @@ class HeldSkills:
 
 
 def usable(server: str, entries: Sequence[SkillEntry]) -> list[SkillEntry]:
-    """The entries that are as the specification wants them; the log says why others are not."""
+    """Returns the valid entries; logs why others are left out."""
     found: dict[str, SkillEntry] = {}
     wrong = []
     for each in entries:
@@ -144,18 +144,18 @@ def usable(server: str, entries: Sequence[SkillEntry]) -> list[SkillEntry]:
             wrong.append(f"{shown}: {error}")
             continue
         if found.setdefault(path, each) is not each:
-            wrong.append(f"{shown}: another is called {path!r} already")
+            wrong.append(f"{shown}: the name {path!r} is taken")
     for told in wrong[:MOST_TOLD]:
-        _logger.warning("A skill of the server %r is left out, %s.", server, told)
+        _logger.warning("A skill of the server %r is left out: %s.", server, told)
     if len(wrong) > MOST_TOLD:
-        _logger.warning("%d more of the server %r are.", len(wrong) - MOST_TOLD, server)
+        _logger.warning("%d more skills of %r are left out.", len(wrong) - MOST_TOLD, server)
     return list(found.values())
 
 
 def _skill(
     server: str, judged: Judged[SkillEntry], fetch: Callable[[SkillEntry, str], bytes]
 ) -> UpstreamSkill:
-    """A skill as it may be used: one in quarantine says nothing but that, in words of ours."""
+    """Builds a skill; in quarantine its description is the reason, in our own words."""
     entry = judged.item
     address = Address.of(server, entry)
     barred = judged.barred
@@ -174,11 +174,11 @@ def _skill(
     )
 
 
-def _checked(entry: SkillEntry, uri: str, answer: types.ReadResourceResult) -> bytes:
-    """The bytes of a file, if they are those of its entry.
+def _check_content(entry: SkillEntry, uri: str, answer: types.ReadResourceResult) -> bytes:
+    """Checks the content of a file against its entry, and returns it.
 
     Raises:
-        ValueError: If they are not; the message is the rest of a sentence.
+        ValueError: If they differ; the message is the rest of a sentence.
     """
     if len(answer.contents) != 1 or answer.contents[0].uri != uri:
         raise ValueError("it is the content of something else")
@@ -187,7 +187,7 @@ def _checked(entry: SkillEntry, uri: str, answer: types.ReadResourceResult) -> b
         try:
             data = base64.b64decode(content.blob, validate=True)
         except binascii.Error as error:
-            raise ValueError("it is no Base64") from error
+            raise ValueError("it is not Base64") from error
     else:
         data = content.text.encode("utf-8", "surrogatepass")
     if entry.resources != "dynamic":
@@ -195,22 +195,22 @@ def _checked(entry: SkillEntry, uri: str, answer: types.ReadResourceResult) -> b
         if len(data) != listed.size:
             raise ValueError(f"it has {len(data):,} bytes, not {listed.size:,}")
         if f"sha256:{hashlib.sha256(data).hexdigest()}" != listed.digest:
-            raise ValueError("its digest is another")
+            raise ValueError("its digest differs")
     if uri == entry.uri:
         text = data.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
         if _canonical(FrontMatter.of(text).fields) != _canonical(entry.frontmatter):
-            raise ValueError("its front matter is another")
+            raise ValueError("its front matter differs")
     return data
 
 
 def _canonical(fields: object) -> str:
-    return json.dumps(_plain(fields), sort_keys=True)
+    return json.dumps(_normalize(fields), sort_keys=True)
 
 
-def _plain(value: object) -> object:
-    """The same value, with numbers as every language writes them: 1.0 is 1."""
+def _normalize(value: object) -> object:
+    """Normalizes numbers, which languages write differently: 1.0 becomes 1."""
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _normalize(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_normalize(each) for each in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,4 +1,4 @@
-"""One skill of another server: what its entry says, where that can be used here."""
+"""One skill of another server, validated for use here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tools.agent.skillfiles.skill import (
 from tools.core.errors import NotFoundError, PermissionDeniedError, UnavailableError
 
 LONGEST_PATH = 200
-"""Characters of what a skill is called, with the name of its server."""
+"""Maximum length of a skill's path, with the name of its server."""
 
 _SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]*")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[\x21-\x7e]+")
@@ -31,11 +31,11 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\\]")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the files of an entry are, at their server and here.
+    """The locations of an entry's files, at the server and here.
 
     Attributes:
-        path: What the skill is called here: its server, then its own path.
-        files: Its files, by their paths relative to it; none where they are dynamic.
+        path: The path of the skill here: its server, then its own path.
+        files: Its files by relative path; empty if they are dynamic.
     """
 
     path: str
@@ -43,10 +43,10 @@ class Address:
 
     @classmethod
     def of(cls, server: str, entry: SkillEntry) -> Address:
-        """The address of an entry that is as the specification wants it.
+        """Validates an entry and returns its address.
 
         Raises:
-            ValueError: If it is not; the message is the rest of a sentence.
+            ValueError: If it is invalid; the message is the rest of a sentence.
         """
         name, said = entry.frontmatter.get("name"), entry.frontmatter.get("description")
         if not isinstance(name, str) or not is_name(name):
@@ -63,19 +63,19 @@ class Address:
             raise ValueError("its address does not end with its name")
         path = "/".join([server, *segments])
         if len(path) > LONGEST_PATH or not all(map(_SEGMENT.fullmatch, segments)):
-            raise ValueError("its address has parts that are no names")
+            raise ValueError("its address has segments that are not valid names")
         return cls(path, _files(root, entry))
 
 
 @dataclass(frozen=True, kw_only=True)
 class UpstreamSkill(Skill):
-    """A skill of another server; its text is what that server says.
+    """A skill of another server, whose text comes from that server.
 
     Attributes:
-        entry: As the server lists it.
-        files: Its files, by their paths relative to it; none where they are dynamic.
-        barred: Why a person has to look at it first; empty where none has to.
-        fetch: Reads a file of it at its server, and checks it; blocks, in a worker thread.
+        entry: The entry from the server's listing.
+        files: Its files by relative path; empty if they are dynamic.
+        barred: Why it needs review; empty if it does not.
+        fetch: Reads a file from the server and checks it; blocks, in a worker thread.
     """
 
     entry: SkillEntry
@@ -85,36 +85,36 @@ class UpstreamSkill(Skill):
 
     @property
     def allowed_tools(self) -> tuple[str, ...]:
-        """None: another server allows nothing here."""
+        """Empty: another server cannot allow tools here."""
         return ()
 
     def listed(self) -> tuple[list[SkillFile], bool]:
-        """Its files as far as they are known, SKILL.md first."""
+        """Returns its known files, SKILL.md first."""
         files = [SkillFile(path, each.size) for path, each in self.files.items()]
         return files or [SkillFile(MAIN, 0)], False
 
     def directories(self) -> frozenset[str]:
-        """Those that its files are in."""
+        """Returns the directories of its files."""
         parents = (parent for path in self.files for parent in PurePosixPath(path).parents)
         return frozenset(map(str, parents)) - {"."}
 
     def manifest(self) -> tuple[ManifestFile, ...]:
-        """What its entry says of each file."""
+        """Returns path, size and digest of each file."""
         if not self.files:
-            raise UnavailableError("Its files are dynamic: nothing tells one state from another.")
+            raise UnavailableError("Its files are dynamic, so their state cannot be identified.")
         return tuple(
             ManifestFile(path, each.size, each.digest) for path, each in self.files.items()
         )
 
     def nested(self) -> tuple[Skill, ...]:
-        """None: each has an entry of its own."""
+        """Returns an empty tuple: nested skills have their own entries."""
         return ()
 
     def data(self, path: str) -> bytes:
-        """The bytes of one of its files from its server, if they are those of the entry.
+        """Reads a file from the server and checks it against the entry.
 
         Raises:
-            NotFoundError: If it has no such file.
+            NotFoundError: If there is no such file.
         """
         if self.barred:
             raise PermissionDeniedError(
@@ -126,7 +126,7 @@ class UpstreamSkill(Skill):
         if self.files:
             found = self.files.get(path)
             if found is None:
-                raise NotFoundError(f"{path!r} is no file of the skill {self.path!r}.")
+                raise NotFoundError(f"{path!r} is not a file in the skill {self.path!r}.")
             return self.fetch(self.entry, found.uri)
         _check(path)
         return self.fetch(self.entry, self.entry.uri.removesuffix(MAIN) + path)
@@ -144,7 +144,7 @@ def _files(root: str, entry: SkillEntry) -> Mapping[str, SkillResource]:
         try:
             _check(path)
         except NotFoundError as error:
-            raise ValueError("it lists what is no path of a file") from error
+            raise ValueError("it lists an invalid path") from error
         if path in files:
             raise ValueError("it lists a file twice")
         files[path] = each
@@ -156,10 +156,10 @@ def _files(root: str, entry: SkillEntry) -> Mapping[str, SkillResource]:
 
 
 def _check(path: str) -> None:
-    """Refuses what is no path of a file.
+    """Rejects an invalid path.
 
     Raises:
-        NotFoundError: Because it is none.
+        NotFoundError: If the path is invalid.
     """
     if _CONTROL.search(path) or any(part in {"", ".", ".."} for part in path.split("/")):
-        raise NotFoundError(f"{path[:100]!r} is no path of a file.")
+        raise NotFoundError(f"{path[:100]!r} is not a valid path of a file.")

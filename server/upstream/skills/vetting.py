@@ -1,4 +1,4 @@
-"""Vetting: which skills of other servers a person has to look at before a model does."""
+"""Vetting: selects skills of other servers that need review before a model sees them."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from server.upstream.safety.judging import Judged, judge
 from server.upstream.safety.pins import Definition
 from storage.catalog.pins import Pins
 
-DYNAMIC = "its files are dynamic, so that none can be told from another"
+DYNAMIC = "its files are dynamic, so that their content cannot be pinned"
 
 
 def judge_skills(
     server: str, entries: Sequence[SkillEntry], pins: Pins, *, trusts: bool
 ) -> list[Judged[SkillEntry]]:
-    """The skills of a server, each with what keeps it from being used; blocks.
+    """Returns the skills of a server with the reasons against their use; blocks.
 
-    They are accepted as tools are (see Vetting). A pin is kept by the address of the skill, which
-    with its server is all that tells it from others.
+    They are accepted like tools (see Vetting). A pin belongs to the skill's address, which together
+    with its server identifies it.
 
     Args:
-        server: Its name in the settings.
-        entries: What it lists.
-        pins: What was accepted.
-        trusts: Whether what has no pin gets one, unless there is something wrong with it.
+        server: The name of the server in the settings.
+        entries: Its listed skills.
+        pins: Approved definitions.
+        trusts: Whether to pin new skills that have no findings.
     """
     offered = {
         each.uri: Judged(each, _definition(each), tuple(_findings(each))) for each in entries
@@ -34,7 +34,7 @@ def judge_skills(
 
 
 def _definition(entry: SkillEntry) -> Definition:
-    """Its front matter, and each file with digest and size."""
+    """Builds the definition from the front matter, and each file's digest and size."""
     files: object = entry.resources
     if entry.resources != "dynamic":
         files = {each.uri: f"{each.digest}, {each.size} bytes" for each in entry.resources}

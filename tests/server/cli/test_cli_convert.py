@@ -137,5 +137,5 @@ def test_call_runs_a_function_of_a_file(ran: Ran) -> None:
 def test_a_directory_that_holds_the_root_is_refused(ran: Ran, work: Path) -> None:
     code, _, err = ran("tools", "--functions", ".")
     assert code == 1
-    assert f"'{work}' holds the root" in err
-    assert "name a directory of its own" in err
+    assert f"'{work}' contains the root" in err
+    assert "name a separate directory" in err

@@ -47,7 +47,8 @@ def test_a_rule_that_allows_any_program_is_told_once_at_the_start(tmp_path: Path
     assert (server.returncode, server.stdout) == (0, "")
     assert server.stderr.count("Policy: ") == 1
     assert (
-        "Policy: the rule 'bash(make *)' allows whatever make can be made to run" in server.stderr
+        "Policy: the rule 'bash(make *)' allows anything that make can be made to run"
+        in server.stderr
     )
 
 

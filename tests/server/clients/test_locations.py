@@ -49,9 +49,9 @@ def test_a_client_is_found_by_what_it_leaves_in_the_home_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert [client.name for client in CLIENTS if client.found] == []
+    assert [client.name for client in CLIENTS if client.is_found] == []
     (tmp_path / ".codex").mkdir()
-    assert [client.name for client in CLIENTS if client.found] == ["Codex"]
+    assert [client.name for client in CLIENTS if client.is_found] == ["Codex"]
 
 
 def test_nothing_is_read_from_the_home_directory_on_import() -> None:

@@ -44,7 +44,7 @@ def test_an_edit_counts_as_a_whole_from_the_next_call_on(
             Verdict.ALLOW: ["bash(make)"],
         }
     assert current().profile == "cautious"
-    assert "counts now: cautious; 1 deny, 1 ask, 1 allow." in caplog.text
+    assert ": cautious; 1 deny, 1 ask, 1 allow." in caplog.text
     replaced = tmp_path / "new"
     replaced.write_text("# No rules.\n")
     replaced.rename(path)
@@ -66,7 +66,7 @@ def test_an_edit_counts_as_a_whole_from_the_next_call_on(
         ("[serch]\nalpha = 1\n", "Unknown setting 'serch.alpha'"),
         ("", "is empty"),
         (" \n\n", "is empty"),
-        (None, "cannot be found"),
+        (None, "does not exist"),
     ],
 )
 def test_where_anything_is_wrong_nothing_of_the_edit_counts(
@@ -84,7 +84,7 @@ def test_where_anything_is_wrong_nothing_of_the_edit_counts(
         if broken is None:
             path.touch()
     [line] = [each for each in caplog.messages if why in each]
-    assert line.startswith("The policy stays as it was, all of it. ")
+    assert line.startswith("The policy is unchanged. ")
     path.write_text('[policy]\ndeny = ["forget"]\n')
     assert _texts(current)[Verdict.DENY] == ["forget"]
 
@@ -113,7 +113,7 @@ def test_a_file_that_is_moved_into_the_root_counts_no_more(
     path.unlink()
     path.symlink_to(inner)
     assert _texts(current)[Verdict.DENY] == ["forget"]
-    assert "is inside the root now" in caplog.text
+    assert "is now inside the root" in caplog.text
 
 
 def test_a_file_that_agents_could_make_counts_from_the_next_start_only(tmp_path: Path) -> None:

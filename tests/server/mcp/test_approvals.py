@@ -374,7 +374,7 @@ async def test_an_answer_counts_for_no_other_call(open_shop: OpenShop) -> None:
 @pytest.mark.parametrize("state", ["{", "[]", "null"])
 async def test_a_state_that_is_none_of_ours_is_refused(open_shop: OpenShop, state: str) -> None:
     async with open_shop() as shop, shop.visited(ERAS[1], Person()) as client:
-        with pytest.raises(MCPError, match="not one that was given out here"):
+        with pytest.raises(MCPError, match="was not issued by this server"):
             await round_of(client, "a lathe", request_state=state)
     assert shop.sold == []
 
@@ -562,6 +562,6 @@ async def test_a_call_whose_approval_cannot_be_written_down_as_used_keeps_its_re
         approval = await approvals.obtain(QUESTION, Answering(Consent.ONCE))
         with full_disk(0):
             await approvals.close(approval, is_final=True)
-        assert "An approval stays taken" in caplog.text
+        assert "An approval stays claimed" in caplog.text
         with pytest.raises(ApprovalRequiredError):
             await approvals.obtain(QUESTION, None)

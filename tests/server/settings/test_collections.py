@@ -151,18 +151,18 @@ def test_names_are_of_small_letters(tmp_path: Path, name: str) -> None:
 def test_a_source_has_no_name_that_answers_give_to_something_else(
     tmp_path: Path, name: str
 ) -> None:
-    assert f"{name!r} is a name of its own" in refused(tmp_path, f"[sources.{name}]\n")
+    assert f"{name!r} is reserved in answers" in refused(tmp_path, f"[sources.{name}]\n")
 
 
 @pytest.mark.parametrize("name", ["memory", "documents", "file", "text", "summary", "chatgpt"])
 def test_a_directory_has_no_name_of_a_kind_of_source(tmp_path: Path, name: str) -> None:
     message = refused(tmp_path, f"[directories.{name}]\nnoun = 'x'\n")
-    assert f"{name!r} is a name of its own" in message
+    assert f"{name!r} is reserved in answers" in message
 
 
 def test_a_directory_has_no_name_of_a_source(tmp_path: Path) -> None:
     message = refused(tmp_path, "[sources.parts]\n[directories.parts]\nnoun = 'part'\n")
-    assert "'parts' is the name of a source too" in message
+    assert "'parts' is also the name of a source" in message
 
 
 @pytest.mark.parametrize("value", ["nonsense", "[1]", "5", '{"s": 5}', '{"s": ['])

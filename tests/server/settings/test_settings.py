@@ -133,8 +133,8 @@ def test_function_files_are_python_files_or_directories_outside_of_the_root(
     for path, reason in {
         "missing.py": "does not exist",
         "notes.txt": "neither a Python file nor a directory",
-        "root": "holds the root",
-        ".": "holds the root",
+        "root": "contains the root",
+        ".": "contains the root",
     }.items():
         with pytest.raises(ValidationError, match=reason):
             settings(path)
@@ -143,7 +143,7 @@ def test_function_files_are_python_files_or_directories_outside_of_the_root(
 def test_files_that_may_have_the_stored_context_are_named_one_by_one(tmp_path: Path) -> None:
     (tmp_path / "saws.py").touch()
     assert FunctionSettings(context=(tmp_path / "saws.py",)).context == (tmp_path / "saws.py",)
-    with pytest.raises(ValidationError, match="name each file by itself"):
+    with pytest.raises(ValidationError, match="name each file"):
         FunctionSettings(context=(tmp_path,))
 
 

@@ -100,7 +100,7 @@ def test_hundreds_of_servers_are_written_between_others(tmp_path: Path) -> None:
     ]
     SettingsFile(path).put("servers", tables)
     SettingsFile(path).put("servers", [NamedTable("s100", {"command": "d"})])
-    servers = SettingsFile(path).named("servers")
+    servers = SettingsFile(path).tables_in("servers")
     assert len(servers) == 200
     assert servers["s100"] == {"command": "d"}
 

@@ -142,8 +142,8 @@ def test_an_unknown_variable_is_named_with_the_nearest_known_one() -> None:
 
 
 def test_for_a_key_like_no_other_the_known_ones_are_listed(tmp_path: Path) -> None:
-    assert "There are: TOOLCRIB_DATA_DIR, " in complaint(environ={"TOOLCRIB_QQ": "1"})
-    assert "There are: data_dir, allow_broad_root, root, " in complaint(written(tmp_path, "qq = 1"))
+    assert "Known are: TOOLCRIB_DATA_DIR, " in complaint(environ={"TOOLCRIB_QQ": "1"})
+    assert "Known are: data_dir, allow_broad_root, root, " in complaint(written(tmp_path, "qq = 1"))
 
 
 @pytest.mark.parametrize(

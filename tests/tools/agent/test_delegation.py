@@ -532,7 +532,7 @@ async def test_a_toolcrib_that_an_agent_starts_itself_is_held_to_its_token(tmp_p
             [command.command, *command.args], env=env, check=False, input=b""
         )
         assert ended.returncode
-        assert b"is not the token of an agent that works now" in ended.stderr
+        assert b"is not the token of a running agent" in ended.stderr
 
 
 async def test_a_delegation_that_takes_long_goes_on_as_a_task(open_crib: Open) -> None:

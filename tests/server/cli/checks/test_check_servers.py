@@ -69,9 +69,9 @@ def test_a_path_is_taken_from_the_server_s_directory(work: Path, program: Path) 
         ({"url": "https://h/", "headers": {"K": "${NO_SUCH}"}}, "headers.K names the variable"),
         (
             {"command": "sh", "args": ["--key=${input:key}"]},
-            "There is no value for ${input:key} in its args",
+            "The placeholder ${input:key} in its args has no value",
         ),
-        ({"command": "sh", "args": ["${workspaceFolder}/x"]}, "There is no value for ${workspaceF"),
+        ({"command": "sh", "args": ["${workspaceFolder}/x"]}, "The placeholder ${workspaceF"),
         ({"command": "${NO_SUCH}/x"}, "command names the variable NO_SUCH"),
         ({"url": "http://:80/"}, "names no host"),
         ({"url": "http://h:99999/"}, "Port out of range"),

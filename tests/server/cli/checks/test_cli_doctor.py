@@ -106,7 +106,7 @@ def test_a_missing_data_directory_is_no_failure_and_is_not_made(cli: Command, wo
     before = sorted(work.parent.rglob("*"))
     ended = cli("doctor")
     assert ended.code == 0
-    assert "made when it is first used" in " ".join(ended.out.split())  # wherever the line ends
+    assert "created on first use" in " ".join(ended.out.split())  # wherever the line ends
     (line,) = (line for line in ended.out.splitlines() if line.startswith("Cursor"))
     assert line.split()[:2] == ["Cursor", "found:"]
     assert sorted(work.parent.rglob("*")) == before

@@ -153,7 +153,7 @@ def test_repair_does_not_touch_a_damaged_record(cli: Command, data: Path) -> Non
     before = (data / "toolcrib.db").read_bytes()
     ended = cli("doctor", "--repair", "--json")
     assert ended.code == 1
-    assert "only a backup" in findings(ended)["Repair"][1]
+    assert "from a backup" in findings(ended)["Repair"][1]
     assert (data / "toolcrib.db").read_bytes() == before
 
 

@@ -18,7 +18,7 @@ from pypdf import PdfWriter
 
 from server.cli.data.importer import ORIGIN, Importer
 from server.cli.data.tally import Outcome
-from server.cli.opened import opened
+from server.cli.opened import open_app
 
 pytestmark = pytest.mark.slow
 
@@ -108,11 +108,11 @@ def test_what_cannot_be_read_is_skipped_with_one_line_each(cli: Command, work: P
 
 def test_a_file_that_goes_before_its_turn_is_skipped_in_plain_words(work: Path) -> None:
     told: list[Outcome] = []
-    with opened() as app:
+    with open_app() as app:
         importer = Importer(app, told.append, lambda _reason, _count: None)
         anyio.run(importer.take, work / "notes" / "gone.md")
-    assert [each.message for each in told] == ["'notes/gone.md' is gone since it was listed."]
-    assert told[0].cause == "It is gone since it was listed"
+    assert [each.message for each in told] == ["'notes/gone.md' was deleted after it was listed."]
+    assert told[0].cause == "It was deleted after it was listed"
 
 
 def test_a_named_file_that_cannot_be_read_is_exit_code_1(cli: Command, work: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_folder_without_files_is_exit_code_1(cli: Command, work: Path) -> None
     (work / "bare").mkdir()
     ended = cli("import", "bare")
     assert (ended.code, ended.out) == (1, "")
-    assert "Error: There are no files in 'bare'." in ended.err
+    assert "Error: No files in 'bare'." in ended.err
 
 
 def test_a_path_that_does_not_exist_is_a_wrong_usage(cli: Command, work: Path) -> None:
@@ -176,7 +176,7 @@ def test_ctrl_c_keeps_what_was_acknowledged_and_the_next_run_goes_on(
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "What was stored is kept" in err
+    assert "Stored documents are kept" in err
     assert "Traceback" not in err
     acknowledged = int(out.split()[0])
     assert acknowledged <= len(stored(work)) <= acknowledged + 1
@@ -398,7 +398,7 @@ def test_without_waiting_everything_is_stored_and_embedded_by_another_process(
 ) -> None:
     ended = cli("import", "notes", "--no-wait")
     assert (ended.code, ended.out) == (0, "3 added\n")
-    assert "3 passages are being embedded in the background" in " ".join(ended.err.split())
+    assert "3 passages are still being embedded for semantic search" in " ".join(ended.err.split())
     deadline = time.monotonic() + 120
     while waiting(work) and time.monotonic() < deadline:
         time.sleep(0.1)  # as for any other process

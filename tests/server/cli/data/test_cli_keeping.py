@@ -61,7 +61,7 @@ def test_a_restore_moves_what_is_there_aside_by_force_alone(
     restored = cli("restore", "copy", "--force")
     assert restored.code == 0
     (aside,) = data.parent.glob("data-until-*")
-    assert f"What was there is now in {aside}" in restored.out
+    assert f"The previous data is now in {aside}" in restored.out
     assert "Bread" in {hit["title"] for hit in hits(cli)}
     assert "Bread" not in {hit["title"] for hit in hits(cli, "--data-dir", str(aside))}
 

@@ -104,7 +104,7 @@ def test_pruning_by_a_file_without_records_changes_nothing(cli: Command, work: P
     cli("import", "researchers", write(work, ADA))
     ended = cli("import", "researchers", write(work), "--prune")
     assert (ended.code, ended.out) == (1, "")
-    assert "There are no records in 'staff.json'; nothing is changed." in ended.err
+    assert "No records in 'staff.json'; nothing was changed." in ended.err
     assert departments(cli) == {"Immunology": 1}
 
 

@@ -282,7 +282,7 @@ def test_ctrl_c_says_that_nothing_was_written_and_how_to_go_on(
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""
-    assert err.startswith("Stopped. Nothing of the file at hand was written. Run the same command")
+    assert err.startswith("Stopped. The current file was not written. Run the same command")
     assert err.count("\n") == 1
     assert [each.name for each in work.glob("a.*")] == ["a.jsonl"]
 

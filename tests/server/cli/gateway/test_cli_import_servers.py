@@ -97,7 +97,7 @@ def test_only_those_that_are_named_are_taken(cli: Command, home: Path, settings:
     assert list(servers(settings)) == ["a", "c"]
     ended = cli(*command, "--only", "d")
     assert ended.code == 2
-    assert "There are: a, b, c" in " ".join(ended.err.replace("│", "").split())
+    assert "Available: a, b, c" in " ".join(ended.err.replace("│", "").split())
 
 
 def test_toolcrib_itself_is_never_taken(cli: Command, home: Path, settings: Path) -> None:
@@ -339,7 +339,7 @@ def test_zed_s_settings_are_understood(cli: Command, home: Path, settings: Path)
         "new": {"command": "n", "args": ["-v"], "timeout": 7},
         "old": {"command": "o", "args": ["-x"], "env": {"A": "b"}},
     }
-    assert "extension: an extension of Zed starts it" in ended.out
+    assert "extension: a Zed extension starts it" in ended.out
 
 
 def test_a_file_of_any_client_can_be_named(cli: Command, work: Path, settings: Path) -> None:
@@ -372,7 +372,7 @@ def test_what_cannot_be_taken_over_is_told_and_the_rest_is(
     reasons = {each["from"]: each["reason"] for each in told["left_out"]}
     assert ended.code == 0
     assert servers(settings) == {"fine": {"url": "https://h/mcp"}}
-    assert reasons["socket"] == "it uses 'ws'; Toolcrib supports stdio, Streamable HTTP and sse"
+    assert reasons["socket"] == "it uses 'ws'; supported are stdio, Streamable HTTP and sse"
     assert reasons["empty"] == "it has neither a command nor a url"
     assert reasons["list"] == "it is not a table with a command or a url"
     assert reasons["args"] == "its args are not a list"
@@ -423,7 +423,7 @@ def test_an_error_is_where_it_is_in_spite_of_comments(cli: Command, work: Path) 
 def test_a_file_without_servers_is_told(cli: Command, work: Path, settings: Path) -> None:
     put(work / "mine.json", {"mcpServers": {}, "theme": "dark"})
     ended = cli("import", "servers", "--from", "mine.json")
-    assert (ended.code, ended.out) == (1, f"There are no servers in {work / 'mine.json'}.\n")
+    assert (ended.code, ended.out) == (1, f"No servers in {work / 'mine.json'}.\n")
 
 
 def test_a_client_that_is_not_here_is_told_with_the_places(

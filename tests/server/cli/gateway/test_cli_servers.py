@@ -129,12 +129,9 @@ def test_the_list_of_tools_tells_the_first_sentence_of_each(cli: Command, toy: U
 def test_servers_that_never_told_their_tools_are_named(
     words: tuple[str, ...], cli: Command, toy: Upstream
 ) -> None:
-    assert (
-        "What tools toy, gone may have is not known yet: `toolcrib servers` asks."
-        in cli(*words).err
-    )
+    assert "The tools of toy, gone are not known yet: run `toolcrib servers`." in cli(*words).err
     assert cli("servers").code == 0
-    assert "What tools gone may have is not known yet" in cli(*words).err
+    assert "The tools of gone are not known yet" in cli(*words).err
 
 
 def test_no_secret_is_shown(cli: Command, toy: Upstream) -> None:
@@ -210,7 +207,7 @@ def test_a_server_that_there_is_not_is_refused(cli: Command, toy: Upstream) -> N
 def test_without_a_terminal_nothing_is_approved(cli: Command, toy: Upstream) -> None:
     ended = cli("servers", "approve", "toy", "--all")
     assert ended.code == 1
-    assert "by a person at a terminal" in ended.err
+    assert "requires an interactive terminal" in ended.err
     assert not (toy.data_dir / "toolcrib.db").exists()
 
 
@@ -244,7 +241,7 @@ def test_a_tool_is_not_approved_by_looking_at_it(toy: Upstream) -> None:
 @pytest.mark.parametrize("tools", [[], ["sub", "add"]])
 def test_what_is_not_in_quarantine_is_not_approved(toy: Upstream, tools: list[str]) -> None:
     with terminal("approve", "toy", *tools, typed="y\n") as shown:
-        assert "there is: toy__sub" in shown.replace("\r\n", " ")
+        assert "in quarantine for toy: toy__sub" in shown.replace("\r\n", " ")
     assert toy.accepted() == {}
 
 

@@ -95,7 +95,7 @@ def test_without_a_terminal_nothing_is_approved(cli: Command, store: ApprovalSto
     ticket = store.open(ASKED, ApprovalState.PENDING, 600)
     ended = cli("approvals", "approve", ticket)
     assert ended.code == 1
-    assert "by a person at a terminal" in ended.err
+    assert "requires an interactive terminal" in ended.err
     assert store.state(ticket) is ApprovalState.PENDING
 
 

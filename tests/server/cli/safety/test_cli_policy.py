@@ -116,7 +116,7 @@ def test_the_rules_are_shown_in_the_order_of_their_force(cli: Command, config: P
 @pytest.mark.parametrize(
     ("rule", "warning"),
     [
-        ("bahs(ls)", "applies to no tool that there is now"),
+        ("bahs(ls)", "applies to no current tool"),
         ("forget(dryrun=false)", "can never match: forget has no parameter dryrun"),
     ],
 )
@@ -140,7 +140,7 @@ def test_a_rule_that_allows_whatever_its_program_runs_is_warned_of(
         ended = cli("policy", *command)
         assert ended.code == 0
         assert ended.err == (
-            "Warning: the rule 'bash(git *)' allows whatever git can be made to run: name the"
+            "Warning: the rule 'bash(git *)' allows anything that git can be made to run: name the"
             " subcommands, as in bash(git status *).\n"
         )
 
@@ -148,7 +148,7 @@ def test_a_rule_that_allows_whatever_its_program_runs_is_warned_of(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("test",), "Which tool?"),
+        (("test",), "No tool was named."),
         (("test", "bash", "ls"), "not a JSON object"),
         (("test", "bash", "[1]"), "not a JSON object"),
         (("test", "bash", "{}"), "command"),

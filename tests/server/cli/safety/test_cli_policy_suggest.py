@@ -194,7 +194,7 @@ def test_they_are_written_after_a_question_and_what_is_there_stays(
     written = cli("policy", "suggest", "--write", "--root", ".", "--config", str(config))
     assert written.code == 0
     assert ' "bash(git init *)", ' in written.out
-    assert written.err.startswith("They count from the server's next start on.\n")  # in the root
+    assert written.err.startswith("They take effect when the server restarts.\n")  # in the root
     text = config.read_text()
     assert text.startswith('# mine\n[policy]\nallow = ["bash(git status *)",\n  # Everyday')
     assert text.count("]  # first\n") == 1

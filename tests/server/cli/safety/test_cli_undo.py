@@ -66,7 +66,7 @@ def test_a_file_that_was_changed_since_is_left_unless_forced(
 
 
 def test_what_is_forgotten_cannot_be_undone(cli: Command, work: Path, changed: list[str]) -> None:
-    assert "Removed what was kept of 1 change" in cli("undo", changed[0], "--forget", "--yes").out
+    assert "Removed the kept copies of 1 change" in cli("undo", changed[0], "--forget", "--yes").out
     assert len(cli("undo", "--list").out.splitlines()) == 1
     assert "of 1 change" in cli("undo", "--forget", "--yes").out
     assert cli("undo", "--list").code == 0

@@ -281,9 +281,9 @@ async def test_what_is_ours_or_no_template_is_refused(served: Garden) -> None:
         problems = app.functions.problems
     assert uris[:2] == ["garden://good", "context://relevant"]
     assert len(problems) == 4
-    assert "'context://beds' is Toolcrib's own; give beds another scheme" in problems[0]
-    assert "no template that can be read" in problems[2]
-    assert "'recall' is Toolcrib's own" in problems[3]
+    assert "'context://beds' is reserved by Toolcrib; give beds another scheme" in problems[0]
+    assert "is not a valid template" in problems[2]
+    assert "'recall' is reserved by Toolcrib" in problems[3]
 
 
 async def test_of_two_files_with_one_address_the_first_keeps_it(

@@ -166,7 +166,7 @@ async def test_directories_are_read_down_to_empty_ones(
             "skill:///etc",
             "file:///etc",
         ):
-            with pytest.raises(MCPError, match="is the address of no directory") as raised:
+            with pytest.raises(MCPError, match="is not the address of a directory") as raised:
                 await _children(client, uri)
             assert raised.value.code == types.INVALID_PARAMS
 
@@ -177,7 +177,7 @@ async def test_directories_are_read_down_to_empty_ones(
 )
 async def test_what_is_no_skill_is_refused(client_of: Callable[..., Client], uri: str) -> None:
     async with client_of() as client:
-        with pytest.raises(MCPError, match="is the address of no skill") as raised:
+        with pytest.raises(MCPError, match="is not the address of a skill") as raised:
             await _got(client, uri)
     assert raised.value.code == types.INVALID_PARAMS
 
@@ -285,7 +285,7 @@ async def test_a_client_that_may_not_load_skills_is_served_none(
     profiles = {"small": {"clients": ["mcp"], "deny": ["load_skill"]}}
     async with client_of(profiles=profiles) as client:
         assert await _listed(client) == {}
-        with pytest.raises(MCPError, match="no skill"):
+        with pytest.raises(MCPError, match="not the address of a skill"):
             await _got(client, "skill://pdf/SKILL.md")
-        with pytest.raises(MCPError, match="no directory"):
+        with pytest.raises(MCPError, match="not the address of a directory"):
             await _children(client, "skill://pdf")

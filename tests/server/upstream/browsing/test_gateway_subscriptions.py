@@ -65,8 +65,8 @@ async def test_who_leaves_takes_its_subscriptions_along(
     async with app_before(("ann", era)) as app:
         async with listening(app, mode, "ann://one") as (client, _):
             assert await _call(client, "ann__subscribed") == "ann://one"
-            assert app.browsing.subscriptions.held
-        await _until(lambda: not app.browsing.subscriptions.held)
+            assert app.browsing.subscriptions.subscriber_count
+        await _until(lambda: not app.browsing.subscriptions.subscriber_count)
         async with Client(app.server, mode=mode) as client:
             with anyio.fail_after(20):
                 while await _call(client, "ann__subscribed"):

@@ -192,7 +192,7 @@ async def test_a_client_that_cannot_be_asked_is_not(
     async with app_of("modern") as app, client_of(app, era) as client:
         result = await client.call_tool("toy__asking", {})
         assert result.is_error
-        assert "this client cannot be asked" in said(result)
+        assert "a request this client does not support" in said(result)
 
 
 @pytest.mark.anyio

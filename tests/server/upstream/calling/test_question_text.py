@@ -6,7 +6,7 @@ import anyio
 import mcp_types as types
 import pytest
 
-from server.upstream.calling.question_text import UnshowableError, presented
+from server.upstream.calling.question_text import UnshowableError, present
 from tools.core.asking.deadline import PausableDeadline
 
 
@@ -30,14 +30,14 @@ def url(address: str) -> types.ElicitRequest:
 )
 def test_a_person_is_sent_to_nothing_but_addresses_that_can_be_read(address: str) -> None:
     with pytest.raises(UnshowableError, match="not the address"):
-        presented("toy", url(address))
+        present("toy", url(address))
 
 
 def test_two_servers_may_use_the_same_id_of_a_question() -> None:
     ids = {
         shown.params.elicitation_id
         for server in ("a", "b")
-        if isinstance(shown := presented(server, url("https://example.com")), types.ElicitRequest)
+        if isinstance(shown := present(server, url("https://example.com")), types.ElicitRequest)
         and isinstance(shown.params, types.ElicitRequestURLParams)
     }
     assert ids == {"a:1", "b:1"}
@@ -59,7 +59,7 @@ def test_what_is_answered_stays_and_what_only_tells_is_made_visible() -> None:
     asked = types.ElicitRequest(
         params=types.ElicitRequestFormParams(message="m", requested_schema=schema)
     )
-    shown = presented("toy", asked)
+    shown = present("toy", asked)
     assert isinstance(shown, types.ElicitRequest)
     assert isinstance(shown.params, types.ElicitRequestFormParams)
     told = shown.params.requested_schema["properties"]["title"]

@@ -176,7 +176,7 @@ async def test_a_header_that_cannot_be_sent_is_named_without_its_value(gateway_o
         toy = ServerSettings(url="http://127.0.0.1:9/mcp", **wrong)
         async with gateway_of(toy=toy) as running:
             with pytest.raises(
-                UnavailableError, match="has characters that no header can have"
+                UnavailableError, match="contains characters that are not allowed in headers"
             ) as said:
                 await running.call("toy", "echo")
             assert "geheim" not in said.value.message

@@ -58,7 +58,7 @@ async def test_the_end_of_a_server_is_noticed_without_a_call(
         await running.call("toy", "echo")
         os.kill(toy.pids[0], signal.SIGKILL)
         await until(lambda: running["toy"].state is State.DOWN)
-        assert running["toy"].problem == "was ended by SIGKILL"
+        assert running["toy"].problem == "was killed by SIGKILL"
 
 
 async def test_a_command_that_there_is_not_is_named(frail: Any, gateway_of: Any) -> None:
@@ -73,7 +73,7 @@ async def test_a_server_that_ends_at_its_start_is_down_with_its_last_lines(
 ) -> None:
     toy = frail(exits=3)
     async with gateway_of(toy=toy.settings()) as running:
-        with pytest.raises(UnavailableError, match=r"code 3; .*no token was given.*tried again in"):
+        with pytest.raises(UnavailableError, match=r"code 3; .*no token was given.*next try is in"):
             await running.call("toy", "echo")
         assert running["toy"].state is State.DOWN
         assert running.names == []
@@ -115,7 +115,7 @@ async def test_an_answer_that_is_none_fails_its_call_alone(
 ) -> None:
     toy = frail()
     async with gateway_of(toy=toy.settings()) as running:
-        with pytest.raises(MCPError, match="not a message of the protocol"):
+        with pytest.raises(MCPError, match="not a valid message"):
             await running.call("toy", tool)
         assert await running.call("toy", "echo", "fine") == "fine"
     assert len(toy.pids) == 1
