@@ -83,7 +83,7 @@ async def test_lines_that_hold_no_row_are_left_out_and_told(workshop: Any, line:
     assert "load_jsonl_lenient: true\n" in (workshop.root / done["recipe_path"]).read_text()
     told = (workshop.root / done["report_path"]).read_text()
     assert "| (not readable) | 7 | 6 | 1 |" in told
-    assert "(not readable) `skipped 1 batches or rows because of errors: line 1: " in told
+    assert "(not readable) `skipped 1 batch or row because of errors: line 1: " in told
 
 
 async def test_rows_of_a_table_that_do_not_fit_are_left_out_and_told(workshop: Any) -> None:

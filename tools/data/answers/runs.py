@@ -46,7 +46,8 @@ class StepReport(ToolModel):
 
     def skipped(self) -> str:
         """Returns how many batches or rows it skipped, and why."""
-        return f"skipped {self.failed} batches or rows because of errors: {'; '.join(self.errors)}"
+        what = "batch or row" if self.failed == 1 else "batches or rows"
+        return f"skipped {self.failed} {what} because of errors: {'; '.join(self.errors)}"
 
 
 class ShownRow(ToolModel):

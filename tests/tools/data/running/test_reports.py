@@ -44,6 +44,6 @@ def test_a_skipped_batch_is_told_with_the_errors_own_text(logged: str) -> None:
     made = StepReport(
         operator="a_filter", rows_in=3, rows_out=2, seconds=0, failed=1, errors=[logged]
     )
-    told = "skipped 1 batches or rows because of errors: no such word"
+    told = "skipped 1 batch or row because of errors: no such word"
     assert f"\n  {told}\n" in report(made).to_text()
     assert f"a_filter `{told}`" in report(made).to_markdown(SOURCE, "r.yaml").decode()
