@@ -112,9 +112,9 @@ async def apply_recipe(
         ),
     ] = None,
 ) -> RunReport:
-    """Runs a recipe on its data set, and tells what each operator kept and dropped.
+    """Runs a recipe on its data set, and reports what each operator kept and dropped.
 
-    Nothing is replaced before the run has succeeded; a long one that did not goes on when it is
+    Nothing is replaced before the run has succeeded; a long one that failed continues when it is
     called again. Try it with dry_run first.
     """
     from tools.data.running.cleaning import renew_report

@@ -34,7 +34,7 @@ _TEMPLATES = {
     "samples.jsonl": "samples.jsonl",
     "README.md": "readme.txt",
 }
-"""What each file of an operator is made of."""
+"""Templates of an operator's files."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 
@@ -125,7 +125,7 @@ def _full_name(name: str, kind: OwnKind) -> str:
     full = name if name.endswith(f"_{kind}") else f"{name}_{kind}"
     if not _NAME.fullmatch(full) or keyword.iskeyword(full):
         raise InvalidArgumentsError(
-            f"operator_name: {name!r} is no name of an operator.",
+            f"operator_name: {name!r} is not a name of an operator.",
             next_actions=["Give lower-case words with underscores, such as fix_dates_mapper."],
         )
     if full in bundled().operators:

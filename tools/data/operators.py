@@ -34,10 +34,10 @@ from tools.data.specs import READS
 CANDIDATES = 40  # operators, the best by words and meaning, that a model chooses among
 
 LIKE_PATTERN = re.compile(r"\w[\\^$*|(\[]|[\\^$*|)\]]\w")
-"""What makes an intent that finds nothing a regular expression: signs of one next to a word."""
+"""Matches an intent that looks like a regular expression: signs of one next to a word."""
 
 LISTS: Mapping[str, Any] = {**READS, "tags": ("data", "operators")}
-"""What all tools are that say something of operators, and ask nobody."""
+"""Options of the tools that describe operators without asking a model."""
 
 _Intent = Annotated[
     str, Field(min_length=1, max_length=1_000, pattern=r"\S", description="What is to be done")

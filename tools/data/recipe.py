@@ -178,7 +178,7 @@ class Recipe(ToolModel, extra="forbid"):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], name: str = "This") -> Recipe:
-        """Reads a configuration of Data-Juicer; an error says where it is wrong."""
+        """Reads a configuration of Data-Juicer; an error names the wrong key."""
         rest = dict(config)
         dataset = {key: rest.pop(key) for key in DatasetSpec.model_fields if key in rest}
         if isinstance(dataset.get("text_keys"), str):

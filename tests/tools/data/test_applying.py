@@ -577,7 +577,7 @@ async def test_a_row_that_does_not_fit_its_table_is_named_with_what_leaves_it_ou
     ("content", "says"),
     [
         ('[{}{"text": "y"]', "line 1001: Expecting ',' delimiter, character 13"),
-        ("[{}3]", "line 1001: value 1001 of its array is no object"),
+        ("[{}3]", "line 1001: value 1001 of its array is not an object"),
         ('{"text": "x"}\n{"text": y}', "line 2: Expecting value, character 10"),
     ],
 )

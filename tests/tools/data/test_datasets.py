@@ -47,7 +47,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "a.json": (b'[{"text": "x"},\n {"text": "y"]', "line 2: Expecting ',' delimiter, character 14"),
     "b.json": (b'[{"text": "x"}\n {"text": "y"}]', "line 2: Expecting ',' delimiter, character 2"),
     "c.json": (b'[{"text": "x"},\n', "line 2: Expecting ']', character 1"),
-    "d.json": (b'[{"text": "x"},\n3]', "line 2: value 2 of its array is no object"),
+    "d.json": (b'[{"text": "x"},\n3]', "line 2: value 2 of its array is not an object"),
     "e.json": (b'[{"text": "x"},\n{"text": "\xff"}]', "line 2: not all of it is Unicode"),
     "f.json": (b'[{"text": "x"}]\n]', "line 2: Extra data, character 1"),
     "a.csv": (b"id,text\n1,x\n2,y,z\n", "line 3: 3 fields, and the header has 2"),
@@ -93,7 +93,7 @@ async def test_a_parquet_file_that_is_not_whole_is_told_by_its_name(
     for tool in ("inspect_dataset", "clean_dataset"):
         kind, told = await crib.failure(tool, dataset_source="a.parquet")
         assert kind == "invalid_arguments"
-        assert f"a.parquet is no whole Parquet file: {says}" in told
+        assert f"a.parquet is not a whole Parquet file: {says}" in told
         assert "Next: Write or fetch the file again." in told
 
 

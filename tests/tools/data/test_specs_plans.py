@@ -78,7 +78,7 @@ async def test_an_operator_that_the_release_refuses_needs_its_preflight_off(
 @pytest.mark.parametrize(
     ("system", "more", "told"),
     [
-        ({}, {}, "A run that does not succeed begins anew"),
+        ({}, {}, "A run that fails starts from the beginning"),
         ({"executor_type": "ray"}, {}, "`apply_recipe` refuses this: executor_type: ray does not"),
         (
             {},

@@ -1,1 +1,1 @@
-"""What the tools of recipes answer."""
+"""The answers of the tools for recipes."""

@@ -1,4 +1,4 @@
-"""What a data set looks like: its form, fields and texts, and some rows."""
+"""Describes data sets: form, fields, texts and some rows."""
 
 from __future__ import annotations
 

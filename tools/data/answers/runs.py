@@ -1,4 +1,4 @@
-"""What came of a run: rows in and out, what was dropped, and what was written."""
+"""Reports of runs: rows in and out, dropped rows and written files."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a release of Data-Juicer offers, known without it."""
+"""The operators and options of a release of Data-Juicer, which need not be installed."""

@@ -66,7 +66,7 @@ class ParameterInfo(ToolModel):
 
 
 class AnyOperator(ToolModel):
-    """What the catalogue and every answer have of an operator.
+    """The fields that the catalogue and every answer share.
 
     `runs` is the set-up that runs it: the default ("here"), only `--full`, or none.
     """
@@ -157,7 +157,7 @@ class Resolved(NamedTuple):
 
 
 class Catalogue:
-    """What a release offers: its operators, each a line of JSON, and the rest as JSON.
+    """A release's operators, each a line of JSON, and the rest as JSON.
 
     `options` are the keys of a configuration, one with a dot within another; `system_options` those
     of them that say how a recipe is run. `export_types` are the formats of results, with "default"

@@ -148,7 +148,7 @@ def _phrases(intent: str) -> Iterator[tuple[str, list[str]]]:
     """
     glossary, pattern = _glossary()
     for found in pattern.finditer(intent):
-        if words := glossary[_plain(found[0])]:
+        if words := glossary[_normalize(found[0])]:
             yield words, tokenize(f"{found[0]} {words}")
     for term in tokenize(pattern.sub(" ; ", intent)):
         if not term.isdigit():
@@ -162,7 +162,7 @@ def _glossary() -> tuple[Mapping[str, str], re.Pattern[str]]:
     for line in read_bundled("glossary.txt").splitlines():
         said, separator, words = line.partition("=")
         if separator and not line.startswith("#"):
-            phrases |= {_plain(phrase): words.strip() for phrase in said.split("|")}
+            phrases |= {_normalize(phrase): words.strip() for phrase in said.split("|")}
     patterns = (
         rf"\b{re.escape(each)}s?\b".replace(r"\ ", r"\s+") if each.isascii() else re.escape(each)
         for each in sorted(phrases, key=len, reverse=True)
@@ -170,7 +170,7 @@ def _glossary() -> tuple[Mapping[str, str], re.Pattern[str]]:
     return phrases, re.compile("|".join(patterns), re.IGNORECASE)
 
 
-def _plain(phrase: str) -> str:
+def _normalize(phrase: str) -> str:
     """Returns a phrase in lower case, with single spaces and without a plural's s."""
     plain = " ".join(phrase.lower().split())
     return plain.removesuffix("s") if plain.isascii() else plain

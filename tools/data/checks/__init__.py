@@ -1,1 +1,1 @@
-"""Whether Data-Juicer would take a recipe, as far as can be told without it."""
+"""Checks recipes without Data-Juicer."""

@@ -120,7 +120,9 @@ def check_parquet(sandbox: Sandbox, path: str) -> None:
         fault = f"its end is missing, so it was cut off or is still being written ({size} bytes)"
     else:
         return
-    raise InvalidArgumentsError(f"{path} is no whole Parquet file: {fault}.", next_actions=[AGAIN])
+    raise InvalidArgumentsError(
+        f"{path} is not a whole Parquet file: {fault}.", next_actions=[AGAIN]
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What is wrong with a spec, and what the user should know about it."""
+"""Errors and warnings about a spec."""
 
 from __future__ import annotations
 

@@ -56,4 +56,4 @@ def media_warnings(recipe: Recipe, catalogue: Catalogue) -> Iterator[str]:
     steps = dict.fromkeys(f"`{step.name}`" for step in media_steps(recipe, catalogue))
     if steps and not refused:
         names = ", ".join(steps)
-        yield f"A run that does not succeed begins anew, because of the files for {names}."
+        yield f"A run that fails starts from the beginning, because of the files for {names}."

@@ -1,4 +1,4 @@
-"""What a person approves of a saved plan, and checks that this is what runs."""
+"""Describes a saved plan to the person who approves it, and checks that the same plan runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PlannedRun:
     """A saved plan with what it replaces and the code that it names, as they are when it is read.
 
     Each step of a call reads it again: what a person is shown, the check, and the run. The digest
-    tells whether all of them read the same.
+    shows whether all of them read the same.
     """
 
     sandbox: Sandbox

@@ -1,4 +1,4 @@
-"""What runs had done before they failed, so that the same run continues from there.
+"""Stores the state of failed runs, so that the same run continues from there.
 
 A checkpoint is what one operator left: rows, and the reports of the operators before. A worker
 writes it in the directory of its run; it is copied from there, and back for the next run, as it is,

@@ -138,7 +138,7 @@ async def clean(context: RequestContext, cleaning: Cleaning, seconds: float) -> 
 
 
 def default_output(source: str) -> str:
-    """Returns where the cleaned rows of a source are written, unless the caller says so."""
+    """Returns the default path of the cleaned rows of a source."""
     plain = PurePosixPath(source.rstrip("/"))
     if not plain.stem:
         raise InvalidArgumentsError(

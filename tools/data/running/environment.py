@@ -29,7 +29,7 @@ from tools.functions.installer import (
 from tools.functions.making import alone, make_whole
 
 PINNED = Path(__file__).with_name("minimal.txt")
-"""What operators on text need, with all that needs in turn."""
+"""The packages that operators on text need, with their dependencies."""
 
 WORDS = Path(__file__).with_name("words.txt")
 """Packages whose word lists and models are used, in every environment."""
@@ -40,7 +40,7 @@ _MARK = "toolcrib.json"  # in a whole environment; it says what it has
 
 
 class Extent(StrEnum):
-    """How much of what Data-Juicer can use is there."""
+    """Which packages of Data-Juicer are installed."""
 
     MINIMAL = "minimal"
     FULL = "full"
@@ -48,7 +48,7 @@ class Extent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What an environment has, where its Python came from, and the digest of pinned versions."""
+    """An environment's packages, the origin of its Python, and the digest of pinned versions."""
 
     version: str
     extent: Extent

@@ -39,7 +39,7 @@ Row = dict[str, Any]
 
 
 class Seen(NamedTuple):
-    """What a data set looks like, and the rows of the sample."""
+    """A description of a data set, and the rows of the sample."""
 
     inspection: DatasetInspection
     rows: list[Row]

@@ -1,4 +1,4 @@
-"""What is checked before a recipe runs: places, limits, and its operators as Data-Juicer sees them.
+"""Checks before a recipe runs: places, limits, and its operators as Data-Juicer sees them.
 
 Nothing is copied and no person is asked before.
 """

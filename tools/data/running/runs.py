@@ -80,7 +80,7 @@ class _Run:
         if not self.resuming.done:
             return []
         last = self.ready.recipe.process.operators[self.resuming.done - 1].name
-        return [f"Run it again with the same data: it goes on after {last}."]
+        return [f"Run it again with the same data: it continues after {last}."]
 
     async def _make_request(self, config: dict[str, Any]) -> dict[str, Any]:
         """Returns the request to run a recipe, whose media are copied in or whose keys are set."""

@@ -29,7 +29,7 @@ _COMMENT = "# Run it again with `toolcrib data split --recipe` and the name of t
 
 
 def check_parts(parts: Mapping[str, float]) -> Mapping[str, float]:
-    """Checks that several shares add up to 1, within rounding; a ValueError says what would."""
+    """Checks that several shares add up to 1, within rounding; a ValueError suggests others."""
     total = sum(parts.values())
     if len(parts) > 1 and round(total, 2) == 1:
         return parts
@@ -61,7 +61,7 @@ class SplitRecipe(ToolModel, extra="forbid"):
 
     @classmethod
     def from_yaml(cls, text: str, name: str = "This") -> Self:
-        """Reads a recipe of a split; an error says where it is wrong."""
+        """Reads a recipe of a split; an error names the wrong key."""
         next_action = "Correct it, or run `toolcrib data split` to write it again."
         with explain_faults(f"{name} is not a recipe of a split", next_action):
             return cls.model_validate(read_plain_yaml(text))
@@ -91,7 +91,7 @@ class SplitReport(ToolModel):
 
     @property
     def notes(self) -> Iterator[str]:
-        """What the user may not expect."""
+        """Yields notes on what a user may not expect."""
         if self.left_out:
             first = ", ".join(map(str, self.broken))
             yield f"Lines that hold no row were left out: {self.left_out}; the first: {first}."

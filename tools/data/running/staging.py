@@ -1,4 +1,4 @@
-"""What passes between the root and a worker, which does not see the root.
+"""Copies files between the root and a worker, which does not see the root.
 
 Files are copied in and taken out through the sandbox, so that its rules hold for each of them; what
 a run has written replaces a file only when the run has succeeded.

@@ -36,7 +36,7 @@ from tools.sandbox.processes.temporary import PrivateDirectory
 _logger = logging.getLogger("toolcrib")
 
 PROGRAM = Path(__file__).parents[1] / "worker"
-"""What a worker runs; only `agreed`, `entries` and `texts` are imported here, without packages."""
+"""The program of a worker; the server imports only `agreed`, `entries` and `texts` of it."""
 
 IDLE_SECONDS = 300.0  # a worker waits for the next recipe
 MOST_AT_ONCE = 2  # workers that run recipes; each keeps a processor busy

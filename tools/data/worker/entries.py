@@ -48,7 +48,7 @@ class DamagedError(ValueError):
 
 @dataclass(slots=True)
 class Entry:
-    """A row of a file, or what is in the place of one."""
+    """A row of a file, or a fault that takes its place."""
 
     number: int
     content: bytes
@@ -66,7 +66,7 @@ class Entry:
 
 
 def form_of(name: str) -> str:
-    """Returns the ending that tells the form of a file, without that of its compression."""
+    """Returns the ending for the form of a file, without the one for its compression."""
     path = PurePath(name.lower())
     return PurePath(path.stem).suffix if path.suffix in _OPENERS else path.suffix
 
@@ -107,7 +107,7 @@ def open_lines(file: BinaryIO, name: str, most: int | None = None) -> Iterator[b
 
 
 def entries_in(lines: Iterator[bytes], form: str) -> Iterator[Entry]:
-    """Yields the rows of a file, and what is in the place of rows; not the header of a table."""
+    """Yields the rows and faults of a file, without the header of a table."""
     if form in SEPARATORS:
         return _records(lines, SEPARATORS[form])
     begin = list[bytes]()
@@ -200,7 +200,7 @@ def _values_of(content: bytes) -> Iterator[Entry]:
 
 def _value(value: object, text: str, number: int, count: int) -> Entry:
     if not isinstance(value, dict):
-        return Entry(number, b"", None, f"value {count} of its array is no object")
+        return Entry(number, b"", None, f"value {count} of its array is not an object")
     try:
         content = text.encode()
         if "\\u" in text:

@@ -1,11 +1,11 @@
-"""What can go wrong in a worker."""
+"""The errors of a worker."""
 
 from __future__ import annotations
 
 import re
 
 MISSING = re.compile(r"MissingPackageError: (\S+)")
-"""How a missing package shows in a traceback."""
+"""Matches a missing package in a traceback."""
 
 
 class RecipeError(Exception):

@@ -1,4 +1,4 @@
-"""What a run keeps between two operators, so that it can continue from there when it was ended.
+"""Keeps the rows between two operators, so that a run that was ended can continue from there.
 
 The server takes it from the run's directory, and puts it there for the next run: rows as JSON, and
 nothing that is more than data.
@@ -35,7 +35,7 @@ class _UnkeepableError(ValueError):
 
 @dataclass
 class Kept:
-    """What an earlier run has left."""
+    """The checkpoint of an earlier run."""
 
     columns: Columns
     done: int

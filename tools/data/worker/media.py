@@ -15,7 +15,7 @@ _KEYS = {"image_key": "images", "audio_key": "audios", "video_key": "videos"}
 """Keys of a configuration that say where rows name files, with their defaults."""
 
 _HASH = re.compile(r"__dj_hash_#.*?#")
-"""What Data-Juicer adds to the name of each new file, another one in each run."""
+"""Matches what Data-Juicer adds to the name of each new file, different in each run."""
 
 
 def files_in(columns: Columns, config: dict[str, Any]) -> list[str]:

@@ -113,7 +113,7 @@ def run_program(config: dict[str, Any], directory: Path, report: Report) -> dict
 
 
 class _Log:
-    """What the lines of the program's log say of its run."""
+    """Reads the progress and the steps of a run from the program's log."""
 
     def __init__(self, operators: int) -> None:
         self.operators = operators
@@ -123,7 +123,7 @@ class _Log:
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
 
     def take(self, line: str) -> str | None:
-        """Takes a line; returns what it says of the progress."""
+        """Takes a line; returns the progress that it reports."""
         self._last.append(line.rstrip())
         if found := MISSING.search(line):  # it would continue without the rows that failed
             raise MissingPackageError(found[1])
@@ -148,7 +148,7 @@ class _Log:
         return None
 
     def failure(self) -> Exception:
-        last = next((line for line in reversed(self._last) if line.strip()), "it said nothing")
+        last = next((line for line in reversed(self._last) if line.strip()), "no output")
         if failed := [name for name in self._errors if name != UNREADABLE]:
             return OperatorError(failed[-1], RuntimeError(last))
         return RecipeError(f"dj-process ended with: {last}")

@@ -38,7 +38,7 @@ _FAMILIES = {".jsonl": "JSON", ".json": "JSON", ".csv": "CSV", ".tsv": "TSV", ".
 
 @dataclass(eq=False)
 class Source:
-    """What was read: rows with their numbers, and what is in the place of rows.
+    """A data set as it was read: rows with their numbers, and faults.
 
     Rows of JSON and of tables are lines of `path`; those of Parquet and texts are in `table`.
     """

@@ -130,7 +130,7 @@ def _is_read_here(config: dict[str, Any]) -> bool:
 
 
 class Progress:
-    """How far a run is: the rows that are left, and where the others went."""
+    """The state of a run: the rows that are left, and where the others went."""
 
     def __init__(self, config: dict[str, Any], source: Source) -> None:
         from data_juicer.utils.constant import Fields
@@ -157,7 +157,7 @@ class Progress:
 
     @property
     def changes(self) -> Changes:
-        """What became of the rows since they were read."""
+        """Returns the differences to the rows as they were read."""
         columns = {name: values for name, values in self.columns.items() if name != NUMBER}
         changes = Changes(self._source, columns, self.columns[NUMBER])
         changes.gone = [name for name in changes.gone if name in self._seen]

@@ -1,4 +1,4 @@
-"""What Data-Juicer uses of `simhash-pybind`, which PyPI has as source alone: the same hashes."""
+"""Computes the hashes of `simhash-pybind`, of which PyPI has only the source."""
 
 from __future__ import annotations
 

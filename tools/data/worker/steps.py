@@ -32,7 +32,7 @@ _MOST_ERRORS = 3  # of rows that are quoted of one operator
 
 
 class Outcome(NamedTuple):
-    """What an operator left, and the numbers of the rows that it dropped."""
+    """The rows that an operator left, and the numbers of those that it dropped."""
 
     columns: Columns
     step: dict[str, Any]

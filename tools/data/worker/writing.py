@@ -19,7 +19,7 @@ _AS_IT_STANDS = object()
 
 
 class Changes:
-    """What operators made of the rows of a source."""
+    """The differences that operators made to the rows of a source."""
 
     def __init__(self, source: Source, columns: Columns, numbers: Sequence[int]) -> None:
         self.source = source
@@ -85,9 +85,11 @@ def write(changes: Changes, config: dict[str, Any]) -> None:
 def as_json(value: Any) -> bytes:
     """Returns a value as JSON: dates as ISO 8601, bytes as Base64, NaN and infinity as null."""
     try:
-        text = json.dumps(value, ensure_ascii=False, default=_plain, allow_nan=False)
+        text = json.dumps(value, ensure_ascii=False, default=_json_value, allow_nan=False)
     except ValueError:
-        plain = json.loads(json.dumps(value, default=_plain), parse_constant=lambda _name: None)
+        plain = json.loads(
+            json.dumps(value, default=_json_value), parse_constant=lambda _name: None
+        )
         text = json.dumps(plain, ensure_ascii=False)
     try:
         return text.encode()
@@ -95,7 +97,7 @@ def as_json(value: Any) -> bytes:
         return json.dumps(json.loads(text)).encode()
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if hasattr(value, "isoformat"):

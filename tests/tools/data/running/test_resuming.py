@@ -135,7 +135,7 @@ async def test_a_run_goes_on_after_its_last_whole_operator_and_writes_the_same(
     async with ended(crib, how) as hear:
         failed = await run(crib, again, hear)
         assert failed.is_error
-        assert f"it goes on after {LAST}" in failed.text
+        assert f"it continues after {LAST}" in failed.text
     assert not (crib.root / "again.jsonl").exists()
     assert len(kept(crib)) == 1
     result = await run(crib, again)
@@ -154,9 +154,9 @@ async def test_a_run_that_took_too_long_goes_on(crib: Any) -> None:
     for seconds in (3, 6, 12, 24):  # a busy machine needs the first ones to begin
         late = await run(crib, again, timeout_seconds=seconds)
         assert late.structured["error_type"] == "timeout"
-        if "it goes on after" in late.text:
+        if "it continues after" in late.text:
             break
-    assert "Run it again with the same data: it goes on after " in late.text
+    assert "Run it again with the same data: it continues after " in late.text
     result = await run(crib, again)
     assert "went_on_after" in result.structured
 
