@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from storage.retrieval.query_text import wording
+from storage.retrieval.sameness import wording
 
 MOST_ANSWERS = 256
 

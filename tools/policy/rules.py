@@ -3,14 +3,56 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tools.core.spec import Effect, ToolScope, ToolSpec
 from tools.policy.forms import FORMS, LineForm, PathForm
-from tools.policy.shell.open_ended import open_ended
+from tools.policy.paths import Wildcard
+from tools.policy.shell.interpreters import CODE, INTERPRETERS, SHELLS
+from tools.policy.shell.operands import RUNNING_WORDS
+from tools.policy.shell.words import CommandPattern, LinePattern
+from tools.policy.shell.wrapper_options import RUNNERS
+from tools.policy.shell.wrappers import INVISIBLE
 from tools.policy.specifiers import Arguments
-from tools.policy.wildcards import Wildcard
+
+_BUILDS = frozenset({"make", "gmake", "ninja", "just", "rake", "gradle", "mvn", "ant", "bazel"})
+_SUBCOMMANDS = frozenset({"git", "hg", "svn", "cargo", "dotnet", *RUNNING_WORDS, *RUNNERS})
+_EXAMPLES = {"git": "git status *", "make": "make test", "npm": "npm test *", "uv": "uv sync *"}
+
+
+def open_ended(line: LinePattern) -> Iterator[str]:
+    """Yields the name of each unrestricted program, and what a rule should name."""
+    for command in line.commands:
+        name = command.name
+        if name and _is_open(command, name) and (advice := _advice(name)):
+            yield f"{name} can be made to run: {advice}"
+
+
+def _is_open(command: CommandPattern, name: str) -> bool:
+    """Returns whether a pattern names only a program, or lets it run its arguments."""
+    if len(command.words) == 1:
+        return False
+    first, *others = command.words[1:]
+    if first is None or not _runs_code(name):
+        return first is None
+    return CODE.fullmatch(first.text) is not None and None in others
+
+
+def _runs_code(name: str) -> bool:
+    return name in SHELLS or INTERPRETERS.fullmatch(name) is not None
+
+
+def _advice(name: str) -> str:
+    example = f", as in bash({_EXAMPLES[name]})" if name in _EXAMPLES else ""
+    if name in _BUILDS:
+        return f"name the targets{example}"
+    if name in _SUBCOMMANDS:
+        return f"name the subcommands{example}"
+    if _runs_code(name):
+        return f"name the files, as in bash({name} scripts/check *)"
+    return f"name what it runs, as in bash({name} NAME *)" if name in INVISIBLE else ""
+
 
 NAME = re.compile(r"[A-Za-z0-9_.*-]+")
 KINDS = ("scope", "effect", "only", "tag", "source")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tools.policy.wildcards import Wildcard
+from tools.policy.paths import Wildcard
 
 NAMED = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)=")
 NEXT = re.compile(r",\s*(?=[A-Za-z_][A-Za-z0-9_]*=)")

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 from server.mcp.asking.channels import answer_type
 from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.sessions import Principal
-from server.mcp.tasks.extension import (
+from server.mcp.tasks.long_calls import LongCalls, ParkedQuestions
+from server.mcp.tasks.wire import (
     EXTENSION,
     MISSING,
     CancelParams,
@@ -22,9 +23,8 @@ from server.mcp.tasks.extension import (
     UpdateParams,
     check_header,
     declares_tasks,
+    detailed,
 )
-from server.mcp.tasks.long_calls import LongCalls, ParkedQuestions
-from server.mcp.tasks.wire import detailed
 from tools.core.errors import NotFoundError
 from tools.core.invisible import encodable
 

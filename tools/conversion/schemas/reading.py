@@ -1,11 +1,34 @@
-"""Reads references, unions, parts and types of schemas."""
+"""Reads references, unions, parts and types of schemas, and removes null from them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tools.conversion.schemas.keywords import UNIONS
+CONDITIONS = {"if", "not"}
+"""Keywords under which a stricter schema makes the whole accept more."""
+ONE_SCHEMA = {
+    *("additionalProperties", "contains", "else", "items", "propertyNames", "then"),
+    *CONDITIONS,
+}
+MANY_SCHEMAS = {"allOf", "anyOf", "oneOf", "prefixItems"}
+NAMED_SCHEMAS = {"$defs", "definitions", "patternProperties", "properties"}
+UNIONS = ("anyOf", "oneOf")
+
+
+def changed(key: str, value: Any, change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:
+    """Returns a keyword's value with the schemas in it changed."""
+    if key in ONE_SCHEMA and isinstance(value, Mapping):
+        return change(value)
+    if key in MANY_SCHEMAS and isinstance(value, list):
+        return [_part(part, change) for part in value]
+    if key in NAMED_SCHEMAS and isinstance(value, Mapping):
+        return {name: _part(part, change) for name, part in value.items()}
+    return value
+
+
+def _part(part: Any, change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:
+    return change(part) if isinstance(part, Mapping) else part  # true and false are schemas too
 
 
 def resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -72,3 +95,64 @@ def _property(schema: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
     else:
         found = schema.get("additionalProperties")
     return found if isinstance(found, Mapping) else None
+
+
+ANNOTATIONS = {"default", "deprecated", "description", "examples", "title"}
+"""Keywords that the outer schema overrides if a union's type has them too."""
+
+
+def without_null_unions(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Removes null from every union of types or values, at any depth.
+
+    This is for clients that reject such unions, and applies to tools of any server. Required
+    properties stay required, and a type that is only null stays.
+    """
+    kept = {
+        key: value if key in CONDITIONS else changed(key, value, without_null_unions)
+        for key, value in schema.items()
+    }
+    return without_null(kept)
+
+
+def without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Removes null from the schema's top-level unions of types and values."""
+    narrowed = {**schema}
+    for key, is_null in NULLS.items():
+        parts = schema.get(key)
+        if isinstance(parts, list) and (kept := [part for part in parts if not is_null(part)]):
+            narrowed[key] = kept
+    if narrowed == schema:
+        return schema
+    if narrowed.get("default", ...) is None:
+        del narrowed["default"]
+    match narrowed.get("type"):
+        case [only]:
+            narrowed["type"] = only
+    values = narrowed.get("enum")
+    if values and all(isinstance(value, str) for value in values):
+        narrowed["type"] = "string"  # pydantic omits it if null is a value
+    return _without_union_of_one(narrowed)
+
+
+def _without_union_of_one(schema: dict[str, Any]) -> dict[str, Any]:
+    for key in UNIONS:
+        rest = {name: value for name, value in schema.items() if name != key}
+        match schema.get(key):
+            case [Mapping() as only] if rest.keys() & only.keys() <= ANNOTATIONS:
+                return {**only, **rest}
+    return schema
+
+
+def _is_null(schema: object) -> bool:
+    if not isinstance(schema, Mapping):
+        return False
+    return schema.get("type") in ("null", ["null"]) or schema.get("const", ...) is None
+
+
+NULLS: Mapping[str, Callable[[object], bool]] = {
+    "enum": lambda value: value is None,
+    "type": lambda kind: kind == "null",
+    "anyOf": _is_null,
+    "oneOf": _is_null,
+}
+"""The keywords under which null can be an alternative, with a test for it."""

@@ -8,9 +8,7 @@ from functools import partial
 from typing import Any
 
 from tools.conversion.callables.docstrings import read_docstring
-from tools.conversion.schemas.keywords import changed
-from tools.conversion.schemas.nulls import without_null
-from tools.conversion.schemas.reading import union
+from tools.conversion.schemas.reading import changed, union, without_null
 from tools.core.audit.secret_schema import is_secret
 
 ENCODINGS = {"base64", "base64url"}

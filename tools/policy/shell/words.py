@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 
-from tools.policy.wildcards import Wildcard
+from tools.policy.paths import Wildcard
 
 OPERATORS = ("&&", "||", "|&", "|", ";")
 PIECE = re.compile(

@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]  # ships no types
 import pytest
 
-from tools.conversion.schemas.nulls import without_null_unions
+from tools.conversion.schemas.reading import without_null_unions
 
 TEXT = {"type": "string"}
 NULL = {"type": "null"}
