@@ -15,8 +15,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from storage.keeping.changes.models import FileState, Observed
 from storage.keeping.changes.contents import pack
+from storage.keeping.changes.models import FileState, Observed
 from tools.sandbox.files.kept import look, state_of
 from tools.sandbox.files.nofollow import Descent
 from tools.sandbox.files.openat import identity
