@@ -123,7 +123,7 @@ def test_a_page_elsewhere_cannot_call_them(url: str, headers: dict[str, str], st
         ("harvset", {}, r"unknown_tool: .*\nDid you mean: harvest"),
         ("hibernate", {}, r"timeout: hibernate did not finish within its 0.05 seconds"),
         ("weed", {"bed": "B7"}, r"FileNotFoundError: no such bed: B7"),
-        ("nest", {}, r"within 8 calls already"),
+        ("nest", {}, r"nested in 8 calls already"),
     ],
 )
 async def test_a_call_that_fails_says_why(

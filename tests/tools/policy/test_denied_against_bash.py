@@ -64,6 +64,7 @@ CHARACTERS = "__import__('os').system(chr(114)+'m victim')"
 SPELLED = {
     "bash": [
         "bash -cOo extglob pipefail 'rm victim'",
+        "time -p ! ${x:-rm} victim",
         "bash -rcfile /dev/null -c 'rm victim'",
         "bash -c - 'rm victim'",
         "bash +c 'rm victim'",

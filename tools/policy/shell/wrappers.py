@@ -241,6 +241,8 @@ def _behind(words: Sequence[Word], name: str, wrapper: Wrapper, start: int) -> I
             if not takes_value and not _is_flag(text, wrapper):
                 yield Inner(at, unseen=f"what {name} runs behind {text} cannot be determined")
             at += 1 + takes_value
+        elif text == "!" and name == "time":  # the shell's own, which negates what follows
+            at += 1
         elif wrapper.assigns and "=" in text:  # any name, even of an exported function
             yield Inner(at, unseen=f"{name} sets {text.partition('=')[0]} for what it runs")
             at += 1
