@@ -56,7 +56,7 @@ def test_a_sound_installation_is_all_ok_and_it_says_where_it_looked(
     assert f"3 vectors in {data / 'chroma'}" in found["Vectors"][1]
     assert found["Words"][1] == f"every chunk is indexed in {data / 'toolcrib.db'}"
     assert f"Toolcrib {version('toolcrib')} at " in found["Command"][1]
-    assert "config.toml is not there" in found["Settings file"][1]
+    assert "config.toml does not exist" in found["Settings file"][1]
     assert found["Root"][1] == f"{work} (default)"
     clients = ("Claude Desktop", "Claude Code", "VS Code", "Cursor", "Codex")
     home = work.parent / "home"
@@ -141,7 +141,7 @@ def test_vectors_where_nothing_can_be_written_are_neither_damaged_nor_waited_for
         "Data directory",
         "Vectors",
     ]
-    assert "cannot be written" in rows["Vectors"]["detail"]
+    assert "is not writable" in rows["Vectors"]["detail"]
     assert "Searches read the vectors in the record" in rows["Vectors"]["detail"]
 
 

@@ -251,7 +251,7 @@ def test_the_open_list_goes_on_after_a_question_that_was_answered_elsewhere(
         screen.expect("[s]kip [s]: ")
         store.answer(first, approved=False, by="client")
         screen.type("y\n")
-        screen.expect("answered already")
+        screen.expect("already answered")
         second = store.open(replace(ASKED, digest="d2"), ApprovalState.PENDING, 600)
         screen.expect(f"{second[:8]} bash: [y]es")
     assert store.state(first) is ApprovalState.DENIED
@@ -355,4 +355,4 @@ def test_an_answered_question_is_not_answered_again(cli: Command, store: Approva
     cli("approvals", "deny", ticket)
     ended = cli("approvals", "deny", ticket)
     assert ended.code == 1
-    assert "answered already" in ended.err
+    assert "already answered" in ended.err

@@ -98,7 +98,7 @@ CRAFTS = """
 
 async def test_a_function_learns_that_nobody_can_be_asked(serve: Serve) -> None:
     async with serve(CRAFTS) as served:
-        assert (await served.value("ask")).startswith("unavailable: ask wanted to ask the user")
+        assert (await served.value("ask")).startswith("unavailable: ask cannot ask the user")
 
 
 async def test_of_a_call_that_has_ended_nothing_is_answered(serve: Serve) -> None:
