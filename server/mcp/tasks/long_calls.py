@@ -12,7 +12,8 @@ from mcp.shared.exceptions import MCPError
 from server.mcp.asking.channels import ANSWER_SECONDS, can_ask
 from server.mcp.asking.client_requests import ClientRequest
 from server.mcp.asking.function_run import FunctionRun
-from server.mcp.tasks.wire import created, declares_tasks
+from server.mcp.tasks.extension import declares_tasks
+from server.mcp.tasks.wire import created
 from server.mcp.visible import visible
 from server.mcp.wire import wire_form
 from tools.answers.task_reports import TaskReport

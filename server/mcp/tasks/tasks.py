@@ -14,8 +14,7 @@ from pydantic import ValidationError
 from server.mcp.asking.channels import answer_type
 from server.mcp.asking.client_requests import ClientRequests
 from server.mcp.sessions import Principal
-from server.mcp.tasks.long_calls import LongCalls, ParkedQuestions
-from server.mcp.tasks.wire import (
+from server.mcp.tasks.extension import (
     EXTENSION,
     MISSING,
     CancelParams,
@@ -23,8 +22,9 @@ from server.mcp.tasks.wire import (
     UpdateParams,
     check_header,
     declares_tasks,
-    detailed,
 )
+from server.mcp.tasks.long_calls import LongCalls, ParkedQuestions
+from server.mcp.tasks.wire import detailed
 from tools.core.errors import NotFoundError
 from tools.core.invisible import encodable
 

@@ -15,7 +15,7 @@ from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
 from pydantic import Field, FiniteFloat, TypeAdapter
 
-from server.mcp.tasks.wire import EXTENSION, CancelParams, TaskParams, UpdateParams
+from server.mcp.tasks.extension import EXTENSION, CancelParams, TaskParams, UpdateParams
 from server.mcp.wire import wire_form
 from tools.core.client import ProgressReporter
 from tools.core.errors import UpstreamError
