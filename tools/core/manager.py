@@ -132,8 +132,8 @@ class SandboxToolManager:
             failure = as_tool_error(
                 error, name, lambda text: self._redaction.text(secrets.text(text))
             )
-            told = secrets.mask_failure(ToolResult.failure(failure, self._words))
-            result = self._redaction.result(told)
+            masked = secrets.mask_failure(ToolResult.failure(failure, self._words))
+            result = self._redaction.result(masked)
         finally:  # cancelled calls are recorded too
             await self._close(call, result, is_final=is_final)
         return result, is_final
@@ -167,10 +167,10 @@ class SandboxToolManager:
         return path
 
     async def _take_path(self, call: Call, *, is_whole: bool) -> ToolResult:
+        """Takes the steps of a call, in order."""
         context = call.context
-        check_depth(call.name, context)
         spec = await self._find(call)
-        call.arguments = spec.canonical(call.arguments)
+        check_depth(call.name, context)
         call.checked = spec.validate(call.arguments)
         if context.carrier is not None and may_last(spec, call.checked, call.find):
             context.carrier.may_last(spec.name)  # first, since the client is already waiting
@@ -211,19 +211,19 @@ class SandboxToolManager:
             return await in_time(spec.name, spec.timeout, context, invoke, meanwhile=turn.lent)
 
     async def _find(self, call: Call) -> ToolSpec:
-        name, context = call.name, call.context
-        call.found = call.find(name)
-        if call.found is None and self._find_more is not None:
-            await self._find_more(name)
-            call.find = self._registry.of(context.identity.user_id).get
-            call.found = call.find(name)
-        if call.found is None:  # the record says why
-            user_id = context.identity.user_id
-            look = partial(self._catalogue.find, name, context.tool_set, user_id)
-            call.found = await anyio.to_thread.run_sync(look)
-        else:
-            check_admitted(call.found, context.tool_set)
-        return call.spec
+        """Finds the tool, which its caller may call, and renames the arguments to its schema's."""
+        context, user_id = call.context, call.context.identity.user_id
+        found = call.find(call.name)
+        if found is None and self._find_more is not None:
+            await self._find_more(call.name)
+            call.find = self._registry.of(user_id).get
+            found = call.find(call.name)
+        if found is None:  # the catalogue explains why
+            look = partial(self._catalogue.find, call.name, context.tool_set, user_id)
+            found = await anyio.to_thread.run_sync(look)
+        call.found, call.arguments = found, found.canonical(call.arguments)
+        check_admitted(found, context.tool_set)
+        return found
 
     async def _close(self, call: Call, result: ToolResult | None, *, is_final: bool) -> None:
         """Uses the approval up and records the call, unless it will be repeated."""
