@@ -43,12 +43,7 @@ _FIND_PACKAGES = "import sys, importlib.util as u; sys.exit(not u.find_spec('any
 
 
 class Environments:
-    """All environments of a data directory.
-
-    Args:
-        directory: Their parent directory; created if missing.
-        environ: The server's environment variables, for uv's index and proxy.
-    """
+    """All environments of a data directory."""
 
     def __init__(self, directory: Path, *, environ: Mapping[str, str]) -> None:
         self._directory = directory.absolute()

@@ -76,14 +76,8 @@ class WorkerOptions:
     """The options that all workers share.
 
     Attributes:
-        environments: The interpreters, with the files' dependencies.
-        variables: The environment variables of the processes.
-        held: The root, in which the functions work.
-        protected: Paths closed to the functions' sandbox.
-        read_only: Paths closed to its writes.
         memory_bytes: Memory limit of one process; 0 sets none.
         starts: Limits how many may be starting at once.
-        stores: How each file with access to the stored context opens it.
     """
 
     environments: Environments
@@ -97,14 +91,7 @@ class WorkerOptions:
 
 
 class FunctionFile:
-    """One file, always ready to be called in its last good version.
-
-    Attributes:
-        path: The file.
-        problems: What is wrong with the current file, or with some of its functions.
-        offers: What its last good version offers, by kind and name.
-        listed: The same, as listed.
-    """
+    """One file, always ready to be called in its last good version."""
 
     def __init__(
         self,
@@ -157,11 +144,7 @@ class FunctionFile:
     async def call(
         self, name: str, arguments: Mapping[str, Any], context: RequestContext
     ) -> ToolResult:
-        """Runs one of the file's current functions.
-
-        Raises:
-            UnknownToolError: If the current file has no such function.
-        """
+        """Runs one of the file's current functions."""
         return decode_result(await self._ask(("tool", name), {"arguments": arguments}, context))
 
     async def read(

@@ -40,13 +40,7 @@ class FunctionFiles:
     """Registers the offers of function files, each served by its own worker.
 
     Args:
-        paths: Python files, and directories of them.
-        registry: Receives their tools while `running` lasts.
         options: Creates the workers' options; not called without files.
-        offered: Receives their resources and prompts.
-
-    Attributes:
-        offered: The same.
     """
 
     def __init__(

@@ -65,9 +65,6 @@ class Requirements:
     """The required contents of an environment.
 
     Attributes:
-        dependencies: The requirements of the function file.
-        ours: The requirements of the worker that runs it.
-        python: The acceptable Python versions.
         own_python: The versions that Toolcrib, and so the worker, supports; included in `python`.
     """
 
@@ -105,7 +102,6 @@ async def install(
 
     Raises:
         EnvironmentFailedError: If a Python or a requirement is not available.
-        OSError: If uv cannot be started.
     """
     run = uv_beside(directory, environ, report)
     python = sys.executable if server_satisfies(needed.python) else str(needed.python)
@@ -163,7 +159,6 @@ async def run_command(
 
     Raises:
         CommandFailedError: If its exit status is not 0.
-        OSError: If no process can be started.
     """
     process = await anyio.open_process(
         [sys.executable, "-I", "-S", guard.__file__, *map(str, command)],

@@ -27,14 +27,7 @@ async def make_whole(
 ) -> None:
     """Creates or replaces a directory, unless another server has created it meanwhile.
 
-    Args:
-        path: The directory.
-        make: Creates it at another path; if this fails or is cancelled, nothing is left.
-        is_whole: Returns whether the directory is complete.
-        report: Called if another server is creating it.
-
-    Raises:
-        OSError: If it cannot be moved to its place.
+    `make`: creates it at another path; if this fails or is cancelled, nothing is left.
     """
     await anyio.Path(path.parent).mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.unfinished")

@@ -30,7 +30,6 @@ class ScriptMetadataError(ValueError):
     """The metadata cannot be used.
 
     Attributes:
-        message: What is wrong, with the value and what to write instead.
         line: The line in the file, counted from 1.
     """
 
@@ -58,9 +57,6 @@ def read_script_metadata(source: str) -> ScriptMetadata:
 
     `[tool.uv]` is rejected, because installing from other sources than it names would be worse than
     not installing. The tables of other tools are ignored.
-
-    Raises:
-        ScriptMetadataError: If there are two blocks, or the block violates the specification.
     """
     lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     blocks = [block for block in _blocks(lines) if block.type == "script"]

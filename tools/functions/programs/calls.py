@@ -27,14 +27,7 @@ MOST_NAMED = 20
 
 @dataclass(slots=True)
 class MadeCalls:
-    """The calls of one tool.
-
-    Attributes:
-        tool: Its name.
-        made: How many were made.
-        failed: How many of them failed.
-        open: How many of them have not ended.
-    """
+    """The calls of one tool."""
 
     tool: str
     made: int = 0
@@ -48,11 +41,7 @@ class MadeCalls:
 
 
 class ProgramCalls:
-    """Makes the calls of a program on behalf of its caller.
-
-    Args:
-        most: Maximum number of calls.
-    """
+    """Makes the calls of a program on behalf of its caller."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -74,11 +63,7 @@ class ProgramCalls:
         return self._most - sum(each.made for each in self._made.values())
 
     def within(self, context: RequestContext) -> RequestContext:
-        """Returns the context for the program's process: its calls, but no peer or sampler.
-
-        Args:
-            context: The context that the calls use.
-        """
+        """Returns the context for the program's process: its calls, but no peer or sampler."""
         alone = replace(context, peer=_NoPeer(), sampler=None)
         return alone.granted(call=partial(self._answer, context))
 

@@ -30,12 +30,7 @@ SIGNALLED = 128
 
 
 class CellProcess:
-    """A confined, untrusted process.
-
-    Args:
-        program: The process.
-        stream: Our end of the socket that is its stdin.
-    """
+    """A confined, untrusted process."""
 
     bounds = OF_CELLS
     is_confined = True
@@ -50,12 +45,7 @@ class CellProcess:
 
     @classmethod
     async def start(cls, processes: Processes, command: Command) -> Self:
-        """Starts the process.
-
-        Args:
-            processes: Starts it.
-            command: The command, without the channel.
-        """
+        """Starts the process."""
         ours, its = socket.socketpair()
         stream = await SocketStream.from_socket(ours)
         try:
@@ -85,11 +75,7 @@ class CellProcess:
                     left, began = MOST_A_SECOND, anyio.current_time()
 
     def checked(self, message: Message) -> Message:
-        """Returns the message if a cell may send it.
-
-        Raises:
-            ValueError: If it has no valid form.
-        """
+        """Returns the message if a cell may send it."""
         return checked(message)
 
     async def send(self, line: bytes) -> None:

@@ -78,12 +78,9 @@ class Cells:
         The worker is untrusted: an agent wrote its code, and it may send anything. If
         `loaded.offers` is None, the code could not be loaded; `loaded.problems` says why.
 
-        Args:
-            load: The code to run.
-            output: Receives what it prints; by default the log does.
+        `output`: receives what it prints; by default the log does.
 
         Raises:
-            RateLimitedError: If too many are running.
             WorkerEndedError: If it ended while loading.
         """
         group = await self._background.group()
@@ -144,11 +141,7 @@ async def cells_of(machine: Machine) -> Cells:
 
 
 class _Spare:
-    """A process that is started in advance, and ended if it is not used in time.
-
-    Args:
-        start: Starts it.
-    """
+    """A process that is started in advance, and ended if it is not used in time."""
 
     def __init__(self, start: Callable[[], Awaitable[CellProcess]]) -> None:
         self._start = start

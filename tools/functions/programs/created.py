@@ -40,13 +40,7 @@ Invoke = Callable[[dict[str, Any], Any], Awaitable["ToolResult"]]
 
 
 class CreatedTools:
-    """Keeps each user's created tools in that user's registry, and runs them.
-
-    Args:
-        store: Returns their store.
-        registry: The registry from which they are called.
-        make_warm: Creates their runner on first use.
-    """
+    """Keeps each user's created tools in that user's registry, and runs them."""
 
     def __init__(
         self,
@@ -98,12 +92,7 @@ class CreatedTools:
     ) -> tuple[CreatedTool, ToolSpec]:
         """Converts a draft in a separate process, and stores the resulting tool.
 
-        Args:
-            name: The tool's name.
-            draft: Its source.
-            context: The owner and origin.
-            told: The given description; empty for the docstring's.
-            parameters: The given JSON Schema of the arguments, if any.
+        `told`: the given description; empty for the docstring's.
         """
         from tools.functions.programs.definitions import definition_of
 

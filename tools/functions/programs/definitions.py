@@ -54,11 +54,7 @@ def definition_of(
 ) -> dict[str, Any]:
     """Returns the description and the schemas of a tool.
 
-    Args:
-        draft: Its source.
-        sent: The description sent by its process.
-        told: The given description; empty for the docstring's.
-        parameters: The given JSON Schema of the arguments, if any.
+    `told`: the given description; empty for the docstring's.
     """
     try:
         found = _Sent.model_validate(sent)
@@ -93,11 +89,7 @@ def definition_of(
 
 
 def _check_schema(schema: Mapping[str, Any] | None) -> None:
-    """Rejects schemas that clients may reject, together with the whole tool list.
-
-    Raises:
-        SchemaError: If it is not a JSON Schema, or has references outside itself.
-    """
+    """Rejects schemas that clients may reject, together with the whole tool list."""
     if schema is None:
         return
     if len(json.dumps(schema)) > LONGEST:  # before anything looks at its parts

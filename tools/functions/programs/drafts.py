@@ -31,14 +31,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Source that can become a tool.
-
-    Attributes:
-        source: The source with line feeds at the ends of lines.
-        function: Its one public function.
-        parameters: The names of its parameters.
-        said: Its parsed docstring.
-    """
+    """Source that can become a tool."""
 
     source: str
     function: str

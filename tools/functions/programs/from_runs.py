@@ -24,11 +24,6 @@ def function_of(program: str, name: str, parameters: Mapping[str, Any] | None) -
     """Returns the source of an async function that does what a program did.
 
     The value that the program assigns to a parameter becomes its default.
-
-    Args:
-        program: The source of the program.
-        name: The function's name.
-        parameters: JSON Schema of its parameters; None for none.
     """
     tree = _parsed(program)
     lines: list[str | None] = [*program.split("\n")]

@@ -80,9 +80,6 @@ class PendingCall(Coroutine[Any, Any, Any]):
     """A call that begins when it is awaited, and raises if its result is used before.
 
     Args:
-        name: The tool.
-        line: The program's line that calls it.
-        make: Makes the call.
         waiting: The calls that have not begun, including this one until it does.
     """
 
@@ -146,7 +143,6 @@ class Namespace(ModuleType):
     """The module `tools` of a program, which can also be imported.
 
     Args:
-        ask: Calls a tool.
         waiting: Receives the calls that the program made without awaiting them.
     """
 

@@ -79,12 +79,7 @@ async def _ask(
 
 
 async def run_program(source: str, ask: Ask) -> Message:
-    """Runs a program and returns `value`, as JSON, or `error`, as text; and `notes`.
-
-    Args:
-        source: Its source.
-        ask: Calls a tool.
-    """
+    """Runs a program and returns `value`, as JSON, or `error`, as text; and `notes`."""
     waiting: set[PendingCall] = set()
     try:
         code = compiled(source)

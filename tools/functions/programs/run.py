@@ -21,9 +21,7 @@ class Outcome(BaseModel):
     """The outcome reported by a program; untrusted, since an agent wrote it.
 
     Attributes:
-        value: The returned value.
         error: The traceback of a failure; None after success.
-        notes: Further messages for the agent.
     """
 
     value: Any = None
@@ -35,10 +33,7 @@ class Outcome(BaseModel):
 async def started(code: str, machine: Machine, output: Sink) -> AsyncIterator[Worker]:
     """Yields a worker that has loaded a program and is ready to run it; it ends with the block.
 
-    Args:
-        code: The program's source.
-        machine: Provides the cells.
-        output: Receives what it prints, completely by the end of the block.
+    `output`: receives what it prints, completely by the end of the block.
     """
     cells = await cells_of(machine)
     try:
@@ -54,12 +49,7 @@ async def started(code: str, machine: Machine, output: Sink) -> AsyncIterator[Wo
 
 
 async def outcome_of(worker: Worker, context: RequestContext) -> Outcome:
-    """Runs the program and returns its outcome.
-
-    Args:
-        worker: Its process.
-        context: The context for its calls.
-    """
+    """Runs the program and returns its outcome."""
     try:
         message = await worker.call({}, context)
         return Outcome.model_validate(message["structured"])

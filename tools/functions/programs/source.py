@@ -14,11 +14,7 @@ RETURN = "__returned__"
 
 
 class ReturnedError(BaseException):
-    """Ends a program with a value, for a `return` outside of any function.
-
-    Attributes:
-        value: The returned value.
-    """
+    """Ends a program with a value, for a `return` outside of any function."""
 
     def __init__(self, value: object = None) -> None:
         super().__init__()
@@ -30,11 +26,6 @@ def compiled(source: str) -> CodeType:
 
     Outside of functions it may `await` and `return`, and a last expression is returned.
     `asyncio.run` is awaited there, since the program already runs in an event loop.
-
-    Raises:
-        SyntaxError: If it is not Python.
-        ValueError: If it has a NUL character.
-        RecursionError: If it is nested too deeply.
     """
     linecache.cache[FILE] = len(source), None, source.splitlines(keepends=True), FILE
     tree = ast.parse(source, FILE)

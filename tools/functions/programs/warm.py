@@ -48,9 +48,7 @@ class _Warm:
 
     Attributes:
         key: The tool it has loaded, and the caller's rights.
-        worker: The process.
         busy: Total seconds of its calls.
-        used: When the last call ended.
     """
 
     key: Key
@@ -60,12 +58,7 @@ class _Warm:
 
 
 class Converted:
-    """A loaded draft.
-
-    Attributes:
-        sent: The tool as described by its process.
-        is_kept: Whether its process stays for calls of that tool.
-    """
+    """A loaded draft."""
 
     def __init__(self, warm: WarmTools, worker: Worker, sent: Mapping[str, Any]) -> None:
         self.sent = sent
@@ -84,9 +77,6 @@ class WarmTools:
 
     Traces of a call in its process only meet calls with the same rights in the same session, so
     code cannot act with the rights of another call.
-
-    Args:
-        cells: Returns the provider of processes.
     """
 
     def __init__(self, cells: Callable[[], Awaitable[Cells]]) -> None:
@@ -204,11 +194,7 @@ def _offer_of(draft: Draft, loaded: Loaded | None) -> Message:
 
 
 def _with_notes(result: ToolResult, notes: list[str]) -> ToolResult:
-    """Adds notes for the caller to a result, before text that may be cut.
-
-    Raises:
-        ValidationError: If it is a failure of invalid form.
-    """
+    """Adds notes for the caller to a result, before text that may be cut."""
     if result.is_error:
         failure = ToolFailure.model_validate(result.structured)
         failure.message = "\n".join([failure.message, *notes])

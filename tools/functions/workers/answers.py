@@ -19,9 +19,6 @@ class Answers:
     """Answers the questions of one running call, and passes on its messages to the client.
 
     Args:
-        context: The call's context, with its scope's grants.
-        group: The task group for answers.
-        send: Sends a message to the worker.
         answered: Called with the number of each closed question.
     """
 

@@ -13,11 +13,7 @@ MARK_BYTES = 64
 
 
 class TooLongError(ToolFailedError):
-    """A message exceeds its limits.
-
-    Args:
-        what: The exceeded limit.
-    """
+    """A message exceeds its limits."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -44,9 +40,7 @@ class Bounds:
         """Encodes a message as a line; ASCII, so that unpaired surrogates pass too.
 
         Raises:
-            TooLongError: If it exceeds the limits.
             ValueError: If an integer in it has more digits than Python writes.
-            RecursionError: If it is nested too deeply.
         """
         line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
         self._check(line)
@@ -54,13 +48,7 @@ class Bounds:
         return line
 
     def decode(self, line: bytes) -> dict[str, Any]:
-        """Decodes the message of a line.
-
-        Raises:
-            TooLongError: If it exceeds the limits.
-            ValueError: If it is not a JSON object.
-            RecursionError: If it is nested too deeply.
-        """
+        """Decodes the message of a line."""
         self._check(line)
         message = json.loads(line)
         if not isinstance(message, dict):

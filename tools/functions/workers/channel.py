@@ -33,10 +33,7 @@ class Channel:
     """Reserves the process's original pipes for messages, and redirects its output.
 
     Args:
-        incoming: The descriptor of the server's messages.
         outgoing: The descriptor of messages to the server; the same for a socket.
-        output: The descriptor for everything printed.
-        bounds: The limits of messages to the server.
     """
 
     def __init__(
@@ -65,25 +62,14 @@ class Channel:
             return Load(**json.loads(first.readline())["load"])
 
     def send(self, message: Message) -> None:
-        """Sends a message, from any thread.
-
-        Raises:
-            TooLongError: If it exceeds the limits.
-            ValueError: If JSON cannot express it.
-            RecursionError: If it is nested too deeply.
-        """
+        """Sends a message, from any thread."""
         line = memoryview(encode(message, self._bounds))
         with self._turn:
             while line:
                 line = line[os.write(self._outgoing, line) :]
 
     async def messages(self, questions: Questions) -> AsyncIterator[Message]:
-        """Yields incoming messages, except answers to questions, until the server hangs up.
-
-        Raises:
-            TooLongError: If a message exceeds the limits.
-            ValueError: If the input is not a message.
-        """
+        """Yields incoming messages, except answers to questions, until the server hangs up."""
         loop, came = asyncio.get_running_loop(), asyncio.Event()
         self._serving, self._questions = (loop, came), questions
         loop.add_reader(self._incoming, self._take_in)

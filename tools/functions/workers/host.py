@@ -75,10 +75,7 @@ def main(channel: Channel) -> None:
 def serve(channel: Channel, order: Load, given: Mapping[str, object] | None = None) -> None:
     """Loads a file of functions and serves calls until the server hangs up.
 
-    Args:
-        channel: The connection to the server.
-        order: The file.
-        given: Names that the file has without an import.
+    `given`: names that the file has without an import.
     """
     anyio.run(anyio.lowlevel.checkpoint)  # imports modules whose names the author may reuse
     # Outside the event loop, since the file may run its own.

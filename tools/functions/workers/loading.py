@@ -39,9 +39,6 @@ class FileImport:
 
     The author's packages come before ours of the same name. A file in a package is imported as part
     of it, so that its relative imports work.
-
-    Args:
-        path: The file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -55,12 +52,7 @@ class FileImport:
         return sorted(self._finder.sought)
 
     def run(self, source: str, given: Mapping[str, object]) -> ModuleType:
-        """Imports the file from its text, which may be older than the file.
-
-        Args:
-            source: The text.
-            given: Names that it has without an import.
-        """
+        """Imports the file from its text, which may be older than the file."""
         sys.argv = [str(self._path)]
         sys.path.insert(0, str(self._beside))
         _give_way(self._beside, self._path)
@@ -172,8 +164,6 @@ class Found:
 
     Attributes:
         offers: Its offers, in the order of the file; None if it could not be imported.
-        problems: Why it failed, or why some functions cannot be offered.
-        files: Files in its directory that it imported, or tried to.
     """
 
     offers: list[Offer] | None
@@ -186,11 +176,7 @@ def load(
 ) -> Found:
     """Imports a file from a text that may be older than it, and converts its functions.
 
-    Args:
-        path: The file.
-        source: The text.
-        no_store: Why its functions may not have the stored context, or "".
-        given: Names that it has without an import.
+    `no_store`: why its functions may not have the stored context, or "".
     """
     importing = FileImport(path)
     try:

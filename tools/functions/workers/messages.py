@@ -38,13 +38,7 @@ LONGEST_TOLD = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem of a file or of one of its functions.
-
-    Attributes:
-        text: What is wrong and what to change.
-        line: The line in the file, from 1, or None.
-        column: The column in the line, from 1.
-    """
+    """A problem of a file or of one of its functions."""
 
     text: str
     line: int | None = None
@@ -61,14 +55,8 @@ class Load:
     """A task for a worker.
 
     Attributes:
-        path: The file, for tracebacks and imports from its directory.
         source: Its text, which may be older than the file.
-        kind: Whether its functions are called, or it runs as a whole, once.
         root: The directory that the functions work in; empty for none.
-        root_identity: The device and inode that it must still have.
-        protected: Paths closed to the functions' sandbox.
-        read_only: Paths closed to its writes.
-        memory_bytes: Memory limit of the process.
         store: How to open the stored context (StoreOptions); None if the file may not have it.
         no_store: Why it may not, and what to change, or "".
     """
@@ -91,7 +79,6 @@ class Loaded:
 
     Attributes:
         offers: Its offers, encoded by `encode_offer`; None if the file as a whole failed.
-        problems: Why it failed, or why parts of it cannot be offered.
         files: Files in its directory that it imported: a change of one means a new version.
     """
 
@@ -101,22 +88,12 @@ class Loaded:
 
 
 def encode(message: Message, bounds: Bounds = OF_FILES) -> bytes:
-    """Encodes a message as a line.
-
-    Raises:
-        TooLongError: If it exceeds the limits.
-        ValueError: If an integer in it has more digits than Python writes.
-        RecursionError: If it is nested too deeply.
-    """
+    """Encodes a message as a line."""
     return bounds.encode(message)
 
 
 async def lines(chunks: AsyncIterable[bytes], bounds: Bounds) -> AsyncIterator[bytes]:
-    """Yields the lines of a stream that arrives in chunks of any size.
-
-    Raises:
-        TooLongError: If a line exceeds the limits.
-    """
+    """Yields the lines of a stream that arrives in chunks of any size."""
     begun = bytearray()
     async for chunk in chunks:
         *ended, rest = chunk.split(b"\n")

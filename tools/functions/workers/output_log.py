@@ -20,7 +20,6 @@ class OutputLog:
     """Logs an output line by line.
 
     Args:
-        name: The file's name.
         most: Maximum number of logged lines; further ones are counted.
     """
 

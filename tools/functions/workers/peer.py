@@ -22,12 +22,7 @@ CURRENT: ContextVar[ServerPeer] = ContextVar("CURRENT")
 
 
 class ServerPeer(Peer):
-    """A call's client, its model and the other tools, all reached through the server.
-
-    Args:
-        questions: The connection to the server.
-        call: The call's number.
-    """
+    """A call's client, its model and the other tools, all reached through the server."""
 
     kind = "server"
     at_once = 1

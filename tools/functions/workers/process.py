@@ -22,7 +22,6 @@ class WorkerProcess(Protocol):
     """A process, and its connection to the server.
 
     Attributes:
-        bounds: The limits of its messages.
         is_confined: Whether it can be killed without time to finish, since it has no lasting
             effects.
     """
@@ -35,11 +34,7 @@ class WorkerProcess(Protocol):
         """Its messages to the server, in chunks of any size."""
 
     def checked(self, message: Message) -> Message:
-        """Returns the message if the process may send it.
-
-        Raises:
-            ValueError: If its form is invalid.
-        """
+        """Returns the message if the process may send it."""
 
     async def send(self, line: bytes) -> None:
         """Sends the process a line; does nothing if it has ended."""
@@ -78,13 +73,7 @@ class OwnProcess:
 
     @classmethod
     async def start(cls, python: Path, root: str, variables: Mapping[str, str]) -> OwnProcess:
-        """Starts the process.
-
-        Args:
-            python: The interpreter.
-            root: Its working directory.
-            variables: Its environment.
-        """
+        """Starts the process."""
         process = await anyio.open_process(
             [python, "-P", bootstrap.__file__],
             stdin=subprocess.PIPE,

@@ -21,12 +21,7 @@ During = Callable[[Awaitable[Message]], Awaitable[Message]]
 
 
 class Questions:
-    """The open questions of all running calls, from any thread.
-
-    Args:
-        send: Sends a message to the server.
-        during: Waits for an answer while reading other messages.
-    """
+    """The open questions of all running calls, from any thread."""
 
     def __init__(self, send: Send, during: During) -> None:
         self.send = send

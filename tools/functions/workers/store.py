@@ -24,13 +24,9 @@ class StoreOptions:
     """The server's options for opening the stored context, for a worker.
 
     Attributes:
-        directory: The data directory.
         embedder: Embeds queries; the server embeds stored content.
         chroma_url: Address of a Chroma server; empty means embedded Chroma.
         private: Each `host:port` that is contacted directly, without the proxy.
-        proxy: URL of a proxy for HTTP requests.
-        alpha: Weight of semantic against keyword search.
-        max_document_bytes: Largest accepted document.
     """
 
     directory: Path

@@ -63,10 +63,6 @@ class Worker:
 
     A call that ignores its cancellation retires its worker, which gets no new calls and is killed
     when only such calls are left.
-
-    Attributes:
-        loaded: The result of loading the file.
-        retired: Whether it gets no new calls.
     """
 
     def __init__(
@@ -103,12 +99,6 @@ class Worker:
         task_status: TaskStatus[Worker],
     ) -> None:
         """Runs a worker until it ends; reports `started` when it has loaded its task.
-
-        Args:
-            start: Starts its process.
-            load: Its task.
-            sink: Receives what it prints.
-            task_status: The task group's.
 
         Raises:
             WorkerEndedError: If it ended while loading.

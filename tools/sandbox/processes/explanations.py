@@ -28,11 +28,7 @@ _ALONE = "in a call of its own, with literal words, while nothing runs in the ba
 
 
 def explain_errors(errors: str) -> tuple[str, ...]:
-    """Returns what to do instead, one sentence for each kind of error.
-
-    Args:
-        errors: The program's error output.
-    """
+    """Returns what to do instead, one sentence for each kind of error."""
     notes = []
     if _SETTINGS.search(errors):
         notes.append(
@@ -105,10 +101,6 @@ class Explanations:
     """Explains failures.
 
     Attributes:
-        root: The root.
-        visible: What programs see in addition to it.
-        has_network: Whether they may reach all hosts.
-        limits: The limits of each program.
         find_hidden: Returns the directory of a program that is hidden from programs; else empty.
     """
 
@@ -128,12 +120,8 @@ class Explanations:
     ) -> tuple[str, ...]:
         """Returns the probable causes of a failure; empty if the program succeeded.
 
-        Args:
-            level: The sandbox level.
-            exit_code: As a shell reports it.
-            output: Its output.
-            notes: The notes already in its result.
-            denied: Paths that rules deny to it, with the rules.
+        `exit_code`: as a shell reports it.
+        `denied`: paths that rules deny to it, with the rules.
         """
         closed = explain_errors(output) if level is Level.BUBBLEWRAP else ()
         if exit_code == 0:  # git continues if it cannot write settings

@@ -40,16 +40,7 @@ _LONGEST_NAME = 80
 
 
 class PrivateHome:
-    """A home directory.
-
-    Args:
-        parent: The directory to create it in.
-        git_config: The content of its `.gitconfig`; empty for none.
-        files: Other initial files, by path.
-
-    Attributes:
-        path: Its path.
-    """
+    """A home directory."""
 
     def __init__(self, parent: str, git_config: bytes, files: Mapping[str, bytes]) -> None:
         self.path = tempfile.mkdtemp(prefix="home-", dir=parent)
@@ -100,9 +91,7 @@ def git_identity(environ: Mapping[str, str], root: str) -> bytes:
 
     Git reads them outside of every repository, so that no repository's settings affect them.
 
-    Args:
-        environ: The environment of the server.
-        root: The root; a git inside it is not run.
+    `root`: the root; a git inside it is not run.
     """
     program = find_program("git", environ.get("PATH", os.defpath), root)
     own = ("PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "USERPROFILE")

@@ -39,16 +39,10 @@ class Job:
     """A program in the background.
 
     Args:
-        user_id: Its owner.
-        session: The session that started it.
-        program: The program.
         explain: Explains a failure, from the exit code and the end of the output.
-        redaction: Redacts secrets in its output.
 
     Attributes:
         id: Its ID, which cannot be guessed.
-        user_id: Its owner.
-        session: The session that started it.
         output: The end of its output and errors, interleaved.
         returned: Bytes of its output already returned to the client.
     """
@@ -120,11 +114,7 @@ class Job:
 
 
 class Jobs:
-    """The jobs of all users; close it with `aclose`.
-
-    Args:
-        processes: Starts them.
-    """
+    """The jobs of all users; close it with `aclose`."""
 
     def __init__(self, processes: Processes) -> None:
         self._processes = processes
@@ -133,11 +123,7 @@ class Jobs:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, user_id: str, command: Command) -> Job:
-        """Starts a program that continues after the call has been answered.
-
-        Raises:
-            RateLimitedError: If the user has too many running jobs.
-        """
+        """Starts a program that continues after the call has been answered."""
         running = [job.id for job in self._of(user_id) if job.is_running]
         if len(running) + self._starting[user_id] >= MOST_RUNNING:
             raise RateLimitedError(

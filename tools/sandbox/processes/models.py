@@ -36,8 +36,6 @@ class Limits:
         cpu_seconds: CPU time of each process.
         memory_bytes: Combined memory of the program and its descendants, on Linux.
         processes: Combined processes and threads of the program and its descendants, on Linux.
-        file_bytes: Size of each file that it writes.
-        descriptors: Open descriptors of each process.
     """
 
     cpu_seconds: int = 0
@@ -79,20 +77,14 @@ class Command:
     """A command to run.
 
     Attributes:
-        argv: The program and its arguments.
         cwd: Its working directory, relative to the root.
-        environment: Additional variables.
-        stdin: Its standard input.
         channel: A descriptor to use as standard input instead, bidirectional if it is a socket; the
             caller closes it.
-        writes: Whether it may write inside the root.
         session: The session whose network it shares: the user and the conversation. Empty for a
             separate network without any connection.
-        watch: Observes its changes, if it may write.
         secrets: The secrets it gets; nothing else has their values.
         repositories: Its effect on repositories, for which it must run alone; None if it may run
             anything.
-        home: Initial files of its private home, by path.
         accepted: Unenforceable rules that the user let it run without.
     """
 
@@ -116,7 +108,6 @@ class LandlockRules:
 
     Attributes:
         readable: Absolute paths that may be read and executed; missing ones are skipped.
-        writable: Absolute paths that may also be written.
     """
 
     readable: tuple[str, ...]
@@ -128,14 +119,9 @@ class Prepared:
     """A start for the launcher, made from a command by a sandbox level.
 
     Attributes:
-        argv: The absolute path of the program, and its arguments.
-        cwd: Absolute path of its working directory.
-        environment: All of its variables.
-        stdin: Its standard input.
         files: Contents of in-memory files, open from descriptor 3 on.
         landlock: Its allowed paths; also enables the system call filter (seccomp). None if it is
             unconfined, or its own command line confines it.
-        limits: Its resource limits.
         scratch: A private directory that is removed after its end; empty for none.
         root: A directory open at the descriptor after those files until the program runs, or, if
             there are files, until the program closes it; None for none.

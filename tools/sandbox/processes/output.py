@@ -38,12 +38,7 @@ _CUT_AT_START = re.compile(rb"\A[\x80-\xbf]{1,3}")
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """The shown part of an output.
-
-    Attributes:
-        text: Its beginning and end, with a note of any omission between them.
-        omitted: Number of omitted bytes.
-    """
+    """The shown part of an output."""
 
     text: str
     omitted: int
@@ -54,9 +49,6 @@ class Capture:
 
     Args:
         limit: Number of bytes to keep, half of them from the beginning.
-
-    Attributes:
-        size: Number of bytes written.
     """
 
     def __init__(self, limit: int) -> None:
@@ -80,11 +72,7 @@ class Capture:
             del self._tail[:excess]
 
     def excerpt(self, limit: int) -> Excerpt:
-        """Returns the kept bytes as text, cut at nearby line ends.
-
-        Args:
-            limit: Limit on the bytes to show.
-        """
+        """Returns the kept bytes as text, cut at nearby line ends."""
         kept = bytes(self._head + self._tail)
         if len(kept) == self.size <= limit:
             return Excerpt(kept.decode("utf-8", "replace"), 0)
@@ -104,7 +92,6 @@ class Part:
     """A part of an output.
 
     Attributes:
-        text: The text; invalid UTF-8 becomes U+FFFD.
         first: Bytes of output before this part.
         next: Bytes of output up to the end of this part.
         lost: Requested bytes that were discarded.
@@ -117,14 +104,7 @@ class Part:
 
 
 class RecentOutput:
-    """Keeps the last bytes of an output.
-
-    Args:
-        limit: Number of bytes to keep.
-
-    Attributes:
-        size: Number of bytes written.
-    """
+    """Keeps the last bytes of an output."""
 
     def __init__(self, limit: int) -> None:
         self.size = 0
@@ -212,11 +192,7 @@ async def run_to_completion(
 
     Leaves nothing of the program behind, even if cancelled.
 
-    Args:
-        processes: Starts it.
-        command: The command to run.
-        seconds: Time limit, at which it is killed.
-        report: Called about once a second while it runs.
+    `seconds`: time limit, at which it is killed.
     """
     out, err = Capture(SHOWN_BYTES), Capture(SHOWN_BYTES)
     running = await processes.start(command)

@@ -65,20 +65,10 @@ class Processes:
     """Starts programs in a root.
 
     Args:
-        root: The root.
-        protected: Paths that programs may neither read nor write.
-        read_only: Paths that programs may not write.
-        mode: What to do if no confinement works.
-        limits: Resource limits of each program.
         environment: Inherited variables of the server, from `inherited_variables`.
-        readable: Readable paths in addition to the root and the system.
         network: Hosts that programs may reach, as in `AllowedHosts`.
-        sandbox: Resolves working directories.
         git_config: Returns the git settings for private homes, on first use.
         data_dir: Its `quarantine` receives write-protected paths that programs create.
-        guard: Creates the guard that checks the addresses of those hosts.
-        secrets: Secrets that programs may get; by default none.
-        denied: Returns the places that rules currently deny to programs.
         ruled: The root of those rules, if it is not the programs' own root.
     """
 
@@ -160,11 +150,7 @@ class Processes:
         return DeniedPaths()
 
     async def start(self, command: Command) -> Program:
-        """Starts a program, which is running on return.
-
-        Args:
-            command: The program.
-        """
+        """Starts a program, which is running on return."""
         confinement = await self._levels.choose()
         if not command.writes:
             return await self._start(command, confinement)
@@ -201,10 +187,8 @@ class Processes:
     def explain(self, program: Program, exit_code: int, output: str) -> tuple[str, ...]:
         """Returns why a finished program probably failed, apart from its notes.
 
-        Args:
-            program: The program.
-            exit_code: As a shell reports it.
-            output: The end of its output.
+        `exit_code`: as a shell reports it.
+        `output`: the end of its output.
         """
         closed, notes = program.closed, program.notes
         return self._explanations.of(program.level, exit_code, output, notes, closed)
@@ -377,12 +361,7 @@ class Processes:
 
 
 def inherited_variables(environ: Mapping[str, str], names: Collection[str] = ()) -> dict[str, str]:
-    """Returns the server's variables that processes inherit; never its own settings.
-
-    Args:
-        environ: The environment of the server.
-        names: Further variables named in the settings.
-    """
+    """Returns the server's variables that processes inherit; never its own settings."""
     return {
         name: value
         for name, value in environ.items()

@@ -13,13 +13,7 @@ from tools.sandbox.processes.models import Level
 
 
 class SearchPath:
-    """The PATH of the server, reduced to what programs can see.
-
-    Args:
-        path: The variable.
-        root: The root, links resolved.
-        visible: What programs see in addition to the root.
-    """
+    """The PATH of the server, reduced to what programs can see."""
 
     def __init__(self, path: str, root: str, visible: VisiblePaths) -> None:
         own = str(Path(sys.executable).parent)
@@ -29,12 +23,7 @@ class SearchPath:
         self._variables: dict[Level, str] = {}
 
     def find(self, name: str, level: Level) -> str:
-        """Returns the path of a program; programs in the root are not found by name.
-
-        Args:
-            name: A name or a path.
-            level: The sandbox level.
-        """
+        """Returns the path of a program; programs in the root are not found by name."""
         if "/" in name:
             return name
         invisible = ""
@@ -64,10 +53,8 @@ class SearchPath:
     def variable(self, level: Level, *, outside: bool = False) -> str:
         """Returns the PATH variable; cached for each level, as directories rarely change.
 
-        Args:
-            level: The sandbox level.
-            outside: Whether to leave out the root, so that files written there are not run as
-                programs.
+        `outside`: whether to leave out the root, so that files written there are not run as
+        programs.
         """
         path = self._variables.get(level)
         if path is None:

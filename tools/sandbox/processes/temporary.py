@@ -19,9 +19,6 @@ class PrivateDirectory:
 
     It is locked while in use, which makes systemd-tmpfiles(8) and the like leave it alone. Creating
     one removes all unlocked ones with their contents.
-
-    Attributes:
-        path: Its path, links resolved.
     """
 
     def __init__(self) -> None:

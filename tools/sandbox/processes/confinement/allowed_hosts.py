@@ -29,9 +29,6 @@ class AllowedHosts:
 
     Args:
         patterns: Each `host:port`, `*.host:port` for all subdomains, or `packages`.
-
-    Attributes:
-        loopback: The allowed hosts on the server's own loopback.
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:

@@ -60,9 +60,7 @@ class Bubblewrap(Confinement):
     """Confines programs with bubblewrap.
 
     Args:
-        search_path: Where to look for bwrap, directories separated by colons.
         root: The root; a bwrap inside it is not used.
-        visible: What programs see in addition to the root.
     """
 
     level = Level.BUBBLEWRAP
@@ -239,7 +237,6 @@ class EtcCopy:
     """A copy of the visible files in /etc: one mount instead of fifty, which cost 8 ms per start.
 
     Attributes:
-        path: Its private directory.
         others: The visible paths outside /etc.
     """
 

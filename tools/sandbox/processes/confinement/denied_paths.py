@@ -48,8 +48,6 @@ class DeniedPaths:
     """The paths denied to a program, absolute and without links, each with its rule.
 
     Attributes:
-        hidden: Paths it may neither read nor write.
-        read_only: Paths it may not write.
         written: All existing paths it may not write, however that is enforced.
         unheld: Rules that are not enforced, with reasons.
     """
@@ -98,9 +96,7 @@ class DeniedPathFinder:
     """Finds the denied paths; re-reads only directories that have changed.
 
     Args:
-        root: The root of the rules.
         visible: What programs see in addition to it.
-        places: Returns the currently denied places.
         is_own: Whether programs run in this root; otherwise only unconfined ones reach it.
     """
 
@@ -160,13 +156,7 @@ class DeniedPathFinder:
     def undo(
         self, before: DeniedPaths, accepted: Collection[str], quarantine: Path
     ) -> Iterator[str]:
-        """Moves away files created under forbidden names; yields notes.
-
-        Args:
-            before: The paths found before.
-            accepted: Rules that the user accepted as unenforced.
-            quarantine: The directory to move files to.
-        """
+        """Moves away files created under forbidden names; yields notes."""
         places = self.places() if self.is_own else ()
         held = {
             at: each.rule
@@ -226,8 +216,6 @@ class _Walk:
         found: The outermost denied paths, each with its places.
         links: Links among them, with their targets.
         through: Paths reached through a link, each with that link.
-        given_up: Places whose search was incomplete.
-        seen: The directories searched.
     """
 
     def __init__(

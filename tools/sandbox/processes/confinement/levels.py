@@ -22,11 +22,7 @@ class LevelFinding:
     """The result of testing a level.
 
     Attributes:
-        level: The level.
-        works: Whether it has been proved to work.
         detail: Its version, or the problem.
-        advice: How to fix the problem, one sentence each.
-        commands: The exact commands for the user to type.
     """
 
     level: Level
@@ -55,9 +51,6 @@ class Levels:
 
     Args:
         confinements: The confinements of this system, best first.
-        probe: Proves that one works.
-        protected: Finds the paths that programs must not reach.
-        mode: What to do if none works.
     """
 
     def __init__(

@@ -103,16 +103,7 @@ _logger = logging.getLogger("toolcrib")
 
 
 class Networks:
-    """The networks of all sessions, created on first use; close them with `aclose`.
-
-    Args:
-        launcher: Starts the program that creates a namespace.
-        patterns: Hosts that programs may reach, as in `AllowedHosts`.
-        guard: Creates the guard that checks their addresses.
-
-    Attributes:
-        reach_hosts: Whether any hosts are allowed.
-    """
+    """The networks of all sessions, created on first use; close them with `aclose`."""
 
     def __init__(
         self, launcher: Launcher, patterns: Sequence[str], guard: Callable[[], AddressGuard]
@@ -208,9 +199,6 @@ class Visit:
     """A program's stay in a network; by default in none.
 
     Attributes:
-        namespaces: Descriptors of the namespaces to join.
-        variables: Variables that point to the proxy, except for loopback.
-        notes: Notes for the reader of its result.
         leave: Ends the stay; returns a note on each refused host.
     """
 
@@ -226,8 +214,6 @@ class _Network:
     Args:
         served: Listening sockets, each with its target on the loopback; the proxy last.
         namespaces: Descriptors to join, closed with the network.
-        allowed: Hosts that programs may reach.
-        guard: Creates the guard that checks their addresses.
     """
 
     def __init__(

@@ -64,8 +64,6 @@ class ProtectedPaths:
     """Visible paths that processes must not touch.
 
     Attributes:
-        hidden: Files and directories they may neither read nor write.
-        read_only: Files and directories they may not write.
         pinned: Parent directories in the root, which must not be moved.
     """
 
@@ -79,23 +77,13 @@ class Plan:
     """A program to run, and what it may access; all paths are absolute.
 
     Attributes:
-        argv: The path of the program, and its arguments.
-        cwd: Its working directory.
-        environment: All of its variables.
-        stdin: Its standard input.
-        root: The root.
-        writes: Whether it may write inside the root.
-        scratch: Its private directory for temporary files.
         home: Its private home; empty for none.
-        visible: What it sees in addition to the root.
-        protected: Paths that are always protected.
         write_protected: Other paths in the root it may not write; a process may have replaced them
             by links since they were found.
         pinned: Parent directories of those, which must not be moved.
         hidden: Paths it may neither read nor write, by rules; found like `write_protected`.
         namespaces: Namespaces of its session's network; empty for a separate network.
         held: Descriptor of the root, used even if its path is redirected; None to use the path.
-        limits: Its resource limits.
     """
 
     argv: tuple[str, ...]
@@ -138,8 +126,6 @@ class Confinement:
     """A way to confine processes: the base class.
 
     Attributes:
-        level: Its level.
-        shares_networks: Whether processes can join a shared network namespace.
         into_network: Prefix of a command line that creates a program's network namespace; empty if
             the program may create it itself.
     """
@@ -199,14 +185,7 @@ def find_visible_paths(readable: Iterable[Path]) -> VisiblePaths:
 
 
 class ProtectedPathFinder:
-    """Finds the protected paths, and checks that they have not moved.
-
-    Args:
-        root: The root, links resolved.
-        visible: What processes see in addition to the root.
-        protected: Paths they may neither read nor write.
-        read_only: Paths they may not write.
-    """
+    """Finds the protected paths, and checks that they have not moved."""
 
     def __init__(
         self, root: str, visible: VisiblePaths, protected: Sequence[Path], read_only: Sequence[Path]
@@ -252,10 +231,7 @@ class ProtectedPathFinder:
 def find_program(name: str, search_path: str, root: str) -> str:
     """Finds a program for the server itself; empty if there is none outside the root.
 
-    Args:
-        name: Its name.
-        search_path: Directories separated by colons.
-        root: The root, links resolved: agents may have written the programs in it.
+    `root`: the root, links resolved: agents may have written the programs in it.
     """
     for folder in search_path.split(":"):
         found = shutil.which(name, path=folder) if folder.startswith("/") else None

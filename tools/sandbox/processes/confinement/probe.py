@@ -26,13 +26,7 @@ _EXPECTED = ("write in the root", "write a temporary file")
 
 
 class Probe:
-    """Runs the test program.
-
-    Args:
-        launcher: Starts it.
-        visible: What it sees in addition to its root, as all programs do.
-        networks: The shared networks, which are tested too.
-    """
+    """Runs the test program."""
 
     def __init__(self, launcher: Launcher, visible: VisiblePaths, networks: Networks) -> None:
         self._launcher = launcher
@@ -126,12 +120,7 @@ class _Surroundings:
     """Directories and listeners that the test program tries to use.
 
     Attributes:
-        root: A root.
-        write_protected: A directory in it that is write-protected.
-        scratch: The private directory of the program, removed when it ends.
         private: A directory outside, with a file and a Unix socket.
-        tcp: Port of a TCP listener on loopback.
-        udp: Port of a UDP socket on loopback.
     """
 
     def __init__(self) -> None:

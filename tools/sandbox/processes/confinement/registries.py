@@ -47,7 +47,6 @@ class Registries:
     """Access to the registries for programs.
 
     Attributes:
-        variables: Variables that configure them.
         hosts: Their addresses, each `host:port`.
     """
 
@@ -58,13 +57,7 @@ class Registries:
 def find_registries(
     environ: Mapping[str, str], home: Path, is_visible: Callable[[str], bool]
 ) -> Registries:
-    """Finds the registries in the server's environment and the user's files.
-
-    Args:
-        environ: The environment.
-        home: The user's home directory.
-        is_visible: Returns whether programs see a file.
-    """
+    """Finds the registries in the server's environment and the user's files."""
     names = (*_INDEXES, *_BESIDE, *_CERTIFICATES)
     named = {**_of_pip(home), **_of_npm(home)}
     named |= {name: environ[name] for name in names if environ.get(name)}

@@ -60,8 +60,6 @@ class Facts:
 
     Attributes:
         distributions: Names of the system and of those it derives from.
-        container: The kind of container; empty if unknown or none.
-        is_restricted: Whether AppArmor restricts user namespaces.
         switched_off: The kernel setting that disables user namespaces, with a usual value.
     """
 
@@ -76,7 +74,6 @@ class Remedy:
     """A fix for a level.
 
     Attributes:
-        advice: The problem or the fix, in one sentence.
         commands: The exact commands for the user to type; empty if unknown.
     """
 
@@ -85,11 +82,7 @@ class Remedy:
 
 
 def read_facts(top: Path = Path("/")) -> Facts:
-    """Reads the facts about a machine.
-
-    Args:
-        top: The root of its file system.
-    """
+    """Reads the facts about a machine."""
     switched_off = None
     if _read(top / "proc/sys/user/max_user_namespaces") == "0":
         switched_off = ("user.max_user_namespaces", "15000")
@@ -105,13 +98,7 @@ def read_facts(top: Path = Path("/")) -> Facts:
 
 
 def find_remedies(problem: str, facts: Facts, program: str) -> Iterator[Remedy]:
-    """Yields fixes for bubblewrap.
-
-    Args:
-        problem: The error found.
-        facts: The machine.
-        program: The path of bubblewrap.
-    """
+    """Yields fixes for bubblewrap."""
     if problem == NOT_INSTALLED:
         yield Remedy("Install the package bubblewrap.", _install(facts))
     if "bwrap: " not in problem or not (facts.container or _NO_NAMESPACE.search(problem)):

@@ -70,12 +70,7 @@ def unless_above(last: int, then: Block, above: Block) -> Block:
 
 
 def dispatch(blocks: Mapping[int, Block], otherwise: Block) -> Block:
-    """Branches on the number of the system call, by a binary search.
-
-    Args:
-        blocks: The block of each number.
-        otherwise: The block of all other numbers.
-    """
+    """Branches on the number of the system call, by a binary search."""
     starts: list[tuple[int, Block]] = [(0, otherwise)]
     for number, block in sorted(blocks.items()):
         if starts[-1][0] == number:

@@ -63,9 +63,6 @@ class PathRules:
         readable: Paths that may be read and executed, with everything below them; missing ones are
             skipped.
         networked: Whether to leave TCP unrestricted, in a namespace without a route.
-
-    Raises:
-        OSError: If the kernel has no Landlock, or refuses.
     """
 
     def __init__(self, readable: Iterable[bytes], *, networked: bool = False) -> None:
@@ -96,11 +93,7 @@ class PathRules:
         self._fd = moved
 
     def allow_writes(self, writable: Iterable[bytes]) -> None:
-        """Adds paths where everything but creating devices is allowed.
-
-        Raises:
-            OSError: If the kernel refuses.
-        """
+        """Adds paths where everything but creating devices is allowed."""
         for path in writable:
             _add_rule(self._fd, path, self._rights & ~(_MAKE_CHAR | _MAKE_BLOCK))
 
@@ -108,9 +101,6 @@ class PathRules:
         """Applies the rules to this process and its children, permanently.
 
         Needs `PR_SET_NO_NEW_PRIVS` or CAP_SYS_ADMIN.
-
-        Raises:
-            OSError: If the kernel refuses.
         """
         _enter(self._fd)
 
@@ -124,9 +114,6 @@ def keep_signals_inside(*, below_others: bool) -> None:
         below_others: Whether path rules will follow. Within those, a ruleset that does not mention
             moving files between directories forbids it; one that mentions files at all forbids
             mounts, which bubblewrap needs.
-
-    Raises:
-        OSError: If the kernel's ABI is below `SCOPES_SIGNALS`.
     """
     ruleset = _create(_REFER if below_others else 0, 0, _SCOPE_SIGNALS)
     try:

@@ -9,11 +9,7 @@ from tools.sandbox.processes.kernel.syscalls import NUMBERS, syscall
 
 
 def join(namespaces: Sequence[int]) -> None:
-    """Joins namespaces in order: a user namespace grants the right to join those in it.
-
-    Raises:
-        OSError: If the kernel refuses.
-    """
+    """Joins namespaces in order: a user namespace grants the right to join those in it."""
     for namespace in namespaces:
         # Python has os.setns() since 3.12.
         syscall(NUMBERS[os.uname().machine]["setns"], namespace, 0)

@@ -66,9 +66,6 @@ def drop_capabilities() -> None:
     """Drops all capabilities (root keeps three), which other users get in a user namespace.
 
     Under no-new-privileges, executing a program does not restore them (capabilities(7)).
-
-    Raises:
-        OSError: If the kernel refuses, or the architecture is unknown.
     """
     retained = _RETAINED if os.geteuid() == 0 else 0
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
@@ -84,9 +81,6 @@ def apply_limits(cpu_seconds: int, processes: int, file_bytes: int, descriptors:
     """Limits this process and each of its children, which cannot raise the limits again.
 
     The arguments are those of `models.Limits`; 0 means no limit. Core dumps are always disabled.
-
-    Raises:
-        OSError: If the system refuses.
     """
     _limit(resource.RLIMIT_CORE, 0)
     if cpu_seconds:

@@ -154,9 +154,7 @@ def protecting(program: bytes, processes: Iterable[int]) -> bytes:
 
     Needed before ABI 6 of Landlock, which does the same.
 
-    Args:
-        program: A filter of `filter_program`.
-        processes: Their process IDs, as the program would name them.
+    `processes`: their process IDs, as the program would name them.
     """
     numbers = NUMBERS[os.uname().machine]
     signalling = [numbers[name] for name in _SIGNALLING]
@@ -178,11 +176,7 @@ def sealing(*, networked: bool) -> bytes:
 
 
 def add(program: bytes) -> None:
-    """Adds a filter, as `install` does; the strictest answer wins.
-
-    Raises:
-        OSError: If the kernel refuses.
-    """
+    """Adds a filter, as `install` does; the strictest answer wins."""
     _set_filter(program, 0)
 
 
@@ -191,15 +185,9 @@ def install(program: bytes) -> int:
 
     Needs `PR_SET_NO_NEW_PRIVS`.
 
-    Args:
-        program: A filter.
-
     Returns:
         The descriptor for the filter's questions; once it is closed, calls that the filter asks
         about fail with ENOSYS.
-
-    Raises:
-        OSError: If the kernel refuses.
     """
     try:  # only fatal signals interrupt a waiting call (Linux 5.19)
         return _set_filter(program, _NEW_LISTENER | _WAIT_KILLABLE)

@@ -167,15 +167,7 @@ NUMBERS: Mapping[str, Mapping[str, int]] = {
 def syscall(number: int, *arguments: int | bytes) -> int:
     """Makes one system call.
 
-    Args:
-        number: Its number on this architecture.
-        *arguments: Numbers, or bytes passed by address.
-
-    Returns:
-        The result of the system call.
-
-    Raises:
-        OSError: If the kernel refuses.
+    `*arguments`: numbers, or bytes passed by address.
     """
     return _checked(_libc().syscall, number, *arguments)
 

@@ -49,10 +49,7 @@ def become_program(
     descriptors of the order itself, standard output, error, input, files and namespaces; one more
     byte lets the program be executed.
 
-    Args:
-        supervisor: The supervisor's socket.
-        filter_program: The filter used with Landlock; None if Landlock does not confine programs.
-        last: The previous order, which this one probably resembles.
+    `filter_program`: the filter used with Landlock; None if Landlock does not confine programs.
     """
     step = Step.RECEIVE
     try:

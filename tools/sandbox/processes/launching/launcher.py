@@ -82,10 +82,8 @@ class Launcher:
     async def start(self, prepared: Prepared, *, stdin: int | None = None) -> SupervisedProcess:
         """Starts a program; it is running on return, and leaves nothing behind on an error.
 
-        Args:
-            prepared: The program.
-            stdin: A descriptor for its standard input instead of the prepared bytes; the caller
-                closes it.
+        `stdin`: A descriptor for its standard input instead of the prepared bytes; the caller
+        closes it.
 
         Raises:
             NotFoundError: If the program or the directory does not exist.
@@ -183,15 +181,7 @@ class Launcher:
 
 
 class _Zygote:
-    """A running zygote: its process, and the socket for orders.
-
-    Args:
-        confines: Whether it starts programs under Landlock.
-        privileged: Whether programs may gain privileges by executing others.
-
-    Raises:
-        UnavailableError: If it cannot be started.
-    """
+    """A running zygote: its process, and the socket for orders."""
 
     def __init__(self, *, confines: bool, privileged: bool = False) -> None:
         kind = "confines" if confines else "privileged" if privileged else "unprivileged"

@@ -34,14 +34,9 @@ class Order(NamedTuple):
     """What to start: a `Prepared` as plain data, without what is sent as a descriptor.
 
     Attributes:
-        argv: The absolute path of the program, and its arguments.
-        environment: All of its variables.
-        cwd: Its working directory.
         readable: Paths that may be read and executed, if Landlock confines it.
-        writable: Paths that may also be written.
         limits: CPU seconds, processes, file size, descriptors; 0 means no limit.
         memory: Bytes of memory for the program and its descendants; 0 means no limit.
-        scratch: The directory to remove in the end; empty for none.
         namespaces: How many of its last descriptors are namespaces to join.
     """
 
@@ -137,7 +132,6 @@ class Report(NamedTuple):
     """A report of a supervisor to the launcher.
 
     Attributes:
-        kind: What happened.
         value: STARTED: the program's process id. FAILED: the step. ENDED: the exit code.
         code: FAILED: the error number (errno). ENDED: the `EndReason`.
     """
@@ -161,26 +155,14 @@ REPORT_SIZE = _REPORT.size
 
 
 def send_descriptors(channel: socket.socket, message: bytes, descriptors: Sequence[int]) -> None:
-    """Sends a message with descriptors.
-
-    Raises:
-        OSError: If the other end is gone, or the system refuses.
-    """
+    """Sends a message with descriptors."""
     # socket.send_fds() would import a module in every forked process.
     packed = b"".join(map(_DESCRIPTOR.pack, descriptors))
     channel.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, packed)])
 
 
 def receive_descriptors(channel: socket.socket, size: int) -> tuple[bytes, Sequence[int]]:
-    """Receives a message with descriptors, which programs do not inherit.
-
-    Args:
-        channel: A Unix socket.
-        size: Limit on the bytes of the message.
-
-    Raises:
-        OSError: If the other end is gone.
-    """
+    """Receives a message with descriptors, which programs do not inherit."""
     # socket.recv_fds() in Python 3.11 does not pass on flags.
     space = socket.CMSG_SPACE(_MOST_DESCRIPTORS * _DESCRIPTOR.size)
     data, ancillary, _, _ = channel.recvmsg(size, space, getattr(socket, "MSG_CMSG_CLOEXEC", 0))
@@ -202,12 +184,7 @@ _DESCRIPTOR = struct.Struct("=i")
 def memory_files(contents: Sequence[bytes], stack: ExitStack) -> list[int]:
     """Creates immutable files with the contents; for empty ones uses /dev/null.
 
-    Args:
-        contents: The content of each.
-        stack: Closes the descriptors.
-
-    Returns:
-        Their descriptors.
+    `stack`: closes the descriptors.
     """
     return [_memory_file(content, stack) for content in contents]
 

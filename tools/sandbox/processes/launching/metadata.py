@@ -42,7 +42,6 @@ class MetadataChanges:
     """Answers the questions of a filter.
 
     Args:
-        listener: The filter's descriptor, readable when there is a question.
         writable: Where the program may write, with links resolved by `resolved`.
     """
 
@@ -195,10 +194,8 @@ def _owner(index: int) -> Callable[[_Call, int], _Change]:
 def _times(index: int, layout: str, nanoseconds: int) -> Callable[[_Call, int], _Change]:
     """Returns a function that sets the times at an argument, or the current time.
 
-    Args:
-        index: The argument.
-        layout: Seconds and fractions of both times, or `qq` for seconds only.
-        nanoseconds: The unit of the fractions; 0 for none.
+    `layout`: seconds and fractions of both times, or `qq` for seconds only.
+    `nanoseconds`: the unit of the fractions; 0 for none.
     """
 
     def change(call: _Call, _target: int) -> _Change:
@@ -221,12 +218,8 @@ class _Shape(NamedTuple):
     """The positions of the arguments of a system call.
 
     Attributes:
-        change: Returns the change to make.
         directory: The argument that relative paths start at, or that is the open file itself; None
             for the working directory.
-        path: The argument with the path, if any.
-        flags: The argument with flags, if any.
-        follow: Whether a link at the end of the path is followed.
         pathless: Whether a missing path means the open file itself.
     """
 

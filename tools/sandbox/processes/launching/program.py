@@ -38,11 +38,7 @@ class SupervisedProcess:
     """A running program with its descendants; close it with `aclose`.
 
     Attributes:
-        pid: Process ID of the program.
-        stdout: Nonblocking descriptor of its standard output.
-        stderr: Nonblocking descriptor of its standard error.
         scratch: The directory to remove in the end, if its supervisor cannot; empty for none.
-        end_reason: Why its supervisor killed it, if it did.
     """
 
     def __init__(
@@ -137,15 +133,10 @@ class Program:
     """A running, confined program.
 
     Args:
-        process: The process from the launcher.
-        level: The sandbox level.
-        notes: Notes on its start for the reader of its results.
         finish: Called once after its end, with the reason if its supervisor killed it; returns
             notes on its end.
 
     Attributes:
-        level: The sandbox level.
-        notes: Notes for the reader of its results, one sentence each.
         closed: Paths that rules deny to it, with the rules.
     """
 
@@ -185,11 +176,7 @@ class Program:
         return self._ending.done()
 
     async def wait(self) -> int:
-        """Waits until all its processes have ended and protected files are restored.
-
-        Returns:
-            The exit code as a shell reports it.
-        """
+        """Waits until all its processes have ended and protected files are restored."""
         return await asyncio.shield(self._ending)
 
     async def kill(self) -> None:
@@ -220,7 +207,6 @@ class Completed:
 
     Attributes:
         exit_code: As a shell reports it: for a signal, 128 plus its number.
-        timed_out: Whether it was killed at its deadline.
     """
 
     exit_code: int
@@ -234,11 +220,7 @@ async def communicate(
 
     Leaves nothing of the program behind, even if cancelled.
 
-    Args:
-        program: The program, which is closed in the end.
-        stdout: Receives its output.
-        stderr: Receives its errors.
-        seconds: Time limit.
+    `program`: the program, which is closed in the end.
     """
     try:
         async with anyio.create_task_group() as group:
@@ -257,11 +239,6 @@ async def read_output(program: Program | SupervisedProcess, stdout: _Sink, stder
     """Reads a program's output until the program ends.
 
     Then reads what is left in its pipes without waiting for their end: others might hold them open.
-
-    Args:
-        program: The program.
-        stdout: Receives its output.
-        stderr: Receives its errors.
     """
     async with anyio.create_task_group() as readers:
         readers.start_soon(_read, program.stdout, stdout)

@@ -19,10 +19,8 @@ def end_descendants(ended: Ended, *, scoped: bool) -> None:
 
     The caller is a child subreaper (prctl(2)): orphans become its children.
 
-    Args:
-        ended: Called for each.
-        scoped: Whether signals of this process reach only its descendants, as in its own Landlock
-            domain: then the kernel kills them all at once, and none can start another.
+    `scoped`: whether signals of this process reach only its descendants, as in its own Landlock
+    domain: then the kernel kills them all at once, and none can start another.
     """
     if not scoped:
         end_children(ended)

@@ -51,16 +51,12 @@ def supervise(
 ) -> None:
     """Starts the program of the next order, and returns when nothing of it is left.
 
-    Args:
-        orders: Receives the launcher's orders.
-        statuses: Sends the status to the zygote.
-        filter_program: The filter used with Landlock; None if only their command lines confine
-            programs.
-        protected: Processes that a filtered program may not signal, in addition to this one and the
-            zygote.
-        zygote: Process ID of the zygote, which may already have ended.
-        scoped: Whether the kernel can restrict its signals, and the program's, to descendants.
-        reused: Whether it serves further orders, until the launcher is gone.
+    `filter_program`: the filter used with Landlock; None if only their command lines confine
+    programs.
+    `protected`: processes that a filtered program may not signal, in addition to this one and the
+    zygote.
+    `scoped`: whether the kernel can restrict its signals, and the program's, to descendants.
+    `reused`: whether it serves further orders, until the launcher is gone.
     """
     os.setsid()
     if _LINUX:
@@ -153,12 +149,7 @@ class _Watch:
     """Watches a program until nothing of it is left, as its parent and a child subreaper.
 
     Args:
-        pid: Process ID of the program.
-        control: The program's socket, which leads to the launcher.
-        status: Receives the outcome of its start.
         wakeup: A descriptor that is readable when a child has ended.
-        changes: Answers the filter's questions; None without a filter.
-        scoped: Whether our signals reach only our descendants.
     """
 
     def __init__(

@@ -53,8 +53,6 @@ class UsageWatch:
     """Watches the resource usage of this process's descendants.
 
     Args:
-        memory: Limit on their memory in bytes; 0 means none.
-        processes: Limit on their processes and threads; 0 means none.
         scoped: Whether signals of this process reach only its descendants.
     """
 
@@ -163,10 +161,8 @@ def _own(pid: int) -> int:
 def _exact(pids: Iterable[int], shared: int) -> int:
     """Returns the memory of processes, counting shared pages once; this takes longer.
 
-    Args:
-        pids: The processes.
-        shared: Growth of the machine's shared memory. It is charged to them if they use any, as
-            unmapped shared memory is listed nowhere.
+    `shared`: growth of the machine's shared memory. It is charged to them if they use any, as
+    unmapped shared memory is listed nowhere.
     """
     total = mapped = 0
     pipes: set[str] = set()

@@ -30,10 +30,8 @@ _LINUX = hasattr(os, "O_PATH")
 def main(orders: int, *, confines: bool, privileged: bool = False) -> None:
     """Serves a launcher until it closes its socket.
 
-    Args:
-        orders: Descriptor of the Unix socket for orders.
-        confines: Whether Landlock confines the programs.
-        privileged: Whether an executed program may gain privileges (setuid).
+    `confines`: whether Landlock confines the programs.
+    `privileged`: whether an executed program may gain privileges (setuid).
     """
     _prepare(privileged=privileged)
     channel = socket.socket(fileno=orders)

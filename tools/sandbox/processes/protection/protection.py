@@ -52,7 +52,6 @@ class WriteProtected:
     """The paths that a confinement should protect by mounts, if it can; absolute.
 
     Attributes:
-        paths: Existing files and directories.
         pinned: Directories that must not be moved, so that those paths stay the same.
     """
 
@@ -65,11 +64,6 @@ class Protection:
 
     The snapshot is from a time without running programs: if a program starts while others run,
     their changes are undone first.
-
-    Args:
-        root: The root, links resolved.
-        quarantine: The directory for files moved out of the root.
-        held: Pins the root to the directory it was at the start.
     """
 
     def __init__(self, root: str, quarantine: Path, held: HeldRoot) -> None:
@@ -92,9 +86,7 @@ class Protection:
     def begin(self, work: RepositoryWork = _NONE, removed: Iterable[str] = ()) -> WriteProtected:
         """Takes a snapshot before a program starts; blocks while walking the root.
 
-        Args:
-            work: The program's effect on repositories; it must then run alone.
-            removed: Absolute paths that it removes.
+        `work`: the program's effect on repositories; it must then run alone.
         """
         with self._lock:
             self._held.check()
@@ -265,7 +257,6 @@ class _Undoing:
     """One comparison with the snapshot, which undoes differences.
 
     Attributes:
-        notes: The actions taken, a line each.
         failed: Earlier entries that could not be restored, by path.
     """
 

@@ -20,11 +20,7 @@ _DEEPEST = 64
 
 
 class Quarantine:
-    """A directory for the files moved at one time, created on first use.
-
-    Args:
-        directory: The parent of those directories.
-    """
+    """A directory for the files moved at one time, created on first use."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -35,16 +31,8 @@ class Quarantine:
 
         If that fails, as on a full disk, renames it: programs do not obey it under the new name.
 
-        Args:
-            directory: Descriptor of its directory.
-            name: Its name there.
-            path: Its path relative to the root.
-
         Returns:
             Its new path; relative to the root if it was renamed.
-
-        Raises:
-            OSError: If it can be neither moved nor renamed.
         """
         # Moving a directory to another parent modifies it.
         grant_owner(directory, name, stat.S_IRWXU)

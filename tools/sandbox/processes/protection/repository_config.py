@@ -40,9 +40,7 @@ Setting = tuple[str, str, str, str]
 def is_harmless(new: bytes, old: bytes | None) -> bool:
     """Returns whether a change of a repository's settings makes git run nothing new.
 
-    Args:
-        new: The new settings.
-        old: The old settings; None if there were none.
+    `old`: the old settings; None if there were none.
     """
     if new == old:
         return True

@@ -58,12 +58,8 @@ class Folder:
     """A directory as read.
 
     Attributes:
-        identity: Its device and inode.
         changed: Time of its last change, nanoseconds.
         is_settled: Whether a later change will have a different time.
-        folders: Names of the subdirectories to walk.
-        protected: Names of write-protected entries.
-        is_git: Whether git recognizes it as a repository.
     """
 
     identity: tuple[int, int]
@@ -102,11 +98,8 @@ class Scan:
 def scan(root: int, known: Mapping[str, Folder], *, is_after: bool = False) -> Scan:
     """Walks a root.
 
-    Args:
-        root: Descriptor of the root.
-        known: The result of the last walk.
-        is_after: Whether programs have run since. Unknown directories are then theirs: a limited
-            number is examined, and permissions that hide something are restored.
+    `is_after`: whether programs have run since. Unknown directories are then theirs: a limited
+    number is examined, and permissions that hide something are restored.
     """
     found = Scan()
     left = MOST_NEW_FOLDERS
@@ -134,14 +127,9 @@ def scan(root: int, known: Mapping[str, Folder], *, is_after: bool = False) -> S
 def open_folder(root: int, path: str, *, rights: int = 0) -> Iterator[int]:
     """Opens a directory inside the root; refuses links at every step.
 
-    Args:
-        root: Descriptor of the root.
-        path: Relative to it; empty for the root itself.
-        rights: Owner permissions to restore on each directory on the way: a program may have
-            removed them to hide the contents, or to keep them in place.
-
-    Raises:
-        OSError: If it is missing, or not a directory.
+    `path`: relative to it; empty for the root itself.
+    `rights`: owner permissions to restore on each directory on the way: a program may have removed
+    them to hide the contents, or to keep them in place.
     """
     fd = _open_below(root, ".", 0)
     try:
@@ -160,11 +148,7 @@ def _open_below(directory: int, name: str, rights: int) -> int:
 
 
 def grant_owner(directory: int, name: str, rights: int) -> None:
-    """Gives the owner missing permissions on a directory, without following links.
-
-    Raises:
-        OSError: If it is missing, or belongs to another user.
-    """
+    """Gives the owner missing permissions on a directory, without following links."""
     if not rights:
         return
     status = os.stat(name, dir_fd=directory, follow_symlinks=False)

@@ -31,9 +31,7 @@ class Entry:
 
     Attributes:
         folder: The directory with the write-protected entry, relative to the root.
-        mode: Its type and permissions, as in stat(2).
         signature: Changes with the file.
-        is_settled: Whether a later change will have a different signature.
         content: The content of a file, or the target of a link; None if too long.
     """
 
@@ -62,12 +60,8 @@ def take_snapshot(
 ) -> dict[str, Entry]:
     """Reads the write-protected paths.
 
-    Args:
-        root: Descriptor of the root.
-        found: The result of the walk.
-        known: The last snapshot; unchanged files are not read again.
-        is_after: Whether programs have run since, as in `scan`. New directories are then listed
-            without their contents, except for hooks, which git creates.
+    `is_after`: whether programs have run since, as in `scan`. New directories are then listed
+    without their contents, except for hooks, which git creates.
 
     Returns:
         The entries by path relative to the root; directories come before their contents.
@@ -83,14 +77,7 @@ def take_snapshot(
 def accepted(root: int, path: str, content: bytes, known: Mapping[str, Entry]) -> dict[str, Entry]:
     """Returns the entries of a file written with approval, and of directories created for it.
 
-    Args:
-        root: Descriptor of the root.
-        path: The file, relative to the root.
-        content: The written content; a program may have changed it since.
-        known: The last snapshot.
-
-    Raises:
-        OSError: If it does not exist.
+    `content`: the written content; a program may have changed it since.
     """
     parts = path.split("/")
     top = outermost_protected(parts)
