@@ -31,10 +31,8 @@ _Tree = dict[str, "_Tree"]
 def selected(value: Any, paths: Sequence[str]) -> Any:  # noqa: ANN401  # any JSON value
     """Returns the named parts of a JSON value, or None if it has none of them.
 
-    Args:
-        value: The value.
-        paths: Keys joined by dots; * matches every key or item. A key of a list's items may
-            directly follow the list: `items.name` is `items.*.name`.
+    Paths are keys joined by dots; * matches every key or item. A key of a list's items may directly
+    follow the list: `items.name` is `items.*.name`.
     """
     tree: _Tree = {}
     for path in paths:
@@ -116,14 +114,7 @@ _FAILURES: Mapping[int, tuple[type[ToolError], str]] = {
 async def result_of(
     response: WebResponse, paths: Sequence[str], *, method: str, url: str
 ) -> ToolResult:
-    """Converts a response to a result.
-
-    Args:
-        response: The response.
-        paths: The wanted parts; none for all.
-        method: The request's method.
-        url: The request's URL.
-    """
+    """Converts a response to a result."""
     if not 200 <= response.status < 300:  # noqa: PLR2004  # the protocol's successes
         raise await _failure(response, method, url)
     headers = {name: value[:LONGEST_HEADER] for name in TELLING if (value := response.header(name))}

@@ -22,14 +22,11 @@ class Scheme:
     """The form in which a request carries a credential.
 
     Attributes:
-        kind: Its name in words.
-        place: header, query or cookie.
-        name: The name of the header, parameter or cookie.
         form: The template of its value; `{secret}` or `{base64}` stands for the secret.
     """
 
     kind: str
-    place: str
+    place: str  # header, query or cookie
     name: str
     form: str = "{secret}"
 
@@ -51,11 +48,7 @@ class Scheme:
 
 
 def schemes_of(description: Description) -> Iterator[Scheme]:
-    """Yields the schemes that a secret of the settings can serve.
-
-    Raises:
-        UnusableError: If one is not in the description.
-    """
+    """Yields the schemes that a secret of the settings can serve."""
     components = pairs(description.document.get("components"))
     for given in pairs(components.get("securitySchemes")).values():
         scheme = description.follow(given)
@@ -85,21 +78,13 @@ MOST_OPERATIONS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiOptions:
-    """The settings of an API.
-
-    Attributes:
-        name: Its name in the settings.
-        address: The path or URL of its description.
-        base_url: Its own address; empty for the one in its description.
-        selection: The wanted operations.
-        secret: Name of the secret that is sent to it; empty for none.
-    """
+    """The settings of an API."""
 
     name: str
-    address: str
-    base_url: str = ""
+    address: str  # the path or URL of its description
+    base_url: str = ""  # its own address; empty for the one in its description
     selection: Selection = field(default_factory=Selection)
-    secret: str = ""
+    secret: str = ""  # name of the secret that is sent to it; empty for none
 
     @property
     def url(self) -> str:
@@ -109,19 +94,7 @@ class ApiOptions:
 
 
 class Api:
-    """The tools of an API.
-
-    Args:
-        options: Its settings.
-        data: Its description.
-
-    Attributes:
-        description: The parsed description.
-        operations: All its operations.
-
-    Raises:
-        InvalidArgumentsError: If the description cannot be used.
-    """
+    """The tools of an API."""
 
     def __init__(self, options: ApiOptions, data: bytes) -> None:
         self._options = options

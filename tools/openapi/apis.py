@@ -38,10 +38,6 @@ class Descriptions:
 
     The first response of a URL is stored and used until the user fetches it again, so that a server
     cannot change tools later.
-
-    Args:
-        directory: Holds the copies; created with the first one.
-        fetch: Downloads a URL.
     """
 
     def __init__(self, directory: Path, fetch: Callable[[str], Awaitable[bytes]]) -> None:
@@ -79,9 +75,6 @@ class Apis:
     """Keeps the tools of APIs in a registry.
 
     Args:
-        apis: The APIs.
-        registry: Receives their tools.
-        descriptions: Reads their descriptions.
         vet: Replaces a tool that needs review by what may be shown of it.
     """
 

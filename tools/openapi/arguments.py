@@ -39,14 +39,8 @@ class Arguments:
     """A tool's arguments, and where each goes in the request.
 
     Attributes:
-        properties: The schema of each, by its name.
-        required: The required ones.
         parameters: The parameter that each sets, by its name.
         fields: The property of the body that each sets, by its name.
-        body: The body, or None.
-        whole: The argument that is the entire body; empty if its properties are arguments.
-        wanted: The argument that selects parts of the response.
-        references: The `$defs` that the schemas need.
     """
 
     properties: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -54,16 +48,12 @@ class Arguments:
     parameters: dict[str, Parameter] = field(default_factory=dict)
     fields: dict[str, str] = field(default_factory=dict)
     body: Body | None = None
-    whole: str = ""
-    wanted: str = ""
-    references: set[str] = field(default_factory=set)
+    whole: str = ""  # the argument that is the entire body; empty if its properties are arguments
+    wanted: str = ""  # the argument that selects parts of the response
+    references: set[str] = field(default_factory=set)  # the `$defs` that the schemas need
 
     def schema(self, schemas: Schemas) -> dict[str, Any]:
-        """Returns the input schema.
-
-        Raises:
-            UnusableError: If it refers to something outside the description.
-        """
+        """Returns the input schema."""
         made: dict[str, Any] = {"type": "object", "properties": self.properties}
         if self.required:
             made["required"] = self.required
@@ -114,14 +104,7 @@ def arguments_of(
 ) -> Arguments:
     """Returns the arguments of an operation.
 
-    Args:
-        operation: The operation.
-        description: The description it belongs to.
-        schemas: Converts the schemas of the description.
-        hidden: Parameters that the model does not set, as `place:name` in lower case.
-
-    Raises:
-        UnusableError: If it needs something that cannot be sent, or is not in the description.
+    `hidden` has the parameters that the model does not set, as `place:name` in lower case.
     """
     made = Arguments()
     parameters = _parameters(operation, description)

@@ -31,12 +31,7 @@ _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The properties of an object schema.
-
-    Attributes:
-        properties: Their schemas, by name.
-        required: The names of the required ones.
-    """
+    """The properties of an object schema."""
 
     properties: Mapping[str, Any] = field(default_factory=dict)
     required: frozenset[str] = frozenset()
@@ -47,17 +42,12 @@ class Body:
     """The body of an operation.
 
     Attributes:
-        media_type: Its media type.
-        form: Its encoding: json, form, multipart, text or file.
-        schema: Its schema in the description.
-        required: Whether a request needs it.
-        description: Its text in the description.
         encoding: How properties of a form are encoded, by name.
         files: The properties of a form that are files, and whether each is a list of files.
     """
 
     media_type: str
-    form: str
+    form: str  # its encoding: json, form, multipart, text or file
     schema: object
     required: bool
     description: str = ""
@@ -66,11 +56,7 @@ class Body:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], description: Description) -> Body | None:
-        """Reads a body from a description, in the form that is easiest for a model.
-
-        Raises:
-            UnusableError: If its schema is missing.
-        """
+        """Reads a body from a description, in the form that is easiest for a model."""
         content = pairs(given.get("content"))
         if not content:
             return None
@@ -130,11 +116,7 @@ class Body:
 
 
 def object_shape(schema: object, description: Description) -> Shape | None:
-    """Returns the properties of a closed object schema; None for any other schema.
-
-    Raises:
-        UnusableError: If it refers to something outside the description.
-    """
+    """Returns the properties of a closed object schema; None for any other schema."""
     properties: dict[str, Any] = {}
     required: set[str] = set()
     seen: list[Mapping[str, Any]] = []

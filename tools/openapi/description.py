@@ -30,12 +30,7 @@ class UnusableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The description of an API.
-
-    Attributes:
-        document: The whole description, as JSON.
-        is_3_0: Whether its schemas are those of OpenAPI 3.0.
-    """
+    """The description of an API."""
 
     document: Mapping[str, Any]
     is_3_0: bool
@@ -55,11 +50,7 @@ class Description:
         return text_of(pairs(self.document.get("info")).get("title"))
 
     def follow(self, value: object) -> Mapping[str, Any]:
-        """Returns the object itself, or the one that it refers to.
-
-        Raises:
-            UnusableError: If that is not in the description.
-        """
+        """Returns the object itself, or the one that it refers to."""
         for _ in range(LONGEST_CHAIN):
             found = pairs(value)
             if not isinstance(found.get("$ref"), str):
@@ -68,11 +59,7 @@ class Description:
         raise UnusableError(f"{pairs(value).get('$ref')!r} refers to itself")
 
     def at(self, reference: str) -> object:
-        """Returns the value that a reference points to.
-
-        Raises:
-            UnusableError: If it points to another document, or does not exist.
-        """
+        """Returns the value that a reference points to."""
         if not reference.startswith("#/"):
             raise UnusableError(f"{reference!r} is in another document")
         value: object = self.document
@@ -89,12 +76,8 @@ class Description:
     def base_url(self, address: str, *owners: Mapping[str, Any]) -> str:
         """Returns the URL that requests are sent to.
 
-        Args:
-            address: The description's own URL, to which it may be relative.
-            owners: Objects that may name another server than the whole description, nearest first.
-
-        Raises:
-            UnusableError: If no host is named.
+        `address` is the description's own URL, to which a server's may be relative. `owners` may
+        name another server than the whole description, nearest first.
         """
         for owner in (*owners, self.document):
             if servers := items(owner.get("servers")):

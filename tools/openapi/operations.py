@@ -25,16 +25,9 @@ _METHODS_ALONE = re.compile(r"[A-Z]+(?:,[A-Z]+)*")
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation.
+    """An operation."""
 
-    Attributes:
-        method: The method in upper case.
-        path: The path with its parameters in braces.
-        content: Its object in the description.
-        item: The object of its path.
-    """
-
-    method: str
+    method: str  # the method in upper case
     path: str
     content: Mapping[str, Any]
     item: Mapping[str, Any]
@@ -64,14 +57,10 @@ class Selection:
 
     A pattern is an operationId, `tag:TAG`, a path, methods, or methods and a path, such as
     `GET,HEAD /pets/*`; * and ? match any characters.
-
-    Attributes:
-        include: Patterns of the wanted ones; empty for all.
-        exclude: Patterns of the unwanted ones, which override `include`.
     """
 
     include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()  # patterns of the unwanted ones, which override `include`
 
     def admits(self, operation: Operation) -> bool:
         """Returns whether an operation is selected."""
@@ -101,11 +90,7 @@ def _fits(pattern: str, operation: Operation) -> bool:
 
 
 def operations_of(description: Description) -> list[Operation]:
-    """Returns all operations, in the order of the description.
-
-    Raises:
-        UnusableError: If a path refers to something missing.
-    """
+    """Returns all operations, in the order of the description."""
     return [
         Operation(method.upper(), path, pairs(item[method]), item)
         for path, given in pairs(description.document.get("paths")).items()
@@ -122,9 +107,7 @@ def names_of(api: str, operations: Sequence[Operation]) -> dict[str, Operation]:
     Separators in an operationId (`repos/get`) become _. If two names would then be equal,
     `exposed_name` marks both with a hash.
 
-    Args:
-        api: Name of the API in the settings.
-        operations: All operations of the description, so that names do not depend on the selection.
+    `operations` are all of the description, so that names do not depend on the selection.
     """
     own = [_SEPARATORS.sub("_", each.own_id).strip("_") for each in operations]
     often = Counter(own)

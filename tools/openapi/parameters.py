@@ -23,35 +23,20 @@ _RESERVED = ":/?@!$'()*,;"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter, or a property of a form.
-
-    Attributes:
-        name: Its name in the API.
-        place: path, query, header or cookie.
-        schema: Its schema in the description.
-        description: Its text in the description.
-        required: Whether a request needs it.
-        style: The encoding of lists and objects; json for JSON text.
-        explode: Whether each of their values is encoded separately.
-        reserved: Whether characters with a meaning in URLs stay.
-    """
+    """A parameter, or a property of a form."""
 
     name: str
-    place: str
+    place: str  # path, query, header or cookie
     schema: object
     description: str = ""
     required: bool = False
-    style: str = "form"
-    explode: bool = True
-    reserved: bool = False
+    style: str = "form"  # the encoding of lists and objects; json for JSON text
+    explode: bool = True  # whether each of their values is encoded separately
+    reserved: bool = False  # whether characters with a meaning in URLs stay
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Parameter:
-        """Reads a parameter of a description.
-
-        Raises:
-            UnusableError: If its place is unknown.
-        """
+        """Reads a parameter of a description."""
         name, place = text_of(given.get("name")), text_of(given.get("in"))
         if place not in _STYLES or not name:
             raise UnusableError(f"its parameter {name!r} is in {place!r}")

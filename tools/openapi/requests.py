@@ -21,13 +21,7 @@ _LITERAL = "/!$&'()*+,;=:@%?"
 
 @dataclass(frozen=True, slots=True)
 class RequestMaker:
-    """Builds requests of one operation.
-
-    Attributes:
-        operation: The operation.
-        base_url: The URL of its API.
-        arguments: Its arguments.
-    """
+    """Builds requests of one operation."""
 
     operation: Operation
     base_url: str

@@ -52,9 +52,6 @@ class Schemas:
     """Converts the schemas of one description, each shared one only once.
 
     Properties that only occur in responses (`readOnly`) are left out.
-
-    Args:
-        description: The description.
     """
 
     def __init__(self, description: Description) -> None:
@@ -68,12 +65,7 @@ class Schemas:
     def convert(self, schema: object, references: set[str]) -> dict[str, Any]:
         """Converts a schema of the description to one of a tool.
 
-        Args:
-            schema: The schema.
-            references: Receives the names of the `$defs` that it needs.
-
-        Raises:
-            UnusableError: If it refers to something outside the description.
+        `references` receives the names of the `$defs` that it needs.
         """
         return self._converted(schema, references, 0)
 
@@ -82,9 +74,6 @@ class Schemas:
 
         If they are too large, they lose their texts, and those farthest from the schema are left
         open.
-
-        Raises:
-            UnusableError: As `convert`.
         """
         needed: dict[str, _Definition] = {}
         waiting = list(references)
@@ -191,15 +180,10 @@ class Schemas:
 
 @dataclass(frozen=True)
 class _Definition:
-    """A schema that others refer to.
-
-    Attributes:
-        schema: The schema.
-        references: The names of the schemas that it refers to.
-    """
+    """A schema that others refer to."""
 
     schema: dict[str, Any]
-    references: Sequence[str]
+    references: Sequence[str]  # the names of the schemas that it refers to
 
     @cached_property
     def size(self) -> int:

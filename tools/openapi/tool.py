@@ -34,12 +34,7 @@ _UNCHECKED = ("pattern", "patternProperties", "uniqueItems")
 
 
 class Checker:
-    """Checks arguments; the API decides what its schema does not say.
-
-    Args:
-        tool: Name of the tool.
-        schema: Its input schema.
-    """
+    """Checks arguments; the API decides what its schema does not say."""
 
     def __init__(self, tool: str, schema: Mapping[str, Any]) -> None:
         self._tool = tool
@@ -98,17 +93,11 @@ SECONDS = 620.0
 
 @dataclass(frozen=True, slots=True)
 class _Calls:
-    """Makes the calls of one tool.
-
-    Attributes:
-        maker: Builds its requests.
-        checker: Checks its arguments.
-        secret: Name of the secret that is sent with each; empty for none.
-    """
+    """Makes the calls of one tool."""
 
     maker: RequestMaker
     checker: Checker
-    secret: str
+    secret: str  # name of the secret that is sent with each; empty for none
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         given = self.maker.arguments.without_omitted(arguments)
@@ -142,15 +131,7 @@ def operation_tool(
     *,
     secret: str,
 ) -> ToolSpec:
-    """Returns the tool of an operation.
-
-    Args:
-        name: Its name.
-        api: The name of its API in the settings.
-        maker: Builds its requests.
-        schema: Its input schema.
-        secret: Name of the secret that is sent with each; empty for none.
-    """
+    """Returns the tool of an operation."""
     operation = maker.operation
     calls = _Calls(maker, Checker(name, schema), secret)
     title = clean_text(operation.content.get("summary"), LONGEST_TITLE) or operation.own_id

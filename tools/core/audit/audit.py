@@ -46,13 +46,7 @@ _logger = logging.getLogger("toolcrib")
 
 
 class Audit:
-    """Writes each call to the log immediately: an answered call is always in it.
-
-    Args:
-        path: The file; it is created, readable only for its owner.
-        max_bytes: Size after which it is rotated.
-        backups: How many rotated files are kept.
-    """
+    """Writes each call to the log immediately: an answered call is always in it."""
 
     def __init__(self, path: Path, *, max_bytes: int = 10_000_000, backups: int = 10) -> None:
         self._file = AuditFile(path, max_bytes=max_bytes, backups=backups)
@@ -170,11 +164,6 @@ class AuditFile:
 
     A full file becomes `NAME.1`, that one `NAME.2`, and so on. The first process to notice rotates;
     the others see another file under the name and open it.
-
-    Args:
-        path: The file; it and its directory are created, accessible only for their owner.
-        max_bytes: Size after which it is rotated.
-        backups: How many rotated files are kept.
     """
 
     def __init__(self, path: Path, *, max_bytes: int, backups: int) -> None:
@@ -186,11 +175,7 @@ class AuditFile:
         self._torn = False
 
     def append(self, line: bytes) -> None:
-        """Appends one line, given without its newline; never waits for another process.
-
-        Raises:
-            OSError: If it cannot be written completely. The next entry then starts on a new line.
-        """
+        """Appends one line, given without its newline; never waits for another process."""
         descriptor = self._at_end_of(len(line) + 1)
         data = (b"\n" if self._torn else b"") + line + b"\n"
         self._torn = True
@@ -260,9 +245,6 @@ def unrotated(path: Path, *, wait: bool) -> AbstractContextManager[bool]:
     """Prevents other processes from rotating a log inside the block.
 
     Yields whether it could: without `wait` it gives up if another process holds the lock.
-
-    Raises:
-        OSError: If the lock cannot be used.
     """
     return locked(path.with_name(f"{path.name}.lock"), wait=wait)
 
@@ -274,12 +256,7 @@ def rotated(path: Path) -> list[Path]:
 
 
 def open_log(path: Path) -> BinaryIO:
-    """Opens a log file for reading.
-
-    Raises:
-        OSError: If it cannot be read or is not a regular file. Links and directories never contain
-            log lines, and opening a pipe would block.
-    """
+    """Opens a log file for reading."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         _check_file(path, os.fstat(descriptor))

@@ -67,11 +67,7 @@ _logger = logging.getLogger("toolcrib")
 
 
 class Recording:
-    """Records calls and messages; never fails, and delays a result by a second at most.
-
-    Args:
-        recorder: Writes the entries.
-    """
+    """Records calls and messages; never fails, and delays a result by a second at most."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder

@@ -147,10 +147,7 @@ def redacted(value: Mapping[str, Any], budget: int, names: Collection[str] = ())
     anything in texts that looks like a secret. Values nested too deeply, or beyond the budget, are
     replaced by an ellipsis.
 
-    Args:
-        value: The object.
-        budget: Maximum number of characters.
-        names: Names of stored secrets, which are not secret themselves.
+    `names` are those of stored secrets, which are not secret themselves.
     """
     return _Budget(budget, names).mapping(value, LEVELS)
 

@@ -68,12 +68,6 @@ class SecretTools:
 class SecretArguments:
     """The secrets among the arguments of one call.
 
-    Args:
-        tools: Knows which tools have secret arguments.
-        spec: The called tool, or None.
-        arguments: The caller's arguments.
-        find: Finds any of the caller's tools by name.
-
     Attributes:
         arguments: The arguments without secrets, under their schema names.
         found: Whether there are any secrets.

@@ -22,9 +22,6 @@ _BEGINNING = b'{"time":'
 class AuditTrail:
     """Reads an audit log while other processes append to it and rotate it.
 
-    Args:
-        path: The log; its rotated files are in the same directory.
-
     Attributes:
         unreadable: How many lines so far were not entries, for example truncated by a full disk.
     """
@@ -38,14 +35,6 @@ class AuditTrail:
         """Returns the last matching entries in the order in which they were written.
 
         A later `news` returns what is appended from now on.
-
-        Args:
-            count: Maximum number of entries.
-            wanted: Selects entries.
-            since: Unix seconds; files last written before are skipped.
-
-        Raises:
-            OSError: If the log cannot be read.
         """
         found: list[Entry] = []
         with self._files() as files:
@@ -59,11 +48,7 @@ class AuditTrail:
         return found[::-1]
 
     def news(self) -> list[Entry]:
-        """Returns the entries appended since the last read, including those in files rotated since.
-
-        Raises:
-            OSError: If the log cannot be read.
-        """
+        """Returns the entries appended since the last read, including in files rotated since."""
         found: list[Entry] = []
         read: dict[tuple[int, int], int] = {}
         with self._files() as files:

@@ -16,12 +16,7 @@ MAX_EDIT_BYTES = 10_000_000
 
 
 def whole_content(fd: int, path: str) -> bytes:
-    """Reads an open file and closes it.
-
-    Args:
-        fd: Its descriptor.
-        path: The file, for the error.
-    """
+    """Reads an open file and closes it."""
     try:
         data = read_up_to(fd, MAX_EDIT_BYTES + 1, os.fstat(fd).st_size)
     finally:

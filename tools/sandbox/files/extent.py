@@ -22,17 +22,11 @@ REPOSITORY = frozenset({"HEAD", "objects", "refs"})
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The amount of files at a path.
-
-    Attributes:
-        files: Number of files, links and the like.
-        has_repository: Whether they include a git repository.
-        is_more: Whether the limit was reached.
-    """
+    """The amount of files at a path."""
 
     files: int
     has_repository: bool = False
-    is_more: bool = False
+    is_more: bool = False  # whether the limit was reached
 
     def __add__(self, other: Extent) -> Extent:
         return Extent(
@@ -48,11 +42,7 @@ NOTHING = Extent(0)
 def extent_at(sandbox: Sandbox, path: str, *, is_glob: bool, is_recursive: bool) -> Extent:
     """Measures a path, or all paths that match a glob; files outside the root do not count.
 
-    Args:
-        sandbox: The files.
-        path: Relative to the root, or absolute; a parent of the root counts as the root.
-        is_glob: Whether the last part of the path is a glob.
-        is_recursive: Whether what is below a directory counts.
+    A parent of the root counts as the root.
     """
     place = os.path.normpath(sandbox.root / path)
     if not is_glob:

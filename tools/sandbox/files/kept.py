@@ -25,12 +25,7 @@ _LARGE = "large:"
 
 
 class Found(NamedTuple):
-    """The state of a path.
-
-    Attributes:
-        state: The state.
-        content: The content of a file, if it was read.
-    """
+    """The state of a path."""
 
     state: FileState
     content: bytes | None = None
@@ -44,13 +39,7 @@ class ChangeKeeper(Protocol):
         """Limit on the files whose content is saved."""
 
     def keeping(self, path: str, before: Found, after: FileState) -> AbstractContextManager[None]:
-        """Records a change on disk, and discards the record if the block raises.
-
-        Args:
-            path: Relative to the root, without links.
-            before: The replaced file.
-            after: The new state.
-        """
+        """Records a change on disk, and discards the record if the block raises."""
 
 
 @contextmanager
@@ -63,15 +52,9 @@ def keep_replaced(
 ) -> Iterator[str]:
     """Saves what the block replaces, if changes are recorded and something changes.
 
-    Args:
-        keeper: Saves it.
-        place: The place of the file.
-        path: Returns the path relative to the root, without links.
-        after: Digest of the new content; empty for none.
-        mode: Mode of the new file; by default the old one's.
-
-    Yields:
-        Why the old content is not saved; empty if it is.
+    `path` returns the path relative to the root, without links. `after` is the digest of the new
+    content, empty for none, and `mode` by default the old one. Yields why the old content is not
+    saved; empty if it is.
     """
     if keeper is None:
         yield ""
@@ -87,16 +70,7 @@ def keep_replaced(
 
 
 def look(directory: int, name: str, *, most_bytes: int) -> Found:
-    """Examines a name without following a link or blocking on a pipe.
-
-    Args:
-        directory: Descriptor of the directory.
-        name: A name in it, without a slash.
-        most_bytes: Limit on the files that are read.
-
-    Raises:
-        OSError: If it cannot be examined.
-    """
+    """Examines a name without following a link or blocking on a pipe."""
     try:
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
@@ -117,21 +91,13 @@ def look(directory: int, name: str, *, most_bytes: int) -> Found:
 
 
 def look_for(directory: int, name: str, expected: FileState) -> Found:
-    """Examines a name with the same limit as the expected state was recorded with.
-
-    Raises:
-        OSError: If it cannot be examined.
-    """
+    """Examines a name with the same limit as the expected state was recorded with."""
     is_large = expected.state.startswith(_LARGE)
     return look(directory, name, most_bytes=0 if is_large else MOST_LOOKED_AT)
 
 
 def state_of(directory: int, name: str, status: os.stat_result) -> FileState:
-    """Returns the state of a name whose content is not read.
-
-    Raises:
-        OSError: If a link has disappeared.
-    """
+    """Returns the state of a name whose content is not read."""
     if stat.S_ISLNK(status.st_mode):
         target = os.fsencode(os.readlink(name, dir_fd=directory))
         return FileState(f"link:{digest_of(target)}", 0, LINK)

@@ -28,32 +28,16 @@ _END = re.compile(r"\r?\n")
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Consecutive lines of a text.
-
-    Attributes:
-        content: The lines with their ends.
-        first: Number of the first line, from 1; 0 if there are none.
-        last: Number of the last line in `content`, even if it is incomplete.
-        cut: Whether requested lines are missing or incomplete.
-    """
+    """Consecutive lines of a text."""
 
     content: str
-    first: int
-    last: int
-    cut: bool
+    first: int  # number of the first line, from 1; 0 if there are none
+    last: int  # number of the last line in `content`, even if it is incomplete
+    cut: bool  # whether requested lines are missing or incomplete
 
 
 class LongLines:
-    """Finds lines in a file too large to hold, counting line ends block by block.
-
-    Args:
-        file: Descriptor of the file.
-        size: Bytes of it to examine.
-        end: The line end in the file's encoding.
-
-    Attributes:
-        total: Number of lines.
-    """
+    """Finds lines in a file too large to hold, counting line ends block by block."""
 
     def __init__(self, file: int, size: int, end: bytes) -> None:
         self._file, self._size, self._end = file, size, end
@@ -122,12 +106,7 @@ def count_lines(text: str) -> int:
 
 
 def line_start(text: str, number: int) -> int:
-    """Returns the start of a line; the end of the text if the line does not exist.
-
-    Args:
-        text: The whole text.
-        number: The line, from 1.
-    """
+    """Returns the start of a line; the end of the text if the line does not exist."""
     end = _end_sign(text)
     start, missing = 0, number - 1
     for block in (_BLOCK, _NEAR):
@@ -163,13 +142,8 @@ def line_ends(text: str) -> list[str]:
 def usual_end(text: str, *, near: int | None = None) -> str:
     r"""Returns the line end for a new line.
 
-    Args:
-        text: The whole text.
-        near: A position whose line decides, or the previous one if that has no line end.
-
-    Returns:
-        Without a position, the most frequent line end; "
-        " for a single line.
+    With `near`, the line at that position decides, or the previous one if that has no line end.
+    Otherwise it is the most frequent line end, and a line feed for a single line.
     """
     if near is None:
         if text.count("\r\n") * 2 > text.count("\n"):
@@ -187,10 +161,8 @@ def usual_end(text: str, *, near: int | None = None) -> str:
 def line_span(ranges: Sequence[int], total: int, *, exact: bool) -> tuple[int, int]:
     """Resolves a pair of line numbers.
 
-    Args:
-        ranges: First and last line, from 1, or negative and counted from the end.
-        total: Number of lines.
-        exact: Whether both must exist; otherwise the range is clipped to the text.
+    Numbers count from 1, or from the end if negative. `exact` requires both lines to exist;
+    otherwise the range is clipped to the text.
     """
     start, end = (total + 1 + number if number < 0 else number for number in ranges)
     if not exact and start <= total:
@@ -205,14 +177,7 @@ def line_span(ranges: Sequence[int], total: int, *, exact: bool) -> tuple[int, i
 
 
 def excerpt(text: str, first: int, last: int, *, limit: int) -> Excerpt:
-    """Returns as many whole lines as fit, or the start of a line that alone is too long.
-
-    Args:
-        text: The whole text.
-        first: First requested line, from 1.
-        last: Last requested line.
-        limit: Limit on the characters.
-    """
+    """Returns as many whole lines as fit, or the start of a line that alone is too long."""
     start, stop = line_start(text, first), line_start(text, last + 1)
     if stop - start <= limit:
         return Excerpt(text[start:stop], first if text else 0, last, cut=False)
@@ -230,13 +195,7 @@ def replace_lines(text: str, start: int, end: int, content: str) -> str:
     Each new line gets the line end of the line it replaces, and further lines that of the last one.
     If the last line of the text had no line end, it still has none.
 
-    Args:
-        text: The whole text.
-        start: First line to replace, from 1.
-        end: Last line to replace, at most the number of lines.
-        content: The new lines, ended by `
-        ` or `\r
-        `; an empty text removes the lines.
+    An empty `content` removes the lines.
     """
     first, last = line_start(text, start), line_start(text, end + 1)
     old = text[first:last]

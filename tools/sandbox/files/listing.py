@@ -18,34 +18,21 @@ EntryType = Literal["file", "directory", "symlink", "other"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One name in a directory.
+    """One name in a directory."""
 
-    Attributes:
-        path: Relative to the root.
-        type: The type of the name itself; a link is not followed.
-        size: Size in bytes; 0 unless it is a file.
-        mtime: Time of the last change, Unix seconds.
-    """
-
-    path: str
+    path: str  # relative to the root
     type: EntryType
-    size: int
-    mtime: float
+    size: int  # size in bytes; 0 unless it is a file
+    mtime: float  # time of the last change, Unix seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The entries of a directory.
+    """The entries of a directory."""
 
-    Attributes:
-        entries: Level by level, sorted within each directory.
-        truncated: Whether there are more than the limit.
-        unreadable: Directories that are not listed: no permission, or protected.
-    """
-
-    entries: list[Entry]
+    entries: list[Entry]  # level by level, sorted within each directory
     truncated: bool
-    unreadable: list[str]
+    unreadable: list[str]  # directories that are not listed: no permission, or protected
 
 
 def list_entries(
@@ -61,16 +48,8 @@ def list_entries(
 
     Nearest levels come first, so that one large subdirectory does not crowd out its siblings.
 
-    Args:
-        top: Descriptor of the directory.
-        prefix: Its path relative to the root, put before each entry.
-        depth: Levels below it, at least 1.
-        limit: Limit on the entries.
-        hides: Returns whether a directory must not be listed.
-        leaves_out: Returns whether a path below the directory must be omitted.
-
-    Raises:
-        OSError: If the directory itself cannot be read.
+    `prefix` is put before each path. `hides` decides which directories are not listed, and
+    `leaves_out` which paths below the directory are omitted.
     """
     listing = Listing([], truncated=False, unreadable=[])
     waiting: deque[tuple[str, ...]] = deque([()])

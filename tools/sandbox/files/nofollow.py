@@ -18,12 +18,7 @@ _FILE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) 
 def open_below(directory: int, names: Iterable[str] = ()) -> int:
     """Opens a directory for reading its entries.
 
-    Args:
-        directory: Descriptor of the starting directory.
-        names: The names on the way down; empty for the directory itself.
-
-    Raises:
-        OSError: If it cannot be opened; ELOOP or ENOTDIR for a link on the way.
+    Raises ELOOP or ENOTDIR for a link on the way.
     """
     fd = os.open(".", _DIRECTORY, dir_fd=directory)
     try:
@@ -40,19 +35,13 @@ def open_below(directory: int, names: Iterable[str] = ()) -> int:
 def open_name(directory: int, name: str) -> int:
     """Opens a directory inside an open one for reading its entries.
 
-    Raises:
-        OSError: If it cannot be opened; ELOOP or ENOTDIR for a link.
+    Raises ELOOP or ENOTDIR for a link.
     """
     return os.open(name, _DIRECTORY, dir_fd=directory)
 
 
 class Descent:
-    """Opens the directories of a walk, each from the nearest one still open.
-
-    Args:
-        root: Descriptor of the starting directory.
-        open_name: Opens a name in a directory; by default refuses links.
-    """
+    """Opens the directories of a walk, each from the nearest one still open."""
 
     def __init__(self, root: int, open_name: Callable[[int, str], int] = open_name) -> None:
         self._open_name = open_name
@@ -66,11 +55,7 @@ class Descent:
         self._close(0)
 
     def open(self, path: str) -> int:
-        """Opens a directory, which stays open until the next call.
-
-        Raises:
-            OSError: If it cannot be opened, or a link is on the way.
-        """
+        """Opens a directory, which stays open until the next call."""
         parts = path.split("/") if path else []
         shared = 0
         for (name, _), part in zip(self._opened[1:], parts, strict=False):
@@ -90,8 +75,7 @@ class Descent:
 def open_file(name: str, directory: int) -> tuple[int, os.stat_result]:
     """Opens a regular file and returns its descriptor and status; never blocks on pipes or devices.
 
-    Raises:
-        OSError: If it cannot be opened; ELOOP for a link, ENXIO for anything but a regular file.
+    Raises ELOOP for a link, and ENXIO for anything but a regular file.
     """
     fd = os.open(name, _FILE, dir_fd=directory)
     status = os.fstat(fd)
@@ -104,10 +88,7 @@ def open_file(name: str, directory: int) -> tuple[int, os.stat_result]:
 def read_up_to(fd: int, count: int, size: int) -> bytes:
     """Returns the first `count` bytes of an open file.
 
-    Args:
-        fd: Its descriptor.
-        count: Limit on the bytes.
-        size: Its size when opened; it may have grown.
+    `size` is its size when opened; it may have grown.
     """
     chunks = list[bytes]()
     found, asked = 0, min(size + 1, count)  # one more than its size, to see the end at once

@@ -43,7 +43,6 @@ class Root(NamedTuple):
     """An open root.
 
     Attributes:
-        fd: Descriptor of the directory.
         spellings: Absolute paths of this directory; absolute paths and links inside one of them are
             taken as relative to the root.
     """
@@ -62,7 +61,6 @@ class HeldRoot:
     The descriptor stays open, so that no other directory gets the same inode number.
 
     Args:
-        path: Absolute path, opened now or on first use.
         expected: Required device and inode; None accepts any.
     """
 
@@ -133,12 +131,7 @@ class _OpenHow(ctypes.Structure):
 def open_beneath(root: Root, path: str) -> int:
     """Opens a directory inside a root; the caller closes the descriptor.
 
-    Args:
-        root: The root, which the path may not leave.
-        path: Relative path; it may contain `..` and links that stay inside.
-
-    Raises:
-        OSError: EXDEV if the path leads outside, otherwise the system's error.
+    The path may contain `..` and links that stay inside; raises EXDEV if it leads outside.
     """
     if path in {"", "."}:
         return os.dup(root.fd)
@@ -156,12 +149,7 @@ def open_beneath(root: Root, path: str) -> int:
 def strip_root(path: str, spellings: Sequence[str]) -> str:
     """Returns the part of an absolute path below a root, without resolving links.
 
-    Args:
-        path: Absolute path.
-        spellings: Absolute paths of the root.
-
-    Raises:
-        OSError: EXDEV if the path is below none of the spellings.
+    Raises EXDEV if the path is below none of the spellings.
     """
     for spelling in spellings:
         prefix = spelling.rstrip("/") + "/"
@@ -173,8 +161,7 @@ def strip_root(path: str, spellings: Sequence[str]) -> str:
 def path_of(fd: int) -> str:
     """Returns the real absolute path of an open directory, according to the system.
 
-    Raises:
-        OSError: ENOTSUP if the system cannot report it.
+    Raises ENOTSUP if the system cannot report it.
     """
     if sys.platform == "darwin":
         import fcntl  # not on Windows
@@ -189,8 +176,7 @@ def path_of(fd: int) -> str:
 def path_beneath(root: Root, directory: int) -> str:
     """Returns the real current path of an open directory relative to the root.
 
-    Raises:
-        OSError: EXDEV if it is outside the root now, ENOTSUP if the system cannot report it.
+    Raises EXDEV if it is outside the root now, and ENOTSUP if the system cannot report it.
     """
     top, here = path_of(root.fd), path_of(directory)
     return "." if here == top else strip_root(here, (top,))

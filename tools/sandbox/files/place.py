@@ -31,21 +31,15 @@ _NO_NAMES = frozenset({"", ".", ".."})
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An open directory and a name in it that was not a link when checked.
-
-    Attributes:
-        directory: Descriptor of the directory.
-        name: A name in it, without a slash.
-    """
+    """An open directory and a name in it that was not a link when checked."""
 
     directory: int
-    name: str
+    name: str  # a name in it, without a slash
 
     def status(self) -> os.stat_result | None:
         """Returns the status of the regular file, or None if nothing is there.
 
-        Raises:
-            OSError: EISDIR or ENXIO if it is not a regular file.
+        Raises EISDIR or ENXIO if it is not a regular file.
         """
         try:
             status = os.stat(self.name, dir_fd=self.directory, follow_symlinks=False)
@@ -57,8 +51,7 @@ class Place:
     def open_read(self) -> int:
         """Opens the regular file.
 
-        Raises:
-            OSError: ELOOP if a link has been swapped in; ENOENT, EISDIR, ENXIO, EACCES.
+        Raises ELOOP if a link has been swapped in; ENOENT, EISDIR, ENXIO, EACCES.
         """
         opened = _open_regular(self.directory, self.name)
         if opened is None:
@@ -107,12 +100,6 @@ class Resolver:
     All methods that open, find or check a place raise OSError if the path cannot be opened inside
     the root, PermissionDeniedError if a rule denies it, ProtectedPathError if it is protected, and
     StrayDirectoryError if it was moved out of the root.
-
-    Args:
-        root: The open root.
-        guard: Protects certain places.
-        open_directory: Resolves directories.
-        rules: The policy's rules about places, if any.
     """
 
     def __init__(
@@ -193,10 +180,8 @@ class Resolver:
     def writable(self, path: str, *, create: bool) -> Iterator[Place]:
         """Finds the place that a write goes to.
 
-        Args:
-            path: The file; links are followed.
-            create: Whether to create missing directories, which are removed again if the block
-                raises.
+        Links are followed. With `create`, missing directories are created, and removed again if the
+        block raises.
         """
         with self._find(path, create=create) as place:
             spelled = os.path.normpath(path)
@@ -217,12 +202,8 @@ class Resolver:
     def exact(self, path: str, *, create: bool) -> Iterator[Place]:
         """Finds the place of a path without links, for a write that follows none.
 
-        Args:
-            path: Relative to the root, as returned by `real_path`.
-            create: As for `writable`.
-
-        Raises:
-            OSError: ELOOP if a directory on the way has become a link.
+        The path is one that `real_path` returned; raises ELOOP if a directory on the way has become
+        a link.
         """
         head, _, name = path.rpartition("/")
         self._refuse_directory(path, name)
@@ -236,8 +217,7 @@ class Resolver:
     def real_path(self, place: Place) -> str:
         """Returns the real path of a place, relative to the root.
 
-        Raises:
-            OSError: EXDEV if it has left the root, ENOTSUP if the system cannot report it.
+        Raises EXDEV if it has left the root, and ENOTSUP if the system cannot report it.
         """
         return self._spelled(place.directory, (place.name,))
 

@@ -40,18 +40,11 @@ class StrayDirectoryError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """One of the server's own paths.
+    """One of the server's own paths."""
 
-    Attributes:
-        path: Absolute path; its links are followed at each check.
-        parent: Its parent directory.
-        name: Its folded name.
-        parts: All components.
-    """
-
-    path: str
+    path: str  # absolute path; its links are followed at each check
     parent: str
-    name: str
+    name: str  # its folded name
     parts: tuple[str, ...]
 
     @classmethod
@@ -64,19 +57,12 @@ class _Own:
 
 @dataclass(slots=True)
 class _Judged:
-    """A place to check.
-
-    Attributes:
-        directory: Descriptor of the deepest directory that exists.
-        names: The folded names below it.
-        levels: That directory and its parents, up to the root.
-        chain: The levels, and the file if it exists.
-    """
+    """A place to check."""
 
     directory: int
-    names: tuple[str, ...]
-    levels: tuple[Identity, ...]
-    chain: frozenset[Identity]
+    names: tuple[str, ...]  # the folded names below it
+    levels: tuple[Identity, ...]  # that directory and its parents, up to the root
+    chain: frozenset[Identity]  # the levels, and the file if it exists
 
     def exists(self, path: str) -> bool:
         """Returns whether a path from the deepest directory exists, even as a dangling link."""
@@ -94,9 +80,7 @@ class _Judged:
     def is_at_or_below(self, top: str, parts: Sequence[str]) -> bool:
         """Returns whether it is the target of a path, or inside it.
 
-        Args:
-            top: A path from the deepest directory, empty or with a trailing slash.
-            parts: Names below it.
+        `top` is a path from the deepest directory, empty or with a trailing slash.
         """
         for count in range(len(parts) + 1):
             path = top + "/".join(parts[:count]) or "."
@@ -142,7 +126,6 @@ class Guard:
 
     Args:
         protected: Files and directories closed to reads and writes; they need not exist.
-        read_only: Files and directories closed to writes.
     """
 
     def __init__(self, protected: Iterable[Path], read_only: Iterable[Path] = ()) -> None:
@@ -157,11 +140,8 @@ class Guard:
     ) -> None:
         """Raises an error if what was opened may not be read.
 
-        Args:
-            root: The root that must contain the directory.
-            directory: Descriptor of the directory, or of the file's directory.
-            name: The file's name.
-            file: Its status; None if the directory itself is read.
+        `file` is the status of the file `name` in the directory; None if the directory itself is
+        read.
         """
         levels = _levels(root, directory)
         opened = file and identity(file)
@@ -179,11 +159,8 @@ class Guard:
     ) -> None:
         """Raises an error if a place may not be written.
 
-        Args:
-            root: The root that must contain the directory.
-            directory: Descriptor of the deepest directory that exists.
-            names: The names below it, ending with the file's own.
-            permitted: Protected names that this write may use.
+        `directory` is the deepest that exists; `names` lead from there to the file. `permitted` are
+        protected names that this write may use.
         """
         levels = _levels(root, directory)
         # The file may be a hard link to a protected one.

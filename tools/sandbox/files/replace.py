@@ -38,11 +38,7 @@ class WriteLocks:
     def hold(self, directory: int) -> Iterator[None]:
         """Holds the lock of an open directory.
 
-        Args:
-            directory: Descriptor of the directory to write to.
-
-        Raises:
-            OSError: EBUSY if another writer held it for more than ten seconds.
+        Raises EBUSY if another writer held it for more than ten seconds.
         """
         deadline = time.monotonic() + LOCK_SECONDS
         key = identity(os.fstat(directory))
@@ -103,16 +99,9 @@ def replace_file(
     O_TMPFILE (open(2)), the temporary file is named last: a process killed while writing leaves
     nothing behind.
 
-    Args:
-        directory: Descriptor of the directory.
-        name: A name in it, without a slash.
-        data: The new content.
-        existing: Status of the replaced file; the new one keeps its owner, mode and extended
-            attributes, except for set-user-ID and set-group-ID.
-        mode: Mode of the new file instead; also without those two bits.
-
-    Raises:
-        OSError: If the disk, the permissions or the name prevent it; nothing is left behind.
+    The new file keeps the owner, mode and extended attributes of `existing`, except for set-user-ID
+    and set-group-ID; `mode` replaces its mode, also without those two bits. If it raises OSError,
+    nothing is left behind.
     """
     temporary = f".toolcrib-{secrets.token_hex(8)}.tmp"
 
@@ -136,11 +125,7 @@ def replace_file(
 
 
 def remove_file(directory: int, name: str) -> None:
-    """Removes a file, a link or an empty directory, and syncs the removal to disk.
-
-    Raises:
-        OSError: If the disk or the permissions prevent it, or the directory is not empty.
-    """
+    """Removes a file, a link or an empty directory, and syncs the removal to disk."""
     if stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
         os.rmdir(name, dir_fd=directory)
     else:

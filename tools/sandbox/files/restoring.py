@@ -22,13 +22,8 @@ def check_same(place: Place, path: str, expected: FileState) -> None:
 def put_back(place: Place, content: bytes | None, mode: int) -> None:
     """Restores a file atomically, or removes what is there.
 
-    Args:
-        place: The place; a link there is replaced and not followed.
-        content: The former content; None if nothing was there.
-        mode: Its mode; 0 if unknown.
-
-    Raises:
-        OSError: If the disk or the permissions prevent it, or a directory there is not empty.
+    A link there is replaced and not followed. `content` is None if nothing was there, and `mode` 0
+    if unknown.
     """
     now = look(place.directory, place.name, most_bytes=0).state
     if content is None or now.state == "directory":

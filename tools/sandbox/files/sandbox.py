@@ -52,38 +52,23 @@ def _accept_nothing(_path: str, _content: bytes) -> contextlib.AbstractContextMa
 
 
 class FileContent(NamedTuple):
-    """The result of a bounded read.
-
-    Attributes:
-        data: The first bytes, up to the limit.
-        size: Size of the whole file when opened.
-        mtime: Time of the last change, Unix seconds.
-        truncated: Whether the file has more than `data`.
-    """
+    """The result of a bounded read."""
 
     data: bytes
-    size: int
-    mtime: float
+    size: int  # size of the whole file when opened
+    mtime: float  # time of the last change, Unix seconds
     truncated: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The result of a write.
+    """The result of a write."""
 
-    Attributes:
-        path: The given file, relative to the root and without `..`.
-        size: Size of the file in bytes.
-        sha256: Hexadecimal digest of its content.
-        created: Whether the file is new.
-        lost: Why the old content was not saved, if changes are recorded; empty if it was.
-    """
-
-    path: str
+    path: str  # the given file, relative to the root and without `..`
     size: int
     sha256: str
     created: bool
-    lost: str = ""
+    lost: str = ""  # why the old content was not saved, if changes are recorded; empty if it was
 
 
 class Sandbox:
@@ -95,10 +80,8 @@ class Sandbox:
     the protection refuses, and UnavailableError for a disk that is full, read-only or failing.
 
     Args:
-        root: The directory; it must exist when a path is opened.
         protected: Paths closed to reads and writes even inside the root.
         read_only: Paths closed to writes.
-        open_directory: Resolves directories.
         expected: Required device and inode of the root; None accepts any.
 
     Attributes:
@@ -135,9 +118,7 @@ class Sandbox:
     def ruled(self, rules: PlaceRules, accept: Accepting = _accept_nothing) -> Sandbox:
         """Returns the same files, with additional rules checked on each opening.
 
-        Args:
-            rules: The rules.
-            accept: Held while a protected file is written, with its path and content.
+        `accept` is held while a protected file is written, with its path and content.
         """
         ruled = copy(self)
         ruled._rules, ruled._accept = rules, accept  # noqa: SLF001  # an instance of the same class
@@ -159,14 +140,7 @@ class Sandbox:
         return inner
 
     def relative(self, path: str) -> str:
-        """Returns the path relative to the root, without opening anything or resolving links.
-
-        Args:
-            path: Relative to the root, or an absolute path inside it.
-
-        Raises:
-            OutsideSandboxError: If it leads out of the root.
-        """
+        """Returns the path relative to the root, without opening anything or resolving links."""
         with explained(path, self._root):
             spelled = os.path.normpath(self._beneath(path))
             if spelled == ".." or spelled.startswith("../"):
@@ -221,10 +195,8 @@ class Sandbox:
     def write(self, path: str, data: bytes, *, expected_sha256: str | None = None) -> Written:
         """Replaces a file's content atomically, or creates the file and its directories.
 
-        Args:
-            path: The file; links inside the root are followed.
-            data: The new content.
-            expected_sha256: Digest of the current content, or a prefix of it; ABSENT for no file.
+        Links inside the root are followed. `expected_sha256` is the digest of the current content
+        or a prefix of it, or ABSENT for no file.
         """
         return self._replace(path, lambda _old: data, expected_sha256, whole=True)
 
@@ -242,10 +214,8 @@ class Sandbox:
     ) -> Written:
         """Edits a file's content atomically; no concurrent edit is lost.
 
-        Args:
-            path: The file, which must exist.
-            function: Computes the new content from the current one; if it raises, nothing changes.
-            expected_sha256: Hexadecimal digest of the current content, or a prefix of it.
+        `function` computes the new content from the current one; if it raises, nothing changes.
+        `expected_sha256` is as for `write`.
         """
         return self._replace(path, function, expected_sha256, whole=False)
 
@@ -263,11 +233,7 @@ class Sandbox:
     def restore(self, path: str, content: bytes | None, mode: int, *, expected: FileState) -> None:
         """Restores a path to a former state atomically, or removes what is there.
 
-        Args:
-            path: The file, without links; a link there is replaced and never followed.
-            content: The former content; None if nothing was there.
-            mode: Its mode.
-            expected: The required current state.
+        A link there is replaced and never followed. `content` is None if nothing was there.
         """
         with (
             explained(path, self._root),

@@ -101,15 +101,7 @@ _FILE_URL = re.compile(r"file:(?://(?:localhost(?=/))?)?(?=/)", re.IGNORECASE)
 
 
 def refuse_notation(path: str, spellings: Sequence[str]) -> None:
-    """Rejects paths in shell or URL notation, and suggests the path they mean.
-
-    Args:
-        path: The path as the caller gave it.
-        spellings: Absolute paths of the root.
-
-    Raises:
-        OutsideSandboxError: If that path is outside the root.
-    """
+    """Rejects paths in shell or URL notation, and suggests the path they mean."""
     if _HOME.match(path):
         meant = _HOME.sub(lambda _home: str(Path.home()), path, count=1)
     elif _FILE_URL.match(path):
@@ -137,12 +129,7 @@ def refuse_notation(path: str, spellings: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def explained(path: str, root: Path) -> Iterator[None]:
-    """Converts system errors to errors that name the path and what to do.
-
-    Args:
-        path: The path as the caller gave it.
-        root: The root it was resolved in.
-    """
+    """Converts system errors to errors that name the path and what to do."""
     try:
         yield
     except EXPLAINABLE as error:

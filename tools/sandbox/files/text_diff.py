@@ -21,19 +21,10 @@ LONGEST_LINE = 300
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Lines that change together.
+    """Lines that change together."""
 
-    Attributes:
-        old_line: Number of the first one in the old text, from 1.
-        new_line: The same in the new text.
-        old: The old lines.
-        new: The new lines.
-        before: Unchanged lines above them.
-        after: Unchanged lines below them.
-    """
-
-    old_line: int
-    new_line: int
+    old_line: int  # number of the first one in the old text, from 1
+    new_line: int  # the same in the new text
     old: str
     new: str
     before: str
@@ -61,9 +52,7 @@ class Hunk:
 def hunks(text: str, changes: Iterable[Change]) -> Iterator[Hunk]:
     """Yields the whole lines that changes touch; changes that share a line form one hunk.
 
-    Args:
-        text: The old text.
-        changes: The changes, in order and without overlaps.
+    The changes are in order and do not overlap.
     """
     lines = _Lines(text)
     coming = _Coming(lines, changes)
@@ -83,12 +72,7 @@ def hunks(text: str, changes: Iterable[Change]) -> Iterator[Hunk]:
 
 
 def format_hunks(touched: Iterable[Hunk], *, limit: int) -> str:
-    """Formats changes as in a unified diff, as many as fit.
-
-    Args:
-        touched: The hunks, from the first on.
-        limit: Limit on the characters.
-    """
+    """Formats changes as in a unified diff, as many as fit."""
     parts, room = list[str](), limit
     for hunk in touched:
         part = hunk.to_text()
@@ -134,7 +118,6 @@ class _Coming:
     """Changes, with a lookahead of one.
 
     Attributes:
-        next: The next change, if any.
         stop: End of the last line touched so far.
     """
 

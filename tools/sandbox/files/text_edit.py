@@ -44,13 +44,7 @@ _BLOCK = 10_000
 
 
 class Change(NamedTuple):
-    """A passage and its replacement.
-
-    Attributes:
-        start: Its start in the old text.
-        end: Its end.
-        new: The replacement.
-    """
+    """A passage and its replacement."""
 
     start: int
     end: int
@@ -61,7 +55,6 @@ class Passages:
     """Finds a passage in a text.
 
     Args:
-        text: The text.
         passage: The passage, not empty; all line ends are equal.
     """
 
@@ -140,11 +133,8 @@ def inserted(text: str, line_number: int, content: str) -> Change:
     They get the line end of that line. After the last line they become separate lines, and the text
     still has or lacks a final line end.
 
-    Args:
-        text: The whole text.
-        line_number: The line, from 1, or negative and counted from the end; one more than the
-            number of lines appends.
-        content: The new lines, with or without a final line end.
+    `line_number` counts from 1, or from the end if negative; one more than the number of lines
+    appends.
     """
     total = count_lines(text)
     number = total + 1 + line_number if line_number < 0 else line_number
@@ -181,10 +171,7 @@ def applied(text: str, changes: Iterable[Change]) -> str:
 def replaced(text: str, changes: Iterable[Change], start: int = 0) -> tuple[str, int]:
     """Applies changes to part of a text; returns the text up to the last change, and its end.
 
-    Args:
-        text: The text.
-        changes: The changes, in order and not overlapping.
-        start: The start of the part.
+    The changes are in order and do not overlap; the part begins at `start`.
     """
     blocks, parts, seen = list[str](), list[str](), start
     for change in changes:

@@ -41,13 +41,7 @@ def visible(name: str) -> str:
 
 
 def read_text(path: str, found: FileContent, encoding: str | None) -> Decoded:
-    """Decodes the text of a file.
-
-    Args:
-        path: The file, for the error.
-        found: Its bytes, or the first ones.
-        encoding: Name of a codec, if given.
-    """
+    """Decodes the text of a file."""
     if encoding is None and found.data.isascii() and b"\0" not in found.data:
         return Decoded(found.data.decode("ascii"), "utf-8", b"", certain=True)
     try:
@@ -62,13 +56,7 @@ def read_text(path: str, found: FileContent, encoding: str | None) -> Decoded:
 
 
 def editable_text(path: str, data: bytes, encoding: str | None) -> Decoded:
-    """Decodes a whole file if it can be written back unchanged.
-
-    Args:
-        path: The file, for the error.
-        data: Its bytes.
-        encoding: Name of a codec, if given.
-    """
+    """Decodes a whole file if it can be written back unchanged."""
     decoded = read_text(path, FileContent(data, len(data), 0.0, truncated=False), encoding)
     if not decoded.certain or decoded.encode(decoded.text) != data:
         raise InvalidArgumentsError(
@@ -80,12 +68,7 @@ def editable_text(path: str, data: bytes, encoding: str | None) -> Decoded:
 
 
 def present_encoding(sandbox: Sandbox, path: str) -> tuple[bytes, str]:
-    """Returns the byte order mark and codec that overwriting a file keeps; else plain UTF-8.
-
-    Args:
-        sandbox: The files.
-        path: The file, which need not exist.
-    """
+    """Returns the byte order mark and codec that overwriting a file keeps; else plain UTF-8."""
     try:
         start = sandbox.read(path, max_bytes=_MARK_BYTES).data
     except NotFoundError:

@@ -27,10 +27,6 @@ def differences(
 
     A path counts as new only if it would have been seen before: a file in a directory that was
     skipped may have existed all along, and undoing its creation would delete it.
-
-    Args:
-        before: Earlier state, by path.
-        after: Later state, by path.
     """
     return [each for each in _each(before, after) if not each.before.same_as(each.after)]
 
@@ -68,11 +64,7 @@ class History:
     """The changes recorded for one root.
 
     Args:
-        root: The root.
-        changes: Opens the store of changes, on first use.
-        held: Pins the root to the directory it was at the start.
         closed: Returns device and inode of places that scans skip.
-        most_bytes: Limit on the files that file tools save.
     """
 
     def __init__(
@@ -106,9 +98,6 @@ class History:
 
         Changes since the last scan belong to the program still running, or running when its server
         was killed. Without such a program someone else made them, and they are not recorded.
-
-        Raises:
-            OSError: If the root cannot be scanned.
         """
         self._look(begins=caller)
 
@@ -146,12 +135,7 @@ class History:
 
 @dataclass(frozen=True)
 class CallHistory:
-    """Records the changes of one call, and reads those of its session; its methods block.
-
-    Attributes:
-        history: The root's history.
-        caller: The call.
-    """
+    """Records the changes of one call, and reads those of its session; its methods block."""
 
     history: History
     caller: Caller
@@ -193,12 +177,7 @@ class CallHistory:
 
 
 class ProgramChanges:
-    """Records the changes of one program; a failure does not stop the program, but is reported.
-
-    Args:
-        history: The root's history.
-        caller: The call that starts the program.
-    """
+    """Records the changes of one program; a failure does not stop the program, but is reported."""
 
     def __init__(self, history: History, caller: Caller) -> None:
         self._history = history
@@ -210,11 +189,7 @@ class ProgramChanges:
         self._try(self._history.begin)
 
     def end(self) -> tuple[str, ...]:
-        """Records the program's changes; blocks.
-
-        Returns:
-            A note if they cannot be undone.
-        """
+        """Records the program's changes; returns a note if they cannot be undone. Blocks."""
         if not self._problem:
             self._try(self._history.end)
         return (self._problem,) if self._problem else ()

@@ -23,10 +23,7 @@ LONGEST_LINE = 300
 def unified(path: str, old: bytes | None, new: bytes | None) -> str:
     """Formats the difference; only as two sizes unless both sides are short texts.
 
-    Args:
-        path: The file, for the header.
-        old: Its content; None if it does not exist.
-        new: Its new content; None if it is removed.
+    `old` is None if the file does not exist, and `new` if it is removed.
     """
     head = (
         "--- " + ("/dev/null" if old is None else path),
@@ -61,18 +58,11 @@ Action = Literal["put back", "remove", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The planned undo of one path.
+    """The planned undo of one path."""
 
-    Attributes:
-        change: The first change to undo.
-        action: What to do.
-        why: Why nothing is done; empty if something is.
-        now: The current state.
-    """
-
-    change: Change
+    change: Change  # the first change to undo
     action: Action
-    why: str = ""
+    why: str = ""  # why nothing is done; empty if something is
     now: FileState = ABSENT
 
     @property
@@ -82,12 +72,7 @@ class Step:
 
 
 class Undo:
-    """Undoes changes, in two steps: plan and execution.
-
-    Args:
-        own: Stores the changes and the old content.
-        sandbox: The files that the caller may use.
-    """
+    """Undoes changes, in two steps: plan and execution."""
 
     def __init__(self, own: OwnChanges, sandbox: Sandbox) -> None:
         self._own = own
@@ -99,9 +84,7 @@ class Undo:
         Several changes to one file are undone as one: from the state before the first to the state
         after the last.
 
-        Args:
-            changes: Newest first.
-            force: Whether to overwrite later changes by others.
+        The changes are given newest first. `force` overwrites later changes by others.
         """
         self._sandbox.held.check()
         first = {change.path: change for change in changes}

@@ -56,12 +56,7 @@ _SETTLED_NS = 2_500_000_000
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of one scan.
-
-    Attributes:
-        entries: Limit on the files and directories.
-        content_bytes: Limit on all contents together.
-    """
+    """Limits of one scan."""
 
     entries: int = MOST_ENTRIES
     content_bytes: int = 64_000_000
@@ -77,16 +72,8 @@ def walk(
 ) -> Observed:
     """Scans a root.
 
-    Args:
-        root: Descriptor of the root.
-        known: The state at the last scan.
-        closed: Device and inode of places to skip.
-        is_after: Whether a program has run since then; if so, all known files are examined, even
-            those ignored now.
-        limits: The limits.
-
-    Raises:
-        OSError: If the root itself cannot be read.
+    `closed` are places to skip. `is_after` says that a program has run since the last scan; then
+    all known files are examined, even those ignored now.
     """
     looking = _Look(known, frozenset(closed), limits)
     with Descent(root) as descent:

@@ -65,13 +65,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def cut(line: str, start: int, end: int) -> str:
-    """Cuts a line to the part around a match.
-
-    Args:
-        line: The line.
-        start: Start of the match.
-        end: End of the match.
-    """
+    """Cuts a line to the part around a match."""
     if len(line) <= MAX_SHOWN:
         return line
     room = max(MAX_SHOWN - (end - start), 0)
@@ -81,14 +75,9 @@ def cut(line: str, start: int, end: int) -> str:
 
 
 class PlainText(NamedTuple):
-    """A text that occurs in every line matched by a pattern.
+    """A text that occurs in every line matched by a pattern."""
 
-    Attributes:
-        text: ASCII text; in lower case if case is ignored.
-        ignores_case: Whether case is ignored.
-    """
-
-    text: bytes
+    text: bytes  # ASCII text; in lower case if case is ignored
     ignores_case: bool
 
     @classmethod
@@ -110,8 +99,7 @@ class PlainText(NamedTuple):
 def stays_in_line(pattern: str) -> bool:
     """Returns whether a pattern can neither match a line feed nor refer to the ends of the text.
 
-    Args:
-        pattern: A valid pattern for Python's `re`. If in doubt, the answer is False.
+    The pattern is valid for Python's `re`. If in doubt, the answer is False.
     """
     return _MAY_LEAVE.search(pattern) is None
 

@@ -49,14 +49,11 @@ class Rule:
     """A line of a rule file.
 
     Attributes:
-        ignores: Whether matching paths are ignored, or (`!`) kept after all.
-        directories_only: Whether it matches only directories.
         anchored: Whether it matches paths relative to its file's directory, or names at any depth.
-        pattern: The compiled pattern.
     """
 
-    ignores: bool
-    directories_only: bool
+    ignores: bool  # whether matching paths are ignored, or (`!`) kept after all
+    directories_only: bool  # whether it matches only directories
     anchored: bool
     pattern: re.Pattern[str]
 
@@ -80,10 +77,7 @@ class IgnoreRules:
     def below(self, directory: int, path: str, names: Collection[str]) -> IgnoreRules:
         """Returns the rules for a subdirectory.
 
-        Args:
-            directory: Descriptor of that directory.
-            path: Its path, with a trailing slash unless it is empty.
-            names: The names in it.
+        `path` ends with a slash unless it is empty.
         """
         levels = self._levels
         if ".git" in names:  # another repository: the rules above it do not apply
@@ -105,7 +99,6 @@ class _Level:
     """The rules of one directory.
 
     Args:
-        path: Its path, with a trailing slash unless it is empty.
         rules: The rules, last first.
     """
 
@@ -162,8 +155,7 @@ def translate(glob: str) -> str:
     It never backtracks after a failure (`*` and `**` match lazily, in atomic groups), so no pattern
     can make it slow.
 
-    Raises:
-        ValueError: If a bracket is not closed, or the last backslash escapes nothing.
+    Raises ValueError if a bracket is not closed, or the last backslash escapes nothing.
     """
     chunks = _chunks(glob)
     first, *others = [_with_stars(chunk) for chunk in chunks]

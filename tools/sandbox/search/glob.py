@@ -22,9 +22,6 @@ def path_regex(pattern: str) -> str:
     A pattern without a slash matches files at any depth. `*` and `?` stop at a slash, `**` between
     slashes matches any number of directories, `[a-z]` and `[!a-z]` match one character, `{a,b}`
     matches either, and a trailing slash matches everything inside. A leading dot is not special.
-
-    Args:
-        pattern: Relative to the start of the search.
     """
     if pattern.startswith("/") or ".." in pattern.split("/"):
         raise InvalidArgumentsError(
@@ -51,8 +48,7 @@ def _one(pattern: str) -> str:
 def alternatives(pattern: str) -> list[str]:
     """Expands the braces of a pattern.
 
-    Raises:
-        ValueError: If a brace is not closed, or there are too many alternatives.
+    Raises ValueError if a brace is not closed, or there are too many alternatives.
     """
     done: list[str] = []
     waiting = [pattern]

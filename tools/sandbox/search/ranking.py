@@ -29,16 +29,12 @@ class _Seen:
     """The words found in a file; a set of words is a number with a bit for each.
 
     Attributes:
-        path: The file.
-        name: Words in its name.
-        directories: Words in the names of its directories.
-        counts: Number of occurrences of each word in its lines.
         lines: The first lines with each set of words, by that set.
     """
 
     path: str
-    name: int
-    directories: int
+    name: int  # words in its name
+    directories: int  # words in the names of its directories
     counts: list[int]
     lines: dict[int, list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
 
@@ -49,23 +45,14 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A file with its score.
-
-    Attributes:
-        path: The file.
-        score: How well it matches; comparable within one search only.
-        in_name: Numbers of the words in its name.
-        in_directories: Numbers of the words in its directories' names.
-        counts: Number of occurrences of each word in its lines.
-        lines: Its best lines with their numbers, in order.
-    """
+    """A file with its score."""
 
     path: str
-    score: float
-    in_name: list[int]
-    in_directories: list[int]
+    score: float  # how well it matches; comparable within one search only
+    in_name: list[int]  # numbers of the words in its name
+    in_directories: list[int]  # numbers of the words in its directories' names
     counts: list[int]
-    lines: list[tuple[int, str]]
+    lines: list[tuple[int, str]]  # its best lines with their numbers, in order
 
 
 class WordRanking:
@@ -75,9 +62,6 @@ class WordRanking:
     (Robertson and Zaragoza 2009, "The Probabilistic Relevance Framework"). The factor is 3 in a
     file's name, 1 in the name of a directory, and f / (f + 1.2) for f occurrences in the lines.
     Half the weights of the words on the best single line are added.
-
-    Args:
-        words: The beginning of each word, in any case.
 
     Attributes:
         search: Finds the first of the words in a text.
@@ -102,8 +86,7 @@ class WordRanking:
     def best(self, total: int) -> Iterator[Scored]:
         """Yields the matching files, best first; equal ones in the order they were recorded.
 
-        Args:
-            total: Number of all files, recorded or not.
+        `total` counts all files, recorded or not.
         """
         weights = []
         for word in range(len(self._words)):

@@ -43,36 +43,22 @@ MAX_NAMED = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The files to search.
+    """The files to search."""
 
-    Attributes:
-        path: A directory, or one file, relative to the root.
-        names: Pattern of their paths, relative to that directory; empty for all.
-        include_ignored: Whether to include files that git ignores.
-    """
-
-    path: str = "."
-    names: str = ""
+    path: str = "."  # a directory, or one file, relative to the root
+    names: str = ""  # pattern of their paths, relative to that directory; empty for all
     include_ignored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The result of a search.
+    """The result of a search."""
 
-    Attributes:
-        items: The results; `path` in each is relative to the root.
-        files: Number of files whose name matches.
-        truncated: Whether there are more results.
-        unreadable: The first files and directories that could not be opened.
-        large: The first files too large to search.
-    """
-
-    items: list[Answer]
-    files: int
+    items: list[Answer]  # the results; `path` in each is relative to the root
+    files: int  # number of files whose name matches
     truncated: bool
-    unreadable: list[str]
-    large: list[str]
+    unreadable: list[str]  # the first files and directories that could not be opened
+    large: list[str]  # the first files too large to search
 
 
 class FileSearch:
@@ -80,9 +66,6 @@ class FileSearch:
 
     Every search raises InvalidArgumentsError for a malformed pattern, DeadlineError if it takes too
     long, UnavailableError if it needs too much memory, and the errors of Sandbox.
-
-    Args:
-        deadline: Time limit of a search in seconds.
     """
 
     def __init__(self, *, deadline: float = DEADLINE) -> None:
@@ -105,13 +88,8 @@ class FileSearch:
     ) -> Found:
         """Finds the lines that match a pattern, ordered by file.
 
-        Args:
-            sandbox: The files.
-            pattern: A pattern of Python's `re`, applied to each line without its end.
-            scope: The files to search.
-            ignore_case: Whether to ignore case.
-            context: Number of lines to show before and after each match.
-            limit: Limit on the lines.
+        The pattern, one of Python's `re`, is applied to each line without its end; `context` lines
+        are shown before and after each match.
         """
         question = {
             "do": "grep",
@@ -124,14 +102,7 @@ class FileSearch:
     async def rank(
         self, sandbox: Sandbox, words: Sequence[str], scope: Scope, *, limit: int
     ) -> Found:
-        """Ranks files by plain words in their names and lines, best first.
-
-        Args:
-            sandbox: The files.
-            words: The beginning of each word.
-            scope: The files to search.
-            limit: Limit on the files.
-        """
+        """Ranks files by plain words in their names and lines, best first."""
         question = {"do": "rank", "words": list(words)}
         return await self._run(sandbox, scope, limit, " ".join(words), question)
 
@@ -165,21 +136,13 @@ class FileSearch:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place to search.
-
-    Attributes:
-        sandbox: The files.
-        path: The path given by the caller.
-        fds: Descriptors of the root and of the directory, or of a single file.
-        prefix: The directory, relative to the root and without links; "." for the root.
-        name: The name of the single file; empty for a directory.
-    """
+    """The place to search."""
 
     sandbox: Sandbox
-    path: str
-    fds: tuple[int, ...]
-    prefix: str
-    name: str = ""
+    path: str  # the path given by the caller
+    fds: tuple[int, ...]  # descriptors of the root and of the directory, or of a single file
+    prefix: str  # the directory, relative to the root and without links; "." for the root
+    name: str = ""  # the name of the single file; empty for a directory
 
     def beneath_root(self, path: str) -> str:
         return path if self.prefix == "." else f"{self.prefix}/{path}"

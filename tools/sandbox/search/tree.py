@@ -24,33 +24,20 @@ Identity = tuple[int, int]
 
 
 class File(NamedTuple):
-    """A file, or a link, which is listed but not followed.
+    """A file, or a link, which is listed but not followed."""
 
-    Attributes:
-        path: Relative to the start of the search.
-        is_link: Whether it is a symbolic link.
-        size: Size in bytes; 0 unless requested.
-        mtime: Time of the last change, Unix seconds; 0 unless requested.
-    """
-
-    path: str
+    path: str  # relative to the start of the search
     is_link: bool
-    size: int = 0
-    mtime: float = 0.0
+    size: int = 0  # size in bytes; 0 unless requested
+    mtime: float = 0.0  # time of the last change, Unix seconds; 0 unless requested
 
 
 @dataclass(slots=True)
 class Tree:
-    """The result of a walk.
+    """The result of a walk."""
 
-    Attributes:
-        files: Sorted by path components.
-        unreadable: Paths that cannot be opened.
-        truncated: Whether there are more files.
-    """
-
-    files: list[File] = field(default_factory=list)
-    unreadable: list[str] = field(default_factory=list)
+    files: list[File] = field(default_factory=list)  # sorted by path components
+    unreadable: list[str] = field(default_factory=list)  # paths that cannot be opened
     truncated: bool = False
 
 
@@ -68,10 +55,7 @@ class Walk:
 
     Args:
         root: Descriptor of the root; rule files below it apply.
-        start: Descriptor of the directory to search, which the caller closes.
         prefix: Its path relative to the root and without links; "." for the root.
-        closed: Device and inode of places to skip, with everything inside.
-        include_ignored: Whether to include what git ignores.
         detailed: Whether to report sizes and times, which costs a stat per file.
     """
 
@@ -94,11 +78,7 @@ class Walk:
         self._detailed = detailed
 
     def run(self) -> Tree:
-        """Runs the walk.
-
-        Raises:
-            OSError: If the directory itself cannot be read.
-        """
+        """Runs the walk."""
         tree = Tree()
         stack = [self._enter(".", self._start, self._prefix, self._above())]
         try:

@@ -38,9 +38,7 @@ class Worker:
     """A search process, which handles one question at a time.
 
     Args:
-        process: The process.
         channel: Our end of the socket on its standard input.
-        stream: The same end, as a stream.
     """
 
     def __init__(self, process: Process, channel: socket.socket, stream: SocketStream) -> None:
@@ -78,12 +76,7 @@ class Worker:
     async def ask(self, question: Answer, fds: Sequence[int] = ()) -> Answer:
         """Returns the answer to a question.
 
-        Args:
-            question: A message for `tools.sandbox.search.worker`.
-            fds: Open directories to pass.
-
-        Raises:
-            WorkerEndedError: If it ended instead.
+        Raises WorkerEndedError if it ended instead.
         """
         message = json.dumps(question).encode() + b"\n"
         self._is_busy = True

@@ -69,8 +69,6 @@ class _View:
     """A text with decoded matches, and the origin of each of its characters.
 
     Args:
-        text: The text.
-        matches: The matches to decode.
         decode: Yields the characters of a match, each with its length in the text.
     """
 
@@ -114,13 +112,8 @@ class _View:
 def disguised(text: str, values: Mapping[str, str], encoded: Mapping[str, str]) -> list[Span]:
     """Finds values in any mixture of escapes, or encoded with separators.
 
-    Args:
-        text: The text.
-        values: The replacement for each value.
-        encoded: The same for the values in Base64 and hexadecimal digits.
-
-    Returns:
-        Spans in order, without overlaps.
+    `encoded` has the values in Base64 and hexadecimal digits. The spans are in order, without
+    overlaps.
     """
     found: list[Span] = []
     views: list[_View] = []

@@ -20,11 +20,7 @@ class Origin(Protocol):
     """The origin of a value."""
 
     def read(self, environ: Mapping[str, str]) -> str:
-        """Reads the value; blocks.
-
-        Args:
-            environ: The environment of the server.
-        """
+        """Reads the value; blocks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,11 +31,7 @@ def marker(name: str) -> str:
 
 
 class Redaction:
-    """Knows the values of all secrets used so far, including former values.
-
-    Args:
-        shown: Returns the replacement for a secret, by name.
-    """
+    """Knows the values of all secrets used so far, including former values."""
 
     def __init__(self, shown: Callable[[str], str] = marker) -> None:
         self._shown = shown
@@ -151,12 +147,7 @@ def _partial_length(data: bytes, forms: Iterable[bytes]) -> int:
 
 
 class RedactingSink:
-    """Passes bytes on without values, even if these span several pieces.
-
-    Args:
-        redaction: Knows the values.
-        sink: Receives the bytes.
-    """
+    """Passes bytes on without values, even if these span several pieces."""
 
     def __init__(self, redaction: Redaction, sink: Sink) -> None:
         self._redaction = redaction

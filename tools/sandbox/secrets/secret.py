@@ -30,22 +30,16 @@ RequestTarget = tuple[str, list[tuple[str, str]]]
 
 @dataclass(frozen=True, slots=True)
 class HostPattern:
-    """Hosts that a secret is for.
+    """Hosts that a secret is for."""
 
-    Attributes:
-        host: A host, or after `*.` any host below it.
-        port: The port.
-    """
-
-    host: str
+    host: str  # a host, or after `*.` any host below it
     port: int
 
     @classmethod
     def parse(cls, text: str) -> HostPattern:
         """Parses `host`, `host:port` or `*.host`, as in URLs.
 
-        Raises:
-            ValueError: If it covers all hosts of a top-level domain.
+        Raises ValueError if it covers all hosts of a top-level domain.
         """
         named = text.removeprefix("*.")
         host, colon, port = named.rpartition(":")
@@ -73,21 +67,16 @@ class HostPattern:
 
 @dataclass(frozen=True, slots=True)
 class ProgramPattern:
-    """Commands that get a secret.
+    """Commands that get a secret."""
 
-    Attributes:
-        text: The text in the settings, such as `npm publish *`.
-    """
-
-    text: str
+    text: str  # the text in the settings, such as `npm publish *`
     _command: CommandPattern
 
     @classmethod
     def parse(cls, text: str) -> ProgramPattern:
         """Parses one command, as in policy rules.
 
-        Raises:
-            ValueError: If it is not a single command, or names no program.
+        Raises ValueError if it is not a single command, or names no program.
         """
         pattern = LinePattern.parse(text)
         if len(pattern.commands) != 1 or not pattern.commands[0].fixed:
@@ -103,35 +92,22 @@ class ProgramPattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secret:
-    """A secret.
-
-    Attributes:
-        name: Its name in calls.
-        origin: The origin of its value.
-        hosts: Hosts whose requests may use it.
-        header: The request header that carries it; empty if it is in the query.
-        query: The query parameter that carries it; empty if it is in a header.
-        form: What is sent; `{secret}` or `{base64}` is replaced by the value.
-        programs: Commands that get it.
-        variable: The environment variable for it.
-    """
+    """A secret."""
 
     name: str
     origin: Origin
     hosts: tuple[HostPattern, ...] = ()
-    header: str = ""
-    query: str = ""
-    form: str = "{secret}"
+    header: str = ""  # the request header that carries it; empty if it is in the query
+    query: str = ""  # the query parameter that carries it; empty if it is in a header
+    form: str = "{secret}"  # what is sent; `{secret}` or `{base64}` is replaced by the value
     programs: tuple[ProgramPattern, ...] = ()
     variable: str = ""
 
     def check(self, url: Url, *, is_private: bool) -> None:
         """Raises an error if it may not be sent to a URL.
 
-        Args:
-            url: The target of the request.
-            is_private: Whether the request goes, without a proxy, to a host and port that the
-                settings allow to be private.
+        `is_private` says that the request goes, without a proxy, to a host and port that the
+        settings allow to be private.
         """
         if not any(each.matches(url) for each in self.hosts):
             hosts = ", ".join(map(str, self.hosts)) or "no host"

@@ -16,16 +16,7 @@ from tools.sandbox.secrets.secret import Secret
 
 
 class Secrets:
-    """Knows the secrets, and reads their values on each use.
-
-    Args:
-        secrets: The secrets.
-        environ: The environment of the server.
-        redaction: Learns each value before it is used.
-
-    Attributes:
-        redaction: The same.
-    """
+    """Knows the secrets, and reads their values on each use."""
 
     def __init__(
         self,

@@ -28,14 +28,8 @@ def endpoint_client(url: str, *, private: Collection[str] = (), proxy: str = "")
 
     It follows no redirects and ignores the environment. Creating it takes 100 ms.
 
-    Args:
-        url: The address.
-        private: Each `host:port` to contact directly even with a proxy, as localhost and nonpublic
-            addresses are.
-        proxy: URL of a proxy; empty for none.
-
-    Raises:
-        httpx2.InvalidURL: If the URL is invalid.
+    Each `host:port` in `private` is contacted directly even with a proxy, as localhost and
+    nonpublic addresses are. Raises httpx2.InvalidURL.
     """
     parts = httpx2.URL(url)
     host = canonical_host(f"[{parts.host}]" if ":" in parts.host else parts.host)

@@ -64,15 +64,10 @@ class WebClient:
     Ignores the environment, including proxy variables and netrc.
 
     Args:
-        guard: Decides which addresses may be contacted.
         proxy: URL of a proxy, including `user:password@` if it needs them; empty for none. Private
             hosts allowed by the guard are contacted directly.
         timeout: Time limit of a request in seconds, from name resolution to the last byte.
         max_bytes: Limit on a body, both compressed and decompressed.
-        secrets: Secrets that requests may use; by default none.
-
-    Raises:
-        InvalidArgumentsError: If the proxy's URL is invalid.
     """
 
     def __init__(
@@ -109,18 +104,8 @@ class WebClient:
         Another origin never gets credentials, requests that may have side effects, or requests with
         a secret. Redirects that would need this, or that `follows` refuses, are returned instead.
 
-        Args:
-            method: DELETE, GET, HEAD, OPTIONS, PATCH, POST or PUT.
-            url: http or https.
-            headers: Additional headers.
-            body: The content to send.
-            secret: Name of a secret to send, only to its own hosts and origin.
-            timeout: Time limit in seconds, including redirects; by default the client's.
-            max_redirects: Limit on the redirects to follow.
-            follows: Returns whether to follow a redirect from one URL to another; by default all.
-
-        Raises:
-            RefusedAddressError: If it leads to a forbidden address.
+        `secret` names a secret, sent only to its own hosts and origin. `timeout` includes
+        redirects; `follows` decides which redirects, from one URL to another, are followed.
         """
         if method not in METHODS:
             raise InvalidArgumentsError(

@@ -35,11 +35,7 @@ class RefusedAddressError(PermissionDeniedError):
 
 
 def resolve_by_system(host: str, port: int) -> list[str]:
-    """Resolves a name with the system's resolver.
-
-    Raises:
-        OSError: If there is no address.
-    """
+    """Resolves a name with the system's resolver."""
     # As bytes, because Python would choose its own encoding for a text.
     found = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
     return [str(each[4][0]) for each in found]
@@ -57,10 +53,6 @@ class AddressGuard:
 
     Args:
         private: Each `host:port` that may be private, exactly as in URLs.
-        resolver: Resolves names.
-
-    Raises:
-        InvalidArgumentsError: If an entry of `private` is not a host:port.
     """
 
     def __init__(
@@ -77,9 +69,7 @@ class AddressGuard:
     def resolve(self, host: str, port: int) -> list[Address]:
         """Returns the checked addresses of a host; blocks.
 
-        Args:
-            host: A name or an address, an IPv6 address with or without brackets.
-            port: The port to contact.
+        `host` is a name or an address, an IPv6 address with or without brackets.
         """
         host = _canonical(host)
         return self._checked_addresses(host, port, self._look_up(host, port))
@@ -94,10 +84,7 @@ class AddressGuard:
     async def connect(self, host: str, port: int, *, timeout: float) -> SocketStream:  # noqa: ASYNC109  # one deadline for lookup and connection
         """Opens a connection to a checked address of a host.
 
-        Args:
-            host: A name or an address.
-            port: Its port.
-            timeout: Time limit in seconds for lookup and all attempts; then raises TimeoutError.
+        `timeout` limits the lookup and all attempts together; then it raises TimeoutError.
         """
         with anyio.fail_after(timeout):
             stream = await _first_to_answer(await self.check(host, port), port)

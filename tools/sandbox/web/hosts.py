@@ -26,8 +26,7 @@ _PORT = re.compile(r"[1-9][0-9]{0,4}")
 def canonical_host(host: str) -> str:
     """Returns the canonical form: a name in lowercase ASCII, or an address without brackets.
 
-    Args:
-        host: A name, an IPv4 address, or an IPv6 address in brackets.
+    An IPv6 address is given in brackets.
     """
     if host.startswith("[") and host.endswith("]"):
         return _canonical_ipv6(host[1:-1])

@@ -22,9 +22,6 @@ class Inflater:
 
     Args:
         encoding: Its Content-Encoding, in lower case; empty or "identity" for none.
-
-    Raises:
-        UpstreamError: If the encoding was not requested.
     """
 
     def __init__(self, encoding: str) -> None:

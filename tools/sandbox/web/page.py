@@ -35,29 +35,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page.
-
-    Attributes:
-        title: Its title; empty if it has none.
-        text: Its article, or all its text if no article was found.
-        site: Name of the site; empty if unknown, as are the next two.
-        author: Its author.
-        date: Publication date, YYYY-MM-DD.
-    """
+    """A page."""
 
     title: str
-    text: str
-    site: str = ""
+    text: str  # its article, or all its text if no article was found
+    site: str = ""  # name of the site; empty if unknown, as are the next two
     author: str = ""
-    date: str = ""
+    date: str = ""  # publication date, YYYY-MM-DD
 
 
 async def page_of(response: WebResponse) -> Page:
-    """Returns the readable content of a response.
-
-    Raises:
-        UnreadableDocumentError: If it cannot be read as its declared type.
-    """
+    """Returns the readable content of a response."""
     kind = response.media_type
     if response.is_html:
         text = await anyio.to_thread.run_sync(_text, response)
@@ -73,12 +61,7 @@ async def page_of(response: WebResponse) -> Page:
 
 
 def read_page(html: str, url: str) -> Page:
-    """Reads a page; runs in a separate process, as hostile pages may take long.
-
-    Args:
-        html: The page.
-        url: Its URL, to resolve its links.
-    """
+    """Reads a page; runs in a separate process, as hostile pages may take long."""
     article, about = "", Page("", "")
     if len(html) <= MAX_ARTICLE_PAGE:
         article = _attempt(lambda: _article(html, url)) or ""

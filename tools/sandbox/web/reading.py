@@ -36,16 +36,11 @@ class Body:
 
     Attributes:
         form: The form; empty if there is no body.
-        content: The text, Markdown or Base64.
-        parsed: The parsed value of JSON.
-        media: The image or sound.
-        is_cut: Whether content was left out.
-        note: Further remarks; may be empty.
     """
 
     form: Literal["text", "markdown", "json", "base64", "media", ""]
     content: str = ""
-    parsed: Any = None
+    parsed: Any = None  # the parsed value of JSON
     media: Media | None = None
     is_cut: bool = False
     note: str = ""

@@ -44,27 +44,16 @@ _WEB_CODECS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class WebResponse:
-    """A web response.
-
-    Attributes:
-        url: Its URL, after redirects.
-        status: Its status code.
-        headers: Names and values in order, as sent.
-        content: Its decompressed body.
-        truncated: Whether the body was cut off.
-        redirects: The URLs that led here, in order.
-        redirect_to: The target of a redirect that was not followed.
-        elapsed: Seconds it took.
-    """
+    """A web response."""
 
     url: str
     status: int
     headers: tuple[tuple[str, str], ...]
     content: bytes
     truncated: bool
-    redirects: tuple[str, ...]
-    redirect_to: str | None
-    elapsed: float
+    redirects: tuple[str, ...]  # the URLs that led here, in order
+    redirect_to: str | None  # the target of a redirect that was not followed
+    elapsed: float  # seconds it took
 
     def header(self, name: str) -> str:
         """Returns the values of a header, joined by commas; may be empty."""
@@ -116,10 +105,7 @@ def decoded(data: bytes, charset: str | None, *, partial: bool) -> str | None:
 
     A byte order mark overrides the declared charset. Invalid bytes become U+FFFD.
 
-    Args:
-        data: The bytes.
-        charset: The declared codec, if any.
-        partial: Whether the data may be cut off.
+    `partial` says that the data may be cut off.
     """
     named = None if byte_order_mark(data)[1] else charset
     for name in dict.fromkeys((named, None)):

@@ -39,8 +39,6 @@ class Transport:
     Loading the machine's certificates takes 100 ms, so create it in a thread.
 
     Args:
-        guard: Decides which addresses may be contacted.
-        secrets: Reads the values of secrets, and redacts them in response heads.
         proxy: A proxy, which is then the only host contacted.
         tls: Whether it is for https; otherwise no certificates are loaded.
     """
@@ -65,19 +63,7 @@ class Transport:
     ) -> AsyncIterator[httpcore2.Response]:
         """Yields the start of a response, whose body can be read within the block.
 
-        Args:
-            method: The method.
-            url: The URL; for a proxy, its host has been checked before.
-            headers: All headers except those for a proxy.
-            body: The content.
-            secret: The secret to insert; nothing else has its value.
-
-        Raises:
-            OSError: If no address answers, or the TLS handshake fails.
-            RefusedAddressError: If an address is forbidden.
-            httpcore2.NetworkError: If the connection breaks.
-            httpcore2.ProtocolError: If the response is invalid, or its head is too large.
-            httpcore2.ProxyError: If the proxy refuses.
+        For a proxy, the URL's host has been checked before, and `headers` are those for the server.
         """
         target = url.target
         if secret is not None:
@@ -214,11 +200,7 @@ class _Head:
         self._is_over = False
 
     def feed(self, data: bytes) -> None:
-        """Counts the next bytes of a response.
-
-        Raises:
-            httpcore2.RemoteProtocolError: If its headers exceed the limits.
-        """
+        """Counts the next bytes of a response."""
         if self._is_over:
             return
         searched = max(len(self._begun) - 2, 0)

@@ -31,19 +31,12 @@ SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """A web URL.
-
-    Attributes:
-        scheme: http or https.
-        host: Canonical host, an IPv6 address without brackets.
-        port: From 1 to 65535.
-        target: Path and query, percent-encoded, with a leading slash.
-    """
+    """A web URL."""
 
     scheme: str
-    host: str
+    host: str  # canonical host, an IPv6 address without brackets
     port: int
-    target: str
+    target: str  # path and query, percent-encoded, with a leading slash
 
     @classmethod
     def parse(cls, text: str) -> Url:

@@ -20,9 +20,7 @@ def name_problem(said: bytes, host: str) -> str | None:
 
     Anything but TLS is allowed: other protocols name no host, or the server speaks first.
 
-    Args:
-        said: Everything the client has sent.
-        host: The canonical host it was allowed to reach.
+    `said` is everything the client has sent.
     """
     if not said or (len(said) == 1 and said[0] == _HANDSHAKE):
         return None

@@ -16,7 +16,6 @@ class ForwardProxy:
     """A proxy that forwards our requests.
 
     Attributes:
-        url: Its URL.
         auth: Its user and password; None if it needs none.
     """
 

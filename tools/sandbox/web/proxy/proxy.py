@@ -41,34 +41,21 @@ _logger = logging.getLogger("toolcrib")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyLimits:
-    """Limits of a proxy.
+    """Limits of a proxy."""
 
-    Attributes:
-        connections: Simultaneous clients; further ones wait without using a descriptor.
-        head_seconds: Time limit for receiving a request's head.
-        connect_seconds: Time limit for resolving and connecting to a target.
-        idle_seconds: Idle time after which a connection is closed.
-    """
-
-    connections: int = 64
-    head_seconds: float = 10.0
-    connect_seconds: float = 15.0
-    idle_seconds: float = 300.0
+    connections: int = 64  # simultaneous clients; further ones wait without using a descriptor
+    head_seconds: float = 10.0  # time limit for receiving a request's head
+    connect_seconds: float = 15.0  # time limit for resolving and connecting to a target
+    idle_seconds: float = 300.0  # idle time after which a connection is closed
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyAddress:
-    """The loopback address of a proxy.
-
-    Attributes:
-        host: Loopback address.
-        port: TCP port.
-        token: Password of the user "toolcrib".
-    """
+    """The loopback address of a proxy."""
 
     host: str
     port: int
-    token: str = field(repr=False)
+    token: str = field(repr=False)  # password of the user "toolcrib"
 
     @property
     def url(self) -> str:
@@ -78,34 +65,21 @@ class ProxyAddress:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A refused target.
-
-    Attributes:
-        host: Its canonical host.
-        port: Its port.
-        why: The reason, in one sentence.
-        is_allowed: Whether the name is allowed, and only an address is not.
-        asked_at: The local address that the client connected to.
-        names_another: Whether it is allowed, but TLS names another server.
-    """
+    """A refused target."""
 
     host: str
     port: int
     why: str
-    is_allowed: bool
-    asked_at: str
-    names_another: bool = False
+    is_allowed: bool  # whether the name is allowed, and only an address is not
+    asked_at: str  # the local address that the client connected to
+    names_another: bool = False  # whether it is allowed, but TLS names another server
 
 
 class GuardedProxy:
     """Serves CONNECT and plain http requests, one per connection.
 
     Args:
-        guard: Opens every connection.
-        allowed: Returns whether a canonical host and port are allowed.
-        limits: Its limits.
         checks_names: Whether TLS in a tunnel to a name must name the same server.
-        on_refusal: Receives each refused target.
     """
 
     def __init__(
@@ -131,9 +105,6 @@ class GuardedProxy:
         """Serves on loopback until the block ends, which closes every connection.
 
         Clients need a random token. Supports one block at a time.
-
-        Raises:
-            OSError: If it cannot listen.
         """
         failure: Exception | None = None
         listening = socket.create_server((LOOPBACK, 0))
@@ -155,9 +126,7 @@ class GuardedProxy:
     async def serve(self, listener: SocketListener, target: tuple[str, int] | None = None) -> None:
         """Serves all clients of a listener until cancelled, which closes every connection.
 
-        Args:
-            listener: Reachable only by permitted clients.
-            target: Host and port for all connections; None if each request names its own.
+        `target` is for all connections; None if each request names its own.
         """
         async with anyio.create_task_group() as group:
             while True:

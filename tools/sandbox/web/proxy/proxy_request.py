@@ -30,12 +30,7 @@ _ONLY_ONCE = (b"host", b"content-length", b"transfer-encoding", b"proxy-authoriz
 
 
 class RefusedRequestError(Exception):
-    """A request that is answered with an error.
-
-    Attributes:
-        status: Status code of the response.
-        text: Body of the response.
-    """
+    """A request that is answered with an error."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(f"{status}: {text}")
@@ -45,25 +40,15 @@ class RefusedRequestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProxyRequest:
-    """A request to the proxy.
-
-    Attributes:
-        method: The method as sent.
-        host: Canonical host of the target, an IPv6 address without brackets.
-        port: Port of the target.
-        path: Path and query in origin form; empty for CONNECT.
-        credentials: Value of Proxy-Authorization; may be empty.
-        head: The head as sent, including the empty line at its end.
-        rest: Data received after it.
-    """
+    """A request to the proxy."""
 
     method: str
     host: str
     port: int
-    path: str
-    credentials: str
-    head: bytes
-    rest: bytes
+    path: str  # path and query in origin form; empty for CONNECT
+    credentials: str  # value of Proxy-Authorization; may be empty
+    head: bytes  # the head as sent, including the empty line at its end
+    rest: bytes  # data received after it
 
     @property
     def is_tunnel(self) -> bool:
@@ -82,12 +67,7 @@ class ProxyRequest:
 
 
 async def read_request(stream: ByteReceiveStream) -> ProxyRequest:
-    """Reads the head of a request.
-
-    Raises:
-        RefusedRequestError: If it is too long, or not a valid proxy request.
-        anyio.EndOfStream: If the client disconnects too early.
-    """
+    """Reads the head of a request."""
     received = b""
     while _END not in received:
         if len(received) >= MAX_HEAD:

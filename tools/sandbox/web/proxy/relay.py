@@ -35,11 +35,7 @@ def _say_all(_said: bytes) -> bool:
 
 
 class Idle:
-    """A scope that ends after a period without traffic.
-
-    Args:
-        seconds: The period.
-    """
+    """A scope that ends after a period without traffic."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -56,12 +52,8 @@ async def tunnel(
 ) -> None:
     """Relays bytes in both directions until both have ended.
 
-    Args:
-        one: The client.
-        other: The target.
-        early: Data that `one` has already sent.
-        idle: Ends the tunnel if there is no traffic.
-        judge: Must allow the first bytes from `one` before they are relayed.
+    `early` is what `one` has already sent. `judge` must allow the first bytes from `one` before
+    they are relayed.
     """
     with idle.scope:
         async with anyio.create_task_group() as group:
@@ -95,13 +87,7 @@ async def _pump(
 
 
 class Exchange:
-    """One plain request of a client, with its response.
-
-    Args:
-        request: Its head.
-        client: The client.
-        idle: Ends the exchange if there is no traffic.
-    """
+    """One plain request of a client, with its response."""
 
     def __init__(self, request: ProxyRequest, client: ByteStream, idle: Idle) -> None:
         self._request = request
@@ -113,12 +99,7 @@ class Exchange:
     async def forward(self, upstream: ByteStream) -> None:
         """Relays the request and the response.
 
-        Args:
-            upstream: A connection to the target, which cannot be reused.
-
-        Raises:
-            RefusedRequestError: If the request or response is invalid or missing.
-            anyio.BrokenResourceError: If the client disconnects.
+        `upstream` is a connection to the target, which cannot be reused.
         """
         asked = await self._receive_request()
         target = _Speaker(upstream, h11.CLIENT, self._idle)

@@ -49,11 +49,6 @@ class _Answer(BaseModel):
 class BraveEngine:
     """Queries the Brave Search API.
 
-    Args:
-        client: Makes the requests.
-        key: The API key.
-        url: The URL of the API.
-
     Attributes:
         name: "brave".
     """

@@ -56,13 +56,7 @@ class DdgsEngine:
     """One engine of ddgs.
 
     Args:
-        name: Its name in ddgs.
-        guard: Checks every address.
-        timeout: Time limit for a page in seconds.
         names: All engines in the settings: none is queried if one of them does not exist.
-
-    Attributes:
-        name: Its name in ddgs.
     """
 
     def __init__(
@@ -148,12 +142,7 @@ class _Page:
 
 
 class _Browser:
-    """Replaces the HTTP client of ddgs, to report why a page failed and to limit its size.
-
-    Args:
-        name: Name of the engine.
-        client: Makes the requests; engines set its cookies.
-    """
+    """Replaces the HTTP client of ddgs, to report why a page failed and to limit its size."""
 
     def __init__(self, name: str, client: primp.Client) -> None:
         self.client = client
@@ -161,11 +150,7 @@ class _Browser:
         self._last = ""
 
     def request(self, method: str, url: str, **options: Any) -> _Page:  # noqa: ANN401  # the signature of ddgs
-        """Fetches a page of the engine.
-
-        Raises:
-            EngineLimitedError: If the engine rejects programs.
-        """
+        """Fetches a page of the engine."""
         import primp
 
         try:
@@ -185,9 +170,6 @@ class _Browser:
         """Raises an error unless a page without results really has none.
 
         A genuine page of results repeats the query.
-
-        Raises:
-            EngineLimitedError: If it asks for a human.
         """
         if _CHALLENGE.search(self._last):
             raise EngineLimitedError(self._name, "it asks for a human")

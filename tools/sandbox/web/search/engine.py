@@ -37,33 +37,18 @@ _SELECTORS = range(0xE0100, 0xE01F0)
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """A query.
+    """A query."""
 
-    Attributes:
-        text: The query, in the engine's syntax.
-        max_results: Limit on the results, 1 to 20.
-        language: The language; None for the engine's default.
-        timelimit: Maximum age of the results; None for any age.
-        page: The page of results, from 1.
-    """
-
-    text: str
-    max_results: int = 5
-    language: Language | None = None
-    timelimit: TimeLimit | None = None
-    page: int = 1
+    text: str  # the query, in the engine's syntax
+    max_results: int = 5  # limit on the results, 1 to 20
+    language: Language | None = None  # the language; None for the engine's default
+    timelimit: TimeLimit | None = None  # maximum age of the results; None for any age
+    page: int = 1  # the page of results, from 1
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """A search result in plain text.
-
-    Attributes:
-        title: Its title.
-        snippet: An excerpt about the query.
-        url: Its URL.
-        source: The engine that found it.
-    """
+    """A search result in plain text."""
 
     title: str
     snippet: str
@@ -84,8 +69,7 @@ class SearchEngine(Protocol):
     async def ask(self, query: SearchQuery) -> list[SearchResult]:
         """Returns the results, best first, unmodified.
 
-        Raises:
-            EngineLimitedError: If it is rate limited, or rejects programs.
+        Raises EngineLimitedError if it is rate limited, or rejects programs.
         """
 
 

@@ -46,15 +46,10 @@ _BRAVE_COUNTRIES = {
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language, with an optional country.
+    """A language, with an optional country."""
 
-    Attributes:
-        code: ISO 639-1, in lower case.
-        country: ISO 3166-1, in lower case; empty for any.
-    """
-
-    code: str
-    country: str = ""
+    code: str  # ISO 639-1, in lower case
+    country: str = ""  # ISO 3166-1, in lower case; empty for any
 
     @classmethod
     def parse(cls, text: str) -> Self:

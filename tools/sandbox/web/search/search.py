@@ -42,35 +42,20 @@ _TELLING = (RateLimitedError, DeadlineError, UpstreamError, PermissionDeniedErro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPace:
-    """Limits of a search.
+    """Limits of a search."""
 
-    Attributes:
-        per_minute: Searches per minute, over all callers.
-        turn_seconds: Maximum wait for the rate limit.
-        seconds: Time limit over all engines and attempts.
-        engine_seconds: Time limit for one engine in one attempt.
-        attempts: Rounds through the engines.
-        first_wait: Seconds before the second attempt; doubled before each further one.
-        longest_wait: Maximum seconds between attempts, even if an engine asks for more.
-    """
-
-    per_minute: int = 20
-    turn_seconds: float = 2.0
-    seconds: float = 30.0
-    engine_seconds: float = 10.0
-    attempts: int = 3
-    first_wait: float = 0.5
-    longest_wait: float = 5.0
+    per_minute: int = 20  # searches per minute, over all callers
+    turn_seconds: float = 2.0  # maximum wait for the rate limit
+    seconds: float = 30.0  # time limit over all engines and attempts
+    engine_seconds: float = 10.0  # time limit for one engine in one attempt
+    attempts: int = 3  # rounds through the engines
+    first_wait: float = 0.5  # seconds before the second attempt; doubled before each further one
+    longest_wait: float = 5.0  # maximum seconds between attempts, even if an engine asks for more
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The result of a search.
-
-    Attributes:
-        results: Best first; may be empty.
-        engine: The engine that answered.
-    """
+    """The result of a search."""
 
     results: tuple[SearchResult, ...]
     engine: str
@@ -80,8 +65,6 @@ class WebSearch:
     """Queries engines in turn until one has results.
 
     Args:
-        engines: The engines, in order.
-        pace: The limits of a search.
         client: The HTTP client of the engines, closed in the end.
     """
 
@@ -110,15 +93,7 @@ class WebSearch:
     ) -> Found:
         """Searches the web.
 
-        Args:
-            query: The query, optionally with the engine's operators.
-            max_results: 1 to 20.
-            lang: Such as `de` or `pt-BR`; empty for the engine's default.
-            timelimit: Maximum age of the results: a day, week, month or year.
-            page: The page of results, from 1.
-
-        Raises:
-            RateLimitedError: If we, or the engines, are rate limited.
+        `lang` is `de` or `pt-BR`, for example; empty for the engine's default.
         """
         language = Language.parse(lang) if lang else None
         wanted = SearchQuery(query, min(max_results, MOST_RESULTS), language, timelimit, page)
@@ -205,16 +180,9 @@ def make_search(
 ) -> WebSearch:
     """Creates the search described in the settings.
 
-    Args:
-        provider: "ddgs", "searxng" or "brave".
-        engines: Engines of ddgs, in order.
-        url: URL of the SearXNG instance, or another URL of Brave's API. It may be private, since
-            it comes from the settings.
-        api_key: Key of the Brave Search API.
-        per_minute: Searches per minute.
-        private: Each further `host:port` that may be private.
-        proxy: Proxy for requests to SearXNG and Brave; ddgs uses its own.
-        pace: The limits of a search; by default suited to interactive use.
+    `url` is that of the SearXNG instance, or another one of Brave's API; it may be private, since
+    it comes from the settings, like each `host:port` in `private`. `proxy` serves SearXNG and
+    Brave; ddgs uses its own.
     """
     pace = pace or SearchPace(per_minute=per_minute)
     if provider == "ddgs":

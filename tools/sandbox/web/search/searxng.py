@@ -44,15 +44,7 @@ class _Answer(BaseModel):
 
 
 class SearxngEngine:
-    """Queries an instance of SearXNG.
-
-    Args:
-        client: Makes the requests.
-        url: The URL of the instance.
-
-    Attributes:
-        name: "searxng".
-    """
+    """Queries an instance of SearXNG."""
 
     name = "searxng"
 
