@@ -17,21 +17,14 @@ from storage.catalog.uses import Uses
 from storage.database import Database
 from storage.errors import StorageUnavailableError
 
-KEPT_DAYS = 60
-"""Days after which an unused analysis is deleted."""
-
+KEPT_DAYS = 60  # days after which an unused analysis is deleted
+# Days after which the last use of an analysis is updated, so that reads rarely write.
 MARKED_DAYS = 7
-"""Days after which the last use of an analysis is updated, so that reads rarely write."""
-
 DAY = 86_400
 
 
 class Analyses:
-    """Cached values, keyed by the hash of their input; a missing one can be computed again.
-
-    Args:
-        database: The record.
-    """
+    """Cached values, keyed by the hash of their input; a missing one can be computed again."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -88,35 +81,24 @@ def _today() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The listing of one server.
+    """The listing of one server."""
 
-    Attributes:
-        server: Its name in the settings.
-        offered: Its tools, resources, templates, prompts and instructions, as JSON values.
-        listed_at: Unix seconds when it was listed.
-    """
-
-    server: str
+    server: str  # its name in the settings
+    # Its tools, resources, templates, prompts and instructions, as JSON values.
     offered: Mapping[str, Any]
-    listed_at: float
+    listed_at: float  # Unix seconds when it was listed
 
 
 class Listings:
-    """Stores the last listing of each server, for use while the server is unreachable.
-
-    Args:
-        database: The record.
-    """
+    """Stores the last listing of each server, for use while the server is unreachable."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def get(self, server: str, fingerprint: str) -> Listing | None:
-        """Returns the last listing of a server; None if it was never listed.
+        """Returns the last listing of a server; None if it was never listed with these settings.
 
-        Args:
-            server: Its name.
-            fingerprint: A hash of its settings; other settings make it another server.
+        Other settings, which `fingerprint` hashes, make it another server.
         """
         with self._database.read() as connection:
             row = connection.execute(
@@ -148,19 +130,7 @@ class Listings:
 
 
 class Catalog:
-    """All stores about tools.
-
-    Args:
-        database: The record.
-
-    Attributes:
-        analyses: Cached analyses of the tools' texts.
-        created: Tools written by agents.
-        records: Tools described by files.
-        listings: Listings of upstream servers.
-        uses: Which tool answered which query.
-        pins: Accepted definitions of upstream tools.
-    """
+    """All stores about tools."""
 
     def __init__(self, database: Database) -> None:
         self.analyses = Analyses(database)

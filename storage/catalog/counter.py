@@ -8,12 +8,7 @@ from storage.database import Database
 
 
 class Counter:
-    """A number that only grows; a changed value means that cached data is stale.
-
-    Args:
-        database: The record.
-        key: Its key in the metadata.
-    """
+    """A number that only grows; a changed value means that cached data is stale."""
 
     def __init__(self, database: Database, key: str) -> None:
         self._database = database

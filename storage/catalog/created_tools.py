@@ -15,8 +15,7 @@ from storage.database import Database
 from storage.errors import StorageError
 from storage.models import Identity
 
-MOST_TOOLS = 200
-"""Tools that one user may have."""
+MOST_TOOLS = 200  # tools that one user may have
 
 _COLUMNS = (
     "user_id, name, version, device_id, agent_id, session_id, client, source, definition, digest,"
@@ -31,29 +30,17 @@ _CURRENT = (
 
 @dataclass(frozen=True, slots=True)
 class CreatedTool:
-    """A version of a created tool.
+    """A version of a created tool."""
 
-    Attributes:
-        identity: The owner, with the device and agent it was written on.
-        name: Its name.
-        version: Its version, counted from 1.
-        session_id: The session in which it was written.
-        client: The client that wrote it, as the client calls itself.
-        source: Python source with one public function.
-        definition: The definition shown to callers.
-        digest: The digest of what a user approved.
-        created_at: Unix seconds.
-    """
-
-    identity: Identity
+    identity: Identity  # the owner, with the device and agent it was written on
     name: str
-    version: int
-    session_id: str
-    client: str
-    source: str
-    definition: Mapping[str, Any]
-    digest: str
-    created_at: float
+    version: int  # its version, counted from 1
+    session_id: str  # the session in which it was written
+    client: str  # the client that wrote it, as the client calls itself
+    source: str  # Python source with one public function
+    definition: Mapping[str, Any]  # the definition shown to callers
+    digest: str  # the digest of what a user approved
+    created_at: float  # Unix seconds
 
     @property
     def owner(self) -> str:
@@ -67,11 +54,7 @@ class CreatedTool:
 
 
 class CreatedToolStore:
-    """Stores the tools of every user, each visible to that user only.
-
-    Args:
-        database: The record.
-    """
+    """Stores the tools of every user, each visible to that user only."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -15,29 +15,17 @@ from storage.database import Database
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """An accepted tool definition.
+    """An accepted tool definition."""
 
-    Attributes:
-        server: The server's name in the settings.
-        tool: The tool's name on the server.
-        sha256: Hexadecimal hash of the definition.
-        approved: Whether a user reviewed it; otherwise it was trusted on first use.
-        pinned_at: Unix seconds when it was accepted.
-    """
-
-    server: str
-    tool: str
-    sha256: str
-    approved: bool
-    pinned_at: float
+    server: str  # the server's name in the settings
+    tool: str  # the tool's name on the server
+    sha256: str  # hexadecimal hash of the definition
+    approved: bool  # whether a user reviewed it; otherwise it was trusted on first use
+    pinned_at: float  # Unix seconds when it was accepted
 
 
 class Pins:
-    """Stores one pin per tool; pins outlive their server's entry in the settings.
-
-    Args:
-        database: The record.
-    """
+    """Stores one pin per tool; pins outlive their server's entry in the settings."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -69,10 +57,6 @@ class Pins:
     def trust(self, server: str, definitions: Mapping[str, tuple[str, str]]) -> dict[str, Pin]:
         """Pins the definitions of tools without a pin; a pin set by another process stays.
 
-        Args:
-            server: The tools' server.
-            definitions: The hash and the JSON of each definition, by tool name.
-
         Returns:
             The current pins of these tools.
         """
@@ -88,14 +72,7 @@ class Pins:
         return {tool: pin for tool, pin in self.of(server).items() if tool in definitions}
 
     def approve(self, server: str, tool: str, sha256: str, definition: str) -> None:
-        """Pins the definition that a user accepted, replacing an earlier one.
-
-        Args:
-            server: The tool's server.
-            tool: The tool's name on the server.
-            sha256: Hexadecimal hash of the definition.
-            definition: Its JSON.
-        """
+        """Pins the definition that a user accepted, replacing an earlier one."""
         with self._database.write() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO tool_pins"

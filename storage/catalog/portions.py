@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-AT_ONCE = 2_000
-"""Rows per transaction, or keys per statement; other writers wait some 20 to 50 ms."""
-
+AT_ONCE = 2_000  # rows per transaction, or keys per statement; other writers wait some 20 to 50 ms
 Value = TypeVar("Value")
 
 

@@ -15,42 +15,25 @@ from storage.database import Database
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A file's description of a tool.
+    """A file's description of a tool."""
 
-    Attributes:
-        tool_id: Identifies it.
-        file: The absolute path of the file.
-        fields: Its content, including the `tool_id`.
-    """
-
-    tool_id: str
-    file: Path
-    fields: Mapping[str, Any]
+    tool_id: str  # identifies it
+    file: Path  # the absolute path of the file
+    fields: Mapping[str, Any]  # its content, including the `tool_id`
 
 
 class Records:
-    """Stores what the files of some directories describe, until they are read again.
-
-    Args:
-        database: The record.
-    """
+    """Stores what the files of some directories describe, until they are read again."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._changes = Counter(database, "tool_records_changes")
 
     def replace(self, directory: Path, records: Sequence[Record]) -> int:
-        """Replaces all records that came from a directory.
+        """Replaces all records that came from a directory; returns how many were only dropped.
 
-        A tool_id that another directory's file also has moves to this one. Of two records with the
-        same tool_id, the last wins.
-
-        Args:
-            directory: An absolute path without symlinks.
-            records: The current content of its files.
-
-        Returns:
-            How many records were dropped because their files are gone or shorter.
+        The directory is absolute, without symlinks. A tool_id that another directory's file also
+        has moves to this one. Of two records with the same tool_id, the last wins.
         """
         beneath = os.path.join(directory, "")  # noqa: PTH118  # a Path drops the last separator
         rows = {

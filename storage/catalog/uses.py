@@ -8,31 +8,20 @@ from dataclasses import dataclass
 from storage.database import Database, exactly, identity_clause
 from storage.models import Identity
 
-MOST_KEPT = 500
-"""Maximum uses stored per identity; the oldest are deleted first."""
+MOST_KEPT = 500  # maximum uses stored per identity; the oldest are deleted first
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A tool that answered a query.
-
-    Attributes:
-        query: The query.
-        tool_id: The tool.
-        count: How often it did.
-    """
+    """A tool that answered a query."""
 
     query: str
     tool_id: str
-    count: int
+    count: int  # how often it did
 
 
 class Uses:
-    """Stores the uses of each identity separately.
-
-    Args:
-        database: The record.
-    """
+    """Stores the uses of each identity separately."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

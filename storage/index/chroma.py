@@ -19,30 +19,22 @@ from storage.outbound import ClientFactory, plain_client
 
 log = logging.getLogger("toolcrib.indexer")
 
+# Seconds a server may take per request; Chroma's own client would wait forever.
 SERVER_SECONDS = 15.0
-"""Seconds a server may take per request; Chroma's own client would wait forever."""
-
-GREETING_SECONDS = 3.0
-"""Seconds a server may take to answer the heartbeat."""
-
+GREETING_SECONDS = 3.0  # seconds a server may take to answer the heartbeat
+# Seconds before a silent server is asked again; otherwise every search would wait for it.
 SILENCE_SECONDS = 10.0
-"""Seconds before a silent server is asked again; otherwise every search would wait for it."""
 
 
 class ChromaHome(Protocol):
-    """A location of Chroma that clients are made for.
-
-    Attributes:
-        name: The location, for errors.
-        shared_files: Whether processes share its files, each with its own Chroma. A process then
-            sees the writes of others only after reopening, and a failure means damage. A server
-            avoids both, and its failures may be temporary.
-        aside: Where `remove` moved files that it could not delete, if there were any.
-    """
+    """A location of Chroma that clients are made for."""
 
     name: str
+    # Whether processes share its files, each with its own Chroma. A process then sees the writes of
+    # others only after reopening, and a failure means damage. A server avoids both, and its
+    # failures may be temporary.
     shared_files: bool
-    aside: Path | None
+    aside: Path | None  # where `remove` moved files that it could not delete, if there were any
 
     def check(self) -> None:
         """Checks, without loading Chroma, that it can be opened.
@@ -135,12 +127,7 @@ class ChromaDirectory:
 
 
 class ChromaServer:
-    """A Chroma server, possibly shared with others.
-
-    Args:
-        url: Its address, http://host:port or https://host:port.
-        client: Makes the HTTP client of the heartbeat; Chroma's client has its own connections.
-    """
+    """A Chroma server, possibly shared with others."""
 
     shared_files = False
 

@@ -13,34 +13,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 
-RUN_SECONDS = 0.2
-"""The target duration of a run; new chunks wait for the current run."""
-
+RUN_SECONDS = 0.2  # the target duration of a run; new chunks wait for the current run
+# Texts of the first run and of any run; the texts of a run are embedded and written together.
 FIRST_TEXTS = 8
 MOST_TEXTS = 32
-"""Texts of the first run and of any run; the texts of a run are embedded and written together."""
-
-ROUGH_TEXTS = 200
-"""Rough vectors made between two transactions, some tenths of a second of work."""
-
-BEFORE = 300
-"""Characters of the previous turn that are embedded with a turn; usually the question."""
-
-FAIR = 4
-"""One run in this many takes the oldest chunks, however many are added meanwhile."""
+ROUGH_TEXTS = 200  # rough vectors made between two transactions, some tenths of a second of work
+BEFORE = 300  # characters of the previous turn that are embedded with a turn; usually the question
+FAIR = 4  # one run in this many takes the oldest chunks, however many are added meanwhile
 
 
 class Priority(IntEnum):
     """When a chunk is embedded; the numbers are stored in the record."""
 
-    FIRST = 0
-    """Added on its own: a search for it may follow at once."""
-
-    ROUGH = 1
-    """One of many, as in an import; gets a rough vector before its own."""
-
-    LATER = 2
-    """One of many."""
+    FIRST = 0  # added on its own: a search for it may follow at once
+    ROUGH = 1  # one of many, as in an import; gets a rough vector before its own
+    LATER = 2  # one of many
 
 
 class Pace:
@@ -96,12 +83,6 @@ def take(
     """Reads the chunks of a model's next run: seq, and the parts of `passage`; they stay queued.
 
     Chunks added on their own come first, the newest of them before the others.
-
-    Args:
-        connection: The record.
-        model_seq: The model.
-        pace: The size of the run.
-        one_of_many: Whether to take chunks of imports at all.
     """
     count = pace.texts
     seqs = _waiting(connection, model_seq, Priority.FIRST, "DESC", count)

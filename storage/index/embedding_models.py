@@ -26,44 +26,31 @@ if TYPE_CHECKING:
     from storage.contexts.filters import Seqs
     from storage.index.embedders.base import Vectors
 
+# Vectors in memory at once; larger blocks take several times longer because of page faults.
 SLICE = 250
-"""Vectors in memory at once; larger blocks take several times longer because of page faults."""
 
+# Makes the embedder with a model_id, or returns None if the settings do not describe it.
 MakeEmbedder = Callable[[str], Embedder | None]
-"""Makes the embedder with a model_id, or returns None if the settings do not describe it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model of the record.
-
-    Attributes:
-        seq: Its number, never reused.
-        scheme: The model_id of its embedder.
-        state: "current", "next", or "old" until its vectors are removed.
-        dimensions: The length of its vectors; None until it has one.
-    """
+    """A model of the record."""
 
     seq: int
-    scheme: str
-    state: str
-    dimensions: int | None
+    scheme: str  # the model_id of its embedder
+    state: str  # "current", "next", or "old" until its vectors are removed
+    dimensions: int | None  # the length of its vectors; None until it has one
 
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """A vector, and the model whose vectors it can be compared with.
-
-    Attributes:
-        model: The model's number.
-        vector: Of unit length.
-        floor: The model's cosine similarity below which texts are unrelated.
-        rough: The rough vector for chunks that wait for theirs; None to leave those out.
-    """
+    """A vector, and the model whose vectors it can be compared with."""
 
     model: int
-    vector: Vectors
-    floor: float = DEFAULT_FLOOR
+    vector: Vectors  # of unit length
+    floor: float = DEFAULT_FLOOR  # the model's cosine similarity below which texts are unrelated
+    # The rough vector for chunks that wait for theirs; None to leave those out.
     rough: Rough | None = None
 
     @classmethod
@@ -85,12 +72,7 @@ class Models:
     """The models of one record, and their embedders.
 
     Args:
-        database: The record.
         wanted: The embedder of the settings; it becomes the next model if it is not the current.
-        make: Makes the embedders of other models.
-
-    Raises:
-        StorageUnavailableError: If the record cannot be written.
     """
 
     def __init__(self, database: Database, wanted: Embedder, make: MakeEmbedder) -> None:
@@ -149,14 +131,7 @@ class Models:
 
 
 def passage(title: str, heading: str, content: str, before: str = "") -> str:
-    """Returns the text to embed for a chunk, which depends on its title.
-
-    Args:
-        title: The context's title.
-        heading: The chunk's heading.
-        content: Its text.
-        before: The previous turn, if it is a turn: a turn alone may say very little.
-    """
+    """Returns the text to embed for a chunk, which depends on its title."""
     return "\n".join(part for part in (title, before, heading, content) if part)
 
 

@@ -22,11 +22,7 @@ log = logging.getLogger("toolcrib.indexer")
 
 
 class FirstPass:
-    """Makes rough vectors of chunks and queries.
-
-    Args:
-        database: The record.
-    """
+    """Makes rough vectors of chunks and queries."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -40,24 +40,12 @@ from storage.locks import locked
 from storage.models import Identity, IndexStatus
 
 log = logging.getLogger("toolcrib.indexer")
-
-REMOVED_BATCH = 1000
-"""Vectors of an old model removed in one transaction; writers wait for it."""
-
-RETRY_SECONDS = 5.0
-"""Seconds to wait after a failure, which rarely resolves itself at once."""
-
-REST_SECONDS = 60.0
-"""Seconds for which a failed model comes after the other one."""
-
-IDLE_SECONDS = 1.0
-"""Seconds to wait before looking for work left by another process."""
-
-FOLD_SECONDS = 60.0
-"""Seconds for which the log of a library in use may hold deleted data."""
-
-STOP_SECONDS = 10.0
-"""Seconds to wait for the current batch; a remote embedder may take longer."""
+REMOVED_BATCH = 1000  # vectors of an old model removed in one transaction; writers wait for it
+RETRY_SECONDS = 5.0  # seconds to wait after a failure, which rarely resolves itself at once
+REST_SECONDS = 60.0  # seconds for which a failed model comes after the other one
+IDLE_SECONDS = 1.0  # seconds to wait before looking for work left by another process
+FOLD_SECONDS = 60.0  # seconds for which the log of a library in use may hold deleted data
+STOP_SECONDS = 10.0  # seconds to wait for the current batch; a remote embedder may take longer
 
 
 class Chore(Protocol):
@@ -76,13 +64,6 @@ class Indexer:
 
     Of all processes on a data directory only one works at a time: the holder of a file lock, which
     the system releases when that process dies.
-
-    Args:
-        database: The record.
-        models: The models to embed with.
-        vectors: The vector index.
-        lock_path: The lock file.
-        chore: Other work for when there is nothing to index.
     """
 
     def __init__(
@@ -329,17 +310,11 @@ class Indexer:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """The pending work of the indexer, for all users.
+    """The pending work of the indexer, for all users."""
 
-    Attributes:
-        words: Chunks that keywords do not find yet.
-        embeddings: Vectors still to be made.
-        vectors: Changes the vector index has not received yet.
-    """
-
-    words: int
-    embeddings: int
-    vectors: int
+    words: int  # chunks that keywords do not find yet
+    embeddings: int  # vectors still to be made
+    vectors: int  # changes the vector index has not received yet
 
     def __bool__(self) -> bool:
         return bool(self.words or self.embeddings or self.vectors)

@@ -29,8 +29,8 @@ TITLE_WEIGHT = 2
 K1 = 1.2
 B = 0.75
 
+# Longer queries are cut: they are pasted texts whose first terms show the topic.
 MAX_QUERY_TERMS = 64
-"""Longer queries are cut: they are pasted texts whose first terms show the topic."""
 
 
 def add_terms(
@@ -61,18 +61,7 @@ def count_chunks(connection: sqlite3.Connection, user_id: str) -> int:
 
 
 class UserIndex:
-    """The index of one user: positions of segments and fresh rows in one sequence.
-
-    Args:
-        connection: The record, in a transaction.
-        user_id: The owner of the chunks.
-
-    Attributes:
-        user_id: The owner of the chunks.
-        seqs: The chunk at each position.
-        lengths: Its number of terms; 0 if it was deleted.
-        average: Mean length of the chunks that were not deleted.
-    """
+    """The index of one user: positions of segments and fresh rows in one sequence."""
 
     def __init__(self, connection: sqlite3.Connection, user_id: str) -> None:
         import numpy as np
@@ -86,6 +75,7 @@ class UserIndex:
         self._starts = dict(zip(segments, starts, strict=False))
         self._fresh_start = starts[-2]
         self.seqs: Ints = np.concatenate([each.seqs for each in chunks])
+        # Its number of terms; 0 if it was deleted.
         self.lengths: Floats = np.concatenate([each.lengths for each in chunks]).astype(np.float64)
         dead = self.places_of(postings.read_dead(connection, user_id))
         self._held: dict[str, tuple[Ints, Ints]] = {}
@@ -96,6 +86,7 @@ class UserIndex:
             self._alive = np.ones(len(self.seqs), dtype=bool)
             self._alive[dead] = False
         self._count = len(self.seqs) - len(dead)
+        # Mean length of the chunks that were not deleted.
         self.average = float(self.lengths.sum()) / max(self._count, 1)
 
     def matches(
@@ -106,17 +97,10 @@ class UserIndex:
         also: Collection[int] = (),
         enough: int | None = None,
     ) -> dict[int, float]:
-        """Returns the best chunks that contain any of the terms, and the scores of given chunks.
+        """Returns the best chunks that contain any of the terms: seq → score, best first.
 
-        Args:
-            terms: The query's terms.
-            selection: The condition on the best chunks.
-            limit: Maximum number of chunks.
-            also: Chunks of the user whose scores are wanted in any case.
-            enough: The number of best chunks that suffices, if a filter makes `limit` costly.
-
-        Returns:
-            seq → score, best first, of chunks that contain at least one of the terms.
+        The scores of the chunks in `also` are added, if they contain a term. If the selection makes
+        `limit` chunks costly, `enough` of them suffice.
         """
         import numpy as np
 
@@ -138,17 +122,10 @@ class UserIndex:
     def group_scores(
         self, terms: Sequence[str], groups: Mapping[int, Sequence[int]]
     ) -> dict[int, float]:
-        """Returns the BM25 of groups of chunks, such as conversations, each scored as one text.
+        """Returns the BM25 of disjoint groups of chunks, each scored as one text.
 
         A term's rarity is that among the user's chunks, which outnumber the groups. A text's length
         is compared with the mean length of the given groups.
-
-        Args:
-            terms: The query's terms.
-            groups: The seqs of each group's chunks; a chunk belongs to at most one group.
-
-        Returns:
-            The score of each group, 0 if it contains no term.
         """
         import numpy as np
 

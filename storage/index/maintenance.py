@@ -26,23 +26,15 @@ if TYPE_CHECKING:
 
     Ints: TypeAlias = NDArray[np.int64]
 
+# Fresh chunks that become a segment; every search reads all remaining fresh chunks.
 FOLD_CHUNKS = 1000
-"""Fresh chunks that become a segment; every search reads all remaining fresh chunks."""
-
-TIER_SEGMENTS = 4
-"""Segments of one tier that are merged into one of the next."""
-
-PURGE_SECONDS = 3600
-"""Seconds after which the postings of any deleted chunk are removed."""
-
-PURGE_SHARE = 16
-"""If one chunk in this many was deleted, their postings are removed at once."""
-
+TIER_SEGMENTS = 4  # segments of one tier that are merged into one of the next
+PURGE_SECONDS = 3600  # seconds after which the postings of any deleted chunk are removed
+PURGE_SHARE = 16  # if one chunk in this many was deleted, their postings are removed at once
+# The work of one transaction: some tens of milliseconds.
 INDEX_CHUNKS = 200
 MERGE_CHUNKS = 4000
 WASTE_BLOCKS = 1000
-"""The work of one transaction: some tens of milliseconds."""
-
 _Job: TypeAlias = Callable[[Database], None]
 
 

@@ -25,41 +25,26 @@ if TYPE_CHECKING:
 
     Ints: TypeAlias = NDArray[np.int64]
 
-BLOCK_POSTINGS = 512
-"""Postings after which a block takes no further term: about a database page."""
-
-MAX_COUNT = 0xFFFF
-"""The highest count that is stored of a term in a chunk."""
-
+BLOCK_POSTINGS = 512  # postings after which a block takes no further term: about a database page
+MAX_COUNT = 0xFFFF  # the highest count that is stored of a term in a chunk
 _HASH_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """Chunks of the index; their positions are their indexes here.
+    """Chunks of the index; their positions are their indexes here."""
 
-    Attributes:
-        seqs: Their seqs, ascending within a segment.
-        lengths: Their numbers of terms.
-    """
-
-    seqs: Ints
-    lengths: Ints
+    seqs: Ints  # their seqs, ascending within a segment
+    lengths: Ints  # their numbers of terms
 
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """Postings, one entry each.
-
-    Attributes:
-        terms: Hashes of the terms.
-        places: Positions of the chunks that contain them, once per term.
-        counts: How often the term appears in the chunk.
-    """
+    """Postings, one entry each."""
 
     terms: Ints
-    places: Ints
-    counts: Ints
+    places: Ints  # positions of the chunks that contain them, once per term
+    counts: Ints  # how often the term appears in the chunk
 
 
 def hash_term(term: str) -> int:

@@ -18,21 +18,15 @@ from storage.index.embedders.base import scaled_cosine
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
-SLICE = 1000
-"""Vectors in memory at once."""
+SLICE = 1000  # vectors in memory at once
 
 
 @dataclass(frozen=True, slots=True)
 class Rough:
-    """A query's static vector.
+    """A query's static vector."""
 
-    Attributes:
-        vector: Of unit length.
-        floor: The floor of the model to whose scale cosines are converted.
-    """
-
-    vector: Vectors
-    floor: float
+    vector: Vectors  # of unit length
+    floor: float  # the floor of the model to whose scale cosines are converted
 
     def similarities(
         self, connection: sqlite3.Connection, seqs: Collection[int]

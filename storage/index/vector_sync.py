@@ -19,22 +19,13 @@ from storage.index.embedding_models import Model, live_models
 from storage.index.vectors import VectorIndex
 
 log = logging.getLogger("toolcrib.indexer")
-
 OUTBOX_BATCH = 1000
-
 _GENERATION = "vector_generation"
-
-_Place = tuple[Model, str]
-"""A model and a user, whose vectors form one collection of the index."""
+_Place = tuple[Model, str]  # a model and a user, whose vectors form one collection of the index
 
 
 class VectorSync:
-    """Delivers changes from the record to the vector index, under the indexer's lock.
-
-    Args:
-        database: The record.
-        vectors: The vector index.
-    """
+    """Delivers changes from the record to the vector index, under the indexer's lock."""
 
     def __init__(self, database: Database, vectors: VectorIndex) -> None:
         self._database = database
@@ -52,9 +43,6 @@ class VectorSync:
         """Delivers one batch of a model's changes; returns False if there is none.
 
         Deletions of chunks concern every model, and are delivered with those of the current one.
-
-        Raises:
-            VectorIndexError: If the index fails; the changes stay queued.
         """
         with self._database.read() as connection:
             rows = connection.execute(
@@ -87,11 +75,7 @@ class VectorSync:
         return True
 
     def verify(self) -> bool:
-        """Compares the index with the record if requested, and rebuilds it if they differ.
-
-        Raises:
-            VectorIndexError: If the index fails.
-        """
+        """Compares the index with the record if requested, and rebuilds it if they differ."""
         if not self.check_wanted:
             return False
         with self._database.read() as connection:
@@ -120,11 +104,7 @@ class VectorSync:
         return True
 
     def forget(self, model: Model) -> None:
-        """Removes a model's vectors from the index.
-
-        Raises:
-            VectorIndexError: If the index fails.
-        """
+        """Removes a model's vectors from the index."""
         with self._database.write() as connection:
             self._vectors.follow(generation(connection))
             self._vectors.wrote(_next_generation(connection))

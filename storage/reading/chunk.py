@@ -36,18 +36,13 @@ _LINES_PER_SENTENCE = 4  # fewer sentence ends than this are code, data or a log
 
 @dataclass(frozen=True, slots=True)
 class TextChunk:
-    """A piece of a text.
+    """A piece of a text."""
 
-    Attributes:
-        heading: The headings above it, outermost first, joined by " > "; for joined sections the
-            headings they share.
-        content: The source's text, heading lines included.
-        start: Its offset in the text; it may overlap the previous piece.
-    """
-
+    # The headings above it, outermost first, joined by " > "; for joined sections the headings they
+    # share.
     heading: str
-    content: str
-    start: int
+    content: str  # the source's text, heading lines included
+    start: int  # its offset in the text; it may overlap the previous piece
 
 
 def weigh(text: str) -> int:
@@ -67,18 +62,9 @@ def chunk(
     """Splits a text into pieces along its structure, in linear time.
 
     A piece has text of one section only. Exceptions: neighbouring sections under a fifth of
-    `max_chars` are joined, and a heading without text stays with the following text. Paragraphs,
-    lists, tables and fenced code are kept together if they fit.
-
-    Args:
-        text: The text.
-        markdown: Whether lines like `# this` are headings, and lists, tables and fences exist.
-        max_chars: The maximum weight (see `weigh`) of a piece.
-        overlap: The maximum weight of text repeated from the previous piece, starting at a
-            sentence; only between pieces of one section.
-
-    Raises:
-        ValueError: If max_chars is under 3, or overlap is negative or not less than max_chars.
+    `max_chars` (a weight, see `weigh`) are joined, and a heading without text stays with the
+    following text. Paragraphs, lists, tables and fenced code are kept together if they fit. A piece
+    begins with up to `overlap` of the previous one of its section, from the start of a sentence.
     """
     if max_chars < _WIDE_WEIGHT:
         raise ValueError(f"max_chars is {max_chars}; it must be at least {_WIDE_WEIGHT}.")

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from storage.errors import UnreadableDocumentError
 
-REPLACEMENT = "\ufffd"
-"""Replaces bytes that could not be decoded."""
+REPLACEMENT = "\ufffd"  # replaces bytes that could not be decoded
 
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -25,61 +24,36 @@ _MARKS = (
 )
 
 _BINARY_CONTROLS = frozenset(range(0x20)) - frozenset(b"\b\t\n\v\f\r\x1b")
-
 _MARK_CONTROLS = dict.fromkeys(_BINARY_CONTROLS, REPLACEMENT)
-
-_SAMPLE_BYTES = 100_000
-"""Bytes examined for a guess."""
-
+_SAMPLE_BYTES = 100_000  # bytes examined for a guess
+# Broken bytes allowed in a text, or one per `_BYTES_PER_BROKEN`; binary files have more.
 _FEW_BYTES = 4
-"""Broken bytes allowed in a text, or one per `_BYTES_PER_BROKEN`; binary files have more."""
-
 _BYTES_PER_BROKEN = 500
 
+# How much a guess must resemble a language, from 0 to 1 (charset-normalizer's `coherence`).
 _LEAST_COHERENCE = 0.1
-"""How much a guess must resemble a language, from 0 to 1 (charset-normalizer's `coherence`)."""
-
-_CHAOS_MARGIN = 0.1
-"""How much more noise rules out another reading (charset-normalizer's `chaos`)."""
+_CHAOS_MARGIN = 0.1  # how much more noise rules out another reading (charset-normalizer's `chaos`)
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Decoded text with its encoding.
+    """Decoded text with its encoding."""
 
-    Attributes:
-        text: The text, without byte order mark.
-        encoding: Name of the codec, such as "utf-8" or "utf-16-le".
-        bom: The byte order mark at the beginning, or nothing.
-        certain: Whether the encoding is known and not guessed.
-    """
-
-    text: str
-    encoding: str
-    bom: bytes
-    certain: bool
+    text: str  # the text, without byte order mark
+    encoding: str  # name of the codec, such as "utf-8" or "utf-16-le"
+    bom: bytes  # the byte order mark at the beginning, or nothing
+    certain: bool  # whether the encoding is known and not guessed
 
     def encode(self, text: str) -> bytes:
-        """Encodes another text in the same way, with the same byte order mark.
-
-        Raises:
-            UnicodeEncodeError: If the encoding has no such character.
-        """
+        """Encodes another text in the same way; raises UnicodeEncodeError if that is impossible."""
         return self.bom + text.encode(self.encoding)
 
 
 def decode(data: bytes, encoding: str | None = None, *, partial: bool = False) -> Decoded:
-    """Decodes text.
+    """Decodes text, in the named encoding if there is one; raises LookupError for an unknown name.
 
-    Args:
-        data: The bytes.
-        encoding: Name of a codec, if it is known.
-        partial: Whether more bytes follow, so that the last character may be incomplete.
-
-    Raises:
-        LookupError: If there is no text codec of that name.
-        UnreadableDocumentError: If the bytes are binary, are not in the named encoding, or if no
-            encoding is certain enough.
+    If `partial`, more bytes follow, so that the last character may be incomplete. Raises
+    UnreadableDocumentError if the bytes are binary, or no encoding is certain enough.
     """
     bom, marked = byte_order_mark(data)
     if encoding is not None:
@@ -95,11 +69,7 @@ def decode(data: bytes, encoding: str | None = None, *, partial: bool = False) -
 
 
 def decode_marking(data: bytes) -> Decoded:
-    """Decodes text with a few broken bytes, which become `REPLACEMENT`.
-
-    Raises:
-        UnreadableDocumentError: If the bytes are binary, or no encoding is certain enough.
-    """
+    """Decodes text with a few broken bytes, which become `REPLACEMENT`."""
     marked = _marked(data)
     if marked is not None and _is_mostly_utf8(data, marked.text):
         return marked

@@ -16,26 +16,18 @@ if TYPE_CHECKING:
     from docx.table import Table
     from docx.text.paragraph import Paragraph
 
+# Maximum bytes that an archive's files may have in total.
+#
+# A file never unpacks to more than it declares, because zipfile stops there.
 MAX_UNPACKED_BYTES = 300_000_000
-"""Maximum bytes that an archive's files may have in total.
-
-A file never unpacks to more than it declares, because zipfile stops there.
-"""
-
-_NO_MEMORY = (0, 2)
-"""libxml2's error codes without details, and XML_ERR_NO_MEMORY."""
-
+_NO_MEMORY = (0, 2)  # libxml2's error codes without details, and XML_ERR_NO_MEMORY
 _MAIN_PART = "word/document.xml"
 _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
 _DEEPEST_HEADING = 6
 
 
 def read(data: bytes) -> tuple[str, str, None]:
-    """Returns the title in the file's metadata, if any, and its text as Markdown.
-
-    Raises:
-        UnreadableDocumentError: If it is another kind of archive, or unpacks to too much.
-    """
+    """Returns the title in the file's metadata, if any, and its text as Markdown."""
     _check_archive(data)
     import docx
 

@@ -11,12 +11,9 @@ from typing import TypeAlias
 
 from storage.errors import UnreadableDocumentError
 
-MAX_BYTES = 50_000_000
-"""Maximum bytes of a file."""
-
+MAX_BYTES = 50_000_000  # maximum bytes of a file
+# Converts bytes to title (or nothing), text and encoding (None if the bytes are not text).
 Reader: TypeAlias = Callable[[bytes], tuple[str, str, str | None]]
-"""Converts bytes to title (or nothing), text and encoding (None if the bytes are not text)."""
-
 _HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _PDF_HEADER_BYTES = 1024  # readers accept the header anywhere in the first kilobyte
@@ -24,24 +21,16 @@ _PDF_HEADER_BYTES = 1024  # readers accept the header anywhere in the first kilo
 
 @dataclass(frozen=True, slots=True)
 class DocumentFormat:
-    """A document format.
-
-    Attributes:
-        media_type: Its MIME type.
-        suffixes: Its file suffixes, the usual one first.
-        read: Its reader.
-        begins: Returns whether bytes are in this format; None if only the name can tell.
-        by_name: Whether a suffix is enough, regardless of the bytes.
-        markdown: Whether the text is Markdown, with headings.
-        isolated: Whether a library parses it, which runs in a process that can be killed.
-    """
+    """A document format."""
 
     media_type: str
-    suffixes: tuple[str, ...]
+    suffixes: tuple[str, ...]  # its file suffixes, the usual one first
     read: Reader
+    # Returns whether bytes are in this format; None if only the name can tell.
     begins: Callable[[bytes, str], bool] | None = None
-    by_name: bool = True
-    markdown: bool = False
+    by_name: bool = True  # whether a suffix is enough, regardless of the bytes
+    markdown: bool = False  # whether the text is Markdown, with headings
+    # Whether a library parses it, which runs in a process that can be killed.
     isolated: bool = False
 
     def matches(self, data: bytes, suffix: str) -> bool:
@@ -102,6 +91,7 @@ MARKDOWN = DocumentFormat(
 )
 _PLAIN = _text("text/plain", ".txt")
 
+# The formats in matching order; other files are read as plain text.
 FORMATS = (
     DocumentFormat(
         "application/pdf",
@@ -138,21 +128,12 @@ FORMATS = (
     _text("application/xml", ".xml"),
     _text("application/yaml", ".yaml", ".yml"),
 )
-"""The formats in matching order; other files are read as plain text."""
 
+# Media types whose stored text is Markdown; all others are plain text.
 MARKDOWN_MEDIA_TYPES = frozenset(each.media_type for each in FORMATS if each.markdown)
-"""Media types whose stored text is Markdown; all others are plain text."""
 
 
 def format_of(data: bytes, name: str) -> DocumentFormat:
-    """Returns the format of a file.
-
-    Args:
-        data: The file's bytes.
-        name: The file's name; its suffix decides if the bytes do not.
-
-    Raises:
-        UnreadableDocumentError: If the format cannot be read.
-    """
+    """Returns the format of a file, by its bytes or else by the suffix of its name."""
     suffix = PurePath(name).suffix.lower()
     return next((each for each in FORMATS if each.matches(data, suffix)), _PLAIN)

@@ -16,9 +16,8 @@ from datetime import UTC, date, datetime
 from itertools import islice
 from typing import Any
 
+# Maximum entities and keywords taken from one note; a table of contents links to everything.
 MOST_NAMES = 100
-"""Maximum entities and keywords taken from one note; a table of contents links to everything."""
-
 _MAX_YAML = 65_536
 _MAX_JSON = 65_536  # the limit for a caller's metadata
 _MAX_LEVELS = 16
@@ -41,22 +40,16 @@ _TAG = re.compile(r"(?<!\S)#(?P<tag>[\w/-]{1,256})")
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A parsed Markdown file.
+    """A parsed Markdown file."""
 
-    Attributes:
-        body: The text without the front matter; the whole text if nothing else is left.
-        title: The front matter's title, or nothing.
-        event_time: Unix seconds of its `date` or `created`; UTC by default.
-        keywords: Its `tags` and `keywords`, then the tags in the text, without the hash.
-        entities: Its `aliases`, `people` and `entities`, then the notes the text links to.
-        metadata: All other fields, also `people` and `entities`; dates as ISO 8601.
-    """
-
-    body: str
-    title: str = ""
-    event_time: float | None = None
+    body: str  # the text without the front matter; the whole text if nothing else is left
+    title: str = ""  # the front matter's title, or nothing
+    event_time: float | None = None  # Unix seconds of its `date` or `created`; UTC by default
+    # Its `tags` and `keywords`, then the tags in the text, without the hash.
     keywords: tuple[str, ...] = ()
+    # Its `aliases`, `people` and `entities`, then the notes the text links to.
     entities: tuple[str, ...] = ()
+    # All other fields, also `people` and `entities`; dates as ISO 8601.
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -64,9 +57,6 @@ def read_note(text: str) -> Note:
     """Parses a Markdown text, in linear time.
 
     Front matter that cannot be parsed stays in the text.
-
-    Args:
-        text: The text with LF line ends.
     """
     block = _BLOCK.match(text, 0, _MAX_YAML)
     fields = None if block is None else _fields(block["yaml"])
@@ -106,11 +96,7 @@ def _fields(block: str) -> dict[str, Any] | None:
 
 
 def _to_json(value: object, budget: Iterator[int], level: int = 0) -> Any:  # noqa: ANN401  # any JSON value
-    """Converts a value to JSON types.
-
-    Raises:
-        ValueError: If it is nested too deeply or too large.
-    """
+    """Converts a value to JSON types."""
     if next(budget, None) is None or level > _MAX_LEVELS:
         raise ValueError("more than metadata may have")
     match value:

@@ -12,10 +12,8 @@ _DECLARED_ENCODING = re.compile(
     rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?([\w-]{1,40})", re.IGNORECASE
 )
 _HEAD_BYTES = 4096  # a declaration must be within these
-
 _ARTICLE_SHARE = 0.8  # with fewer of the words, more than menus are missing
 _MAX_ARTICLE_CHARS = 2_000_000  # longer ones take trafilatura minutes
-
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 _SKIPPED = {"script", "style", "template", "svg"}
 _BLOCKS = frozenset(
@@ -30,11 +28,7 @@ _HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
 
 
 def read(data: bytes) -> tuple[str, str, str]:
-    """Returns the page's title (or nothing), its text as Markdown, and its encoding.
-
-    Raises:
-        UnreadableDocumentError: If its encoding is not certain.
-    """
+    """Returns the page's title (or nothing), its text as Markdown, and its encoding."""
     html, encoding = _decode(data)
     page = _Page()
     page.feed(html)

@@ -12,14 +12,9 @@ from anyio import BrokenWorkerProcess, to_process
 
 from storage.errors import UnreadableDocumentError
 
-MEMORY_BYTES = 1 << 30
-"""The memory limit of a worker process, if the system supports one."""
-
-_PATIENCE = 10
-"""On a busy machine, a parser may take this many times its processor time."""
-
+MEMORY_BYTES = 1 << 30  # the memory limit of a worker process, if the system supports one
+_PATIENCE = 10  # on a busy machine, a parser may take this many times its processor time
 _SMALLER = ("Split it, or convert it to plain text or Markdown, and add that.",)
-
 T = TypeVar("T")
 
 
@@ -33,18 +28,11 @@ async def run_isolated(
     name: str,
     timeout: float,  # noqa: ASYNC109  # named in the error
 ) -> T:
-    """Runs a parser in a worker process.
+    """Runs a module's function, or a partial of one, in a worker process.
 
-    The process is killed when it hangs, or when the caller is cancelled.
-
-    Args:
-        parse: The parser with the file's bytes; a module's function, or a partial of one.
-        name: The file's name, for errors.
-        timeout: Maximum seconds of processor time.
-
-    Raises:
-        UnreadableDocumentError: If it takes too long or too much memory, or the process dies.
-            Exceptions of the parser are passed on.
+    The process is killed after `timeout` seconds of processor time, when it hangs, or when the
+    caller is cancelled. Exceptions of the parser are passed on; other failures raise
+    UnreadableDocumentError.
     """
     seconds = _PATIENCE * timeout
     try:

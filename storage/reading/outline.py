@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from itertools import takewhile
 
+# Maximum characters of one heading in a path; the text keeps the whole heading.
 MAX_HEADING_CHARS = 200
-"""Maximum characters of one heading in a path; the text keeps the whole heading."""
-
 _TITLE_CHARS = 20_000  # a later heading is not a title
-
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _FRONT_MATTER = re.compile(
     r"---[ \t]*\r?\n(?=[\w\"'-]+[ \t]*:).*?\n(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)", re.DOTALL
@@ -29,33 +27,20 @@ _NOT_PROSE = re.compile(r"[ \t]*[|>]| {4}|\t")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A paragraph, list, table or fence, with the blank lines after it.
+    """A paragraph, list, table or fence, with the blank lines after it."""
 
-    Attributes:
-        start: Where it begins in the text.
-        end: Where the next begins.
-        prose: Whether to split it at sentences rather than at lines.
-    """
-
-    start: int
-    end: int
-    prose: bool
+    start: int  # where it begins in the text
+    end: int  # where the next begins
+    prose: bool  # whether to split it at sentences rather than at lines
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and its text up to the next heading.
+    """A heading and its text up to the next heading."""
 
-    Attributes:
-        path: The headings above it, outermost first, its own last.
-        start: Where it begins in the text.
-        end: Where the next begins.
-        blocks: Its blocks, without gaps.
-    """
-
-    path: tuple[str, ...]
-    start: int
-    end: int
+    path: tuple[str, ...]  # the headings above it, outermost first, its own last
+    start: int  # where it begins in the text
+    end: int  # where the next begins
     blocks: tuple[Block, ...]
 
     def is_next_to(self, following: Section) -> bool:

@@ -30,6 +30,7 @@ _PRODUCERS = re.compile(
     re.IGNORECASE,
 )
 
+# Default titles by programs and templates, optionally with a number.
 _DEFAULT = re.compile(
     r"""[(\[<"']*(?:
     untitled|unnamed|anonymous|unknown|none|null|no\ title|title|your\ title(?:\ here)?|
@@ -46,23 +47,18 @@ _DEFAULT = re.compile(
     )[)\]>"']*[\s_.-]*(?:\(?\d{1,3}\)?)?[)\]>"']*""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Default titles by programs and templates, optionally with a number."""
 
+# A file name or path, which is worth less than the file's current name.
 _FILE = re.compile(
     r"(?:file:/|[a-z]:\\|\\\\|~?/).*|\S.{0,200}\.(?:docx?|dotx?|docm|odt|ott|rtf|wpd|wps|pdf|e?ps|dvi|"
     r"tex|ltx|typ|indd|qxd|qxp|pmd|p65|fm|pptx?|odp|key|xlsx?|ods|numbers|pages|cdr|ai|svg|html?|"
     r"xhtml|php|aspx?|txt|md|rst|tmp)",
     re.IGNORECASE,
 )
-"""A file name or path, which is worth less than the file's current name."""
 
 
 def own_title(text: str) -> str:
-    """Returns a title, or nothing if a program set it by default.
-
-    Args:
-        text: The title in the file's metadata.
-    """
+    """Returns a title, or nothing if a program set it by default."""
     title = _PRODUCERS.sub("", " ".join(text.split()), count=1) if text else ""
     has_letters = any(map(str.isalnum, title))
     if not has_letters or _DEFAULT.fullmatch(title) or _FILE.fullmatch(title):
@@ -75,45 +71,25 @@ _SURROGATES_AND_NUL = re.compile("[\x00\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
-    """A file converted to text.
+    """A file converted to text."""
 
-    Attributes:
-        title: Its own title, its first heading, or its file name as words.
-        text: The whole text with LF line ends; Markdown without its front matter.
-        media_type: MIME type it was read as.
-        markdown: Whether the text is Markdown, with headings.
-        encoding: The codec its bytes were decoded with; None for PDF and DOCX.
-        event_time: Unix seconds of its own date; for a note also from its file name.
-        keywords: Keywords it declares.
-        entities: Names it declares or links to.
-        metadata: Other fields it declares.
-        broken_lines: The numbers, from 1, of lines with bytes that could not be decoded; these are
-            marked in the text (U+FFFD).
-    """
-
-    title: str
-    text: str
-    media_type: str
-    markdown: bool
-    encoding: str | None
+    title: str  # its own title, its first heading, or its file name as words
+    text: str  # the whole text with LF line ends; Markdown without its front matter
+    media_type: str  # MIME type it was read as
+    markdown: bool  # whether the text is Markdown, with headings
+    encoding: str | None  # the codec its bytes were decoded with; None for PDF and DOCX
+    # Unix seconds of its own date; for a note also from its file name.
     event_time: float | None = None
     keywords: tuple[str, ...] = ()
-    entities: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    entities: tuple[str, ...] = ()  # names it declares or links to
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # other fields it declares
+    # The numbers, from 1, of lines with bytes that could not be decoded; these are marked in the
+    # text (U+FFFD).
     broken_lines: tuple[int, ...] = ()
 
 
 def parse(data: bytes, *, name: str) -> ParsedDocument:
-    """Reads a file's text.
-
-    Args:
-        data: The file's bytes.
-        name: The file's name; its suffix decides if the bytes do not.
-
-    Raises:
-        UnreadableDocumentError: If it is empty, too large, binary, encrypted or damaged, or has no
-            text.
-    """
+    """Reads a file's text; raises UnreadableDocumentError if it cannot be read or has none."""
     _check_size(data, name)
     with _name_errors(name):
         return _parse_as(format_of(data, name), data, name)
@@ -127,16 +103,8 @@ async def parse_isolated(
 ) -> ParsedDocument:
     """Reads a file's text without blocking, and survives crashes of the parser.
 
-    HTML, PDF and DOCX are read in a worker process with limited memory, which is killed when it
-    hangs or the caller is cancelled; other text is read in a thread.
-
-    Args:
-        data: The file's bytes.
-        name: The file's name.
-        timeout: Maximum seconds of processor time.
-
-    Raises:
-        UnreadableDocumentError: As in `parse`, or if it takes too long or kills the worker.
+    HTML, PDF and DOCX are read in a worker process with limited memory and processor time, which is
+    killed when it hangs or the caller is cancelled; other text is read in a thread.
     """
     _check_size(data, name)
     with _name_errors(name):

@@ -14,11 +14,9 @@ if TYPE_CHECKING:
     from pypdf import PageObject
 
 
+# Maximum lines of a cell above the end of the previous one; more means another column.
 MOST_CELL_LINES = 4
-"""Maximum lines of a cell above the end of the previous one; more means another column."""
-
-LINE_HEIGHTS = 1.4
-"""Maximum letter heights between two lines of a cell; a new row is lower."""
+LINE_HEIGHTS = 1.4  # maximum letter heights between two lines of a cell; a new row is lower
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +111,7 @@ _HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[^\W\d_])")
 
 
 def read(data: bytes) -> tuple[str, str, None]:
-    """Returns the title in the file's metadata, if any, and its text.
-
-    Raises:
-        UnreadableDocumentError: If it needs a password, or its pages are pictures.
-    """
+    """Returns the title in the file's metadata, if any, and its text."""
     from pypdf import PasswordType, PdfReader
 
     reader = PdfReader(BytesIO(data), strict=False)

@@ -17,9 +17,7 @@ from pathlib import PurePath
 from storage.reading.formats import FORMATS, MARKDOWN
 from storage.tokenize import is_spaceless
 
-WRAPPED = 50
-"""From this length on, a line without a sentence end continues on the next line."""
-
+WRAPPED = 50  # from this length on, a line without a sentence end continues on the next line
 _NOTES = frozenset(MARKDOWN.suffixes)
 _MARKDOWN = frozenset(suffix for each in FORMATS if each.markdown for suffix in each.suffixes)
 
@@ -49,12 +47,13 @@ _CELL = r"(?<!\\)\|"
 _QUOTE = r"(?: {0,3}> ?)+"
 _CODE_SPAN = r"(`+)(?!`).+?(?<!`)\1(?!`)"
 
+# Matches `[[Plan]]`, but not `[[ -f x ]]`, `[[:alpha:]]` or a list of lists.
 _WIKI_LINK = (
     r"(?<![A-Za-z0-9_)\]])!?\[\[(?![\s\"'])(?=[^\[\]]*[^\W\d_]|\d{4}-\d)"
     r"(?:[^\[\]|:=<>\\]*\|)?([^\[\]|:=<>\\]*[^\[\]|:=<>\\\s])\]\]"
 )
-"""Matches `[[Plan]]`, but not `[[ -f x ]]`, `[[:alpha:]]` or a list of lists."""
 
+# Markup around words outside code, with its replacement, in order of removal.
 _INLINE = (
     (r"<!--.*?-->", ""),
     (r"<br[ \t]*/?>", " "),
@@ -77,7 +76,6 @@ _INLINE = (
     (r"~~(?=\S)(.+?)~~", r"\1"),
     (r"\\([!-/:-@\[-`{-~])", r"\1"),
 )
-"""Markup around words outside code, with its replacement, in order of removal."""
 
 _LINK = r"<((?:https?|mailto):[^<>\s]+)>"
 
@@ -102,21 +100,13 @@ _CLOSING = "\"')]”\u2019»*_"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A sentence, a list item, a table row or a line of code, as plain text.
-
-    Attributes:
-        text: Its text.
-        heading: The heading above it within its text; empty if there is none.
-        lead: The sentence with a colon that introduces its list.
-        block: The number of its paragraph or list.
-        is_line: Whether it has its own line.
-    """
+    """A sentence, a list item, a table row or a line of code, as plain text."""
 
     text: str
-    heading: str = ""
-    lead: str = ""
-    block: int = 0
-    is_line: bool = False
+    heading: str = ""  # the heading above it within its text; empty if there is none
+    lead: str = ""  # the sentence with a colon that introduces its list
+    block: int = 0  # the number of its paragraph or list
+    is_line: bool = False  # whether it has its own line
 
 
 def is_prose(file: str) -> bool:
@@ -148,11 +138,8 @@ def pieces_of(
 ) -> list[Piece]:
     """Splits a text into pieces, in order.
 
-    Args:
-        text: The text, or any part of it.
-        prose: Whether it is prose; of code and data every line is an unchanged piece.
-        markdown: Whether it is Markdown; other prose is not changed.
-        note: Whether it may be a note, whose wiki links are replaced by their names.
+    Of code and data, every line is an unchanged piece. Prose other than Markdown is not changed; in
+    a note, wiki links are replaced by their names.
     """
     if not prose:
         lines = (line.rstrip() for line in text.splitlines())
@@ -365,12 +352,7 @@ def _join_lines(lines: list[str]) -> str:
 
 
 def plain_line(text: str, *, note: bool = True) -> str:
-    """Removes the Markdown syntax from a line; code keeps its backticks.
-
-    Args:
-        text: The line.
-        note: Whether it is from a note, whose wiki links are replaced by their names.
-    """
+    """Removes the Markdown syntax from a line; code keeps its backticks."""
     parts, at = [], 0
     if "`" in text:
         for match in re.finditer(_CODE_SPAN, text):

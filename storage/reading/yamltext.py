@@ -12,16 +12,11 @@ _NUMBER = r"[-+]?(?:0|[1-9][0-9]*)"
 
 
 def read_yaml(text: str, *, plain: int = 0, unique: bool = False) -> object:
-    """Parses a YAML text.
+    """Parses a YAML text; raises ValueError if it is not YAML or exceeds the limits.
 
-    Args:
-        text: The text.
-        plain: The maximum nesting without tags, anchors and aliases, which could expand a few lines
-            to billions; 0 allows everything that is safe.
-        unique: Whether to refuse duplicate keys; otherwise the last value wins.
-
-    Raises:
-        ValueError: If it is not YAML, or exceeds these limits.
+    `plain` limits the nesting and forbids tags, anchors and aliases, which could expand a few lines
+    to billions; 0 allows everything that is safe. Of duplicate keys the last wins, unless each must
+    be `unique`.
     """
     import yaml
 

@@ -12,10 +12,7 @@ from typing import Generic, TypeVar
 from storage.retrieval.sameness import wording
 
 MOST_ANSWERS = 256
-
-LIFE_SECONDS = 300.0
-"""Seconds for which an answer is cached."""
-
+LIFE_SECONDS = 300.0  # seconds for which an answer is cached
 T = TypeVar("T")
 
 
@@ -45,12 +42,7 @@ class AnswerCache(Generic[T]):
         self._answers: OrderedDict[Hashable, _Answer[T]] = OrderedDict()
 
     def find(self, key: Hashable, query: str) -> tuple[T, str] | None:
-        """Returns the cached answer to a query or another wording of it, and that query.
-
-        Args:
-            key: Everything the answer depends on besides the query.
-            query: The query.
-        """
+        """Returns the cached answer to a query or another wording of it, and that query."""
         with self._turn:
             self._drop_old()
             found = self._answers.get((key, wording(query)))

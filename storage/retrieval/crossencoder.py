@@ -15,23 +15,18 @@ from storage.tokenize import is_spaceless
 MODEL_FILE = "crossencoder.onnx"
 MODEL_SHA256 = "e3aaea591afa84aaed291434989dc818a99208e74d56e4c25f744fd1d53af52a"
 
+# The tokens of question and passage together; later ones are cut, because an answer waits.
 MAX_TOKENS = 160
-"""The tokens of question and passage together; later ones are cut, because an answer waits."""
 
+# Maximum tokens per word of an English text: 1.0 to 1.4, compared with 1.5 to 2.6 in German.
 PIECES_A_WORD = 1.45
-"""Maximum tokens per word of an English text: 1.0 to 1.4, compared with 1.5 to 2.6 in German."""
 
 
 class Reading(NamedTuple):
-    """The score of a question and a passage.
+    """The score of a question and a passage."""
 
-    Attributes:
-        logit: How well the passage answers: about -11 for not at all, to 9; 0 is undecided.
-        is_english: Whether they are in English; otherwise the score is less reliable.
-    """
-
-    logit: float
-    is_english: bool
+    logit: float  # how well the passage answers: about -11 for not at all, to 9; 0 is undecided
+    is_english: bool  # whether they are in English; otherwise the score is less reliable
 
 
 class CrossEncoder:
@@ -39,9 +34,6 @@ class CrossEncoder:
 
     `assets/make_crossencoder.py` builds the model. It is checked against its SHA-256 and loaded on
     first use, once per process. Can be shared between threads.
-
-    Args:
-        folder: The folder of the model.
     """
 
     def __init__(self, folder: Path = Path(__file__).parent) -> None:

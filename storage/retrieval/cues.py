@@ -40,23 +40,14 @@ _FIRST_WORD = r"(?:^|[.?!:]\s)\W*\S+"
 
 @dataclass(frozen=True, slots=True)
 class Cues:
-    """The cues in a query about where its answer is.
-
-    Attributes:
-        text: The query.
-        dates: The dates that it names.
-        distances: The dates that it gives relative to an event.
-        asks_when: Whether the answer is a time.
-        phrases: Its quotes, `squeezed`.
-        names: Its words that are written like names.
-    """
+    """The cues in a query about where its answer is."""
 
     text: str
-    dates: tuple[NamedDate | Span, ...]
-    distances: tuple[Distance, ...]
-    asks_when: bool
+    dates: tuple[NamedDate | Span, ...]  # the dates that it names
+    distances: tuple[Distance, ...]  # the dates that it gives relative to an event
+    asks_when: bool  # whether the answer is a time
     phrases: Sequence[str]
-    names: frozenset[str]
+    names: frozenset[str]  # its words that are written like names
 
 
 def cues_of(query: str, now: float) -> Cues:

@@ -126,13 +126,13 @@ _RELATIVE = (
     rf"|(?P<cjk_years>{'|'.join(_CJK_YEARS)})"
     rf"|(?P<cjk_ago>{_CJK_NUMBER})[个個]?(?P<cjk_ago_unit>{_CJK_UNIT})[以之]?前(?![天年])"
 )
+# A text without any of these has no relative date; this skips most turns.
 _HINTS = (
     *(word for word in _DAYS if " " not in word),
     *("last", "past", "previous", "letzte", "vergangene", "vorige", "next", "coming", "nächste"),
     *("kommende", "this", "diese", " ago", " earlier", "vor ", "on ", "am ", "前"),
     *("上", "这", "這", "本", "下", *_CJK_YEARS),
 )
-"""A text without any of these has no relative date; this skips most turns."""
 
 _FROM_EVENT = (
     rf"(?i)\b(?:(?P<count>{_NUMBER})\s(?:of\s)?)?(?P<unit>{_UNIT}|{_WEEKDAY})\s"
@@ -148,23 +148,17 @@ _PART_BEFORE = (
 _PART_AFTER = r"的?(?:(?P<early>初|上旬)|(?P<mid>中)|(?P<late>底|末|下旬))"
 _NTH = {"fi": 0, "er": 0, "se": 1, "zw": 1, "th": 2, "dr": 2, "fo": 3, "vi": 3, "la": -1, "le": -1}
 
+# The tolerance in days of a distance in days or weeks, since people round it.
 _SPREAD = {"day": 1, "week": 3}
-"""The tolerance in days of a distance in days or weeks, since people round it."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedDate:
-    """A day, a month or a year, as far as it was given; at least one part is set.
+    """A day, a month or a year, as far as it was given; at least one part is set."""
 
-    Attributes:
-        year: None for any year, as in "in June".
-        month: 1 to 12; None for any month.
-        day: 1 to 31; None for any day.
-    """
-
-    year: int | None
-    month: int | None = None
-    day: int | None = None
+    year: int | None  # None for any year, as in "in June"
+    month: int | None = None  # 1 to 12; None for any month
+    day: int | None = None  # 1 to 31; None for any day
 
     def covers(self, moment: float) -> bool:
         """Returns whether a moment, in Unix seconds, is within it, UTC."""
@@ -207,19 +201,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """A time relative to an event, as in "two weeks before the trip".
-
-    Attributes:
-        event: The event, as named.
-        count: The number of units after it; negative for before it.
-        unit: "day", "week", "weekend", "month", "year", or the number of a weekday.
-        counted: Whether a number was given: "the week before" ends at the event.
-    """
+    """A time relative to an event, as in "two weeks before the trip"."""
 
     event: str
-    count: int
-    unit: str | int
-    counted: bool
+    count: int  # the number of units after it; negative for before it
+    unit: str | int  # "day", "week", "weekend", "month", "year", or the number of a weekday
+    counted: bool  # whether a number was given: "the week before" ends at the event
 
     def span(self, moment: float) -> Span | None:
         """Returns the days, for an event at a moment; None if they are outside the calendar."""
@@ -247,12 +234,7 @@ def named_dates(text: str) -> tuple[NamedDate | Span, ...]:
 
 
 def spans_named(text: str, moment: float) -> tuple[Span, ...]:
-    """Returns the days of relative dates in a text, such as "yesterday".
-
-    Args:
-        text: The text.
-        moment: When it was written, in Unix seconds.
-    """
+    """Returns the days of relative dates, such as "yesterday", in a text written at a moment."""
     when = _date_of(moment)
     if when is None:
         return ()

@@ -15,38 +15,26 @@ from storage.retrieval.follow_ups.words import FUNCTION_CHARACTERS, FUNCTION_WOR
 from storage.retrieval.ranking import Around
 from storage.tokenize import fold_accents
 
+# The share of a word's letters, from its beginning, that count as a match.
+#
+# The rest may be an ending, or another part of a compound.
 PART = 0.6
-"""The share of a word's letters, from its beginning, that count as a match.
-
-The rest may be an ending, or another part of a compound.
-"""
-
-LEAST = 4
-"""Minimum letters that count as a match."""
-
-STRADDLING = 0.3
-"""The weight of a pair with one function character, since it is not a word."""
-
-_ASKED_FOR = frozenset("名称叫类型种时期候")
-"""Characters that name the kind of answer."""
-
+LEAST = 4  # minimum letters that count as a match
+STRADDLING = 0.3  # the weight of a pair with one function character, since it is not a word
+_ASKED_FOR = frozenset("名称叫类型种时期候")  # characters that name the kind of answer
 _EMPTY = FUNCTION_CHARACTERS | _ASKED_FOR
 
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """Which of a query's words appear in each of some chunks.
+    """Which of a query's words appear in each of some chunks."""
 
-    Attributes:
-        words: The words of each chunk, by seq, in the query's order.
-        weights: The idf of each of the query's words, without those that have no topic.
-        rarest: The weight of a word that appears in a single chunk.
-        missing: Share of the query's names that appear nowhere in a chunk's session, by seq.
-    """
-
+    # The words of each chunk, by seq, in the query's order.
     words: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    # The idf of each of the query's words, without those that have no topic.
     weights: Mapping[str, float] = field(default_factory=dict)
-    rarest: float = 1.0
+    rarest: float = 1.0  # the weight of a word that appears in a single chunk
+    # Share of the query's names that appear nowhere in a chunk's session, by seq.
     missing: Mapping[int, float] = field(default_factory=dict)
 
     @classmethod
@@ -58,15 +46,7 @@ class Matched:
         names: Collection[str] = (),
         sessions: Mapping[int, Sequence[int]] = MappingProxyType({}),
     ) -> Matched:
-        """Looks up the words.
-
-        Args:
-            index: The lexical index of the chunks' user.
-            seqs: The chunks.
-            words: The query's terms, each with its original word.
-            names: The words that are names.
-            sessions: The chunks of each one's session.
-        """
+        """Looks up the words."""
         present = index.terms_in(seqs, words)
         found = {
             seq: list(dict.fromkeys(word for term, word in words.items() if term in terms))
@@ -124,18 +104,7 @@ def hits_of(  # noqa: PLR0913, PLR0917  # each kind of score
     around: Mapping[int, Around] | None = None,
     before: Mapping[int, str] | None = None,
 ) -> tuple[SearchHit, ...]:
-    """Builds hits of chunks, in the order of their seqs.
-
-    Args:
-        connection: The record.
-        seqs: The chunks.
-        matched: The query's words in each.
-        fused: Scores, by seq.
-        dense: Cosine similarities, by seq.
-        lexical: BM25 scores, by seq.
-        around: Surroundings, by seq, if they count.
-        before: The previous turn, by seq, if there is one.
-    """
+    """Builds hits of chunks, in the order of their seqs."""
     loaded = load_chunks(connection, seqs)
     hits = []
     for seq in seqs:

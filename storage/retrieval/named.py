@@ -29,33 +29,21 @@ from storage.tokenize import STOP_WORDS, is_spaceless, terms_of
 if TYPE_CHECKING:
     from storage.contexts.filters import Seqs
 
-WEIGHT = 0.5
-"""The weight of a named entity's card; the chunk's own score has the weight 1."""
-
+WEIGHT = 0.5  # the weight of a named entity's card; the chunk's own score has the weight 1
+# The nearness of named entities, of their neighbours, and of the neighbours of those.
 STEPS = (1.0, 0.5, 0.25)
-"""The nearness of named entities, of their neighbours, and of the neighbours of those."""
-
-USER = 0.5
-"""The nearness of the user, if a query says "I" or "the user"."""
-
-MOST_NAMED = 10
-"""Maximum entities a query can name; a word shared by more names identifies none."""
-
-MOST_NEAR = 100
-"""Maximum neighbours per step; further ones are found only by their words."""
-
+USER = 0.5  # the nearness of the user, if a query says "I" or "the user"
+MOST_NAMED = 10  # maximum entities a query can name; a word shared by more names identifies none
+MOST_NEAR = 100  # maximum neighbours per step; further ones are found only by their words
 MOST_WORDS = 64
-LEAST_SHARE = 0.4
-"""The share of a name's letters that a query must contain to name it."""
+LEAST_SHARE = 0.4  # the share of a name's letters that a query must contain to name it
+_SHORTEST = 4  # minimum letters of a word in which a typo is recognized
 
-_SHORTEST = 4
-"""Minimum letters of a word in which a typo is recognized."""
-
+# Not before an "I" that asks for advice rather than for facts about the user.
 _NO_ADVICE = "".join(
     rf"(?<!\b{before} )"
     for before in ("how do", "how can", "how should", "can", "could", "should", "kann", "soll")
 )
-"""Not before an "I" that asks for advice rather than for facts about the user."""
 
 _OF_USER = (
     rf"(?i)(?:{_NO_ADVICE}\b(?:i|ich)|\b(?:about|of|to|for|know) me|\bmy|\bmine|\bthe user|\bmir"
@@ -66,15 +54,11 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The cards of named entities and of their neighbours.
+    """The cards of named entities and of their neighbours."""
 
-    Attributes:
-        near: The nearness of each of their chunks, 0 to 1.
-        words: The terms of stored names that differ from the query's words, each with the stored
-            word.
-    """
-
+    # The nearness of each of their chunks, 0 to 1.
     near: Mapping[int, float] = field(default_factory=dict)
+    # The terms of stored names that differ from the query's words, each with the stored word.
     words: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -85,12 +69,7 @@ class Named:
         return np.fromiter(self.near, dtype=np.int64)
 
     def around(self, own: Mapping[int, float], fitting: Collection[int]) -> dict[int, Around]:
-        """Returns the effect on each chunk; two steps away only if the query matches it too.
-
-        Args:
-            own: Each chunk's own score, 0 to 1; 0 if missing.
-            fitting: The chunks that match the search's filter.
-        """
+        """Returns the effect on fitting chunks; two steps away only if the query matches too."""
         return {
             seq: Around(own.get(seq, 0.0) + (1 - own.get(seq, 0.0)) * near, WEIGHT)
             for seq, near in self.near.items()
@@ -100,19 +79,12 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """The folded names of some entities.
+    """The folded names of some entities."""
 
-    Attributes:
-        owners: The entities of each name.
-        holding: The names that contain each word.
-        words: The words.
-        spaceless: The names in scripts without spaces.
-    """
-
-    owners: Mapping[str, Sequence[int]]
-    holding: Mapping[str, Sequence[str]]
+    owners: Mapping[str, Sequence[int]]  # the entities of each name
+    holding: Mapping[str, Sequence[str]]  # the names that contain each word
     words: Sequence[str]
-    spaceless: Sequence[str]
+    spaceless: Sequence[str]  # the names in scripts without spaces
 
 
 NOBODY = Named()
@@ -121,14 +93,7 @@ NOBODY = Named()
 def find_named(
     connection: sqlite3.Connection, identity: Identity, query: str, index: UserIndex
 ) -> Named:
-    """Finds what a query names, within what an identity sees.
-
-    Args:
-        connection: The record, in the search's transaction.
-        identity: The owner.
-        query: What to look for.
-        index: The lexical index of the user, which has the words of all texts.
-    """
+    """Finds what a query names, within what an identity sees."""
     entities, words = _named_entities(connection, identity, query, index)
     near = _within_two_steps(connection, identity, entities)
     chunks = _chunks_of(connection, identity, near, query)

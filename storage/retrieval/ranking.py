@@ -24,44 +24,25 @@ from storage.retrieval.routing import MEMORY
 from storage.retrieval.sameness import can_say_the_same
 from storage.tokenize import terms_of
 
-ALPHA = 0.5
-"""The default weight of the dense score, 0 to 1."""
-
-CJK_ALPHA = 0.1
-"""Its weight if the embedder does not understand the query's language."""
-
-CANDIDATES = 100
-"""Candidates of each kind."""
-
-ENOUGH = 20
-"""Candidates of each kind that suffice under a filter for few hits."""
-
+ALPHA = 0.5  # the default weight of the dense score, 0 to 1
+CJK_ALPHA = 0.1  # its weight if the embedder does not understand the query's language
+CANDIDATES = 100  # candidates of each kind
+ENOUGH = 20  # candidates of each kind that suffice under a filter for few hits
 SIMILARITY = 0.40
 WORDS = 0.35
 DIVERSITY = 0.15
 LENGTH = 0.10
-
-ENOUGH_CHARS = 200
-"""Characters from which a text is long enough."""
-
-SAME_WORDS = 0.9
-"""The share of words that near-duplicates have in common."""
-
-LONG_WORD = 15
-"""Average characters per word from which a text is considered to have no spaces."""
+ENOUGH_CHARS = 200  # characters from which a text is long enough
+SAME_WORDS = 0.9  # the share of words that near-duplicates have in common
+LONG_WORD = 15  # average characters per word from which a text is considered to have no spaces
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """How well the surroundings of a chunk match a query.
+    """How well the surroundings of a chunk match a query."""
 
-    Attributes:
-        score: 0 to 1.
-        weight: Their weight; the chunk's own score has the weight 1.
-    """
-
-    score: float
-    weight: float
+    score: float  # 0 to 1
+    weight: float  # their weight; the chunk's own score has the weight 1
 
     def blend(self, own: float) -> float:
         """Combines a chunk's own score with that of its surroundings, 0 to 1."""
@@ -73,11 +54,7 @@ def balance(
 ) -> tuple[float, float]:
     """Returns the weight of the dense score for a query, and the similarity floor.
 
-    Args:
-        query: What to look for.
-        embedder: The embedder.
-        default: The default weight.
-        alpha: A weight set by the caller, regardless of the language.
+    A weight set by the caller (`alpha`) counts regardless of the language.
     """
     if alpha is not None:
         return alpha, embedder.floor
@@ -94,15 +71,9 @@ def fuse(
 ) -> dict[int, float]:
     """Fuses two scores: alpha * dense + (1 - alpha) * lexical, each scaled over the candidates.
 
-    Args:
-        dense: Cosine similarities, scaled from their minimum and maximum to 0..1; a candidate
-            without one is not embedded yet, and its lexical score counts for both.
-        lexical: BM25 scores, scaled from 0 and their maximum to 0..1.
-        alpha: Weight of the dense score, 0 to 1.
-        floor: Minimum cosine similarity of a hit without any of the query's words.
-
-    Returns:
-        A score of 0 to 1 for each candidate that has one of the query's words or reaches the floor.
+    Cosines are scaled from their minimum and maximum to 0..1, BM25 from 0 and its maximum. A
+    candidate without a cosine is not embedded yet, and its lexical score counts for both. One
+    without any of the query's words must reach the floor.
     """
     low, high = min(dense.values(), default=0.0), max(dense.values(), default=0.0)
     top = max(lexical.values(), default=0.0)
@@ -122,55 +93,35 @@ def fuse(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnifiedHit:
-    """A stored passage, or an entry of the session.
+    """A stored passage, or an entry of the session."""
 
-    Attributes:
-        origin: Its origin: "memory", a source's name, or "documents", "knowledge" or "events".
-        layer: Its layer of memory, 1 to 4; 0 if it is not a memory.
-        score: The probability that it answers, 0 to 1; during ranking, how well it matches.
-        lexical: BM25 of a passage; for an entry the share of the query's words it contains.
-        passage: The passage, with its scores.
-        entry: The entry of layer 1.
-    """
-
-    origin: str
-    layer: int
-    score: float
-    lexical: float
-    passage: SearchHit | None = None
-    entry: Entry | None = None
+    origin: str  # its origin: "memory", a source's name, or "documents", "knowledge" or "events"
+    layer: int  # its layer of memory, 1 to 4; 0 if it is not a memory
+    score: float  # the probability that it answers, 0 to 1; during ranking, how well it matches
+    lexical: float  # BM25 of a passage; for an entry the share of the query's words it contains
+    passage: SearchHit | None = None  # the passage, with its scores
+    entry: Entry | None = None  # the entry of layer 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """The signals of a hit for reranking.
+    """The signals of a hit for reranking."""
 
-    Attributes:
-        similarity: Cosine as a share of the best one's, 0 to 1; None if there is none, and then
-            the words count for both.
-        words: BM25 as a share of the best one's, 0 to 1.
-        origin: Its origin.
-        length: Its characters.
-        around: Its surroundings; None if it has none.
-    """
-
+    # Cosine as a share of the best one's, 0 to 1; None if there is none, and then the words count
+    # for both.
     similarity: float | None
-    words: float
+    words: float  # BM25 as a share of the best one's, 0 to 1
     origin: str
     length: int
-    around: Around | None = None
+    around: Around | None = None  # its surroundings; None if it has none
 
 
 def candidates_of(
     hits: Sequence[SearchHit], origins: Sequence[str], *, by_meaning: bool
 ) -> list[Candidate]:
-    """Returns the hits of one search as candidates.
+    """Returns the hits of one search, best first, as candidates.
 
-    Args:
-        hits: Best first.
-        origins: The origin of each.
-        by_meaning: Whether their vectors count; they do not if the embedder does not understand the
-            query's language.
+    Their vectors count only if the embedder understands the query's language (`by_meaning`).
     """
     nearest = max((hit.dense or 0.0 for hit in hits), default=0.0)
     most = max((hit.lexical for hit in hits), default=0.0)
@@ -281,11 +232,6 @@ def distinct(
     Duplicates are identical texts of any origin, or nearly the same words in different origins;
     within one origin, small differences mean another version. Names, numbers and negations must be
     the same. An entry is left out if every context it mentions was found.
-
-    Args:
-        hits: Best first.
-        limit: Maximum number of hits.
-        mentioned: The ids of the contexts that each hit mentions; empty for a passage.
     """
     found = {hit.passage.context.id for hit in hits if hit.passage is not None}
     distinct_hits: list[UnifiedHit] = []

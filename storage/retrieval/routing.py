@@ -21,13 +21,12 @@ from storage.retrieval.routing_cues import (
     tells_of_failures,
 )
 
+# Reasons for a route that are not worth showing.
 AS_ASKED = "as asked"
 UNSAID = "nothing in the question says where"
-"""Reasons for a route that are not worth showing."""
+MEMORY = "memory"  # the origin of memories and of entries
 
-MEMORY = "memory"
-"""The origin of memories and of entries."""
-
+# The origins of contexts outside named sources.
 ORIGINS = {
     ContextType.DOCUMENT: "documents",
     ContextType.KNOWLEDGE: "knowledge",
@@ -35,34 +34,23 @@ ORIGINS = {
     ContextType.PROFILE: "people",
     ContextType.ENTITY: "people",
 }
-"""The origins of contexts outside named sources."""
 
 ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A named part of the stored data that a query can be limited to; by default all of it.
+    """A named part of the stored data that a query can be limited to; by default all of it."""
 
-    Attributes:
-        name: Its name in a query, `[a-z0-9_-]{1,64}`.
-        description: What it contains.
-        search_hints: Topics to search it for.
-        supported_filters: Metadata keys that queries may filter by.
-        context_types: Only contexts of these types.
-        raw_types: Only contexts of these types of source.
-        under: Only contexts whose raw_id has this prefix, such as "guides/" for a folder.
-        labels: Only contexts with one of the values under each metadata key, in the form of
-            `storage.contexts.labels.label_of`.
-    """
-
-    name: str
-    description: str = ""
-    search_hints: tuple[str, ...] = ()
-    supported_filters: tuple[str, ...] = ()
-    context_types: tuple[ContextType, ...] = ()
-    raw_types: tuple[str, ...] = ()
-    under: str = ""
+    name: str  # its name in a query, `[a-z0-9_-]{1,64}`
+    description: str = ""  # what it contains
+    search_hints: tuple[str, ...] = ()  # topics to search it for
+    supported_filters: tuple[str, ...] = ()  # metadata keys that queries may filter by
+    context_types: tuple[ContextType, ...] = ()  # only contexts of these types
+    raw_types: tuple[str, ...] = ()  # only contexts of these types of source
+    under: str = ""  # only contexts whose raw_id has this prefix, such as "guides/" for a folder
+    # Only contexts with one of the values under each metadata key, in the form of
+    # `storage.contexts.labels.label_of`.
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -137,27 +125,16 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnifiedQuery:
-    """A query over memory and knowledge.
+    """A query over memory and knowledge."""
 
-    Attributes:
-        text: What to look for.
-        top_k: Maximum number of hits.
-        scope: The part to search.
-        intent: The purpose, such as "recall"; it helps to choose the scope.
-        source: The only source to search; None means all.
-        sources: All sources, to determine the origins of hits.
-        layers: Only memories of these layers; empty means any.
-        criteria: The filter; entities may be spelled in any way.
-        session_id: The session that asks.
-    """
-
-    text: str
-    top_k: int
+    text: str  # what to look for
+    top_k: int  # maximum number of hits
     scope: Scope = Scope.AUTO
-    intent: str = ""
-    source: Source | None = None
-    sources: tuple[Source, ...] = ()
-    layers: tuple[int, ...] = ()
+    intent: str = ""  # the purpose, such as "recall"; it helps to choose the scope
+    source: Source | None = None  # the only source to search; None means all
+    sources: tuple[Source, ...] = ()  # all sources, to determine the origins of hits
+    layers: tuple[int, ...] = ()  # only memories of these layers; empty means any
+    # The filter; entities may be spelled in any way.
     criteria: SearchFilter = field(default_factory=SearchFilter)
     session_id: str = ""
 
@@ -168,27 +145,19 @@ _KNOWLEDGE_INTENTS = frozenset({"documentation", "knowledge"})
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A routing decision.
+    """A routing decision."""
 
-    Attributes:
-        scope: Memory, knowledge or all.
-        why: The reason, in a few words.
-        stored: The filter for stored contexts; None if they are not searched.
-        recent: Whether to search layer 1.
-        asks_recent: Whether layer 1 was asked for; else it counts only if nothing else is found.
-        failures: Whether failed calls are asked for; otherwise they are left out if others match.
-        latest: Whether the latest events are asked for, whatever their topic.
-        is_guess: Whether the query's words decided; if nothing is found, the search is widened.
-    """
-
-    scope: Scope
-    why: str
-    stored: SearchFilter | None
-    recent: bool
+    scope: Scope  # memory, knowledge or all
+    why: str  # the reason, in a few words
+    stored: SearchFilter | None  # the filter for stored contexts; None if they are not searched
+    recent: bool  # whether to search layer 1
+    # Whether the query's words decided; if nothing is found, the search is widened.
     is_guess: bool = False
+    # Whether layer 1 was asked for; else it counts only if nothing else is found.
     asks_recent: bool = False
+    # Whether failed calls are asked for; otherwise they are left out if others match.
     failures: bool = False
-    latest: bool = False
+    latest: bool = False  # whether the latest events are asked for, whatever their topic
 
     def widened(self, criteria: SearchFilter) -> Route:
         """Returns the route that searches everything, after this one found nothing."""

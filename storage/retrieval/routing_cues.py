@@ -21,8 +21,7 @@ _DO = (
     rf"|{_DID})"
 )
 _STEP = r"(?:call|command|edit|run|step|action|request|query|attempt|answer|reply|output)"
-_OTHERS = r"(?! (?:of|between|with|app)\b)"
-"""Excludes sessions of courts or talks between others."""
+_OTHERS = r"(?! (?:of|between|with|app)\b)"  # excludes sessions of courts or talks between others
 
 _ENGLISH_MEMORY = (
     rf"(?:in|during|of|since) {_THIS} {_TALK}{_OTHERS}",

@@ -40,19 +40,14 @@ def wording(query: str) -> Hashable:
     return tuple(words), numbers_and_negations(query)
 
 
-REMEMBERED = 32
-"""Cached texts: one is compared with several others in turn."""
-
+REMEMBERED = 32  # cached texts: one is compared with several others in turn
 _WORD = r"\w+(?:[._/@:+'\u2019-]\w+)*"
 _SENTENCE_START = r"(?:^|[.!?:\n])\W*"
 _GENITIVE = r"['\u2019]s\b"
 _BEFORE_UNIT = r"^\d[\d.,]*(?=[^\W\d_]{2,}$)"
-
-_PLURAL = r"(?<=\w{3})s$"
-"""An English plural, or a German genitive."""
-
+_PLURAL = r"(?<=\w{3})s$"  # an English plural, or a German genitive
+# Matches words with an inner separator, or with letters followed by digits.
 _IDENTIFIER = r".*[._/@:].*|(?=.*[^\W\d_])(?=\D+\d).+"
-"""Matches words with an inner separator, or with letters followed by digits."""
 
 _COUNTS = frozenset(
     """
@@ -67,6 +62,7 @@ _GERMAN_STOP_WORDS = frozenset(
     sind über um und uns unser unsere von vom vor wenn wie wir wird zu zum zur
     """.split()  # noqa: SIM905  # words read best as text
 )
+# Words before a subject, or before a word that distinguishes it.
 _LEADING = frozenset(
     """
     a an the of in on at to for from with by about against between into under this that these those
@@ -74,28 +70,19 @@ _LEADING = frozenset(
     aus bei für mit nach von vom vor zu zum zur über unter
     """.split()  # noqa: SIM905  # words read best as text
 )
-"""Words before a subject, or before a word that distinguishes it."""
 
 _IDLE_CHARACTERS = "的了是在为有着于其也都就被把给到和与呢吗吧会要"
 
 
 @dataclass(frozen=True, slots=True)
 class _Features:
-    """The distinguishing features of a text.
+    """The distinguishing features of a text."""
 
-    Attributes:
-        numbers: In digits or in words.
-        denies: Whether it has a negation.
-        names: Names, dates and identifiers.
-        opening: First words of sentences, whose capital means nothing.
-        topics: Other words after an article or a preposition; characters with a meaning.
-        words: All words.
-    """
-
-    numbers: frozenset[str]
-    denies: bool
+    numbers: frozenset[str]  # in digits or in words
+    denies: bool  # whether it has a negation
     names: frozenset[str]
-    opening: frozenset[str]
+    opening: frozenset[str]  # first words of sentences, whose capital means nothing
+    # Other words after an article or a preposition; characters with a meaning.
     topics: frozenset[str]
     words: frozenset[str]
 

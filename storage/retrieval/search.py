@@ -48,31 +48,21 @@ from storage.tokenize import terms_of, tokenize
 if TYPE_CHECKING:
     from storage.contexts.filters import Seqs
 
+# Up to this many vectors are compared one by one: exact, and faster than the vector index.
 EXACT_LIMIT = 2000
-"""Up to this many vectors are compared one by one: exact, and faster than the vector index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query prepared for both indexes.
+    """A query prepared for both indexes."""
 
-    Attributes:
-        words: Its terms, each with its original word.
-        terms: Its terms, for the lexical index.
-        cues: Its cues about where the answer is.
-        vector: Its embedding; None if only words are searched.
-        weight: The weight of the dense score.
-        floor: Minimum cosine similarity of a hit without any of the query's words.
-        status: The coverage of semantic search.
-    """
-
-    words: Mapping[str, str]
-    terms: Sequence[str]
-    cues: Cues
-    vector: Embedding | None
-    weight: float
-    floor: float
-    status: IndexStatus
+    words: Mapping[str, str]  # its terms, each with its original word
+    terms: Sequence[str]  # its terms, for the lexical index
+    cues: Cues  # its cues about where the answer is
+    vector: Embedding | None  # its embedding; None if only words are searched
+    weight: float  # the weight of the dense score
+    floor: float  # minimum cosine similarity of a hit without any of the query's words
+    status: IndexStatus  # the coverage of semantic search
 
     def with_words(self, words: Mapping[str, str]) -> Question:
         """Returns the question with additional terms, each with its original word."""
@@ -86,10 +76,6 @@ class SearchEngine:
     """Finds chunks by semantic similarity and by keywords.
 
     Args:
-        database: The record, with the lexical index.
-        models: Embeds queries.
-        vectors: The vector index.
-        indexer: Reports the coverage, and repairs the vector index.
         alpha: Weight of the dense score, 0 to 1.
     """
 
@@ -121,16 +107,9 @@ class SearchEngine:
     ) -> SearchResult:
         """Returns the best chunks of one identity for a query.
 
-        Args:
-            identity: The owner.
-            query: What to look for.
-            criteria: The filter, with folded entities.
-            top_k: Maximum number of hits.
-            alpha: Weight of the dense score, 0 (keywords only) to 1 (semantic only); by default the
-                engine's, lower if the embedder does not understand the query's language.
-            surroundings: Whether the surroundings of chunks count; see
-                `storage.retrieval.surroundings`.
-            now: The time of the query, in Unix seconds, for "yesterday"; by default now.
+        `alpha` is the weight of the dense score, 0 (keywords only) to 1 (semantic only); by default
+        the engine's, lower if the embedder does not understand the query's language. `surroundings`
+        says whether the surroundings of chunks count, and `now` when "yesterday" is relative to.
         """
         where = compile_filter(identity, criteria)
         question = self.question(identity, query, alpha=alpha, now=now)
@@ -191,14 +170,7 @@ class SearchEngine:
         alpha: float | None = None,
         now: float | None = None,
     ) -> Question:
-        """Prepares a query of one identity for both indexes.
-
-        Args:
-            identity: The owner.
-            query: What to look for.
-            alpha: As in `search`.
-            now: As in `search`.
-        """
+        """Prepares a query of one identity for both indexes."""
         status = self._indexer.status(identity)
         vector, weight, floor = None, 0.0, DEFAULT_FLOOR
         if status.embedded or status.rough:
@@ -231,12 +203,7 @@ class SearchEngine:
     ) -> dict[int, float]:
         """Returns the nearest chunks of a selection, nearest first: seq → cosine similarity.
 
-        Args:
-            connection: The record, in a transaction.
-            identity: The owner.
-            vector: The vector to compare with.
-            selection: The chunks to compare.
-            enough: The number that suffices if a filter makes `CANDIDATES` costly.
+        If the selection makes `CANDIDATES` costly, `enough` of them suffice.
         """
         user_id = identity.user_id
         embedded = self._indexer.status(identity).embedded

@@ -31,67 +31,35 @@ from storage.tokenize import is_spaceless, terms_of, tokenize
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
-AROUND = 0.4
-"""The weight of a word that only the heading, or the line before the list, contains."""
-
-MEANING = 5.0
-"""The weight of semantic similarity; a rare word weighs about 3."""
-
-UNRELATED = 0.1
-"""Cosine similarity of the static embedder up to which it means nothing."""
-
+AROUND = 0.4  # the weight of a word that only the heading, or the line before the list, contains
+MEANING = 5.0  # the weight of semantic similarity; a rare word weighs about 3
+UNRELATED = 0.1  # cosine similarity of the static embedder up to which it means nothing
+# The bonus of a sentence next to a chosen one, as a share of the best score.
 AFTER, BEFORE = 0.3, 0.2
-"""The bonus of a sentence next to a chosen one, as a share of the best score."""
-
-LEAST = 0.2
-"""Minimum score of further sentences, as a share of the best one."""
-
-USUAL = 120
-"""Characters of a usual sentence; longer ones match words by chance."""
-
+LEAST = 0.2  # minimum score of further sentences, as a share of the best one
+USUAL = 120  # characters of a usual sentence; longer ones match words by chance
 LEFT_OUT = "…"
-
-LEAD_IN = 6
-"""A long sentence is cut a sixth of the room before the first matching word."""
-
-LONG_WORD = 24
-"""Characters within which to look for a word boundary."""
-
-PREFIX = 2
-"""Characters that the stemmer keeps, because it only removes endings."""
-
+LEAD_IN = 6  # a long sentence is cut a sixth of the room before the first matching word
+LONG_WORD = 24  # characters within which to look for a word boundary
+PREFIX = 2  # characters that the stemmer keeps, because it only removes endings
 _WORD = r"(\S+)"
 _PAIR = r"(?=(\w\w))"
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A found text.
-
-    Attributes:
-        text: The text.
-        place: The title and headings shown next to it, and therefore not within it.
-        prose: Whether it is prose, not code or data.
-        markdown: Whether it is Markdown, whose syntax is not shown.
-        note: Whether it may be a note, whose wiki links are replaced by their names.
-    """
+    """A found text."""
 
     text: str
+    # The title and headings shown next to it, and therefore not within it.
     place: tuple[str, ...] = ()
-    prose: bool = True
-    markdown: bool = True
-    note: bool = True
+    prose: bool = True  # whether it is prose, not code or data
+    markdown: bool = True  # whether it is Markdown, whose syntax is not shown
+    note: bool = True  # whether it may be a note, whose wiki links are replaced by their names
 
     @classmethod
     def of(cls, text: str, title: str, heading: str, file: str = "") -> Passage:
-        """Builds it from a stored chunk.
-
-        Args:
-            text: Its content.
-            title: The title of its context.
-            heading: The headings above it, joined by " > ".
-            file: The name of its file; empty if it has none.
-        """
+        """Builds it from a stored chunk, and the name of its file if it has one."""
         markdown, note = is_markdown(file), is_note(file)
         place = tuple(
             plain_line(each, note=note) if markdown else each
@@ -104,13 +72,9 @@ def snippets(question: str, passages: Sequence[Passage], characters: int) -> lis
     """Returns the best sentences of each passage in order, with "…" for omissions.
 
     A passage that fits is shown whole, and unchanged if it is not Markdown. A word weighs more the
-    rarer it is among the sentences of all passages (inverse document frequency).
-
-    Args:
-        question: The query; for an empty one the beginnings are shown.
-        passages: The found passages.
-        characters: Maximum characters per passage; half as many in scripts without spaces, whose
-            characters carry more.
+    rarer it is among the sentences of all passages (inverse document frequency). For an empty
+    question the beginnings are shown. In scripts without spaces, whose characters carry more, a
+    passage gets half as many `characters`.
     """
     wanted = _Wanted(question)
     texts = [_Text(each, wanted) for each in passages]

@@ -11,9 +11,7 @@ from collections.abc import Iterable
 
 from storage.tokenize import STOP_WORDS, fold_accents, is_spaceless
 
-MOST_WORDS = 4
-"""A heading whose first part has more words is not a name."""
-
+MOST_WORDS = 4  # a heading whose first part has more words is not a name
 _WORD = r"[^\W\d_]+"
 
 

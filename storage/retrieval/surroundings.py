@@ -48,32 +48,20 @@ NAMED_DATE = 0.4
 SPEAKER = 0.5
 TIME = 0.3
 QUOTE = 0.5
-
-READ = 25
-"""Maximum turns that are checked for times."""
-
+READ = 25  # maximum turns that are checked for times
+# Maximum chunks of events read for their sessions, however many share a source and a day.
 MOST_EVENTS = 5000
-"""Maximum chunks of events read for their sessions, however many share a source and a day."""
-
 _DAY = 86_400
-
-Parts: TypeAlias = list[tuple[float, float]]
-"""The parts of a score: weights, and scores of 0 to 1."""
+Parts: TypeAlias = list[tuple[float, float]]  # the parts of a score: weights, and scores of 0 to 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Session:
-    """Chunks that belong together, in order.
+    """Chunks that belong together, in order."""
 
-    Attributes:
-        chunks: Their seqs.
-        moment: Its time, in Unix seconds.
-        of_turns: Whether it is a conversation or a chain of events.
-    """
-
-    chunks: Sequence[int]
-    moment: float
-    of_turns: bool
+    chunks: Sequence[int]  # their seqs
+    moment: float  # its time, in Unix seconds
+    of_turns: bool  # whether it is a conversation or a chain of events
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +106,7 @@ class Surroundings:
     """The surroundings of the candidates of one search.
 
     Args:
-        connection: The record, in the search's transaction.
-        index: The lexical index of the user.
         selection: The search's filter; turns that do not match it do not join.
-        candidates: Seqs of chunks.
-
-    Attributes:
-        joined: The neighbouring turns that are not candidates themselves.
     """
 
     def __init__(
@@ -147,6 +129,7 @@ class Surroundings:
             if seq not in self._places
         }
         fresh = np.array(sorted(neighbours), dtype=np.int64)
+        # The neighbouring turns that are not candidates themselves.
         self.joined: list[int] = selection.keep(fresh).tolist()
         self._places |= {seq: neighbours[seq] for seq in self.joined}
 
@@ -155,10 +138,7 @@ class Surroundings:
     ) -> dict[int, Around]:
         """Returns how well their surroundings match, for candidates and joined turns that have any.
 
-        Args:
-            terms: The query's terms, for the sessions; empty if words do not count.
-            cues: The query's cues.
-            own: Each chunk's own score, 0 to 1; 0 if missing.
+        Without terms, sessions do not count.
         """
         turns = [seq for seq, place in self._places.items() if place.session.of_turns]
         texts = _read_texts(self._connection, self._places if cues.phrases else turns)

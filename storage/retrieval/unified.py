@@ -29,52 +29,29 @@ from storage.retrieval.ranking import (
 from storage.retrieval.routing import MEMORY, Route, Scope, UnifiedQuery, origin_of, route
 from storage.retrieval.search import SearchEngine
 
-SPARE = 3
-"""Candidates per wanted hit, because some are duplicates."""
-
+SPARE = 3  # candidates per wanted hit, because some are duplicates
 LEAST_CANDIDATES = 20
-
-FOLLOW_UP_SECONDS = 600.0
-"""Seconds after a query in which another may be its follow-up."""
-
-LATEST = 5
-"""Entries that answer a question about the latest events."""
-
-EARLIER = 20
-"""The latest entries to check for earlier queries."""
-
-WORKERS = 4
-"""Parallel searches of layer 1; each takes less than a millisecond."""
-
+FOLLOW_UP_SECONDS = 600.0  # seconds after a query in which another may be its follow-up
+LATEST = 5  # entries that answer a question about the latest events
+EARLIER = 20  # the latest entries to check for earlier queries
+WORKERS = 4  # parallel searches of layer 1; each takes less than a millisecond
+# Returns the filter with the stored spellings of its names, and the unknown names.
 Resolve = Callable[[SearchFilter], tuple[SearchFilter, tuple[str, ...]]]
-"""Returns the filter with the stored spellings of its names, and the unknown names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnifiedResult:
-    """The answer to a query, and how it was found.
+    """The answer to a query, and how it was found."""
 
-    Attributes:
-        hits: Best first, without duplicates; empty if nothing answers.
-        scope: The scope that was searched in the end.
-        why: The reason, in a few words.
-        query: The query as searched, completed if it was a follow-up.
-        mode: "hybrid", or "lexical" while there are no vectors.
-        status: How complete the search was.
-        unknown_names: Entities of the filter that resemble no stored name.
-        cached: The earlier query whose cached answer this is; empty if it was searched now.
-        nearest: The best hit that does not answer, if none does.
-    """
-
-    hits: tuple[UnifiedHit, ...]
-    scope: Scope
-    why: str
-    query: str
-    mode: str
-    status: IndexStatus
-    unknown_names: tuple[str, ...] = ()
-    cached: str = ""
-    nearest: UnifiedHit | None = None
+    hits: tuple[UnifiedHit, ...]  # best first, without duplicates; empty if nothing answers
+    scope: Scope  # the scope that was searched in the end
+    why: str  # the reason, in a few words
+    query: str  # the query as searched, completed if it was a follow-up
+    mode: str  # "hybrid", or "lexical" while there are no vectors
+    status: IndexStatus  # how complete the search was
+    unknown_names: tuple[str, ...] = ()  # entities of the filter that resemble no stored name
+    cached: str = ""  # the earlier query whose cached answer this is; empty if it was searched now
+    nearest: UnifiedHit | None = None  # the best hit that does not answer, if none does
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +67,6 @@ class UnifiedSearch:
     """Answers queries of all identities; its methods block.
 
     Args:
-        database: The record.
-        engine: Searches stored contexts.
-        confidence: Rates the hits.
-        indexer: Reports the coverage.
-        entries: The recorded calls and messages.
         recent: Searches the latest entries.
     """
 
@@ -118,13 +90,7 @@ class UnifiedSearch:
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="toolcrib-recent")
 
     def search(self, identity: Identity, query: UnifiedQuery, resolve: Resolve) -> UnifiedResult:
-        """Answers a query.
-
-        Args:
-            identity: The owner.
-            query: The query.
-            resolve: Resolves the names of its filter.
-        """
+        """Answers a query."""
         text = completed(query.text, self._earlier(identity, query))
         asked = _Request(identity, query, resolve)
         joined = replace(asked, query=replace(query, text=text))

@@ -34,34 +34,22 @@ if TYPE_CHECKING:  # loaded at the first search
     from tools.retrieval.learning import Learning
     from tools.retrieval.models import SearchQuery, SearchResult, ToolRecord
 
-LOADER = "load_skill"
-"""The tool that loads skills."""
-
-REACHING = "toolsearch"
-"""Tag of the tools that lead to others: calling one does not count as a use."""
-
+LOADER = "load_skill"  # the tool that loads skills
+REACHING = "toolsearch"  # tag of the tools that lead to others: calling one does not count as a use
 Kind = Literal["records", "tools", "skills"]
-
 _logger = logging.getLogger("toolcrib")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A tool that fits a need.
-
-    Attributes:
-        record: Its search record.
-        spec: The tool itself; the loader for a skill; None for a tool that only a file describes.
-        score: How well it fits, above 0 and up to 1.
-        is_down: Whether its server is currently unreachable.
-        also: The other servers that have the same tool.
-    """
+    """A tool that fits a need."""
 
     record: ToolRecord
+    # The tool itself; the loader for a skill; None for a tool that only a file describes.
     spec: ToolSpec | None
-    score: float
-    is_down: bool = False
-    also: tuple[str, ...] = ()
+    score: float  # how well it fits, above 0 and up to 1
+    is_down: bool = False  # whether its server is currently unreachable
+    also: tuple[str, ...] = ()  # the other servers that have the same tool
 
 
 class Catalogue:
@@ -70,19 +58,13 @@ class Catalogue:
     Safe to share between threads, except `notify`. Nothing is loaded before the first search.
 
     Args:
-        registry: The callable tools.
         library: Stores file records and analyses of texts, or None.
         learning: Creates the learning from use; None learns nothing.
-        is_down: Returns whether a server, by its name, is currently unreachable.
         why_unlisted: Returns why the tools of a server, by its name, are unknown, as the rest of a
             sentence; "" if they are known or there is no such server.
         index: Creates the index; by default the bundled one.
         settle: Waits briefly for tools that are about to appear; blocks. None if there are none.
         skills: The skills, which are found together with the tools; by default none.
-
-    Attributes:
-        registry: The callable tools.
-        skills: The skills.
     """
 
     def __init__(
@@ -140,16 +122,7 @@ class Catalogue:
         admitted: ToolSet | None = None,
         kind: Kind | None = None,
     ) -> list[Found]:
-        """Returns the tools that fit, best first; blocks.
-
-        Args:
-            query: The need.
-            identity: The caller, whose past uses count.
-            session_id: The session in which a found tool may be called.
-            admitted: The tools that may be found; None means all.
-            kind: The only kind to search: tools described by files, callable tools, or skills; None
-                means all.
-        """
+        """Returns the admitted tools (of one kind, if given) that fit, best first; blocks."""
         if self._settle is not None:
             self._settle()
         index = self._updater.current()
@@ -183,14 +156,8 @@ class Catalogue:
     def find(self, name: str, tool_set: ToolSet | None, user_id: str = "") -> ToolSpec:
         """Returns the tool of that name, alias or unique bare name; blocks if there is none.
 
-        Args:
-            name: The name.
-            tool_set: The tools that the caller may call; None means all.
-            user_id: The caller; tools created for other users are not found.
-
-        Raises:
-            UnknownToolError: If there is none; it suggests tools that the caller's set admits.
-            NotFoundError: If only a file describes it.
+        Raises UnknownToolError, which suggests tools that the caller's set admits, or NotFoundError
+        if only a file describes it.
         """
         try:
             spec = self.registry.of(user_id).find(name, tool_set)

@@ -11,9 +11,9 @@ from storage.tokenize import tokenize
 from tools.core.invisible import encodable
 from tools.retrieval.models import ToolRecord
 
-ANALYSIS = "terms-1"
-"""The version of the analysis; cached analyses of other versions are not used."""
+ANALYSIS = "terms-1"  # the version of the analysis; cached analyses of other versions are not used
 
+# The weight of a term's occurrence in each field; halves, so that sums are exact.
 FIELD_WEIGHTS = {
     "names": 2.0,
     "description": 1.0,
@@ -21,19 +21,11 @@ FIELD_WEIGHTS = {
     "parameters": 1.0,
     "parameter_texts": 0.5,
 }
-"""The weight of a term's occurrence in each field; halves, so that sums are exact."""
 
-MAX_CHARS = 4_000
-"""Maximum characters of a field that are read; enough to say what a tool does."""
-
-MAX_TEXT_CHARS = 1_500
-"""Maximum characters that an embedder gets."""
-
-MAX_DEPTH = 4
-"""Maximum levels of nested parameters that are read."""
-
+MAX_CHARS = 4_000  # maximum characters of a field that are read; enough to say what a tool does
+MAX_TEXT_CHARS = 1_500  # maximum characters that an embedder gets
+MAX_DEPTH = 4  # maximum levels of nested parameters that are read
 MAX_PARAMETERS = 200
-
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEPARATORS = re.compile(r"[_\-./:\s]+")
 _NESTED = ("items", "additionalProperties")

@@ -15,18 +15,10 @@ from tools.retrieval.vectors import DensePart
 if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
-LOOK_UPS = 2_000
-"""Vectors that are requested from the cache at once."""
-
-BATCH = 64
-"""Texts that are embedded at once; results are kept and searches run between batches."""
-
-RETRY_SECONDS = 60.0
-"""Delay before a failed embedder is tried again."""
-
-KEPT_AS = "<f2"
-"""The cache's vector format: half precision changes a cosine by less than 0.001."""
-
+LOOK_UPS = 2_000  # vectors that are requested from the cache at once
+BATCH = 64  # texts that are embedded at once; results are kept and searches run between batches
+RETRY_SECONDS = 60.0  # delay before a failed embedder is tried again
+KEPT_AS = "<f2"  # the cache's vector format: half precision changes a cosine by less than 0.001
 logger = logging.getLogger(__name__)
 
 
@@ -93,9 +85,6 @@ class Filler:
 
     Args:
         parts: The parts, quickest first.
-        records: The tool of each slot.
-        lock: Guards the parts and the records.
-        cache: Caches vectors, and values that others queued.
     """
 
     def __init__(
@@ -226,12 +215,7 @@ class Filler:
 
 
 def key_of(kind: str, text: str) -> bytes:
-    """Returns the SHA-256 under which the analysis of a text is cached.
-
-    Args:
-        kind: The producer and its version, since each has its own results.
-        text: The text.
-    """
+    """Returns the SHA-256 under which the analysis of a text is cached."""
     return hashlib.sha256(f"{kind}\0{text}".encode("utf-8", "surrogatepass")).digest()
 
 

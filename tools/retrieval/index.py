@@ -26,11 +26,8 @@ if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
 
 
-MAX_CLAUSES = 8
-"""Maximum clauses of a query that are used; further parts of a long text add little."""
-
-MIN_TERMS = 2
-"""Minimum distinct terms of a clause; a shorter part belongs to the previous one."""
+MAX_CLAUSES = 8  # maximum clauses of a query that are used; further parts of a long text add little
+MIN_TERMS = 2  # minimum distinct terms of a clause; a shorter part belongs to the previous one
 
 _BREAK = re.compile(
     r"(?<=[.!?;])\s+|[\n;]+|(?<=[\u3002\uff01\uff1f\uff1b])"  # the ends of sentences
@@ -67,11 +64,8 @@ def _parts(query: str) -> Iterator[tuple[int, int, bool]]:
         yield start, len(query), goes_on
 
 
-MAX_QUERY_CHARS = 4_000
-"""Maximum characters of a query that are read."""
-
+MAX_QUERY_CHARS = 4_000  # maximum characters of a query that are read
 Admits = Callable[[ToolRecord], bool]
-
 logger = logging.getLogger(__name__)
 
 
@@ -186,16 +180,11 @@ class ToolIndex:
         admits: Admits | None = None,
         boosts: Mapping[str, float] | None = None,
     ) -> list[SearchResult]:
-        """Returns the tools that fit, best first.
+        """Returns the tools that fit, best first; those that are not admitted have no influence.
 
         Tools that the query names come first, then those whose name it begins, then the others by
         words and meaning. A tool without any of the words is found if its meaning is close to the
-        query's. Exact duplicates share one result.
-
-        Args:
-            query: The need.
-            admits: Returns whether a tool may be found; other tools have no influence.
-            boosts: Additions to the scores of some tools, by id.
+        query's. Exact duplicates share one result. Boosts are added to the scores of tools, by id.
         """
         text = encodable(query.query_text[:MAX_QUERY_CHARS])
         spans = clauses_of(text)

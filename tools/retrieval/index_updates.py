@@ -19,16 +19,10 @@ if TYPE_CHECKING:  # loaded at the first search
     from tools.retrieval.index import ToolIndex
     from tools.retrieval.models import ToolRecord
 
-WAIT_SECONDS = 2.0
-"""Seconds that a search waits for new tools before it continues without them."""
-
+WAIT_SECONDS = 2.0  # seconds that a search waits for new tools before it continues without them
+# Seconds that a search waits for cached or quickly computed vectors, before it does without them.
 QUICK_SECONDS = 0.5
-"""Seconds that a search waits for cached or quickly computed vectors, before it does without them.
-"""
-
-AT_ONCE = 500
-"""Tools that are indexed at once; `close` waits for no more."""
-
+AT_ONCE = 500  # tools that are indexed at once; `close` waits for no more
 _logger = logging.getLogger("toolcrib")
 
 
@@ -43,10 +37,7 @@ class IndexUpdater:
     """Applies only what has changed. Safe to share between threads.
 
     Args:
-        registry: The callable tools.
-        records: Further sources of records.
         make_index: Creates the index on first use.
-        changed: Called with the id of each tool that was added, removed or changed.
     """
 
     def __init__(

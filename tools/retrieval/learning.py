@@ -34,37 +34,17 @@ if TYPE_CHECKING:
     from storage.index.embedders.base import Embedder, Vectors
     from storage.models import Identity
 
-MOST = 0.1
-"""The largest boost, of a score from 0 to 1; the best tool mostly scores 0.2 to 0.5.
-"""
-
-DOUBT = 1.0
-"""The number of questions that count as answered by no tool."""
-
-LEAST_LIKE = 0.3
-"""The cosine above which two questions are similar."""
-
-NEIGHBOURS = 20
-"""Maximum past questions that count."""
-
+MOST = 0.1  # the largest boost, of a score from 0 to 1; the best tool mostly scores 0.2 to 0.5
+DOUBT = 1.0  # the number of questions that count as answered by no tool
+LEAST_LIKE = 0.3  # the cosine above which two questions are similar
+NEIGHBOURS = 20  # maximum past questions that count
+# Maximum uses of one tool for one question that count: repeating a call proves little.
 MOST_TIMES = 3
-"""Maximum uses of one tool for one question that count: repeating a call proves little."""
-
-SEARCHES = 5
-"""Latest searches of a session that are checked for a called tool."""
-
-SESSIONS = 1_000
-"""Maximum sessions whose searches are kept in memory."""
-
-QUESTION_CHARACTERS = 300
-"""Maximum characters of a question that are stored."""
-
-VECTORS = 4_000
-"""Maximum question vectors that are kept in memory."""
-
-Search = tuple[str, set[str]]
-"""A question, and the tools it showed that were not called since."""
-
+SEARCHES = 5  # latest searches of a session that are checked for a called tool
+SESSIONS = 1_000  # maximum sessions whose searches are kept in memory
+QUESTION_CHARACTERS = 300  # maximum characters of a question that are stored
+VECTORS = 4_000  # maximum question vectors that are kept in memory
+Search = tuple[str, set[str]]  # a question, and the tools it showed that were not called since
 _logger = logging.getLogger("toolcrib")
 
 
@@ -75,15 +55,11 @@ class Learning:
     warning and learns or boosts nothing.
 
     Args:
-        uses: Stores the uses.
         embedder: Measures the similarity of questions; None compares their words.
-
-    Attributes:
-        shown: The latest search results, of which a call can be a use.
     """
 
     def __init__(self, uses: Uses, embedder: Embedder | None = None) -> None:
-        self.shown = Shown()
+        self.shown = Shown()  # the latest search results, of which a call can be a use
         self._uses = uses
         self._similarity = _Similarity(embedder)
 

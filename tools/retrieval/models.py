@@ -10,14 +10,10 @@ from pydantic_core import PydanticCustomError, to_json
 from tools.core.result import ToolModel
 from tools.core.toolset import CREATED
 
+# The prefix of the id of a tool that only a file describes; tool names have no colon.
 FROM_FILE = "file:"
-"""The prefix of the id of a tool that only a file describes; tool names have no colon."""
-
-SKILL = "skill:"
-"""The prefix of a skill's id."""
-
-Match = Literal["any", "all"]
-"""The number of tags that a tool needs: any one of them, or all."""
+SKILL = "skill:"  # the prefix of a skill's id
+Match = Literal["any", "all"]  # the number of tags that a tool needs: any one of them, or all
 
 
 class ToolRecord(ToolModel):
@@ -36,7 +32,6 @@ class ToolRecord(ToolModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
-
     tool_id: str = Field(min_length=1)
     name: str = Field(min_length=1)
     description: str = ""
@@ -97,7 +92,6 @@ class SearchQuery(ToolModel):
     """
 
     model_config = ConfigDict(frozen=True)
-
     query_text: str
     tags_filter: tuple[str, ...] = ()
     match: Match = "any"
@@ -116,7 +110,6 @@ class SearchResult(ToolModel):
     """
 
     model_config = ConfigDict(frozen=True)
-
     tool: ToolRecord
     score: float
     rank: int

@@ -10,15 +10,9 @@ from dataclasses import dataclass, field
 from storage.tokenize import STOP_WORDS, fold_accents
 from tools.retrieval.models import FROM_FILE, ToolRecord
 
-MAX_WORDS = 6
-"""Maximum words of a query that are tried as one name, written with spaces."""
-
-MIN_PREFIX = 2
-"""Minimum letters of a name's beginning, if the query consists of nothing else."""
-
-MIN_PREFIX_INSIDE = 4
-"""Minimum letters of it inside a longer query, written as an identifier."""
-
+MAX_WORDS = 6  # maximum words of a query that are tried as one name, written with spaces
+MIN_PREFIX = 2  # minimum letters of a name's beginning, if the query consists of nothing else
+MIN_PREFIX_INSIDE = 4  # minimum letters of it inside a longer query, written as an identifier
 _WORD = re.compile(r"(?P<quote>[`\"'])\w[\w.:-]*(?P=quote)|\w(?:[\w.:-]*\w)?")
 _JOINED = re.compile(r"(?<!\w)\d*[^\W\d]\w*(?:_|[.:]+)\w")  # from its start: linear
 _IDENTIFIER = re.compile(rf"{_JOINED.pattern}|[a-z][A-Z]|[^\W\d_]-?\d|[^\W\d]-[^\W\d]|^[`\"']")
@@ -27,16 +21,12 @@ _SERVER = re.compile(r"^.*(?:__|[.:])")
 
 @dataclass
 class Mentions:
-    """The slots of the tools that a query names, in its order.
+    """The slots of the tools that a query names, in its order."""
 
-    Attributes:
-        named: Those that are clearly meant, by their full name.
-        begun: Those whose name the query begins.
-        passing: For each word that is a tool's name but may mean something else, the slots.
-    """
-
+    # Those that are clearly meant, by their full name.
     named: dict[int, None] = field(default_factory=dict)
-    begun: dict[int, None] = field(default_factory=dict)
+    begun: dict[int, None] = field(default_factory=dict)  # those whose name the query begins
+    # For each word that is a tool's name but may mean something else, the slots.
     passing: list[list[int]] = field(default_factory=list)
 
     def within(self, allowed: Container[int]) -> Mentions:

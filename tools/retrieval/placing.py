@@ -15,8 +15,7 @@ from tools.retrieval.ranking import best_first
 if TYPE_CHECKING:
     from tools.retrieval.vectors import Floats
 
-BEGUN = 0.9
-"""Minimum score of a tool whose name the query begins; a named one has 1."""
+BEGUN = 0.9  # minimum score of a tool whose name the query begins; a named one has 1
 
 
 def placed(

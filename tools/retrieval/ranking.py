@@ -14,38 +14,25 @@ if TYPE_CHECKING:
     from storage.index.embedders.base import Vectors
     from tools.retrieval.vectors import Bools, Floats, Ints
 
+# The share of the embedder's floor that other tools must reach, if the nearest exceeds it.
 SIDE = 0.5
-"""The share of the embedder's floor that other tools must reach, if the nearest exceeds it."""
-
-CANDIDATES = 100
-"""Maximum candidates for a clause: by its words, and as many by the whole query."""
-
-FIRST = 64
-"""Tools that are sorted first, before more are requested."""
-
+CANDIDATES = 100  # maximum candidates for a clause: by its words, and as many by the whole query
+FIRST = 64  # tools that are sorted first, before more are requested
+# The weight of words, against 1 for meanings, if hardly any word of the query is found.
 LEAST_GAIN = 0.2
-"""The weight of words, against 1 for meanings, if hardly any word of the query is found."""
-
-MOST_GAIN = 0.8
-"""The weight of words if one tool has all of them."""
-
-CLAUSE_WEIGHT = 0.3
-"""The weight of being the best for a clause, against the whole query."""
+MOST_GAIN = 0.8  # the weight of words if one tool has all of them
+CLAUSE_WEIGHT = 0.3  # the weight of being the best for a clause, against the whole query
 
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """An analysed query.
+    """An analysed query."""
 
-    Attributes:
-        terms: The distinct terms of the query, then those of each of its clauses.
-        meanings: The vectors of the same texts, by each part that has enough tools.
-        tagged: Whether the eligible tools were chosen by their tags.
-    """
-
+    # The distinct terms of the query, then those of each of its clauses.
     terms: Sequence[Sequence[str]]
+    # The vectors of the same texts, by each part that has enough tools.
     meanings: Sequence[tuple[DensePart, Vectors]]
-    tagged: bool = False
+    tagged: bool = False  # whether the eligible tools were chosen by their tags
 
 
 def score(
@@ -166,34 +153,21 @@ def _top(scores: Floats) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class _Nearness:
-    """The similarity of a text to the tools by one embedder.
+    """The similarity of a text to the tools by one embedder."""
 
-    Attributes:
-        weight: Its weight relative to other embedders.
-        floor: The cosine below which two texts are unrelated.
-        cosines: The cosine of each tool; at most 0 for one without a vector.
-        known: Which tools have a vector; None if all have.
-    """
-
-    weight: float
-    floor: float
-    cosines: Floats
-    known: Bools | None
+    weight: float  # its weight relative to other embedders
+    floor: float  # the cosine below which two texts are unrelated
+    cosines: Floats  # the cosine of each tool; at most 0 for one without a vector
+    known: Bools | None  # which tools have a vector; None if all have
 
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """The evidence of how well each tool fits one text, the query or a clause of it.
+    """The evidence of how well each tool fits one text, the query or a clause of it."""
 
-    Attributes:
-        words: The BM25 score of each tool.
-        most: The maximum possible BM25 score: the idfs of all the text's terms.
-        nearness: The similarities by each embedder.
-    """
-
-    words: Floats
-    most: float
-    nearness: Sequence[_Nearness]
+    words: Floats  # the BM25 score of each tool
+    most: float  # the maximum possible BM25 score: the idfs of all the text's terms
+    nearness: Sequence[_Nearness]  # the similarities by each embedder
 
 
 def _fuse(evidence: _Evidence) -> Floats:
@@ -224,9 +198,7 @@ def _fuse(evidence: _Evidence) -> Floats:
 def _lift(fused: Floats, clauses: Sequence[tuple[Ints, _Evidence]]) -> None:
     """Lifts the best tool of each clause, as far as its words cover the clause.
 
-    Args:
-        fused: How well each tool fits the whole query.
-        clauses: For each clause, the candidates as places in `fused`, and their evidence.
+    A clause has its candidates as places in `fused`, and their evidence.
     """
     lifts: dict[int, float] = {}
     for places, clause in clauses:

@@ -13,16 +13,12 @@ if TYPE_CHECKING:  # a start needs none
     from tools.agent.skillfiles.skills import Skills
 
 TAG = "skill"
+# Tag of a skill inside the root, which anyone with write access there may have written.
 OF_PROJECT = "project"
-"""Tag of a skill inside the root, which anyone with write access there may have written."""
 
 
 class SkillRecords:
-    """The records of the skills that a model may load, by id.
-
-    Args:
-        skills: The skills.
-    """
+    """The records of the skills that a model may load, by id."""
 
     def __init__(self, skills: Skills) -> None:
         self._skills = skills

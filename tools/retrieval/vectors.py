@@ -22,14 +22,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ints = NDArray[np.int64]
 
-READY_SHARE = 0.5
-"""The share of tools that must have a vector before cosines count."""
-
-MIN_ROWS = 256
-"""The initial number of slots in a table."""
-
-COPIED = 4
-"""The cost of copying a vector relative to multiplying it."""
+READY_SHARE = 0.5  # the share of tools that must have a vector before cosines count
+MIN_ROWS = 256  # the initial number of slots in a table
+COPIED = 4  # the cost of copying a vector relative to multiplying it
 
 
 class SpanEmbedder(Embedder, Protocol):
@@ -40,29 +35,17 @@ class SpanEmbedder(Embedder, Protocol):
 
 
 class DensePart:
-    """The vectors of one embedder, by the slots of the tools.
-
-    Args:
-        embedder: Computes the vectors.
-        weight: Its weight relative to other embedders.
-        text: Returns the text that it reads for a tool.
-
-    Attributes:
-        embedder: Computes the vectors.
-        weight: Its weight relative to other embedders.
-        text: Returns the text that it reads for a tool.
-        unseen: Slots not yet looked up in the cache, in order of arrival.
-        missing: Slots that must be embedded, in order of arrival.
-    """
+    """The vectors of one embedder, by the slots of the tools."""
 
     def __init__(
         self, embedder: SpanEmbedder, weight: float, text: Callable[[ToolRecord], str]
     ) -> None:
         self.embedder = embedder
         self.weight = weight
-        self.text = text
+        self.text = text  # returns the text that it reads for a tool
+        # Slots not yet looked up in the cache, in order of arrival.
         self.unseen: deque[int] = deque()
-        self.missing: deque[int] = deque()
+        self.missing: deque[int] = deque()  # slots that must be embedded, in order of arrival
         self._filled: set[int] = set()
         self._table: tuple[Vectors, Bools] | None = None  # by slot; zeros if unknown
 

@@ -24,22 +24,16 @@ if TYPE_CHECKING:
     Vectors: TypeAlias = NDArray[np.float32]
     Rows: TypeAlias = ArrayLike | Sequence[ArrayLike]
 
+# The bundled model's floor.
+#
+# On Cranfield, 98 of 100 relevant pairs lie above it, and most unrelated pairs below.
 DEFAULT_FLOOR = 0.25
-"""The bundled model's floor.
-
-On Cranfield, 98 of 100 relevant pairs lie above it, and most unrelated pairs below.
-"""
-
-LOAD_SECONDS = 15.0
-"""Seconds a search waits for a model to load before it continues without it."""
-
+LOAD_SECONDS = 15.0  # seconds a search waits for a model to load before it continues without it
 CACHED_QUERIES = 256
 
+# Seconds for which a failure is repeated to searches; each would wait for the same refusal.
 FAILURE_SECONDS = 10.0
-"""Seconds for which a failure is repeated to searches; each would wait for the same refusal."""
-
 TextKind: TypeAlias = Literal["query", "passage"]
-
 T = TypeVar("T")
 
 
@@ -84,15 +78,10 @@ def understands(embedder: Embedder, text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """Prefixes of texts; part of a model's id, because they change its vectors.
+    """Prefixes of texts; part of a model's id, because they change its vectors."""
 
-    Attributes:
-        query: The prefix of a query, including the blank: "query: " for the E5 family.
-        passage: The prefix of a passage: "passage: " for the E5 family.
-    """
-
-    query: str = ""
-    passage: str = ""
+    query: str = ""  # the prefix of a query, including the blank: "query: " for the E5 family
+    passage: str = ""  # the prefix of a passage: "passage: " for the E5 family
 
     def before(self, kind: TextKind, texts: Sequence[str]) -> list[str]:
         """Returns the texts with their prefix."""
@@ -112,9 +101,6 @@ class PrefixingEmbedder(ABC):
 
     Args:
         model_id: Identifies the model and all else that changes its vectors, except the prefixes.
-        prefixes: The prefixes of its texts.
-        cjk: Whether it understands Chinese, Japanese and Korean.
-        floor: The cosine similarity below which texts are unrelated.
     """
 
     def __init__(self, model_id: str, prefixes: Prefixes, *, cjk: bool, floor: float) -> None:
@@ -144,13 +130,7 @@ class PrefixingEmbedder(ABC):
 
 
 def unit_rows(rows: Rows, count: int, source: str) -> Vectors:
-    """Normalizes rows to float32 of unit length; the zeros of a text without words stay zeros.
-
-    Args:
-        rows: One vector per text.
-        count: The number of texts.
-        source: What made the vectors, for the error.
-    """
+    """Normalizes rows to float32 of unit length; the zeros of a text without words stay zeros."""
     import numpy as np
 
     if not count:
@@ -202,10 +182,6 @@ class LazyLoader(Generic[T]):
 
     It is loaded in its own thread: a model may have to be downloaded first, and a search that has
     waited long enough uses keywords meanwhile. After a failure the next caller tries again.
-
-    Args:
-        load: Loads it.
-        name: Its name, for the error.
     """
 
     def __init__(self, load: Callable[[], T], name: str) -> None:
@@ -242,11 +218,7 @@ class LazyLoader(Generic[T]):
 
 
 class CachingEmbedder:
-    """Caches the recent queries and the last failure of another embedder.
-
-    Args:
-        embedder: The other embedder.
-    """
+    """Caches the recent queries and the last failure of another embedder."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.embedder = embedder

@@ -18,20 +18,12 @@ from storage.outbound import opt_out
 
 TOKENIZER_FILE = "minilm_tokenizer.json"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
-
-NICENESS = 5
-"""The niceness of threads that run models; at 10, searches wait long on busy machines."""
-
+NICENESS = 5  # the niceness of threads that run models; at 10, searches wait long on busy machines
 _REINSTALL = "Reinstall Toolcrib."
 
 
 def load_session(file: Path, sha256: str) -> Any:
-    """Loads a model that can be run by several threads.
-
-    Args:
-        file: Its path.
-        sha256: The expected hash of its content.
-    """
+    """Loads a model that can be run by several threads."""
     opt_out()
     import onnxruntime
 
@@ -75,12 +67,9 @@ def read_bundled(file: Path, sha256: str, what: str) -> bytes:
 def run_each(
     run: Callable[[int], None], rows: Iterable[int], *, in_background: bool = False
 ) -> None:
-    """Runs a model for each of some rows, in threads shared by all models of the process.
+    """Runs a model for each row, in that order, in threads shared by all models of the process.
 
-    Args:
-        run: Runs it for one row, on one processor.
-        rows: The rows, in starting order.
-        in_background: Whether the rows of searches go first.
+    Rows of searches go before those that run `in_background`.
     """
     _shared_threads().run([partial(run, row) for row in rows], in_background=in_background)
 
@@ -89,9 +78,6 @@ class InferenceThreads:
     """Runs models in a few shared threads; searches go before background embedding.
 
     If every search had its own threads, they would leave no processor to other calls.
-
-    Args:
-        count: The number of threads.
     """
 
     def __init__(self, count: int) -> None:

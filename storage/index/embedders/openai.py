@@ -15,9 +15,7 @@ from storage.outbound import ClientFactory, plain_client
 
 DEFAULT_URL = "https://api.openai.com/v1"
 DEFAULT_MODEL = "text-embedding-3-small"
-
-BATCH_SIZE = 32
-"""Texts per request; some servers refuse more."""
+BATCH_SIZE = 32  # texts per request; some servers refuse more
 
 
 class OpenAIEmbedder(PrefixingEmbedder):
@@ -29,10 +27,6 @@ class OpenAIEmbedder(PrefixingEmbedder):
         api_key: Sent as a bearer token if not empty; never appears in a log or an error.
         dimensions: Length of vector to request, for models that offer several; 0 requests none.
         timeout: Seconds that one request may take, retries included.
-        prefixes: The prefixes of its texts.
-        cjk: Whether it understands Chinese, Japanese and Korean.
-        floor: The cosine similarity below which texts are unrelated.
-        client: Makes the HTTP client.
     """
 
     def __init__(  # noqa: PLR0913  # the options of a model

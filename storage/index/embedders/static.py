@@ -18,10 +18,7 @@ TABLE_FILE = "static_table.npy"
 TABLE_SHA256 = "e61ae8f3295d1a033863bb6eb4aa8121c76ba041b9de43daefef255eb598c89f"
 STATIC_TOKENIZER_FILE = "static_tokenizer.json"
 STATIC_TOKENIZER_SHA256 = "96b2cb654e53218d1a430561f234b78015c767875e421f2c994abd40e37169a0"
-
-MAX_TOKENS = 512
-"""The tokens read of a text."""
-
+MAX_TOKENS = 512  # the tokens read of a text
 DIMENSIONS = 256
 
 
@@ -30,9 +27,6 @@ class StaticEmbedder:
 
     The table and its tokenizer are built by `assets/make_static.py`. They are checked against
     their SHA-256 and loaded on first use, once per process. Can be shared between threads.
-
-    Args:
-        folder: The folder of both files.
     """
 
     model_id = "wordllama-l2-supercat-256"

@@ -32,7 +32,6 @@ _SPEAKERS = {"user": "User", "assistant": "ChatGPT"}
 _INSTRUCTIONS = {"user_editable_context", "model_editable_context"}
 _HIDDEN_MARK = "is_visually_hidden_from_conversation"
 _THOUGHTS = {"thoughts", "reasoning_recap"}
-
 _CITATION = re.compile("\ue200[^\ue201]{0,2000}\ue201|【\\d{1,4}†[^】\n]{0,200}】")
 
 

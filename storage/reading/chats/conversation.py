@@ -19,54 +19,36 @@ HIDDEN = "hidden messages"
 OTHER = "other content"
 REASONING = "reasoning"
 TOOLS = "tool calls and results"
-
 _MAX_TITLE = 512
 _MAX_ID = 1024
 _FIRST_WORDS = 60
 _LAST_MOMENT = datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp()
 _MAX_NUMBER = 1e15
 _SURROGATES_AND_NUL = re.compile("[\x00\ud800-\udfff]")
-
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """A turn of one speaker.
-
-    Attributes:
-        speaker: The speaker.
-        time: Unix seconds; None if unknown.
-        text: The text.
-    """
+    """A turn of one speaker."""
 
     speaker: str
-    time: float | None
+    time: float | None  # Unix seconds; None if unknown
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A conversation.
+    """A conversation."""
 
-    Attributes:
-        source: Its program: "chatgpt", "claude" or "chat".
-        id: Its id there.
-        title: Its title, or its first words.
-        time: Unix seconds of its start; None if unknown.
-        turns: The turns in order, without those that have no text.
-        summary: A summary, if the source has one.
-        metadata: Other useful values.
-        left_out: How much is not in the turns, by reason.
-    """
-
-    source: str
+    source: str  # its program: "chatgpt", "claude" or "chat"
     id: str
-    title: str
-    time: float | None
-    turns: tuple[Utterance, ...]
-    summary: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    title: str  # its title, or its first words
+    time: float | None  # Unix seconds of its start; None if unknown
+    turns: tuple[Utterance, ...]  # the turns in order, without those that have no text
+    summary: str = ""  # a summary, if the source has one
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # other useful values
+    # How much is not in the turns, by reason.
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def to_context(self) -> NewContext:
@@ -145,15 +127,7 @@ def identifier(
 
 
 def branch(leaf: str, parents: Mapping[str, str]) -> list[str]:
-    """Returns the path to a leaf in the tree of messages, which branches at edits and retries.
-
-    Args:
-        leaf: The last message.
-        parents: Each message's predecessor, which may be missing.
-
-    Returns:
-        The messages from the first to the leaf.
-    """
+    """Returns the path to a leaf in the tree of messages, which branches at edits and retries."""
     way: dict[str, None] = {}
     at = leaf
     while at in parents and at not in way:

@@ -19,15 +19,10 @@ from storage.reading.chats.chatgpt import read_chatgpt
 from storage.reading.chats.claude import read_claude
 from storage.reading.chats.conversation import Conversation, read_plain
 
-MAX_CONVERSATION_CHARS = 64_000_000
-"""Maximum characters of JSON of one conversation."""
-
-MAX_UNPACKED_BYTES = 8_000_000_000
-"""Maximum bytes of JSON that an archive may unpack to."""
-
+MAX_CONVERSATION_CHARS = 64_000_000  # maximum characters of JSON of one conversation
+MAX_UNPACKED_BYTES = 8_000_000_000  # maximum bytes of JSON that an archive may unpack to
+# The suffixes of files that may be exports.
 SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".zip"})
-"""The suffixes of files that may be exports."""
-
 _CHUNK_CHARS = 1 << 20
 _BETWEEN = re.compile(r"[\s,\[\]]*")
 _READERS = (read_chatgpt, read_claude, read_plain)
@@ -39,16 +34,9 @@ def read_export(
 ) -> Generator[Conversation | None, None, None]:
     """Reads the conversations in a file; yields nothing if it is not a chat export.
 
-    Args:
-        file: The file, which is read lazily and then closed.
-        name: Its name; the suffix distinguishes an archive from JSON.
-        max_bytes: Maximum bytes that an archive may unpack to.
-
-    Yields:
-        Each conversation, or None for a value that is not one.
-
-    Raises:
-        UnreadableDocumentError: If the file is damaged or too large; earlier results are valid.
+    It yields None for a value that is not a conversation. The file is read lazily and then closed;
+    its name's suffix distinguishes an archive from JSON. What was read before an
+    UnreadableDocumentError is valid.
     """
     if PurePath(name).suffix.lower() != ".zip":
         yield from _conversations(file, name)
@@ -105,12 +93,7 @@ def _conversation(value: object) -> Conversation | None:
 
 
 def _values(text: TextIO) -> Iterator[object]:
-    """Yields the values of a JSON list, or of a text with one value after another.
-
-    Raises:
-        ValueError: If anything else is found, or a value is too long.
-        RecursionError: If a value is nested too deeply.
-    """
+    """Yields the values of a JSON list, or of a text with one value after another."""
     decoder = json.JSONDecoder()
     buffer, at = "", 0
     while True:

@@ -11,11 +11,8 @@ from storage.retrieval.confidence import Confidence
 from storage.retrieval.follow_ups.form import leaning
 from storage.retrieval.search import SearchEngine
 
-WEIGHT = 6.0
-"""The weight of the difference in probability, relative to the form."""
-
-COMPARED = 3
-"""The hits that are read; each takes 12 ms of a processor."""
+WEIGHT = 6.0  # the weight of the difference in probability, relative to the form
+COMPARED = 3  # the hits that are read; each takes 12 ms of a processor
 
 
 def may_lean(query: str) -> bool:
@@ -24,12 +21,7 @@ def may_lean(query: str) -> bool:
 
 
 class Completion:
-    """Compares the results of a query and its completion; its methods block.
-
-    Args:
-        engine: The search engine.
-        confidence: Rates the hits.
-    """
+    """Compares the results of a query and its completion; its methods block."""
 
     def __init__(self, engine: SearchEngine, confidence: Confidence) -> None:
         self._engine = engine
@@ -39,13 +31,6 @@ class Completion:
         self, identity: Identity, query: str, completed: str, criteria: SearchFilter, sure: float
     ) -> bool:
         """Returns whether the completed query answers so much better that it should be used.
-
-        Args:
-            identity: The owner.
-            query: The query.
-            completed: The query completed by an earlier one.
-            criteria: The filter.
-            sure: The best probability among the results of the query itself.
 
         Returns:
             Always False for languages other than English, where this was measured to mislead.

@@ -31,29 +31,15 @@ from storage.tokenize import is_spaceless, tokenize
 
 # The patterns are strings, which `re` compiles and caches on first use, so that startup stays fast.
 
-WEIGHTS_FILE = "weights.json"
-"""The weight of each feature, in a file next to this module."""
-
+WEIGHTS_FILE = "weights.json"  # the weight of each feature, in a file next to this module
+# The score above which a query is completed, since completing a complete one does more harm.
 SURE = 0.5
-"""The score above which a query is completed, since completing a complete one does more harm."""
-
-LONGEST = 300
-"""Maximum characters to take from the earlier query."""
-
-MOST_READ = 200
-"""Maximum characters of a query to examine; a longer one is complete."""
-
-LONGEST_RUN = 3
-"""Maximum neighbouring words that form one feature."""
-
-LONGEST_ENDING = 3
-"""Maximum letters of an ending of a general word."""
-
-SHORTEST_STEM = 3
-"""Minimum letters of its stem."""
-
-LONGEST_WORD = 3
-"""Maximum characters of a general word in Chinese."""
+LONGEST = 300  # maximum characters to take from the earlier query
+MOST_READ = 200  # maximum characters of a query to examine; a longer one is complete
+LONGEST_RUN = 3  # maximum neighbouring words that form one feature
+LONGEST_ENDING = 3  # maximum letters of an ending of a general word
+SHORTEST_STEM = 3  # minimum letters of its stem
+LONGEST_WORD = 3  # maximum characters of a general word in Chinese
 
 _PRONOUNS = frozenset(
     """
@@ -62,12 +48,11 @@ _PRONOUNS = frozenset(
     """.split()  # noqa: SIM905  # words read best as text
 )
 _THINGS = frozenset(["es", "it", "its"])
+# Words that begin the clause that "it" refers to: "is it true that".
 _CLAUSAL = frozenset(["dass", "if", "ob", "that"])
-"""Words that begin the clause that "it" refers to: "is it true that"."""
 
+# Words within a sentence that address the other person.
 _POLITE = frozenset(["Ihnen", "Ihr", "Ihre", "Ihrem", "Ihren", "Ihrer", "Sie"])
-"""Words within a sentence that address the other person."""
-
 _GERMAN_POINTING = frozenset(["das", "dem", "den", "der", "die", "dies"])
 _SUBORDINATE = frozenset(
     """
@@ -78,9 +63,7 @@ _SUBORDINATE = frozenset(
 _CLASSES = {"wh": "什怎谁哪几多何", "self": "我你您咱", "pointing": "这那", "pronoun": "它他她"}
 _ENDINGS = ("ing", "ed", "er", "est", "ly", "s", "en", "t", "e")
 _WORD = r"\d+|[^\W\d_]+"
-_WITHIN = r"[\w,] $"
-"""What precedes a word within a sentence."""
-
+_WITHIN = r"[\w,] $"  # what precedes a word within a sentence
 _CLITIC = r"['\u2019][^\W\d_]+"
 _CHARACTER = r"[a-zA-Z0-9]+|\w"
 _PERSON = r"(?i)\b(?:he|him|his|she|her|hers)\b"
@@ -92,16 +75,10 @@ _NAME = (
 
 
 def completed(query: str, earlier: Sequence[str]) -> str:
-    """Completes a query with the earlier one that it depends on.
+    """Completes a query with the one before it, of the same session, that it depends on.
 
-    Args:
-        query: The query.
-        earlier: The queries before it in the same session, latest last.
-
-    Returns:
-        The query itself if there is none before it; else the latest complete query, or the first of
-            all, followed by the query. For a query about a person only names are taken, also from
-            follow-ups since then: other words were measured to mislead.
+    That is the latest complete query, or else the first of all. For a query about a person only
+    names are taken, also from follow-ups since then: other words were measured to mislead.
     """
     asked = [each for each in earlier if tokenize(each)]
     if not asked:

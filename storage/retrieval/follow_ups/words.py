@@ -7,6 +7,7 @@ included?" need an earlier subject; "Do penguins have knees?" does not.
 
 from __future__ import annotations
 
+# In English and German.
 FUNCTION_WORDS = frozenset(
     """
     a an the this that these those it its he his him she her hers they them their theirs i me my
@@ -36,15 +37,15 @@ FUNCTION_WORDS = frozenset(
     sogar eigentlich bitte zeig erzähl liste sag gib erklär weiter wirklich
     """.split()  # noqa: SIM905  # words read best as text
 )
-"""In English and German."""
 
+# In Chinese.
 FUNCTION_CHARACTERS = frozenset(
     "的了吗呢吧啊么是在有不没无别也都还就才又再要会能可以该得应需想把被让给跟和与对从到往向比按用为因什怎"
     "谁哪几多少何这那它他她我你您们咱个些次张本条件家位只第一二三四五六七八九十两天周月年日号点里上下前后"
     "中间外内边最更太很真已经刚现当时候其另每各全所请来去过着地做说样如果除关于久大小长高远贵早晚好人"
 )
-"""In Chinese."""
 
+# In English and German, without endings.
 GENERAL_WORDS = frozenset(
     """
     ability able accept access accident action active activity actual address advantage advice
@@ -161,8 +162,8 @@ GENERAL_WORDS = frozenset(
     üblich übrig
     """.split()  # noqa: SIM905  # words read best as text
 )
-"""In English and German, without endings."""
 
+# The same of Chinese.
 GENERAL_CHARACTERS = frozenset(
     """
     一共 一般 一起 上午 上映 上班 上限 下午 下限 不同 丑 世界 世纪 东西 严重 主人 主演 主要 主题
@@ -196,4 +197,3 @@ GENERAL_CHARACTERS = frozenset(
     风险 饿 首次 马上 高兴 高度
     """.split()  # noqa: SIM905  # words read best as text
 )
-"""The same of Chinese."""
