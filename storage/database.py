@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
@@ -16,7 +16,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from queue import Empty, LifoQueue
 
-from storage.errors import SchemaTooNewError, StorageError, StorageUnavailableError
+from storage.errors import SchemaVersionError, StorageError, StorageUnavailableError
 from storage.keeping.lost import check_record, restorable
 from storage.keeping.readonly import connect_readonly
 from storage.locks import locked
@@ -60,7 +60,7 @@ class Database:
         unwritable: Why writing was impossible when it was opened; empty if it was possible.
 
     Raises:
-        SchemaTooNewError: If a newer version of Toolcrib wrote the file.
+        SchemaVersionError: If the file has a schema that this version cannot read or upgrade.
         StorageUnavailableError: If the directory or the file cannot be used, or the file is gone
             from a directory that was in use.
     """
@@ -76,7 +76,7 @@ class Database:
             except (OSError, sqlite3.OperationalError) as error:
                 self.close()
                 self.unwritable = _problem(error, path)
-                if "locked" in self.unwritable or not self._is_readable(len(_migrations(schema))):
+                if "locked" in self.unwritable or not self._is_readable(_migrations(schema)):
                     raise
             except BaseException:
                 self.close()
@@ -159,7 +159,7 @@ class Database:
             except Empty:
                 return
 
-    def _set_up(self, migrations: list[Traversable], *, is_record: bool) -> None:
+    def _set_up(self, migrations: dict[int, Traversable], *, is_record: bool) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with locked(self.path.with_name("setup.lock"), wait=True):
             if is_record:
@@ -167,20 +167,21 @@ class Database:
             _create(self.path)
             self._file = self.path.stat()
             with self._connection() as connection:
+                version = check_schema(connection, self.path, list(migrations))
                 # The file keeps this setting. If two processes change it at once, SQLite fails one
                 # without calling the busy handler.
                 connection.execute("PRAGMA journal_mode = WAL")
-                _migrate(connection, self.path, migrations)
+                _migrate(connection, {to: migrations[to] for to in migrations if to > version})
 
-    def _is_readable(self, schema: int) -> bool:
-        """Returns whether an unwritable file exists and has the schema that we read."""
+    def _is_readable(self, migrations: dict[int, Traversable]) -> bool:
+        """Returns whether an unwritable file exists and has the newest schema."""
         try:
             self._file = self.path.stat()
             with closing(connect_readonly(self.path)) as connection:
-                found = connection.execute("PRAGMA user_version").fetchone()[0]
+                found = check_schema(connection, self.path, list(migrations))
         except (OSError, sqlite3.Error):
             return False
-        return bool(found == schema)
+        return found == max(migrations)
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -286,37 +287,58 @@ def _create(path: Path) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
 
 
-def newest_schema() -> int:
-    """Returns the schema version that this program writes."""
-    return len(_migrations(None))
+def check_schema(
+    connection: sqlite3.Connection, path: Path, known: Sequence[int] | None = None
+) -> int:
+    """Returns a file's schema version, 0 if it is empty.
 
+    Args:
+        connection: A connection to the file.
+        path: The file, for the message.
+        known: The versions that this program has files for; those of the record by default.
 
-def _migrations(folder: Traversable | None) -> list[Traversable]:
-    folder = folder or resources.files("storage") / "migrations"
-    return sorted(
-        (item for item in folder.iterdir() if item.name.endswith(".sql")),
-        key=lambda item: item.name,
-    )
-
-
-def _migrate(connection: sqlite3.Connection, path: Path, migrations: list[Traversable]) -> None:
+    Raises:
+        SchemaVersionError: If this program can neither read nor upgrade the schema.
+    """
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if version > len(migrations):
-        raise SchemaTooNewError(
-            f"{path} has schema {version}; this version of Toolcrib knows up to {len(migrations)}.",
-            suggestions=("Upgrade Toolcrib, or choose another data directory.",),
+    known = known or list(_migrations(None))
+    carry_over = (
+        "To carry the data over, write it to a file with the command `export FILE` of the version"
+        " that wrote it, choose another data directory, and run `toolcrib import FILE`."
+    )
+    if version > known[-1]:
+        raise SchemaVersionError(
+            f"{path} has schema {version}; this version of Toolcrib knows up to {known[-1]}.",
+            suggestions=("Upgrade Toolcrib.", carry_over),
         )
-    if version == len(migrations):
+    if 0 < version < known[0]:
+        raise SchemaVersionError(
+            f"{path} has schema {version} of a development version; this version of Toolcrib reads"
+            f" {known[0]} and later.",
+            suggestions=(carry_over,),
+        )
+    return version
+
+
+def _migrations(folder: Traversable | None) -> dict[int, Traversable]:
+    """Returns the script that leads to each schema version, oldest first."""
+    folder = folder or resources.files("storage") / "migrations"
+    scripts = [item for item in folder.iterdir() if item.name.endswith(".sql")]
+    return {int(item.name[:4]): item for item in sorted(scripts, key=lambda item: item.name)}
+
+
+def _migrate(connection: sqlite3.Connection, pending: dict[int, Traversable]) -> None:
+    if not pending:
         return
     connection.execute("BEGIN IMMEDIATE")
-    for migration in migrations[version:]:
-        for statement in _statements(migration.read_text(encoding="utf-8")):
+    for script in pending.values():
+        for statement in statements(script.read_text(encoding="utf-8")):
             connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {len(migrations)}")
+    connection.execute(f"PRAGMA user_version = {max(pending)}")
     connection.commit()
 
 
-def _statements(script: str) -> Iterator[str]:
+def statements(script: str) -> Iterator[str]:
     """Yields the statements of a script; `executescript` would commit our transaction."""
     statement = ""
     for line in script.splitlines(keepends=True):

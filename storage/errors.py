@@ -12,7 +12,7 @@ StorageError
 ├── UnreadableDocumentError      a file that cannot be converted to text
 ├── CeilingReachedError          a limit on delegations is reached
 ├── BackupError                  not a valid backup, or a target that cannot take one
-├── SchemaTooNewError            the data was written by a newer Toolcrib
+├── SchemaVersionError           the data was written by another version of Toolcrib
 └── StorageUnavailableError      the disk or the database fails: full, read-only, locked, damaged
     └── VectorIndexError         the vector index fails; it can be rebuilt from the record
 """
@@ -88,8 +88,8 @@ class BackupError(StorageError):
     """A file is not a valid backup, or a target cannot take a backup, an export or data."""
 
 
-class SchemaTooNewError(StorageError):
-    """The data directory was written by a newer version of Toolcrib."""
+class SchemaVersionError(StorageError):
+    """The data was written by a version of Toolcrib whose schema this one cannot use."""
 
 
 class StorageUnavailableError(StorageError):

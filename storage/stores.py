@@ -57,7 +57,7 @@ class Stores:
         importing: Whether everything this process stores is part of an import: see `NewContext`.
 
     Raises:
-        SchemaTooNewError: If a newer version of Toolcrib wrote the directory.
+        SchemaVersionError: If another version of Toolcrib wrote the directory.
         StorageUnavailableError: If the directory cannot be used.
     """
 

@@ -17,8 +17,8 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from storage.database import RECORD, Database, newest_schema
-from storage.errors import BackupError, SchemaTooNewError
+from storage.database import RECORD, Database, check_schema
+from storage.errors import BackupError
 from storage.keeping.atomic import (
     atomic_file,
     atomic_folder,
@@ -196,13 +196,7 @@ def _check_contents(connection: sqlite3.Connection, backup: Path) -> None:
             f"{backup} is not a Toolcrib backup.",
             suggestions=("Name the file of a backup.",),
         )
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > newest_schema():
-        raise SchemaTooNewError(
-            f"{backup} has schema {version}; this version of Toolcrib knows up to"
-            f" {newest_schema()}.",
-            suggestions=("Upgrade Toolcrib.",),
-        )
+    check_schema(connection, backup)
 
 
 def _check_target(target: Path, data: Path, *, force: bool) -> None:

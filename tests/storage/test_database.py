@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from storage.database import Database
-from storage.errors import SchemaTooNewError, StorageUnavailableError
+from storage.errors import SchemaVersionError, StorageUnavailableError
 
 OPEN_AND_WRITE = """
 import sys
@@ -84,15 +84,40 @@ def test_processes_that_open_a_new_database_at_once_migrate_it_once(tmp_path: Pa
     database.close()
 
 
-def test_a_newer_schema_is_refused_by_its_version_and_left_alone(database: Database) -> None:
+@pytest.mark.parametrize(
+    ("version", "says", "first"),
+    [
+        (999, r"has schema 999; this version of Toolcrib knows up to \d+\.", "Upgrade Toolcrib."),
+        (24, r"has schema 24 of a development version; .* reads 25 and later\.", "To carry the data over"),
+    ],
+)
+def test_another_schema_is_refused_by_its_version_and_left_alone(
+    database: Database, version: int, says: str, first: str
+) -> None:
     with database.write() as connection:
-        connection.execute("PRAGMA user_version = 999")
+        connection.execute(f"PRAGMA user_version = {version}")
     database.close()
-    before = database.path.read_bytes()
-    with pytest.raises(SchemaTooNewError, match=r"has schema 999; .* knows up to \d+\.") as error:
+    before = {path: path.read_bytes() for path in database.path.parent.iterdir()}
+    with pytest.raises(SchemaVersionError, match=says) as error:
         Database(database.path)
-    assert "Upgrade Toolcrib" in error.value.suggestions[0]
-    assert database.path.read_bytes() == before
+    assert error.value.suggestions[0].startswith(first)
+    assert (
+        "the command `export FILE` of the version that wrote it" in error.value.suggestions[-1]
+    )
+    assert {path: path.read_bytes() for path in database.path.parent.iterdir()} == before
+
+
+def test_a_later_migration_upgrades_a_record_in_place(tmp_path: Path) -> None:
+    schema = tmp_path / "schema"
+    schema.mkdir()
+    (schema / "0025_first.sql").write_text("CREATE TABLE meta (key TEXT, value TEXT);")
+    Database(tmp_path / "data" / "toolcrib.db", schema).close()
+    (schema / "0026_more.sql").write_text("ALTER TABLE meta ADD COLUMN note TEXT;")
+    database = Database(tmp_path / "data" / "toolcrib.db", schema)
+    with database.read() as connection:
+        assert connection.execute("SELECT key, value, note FROM meta").fetchall() == []
+        assert connection.execute("PRAGMA user_version").fetchone()[0] == 26
+    database.close()
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:

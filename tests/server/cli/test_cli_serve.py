@@ -6,14 +6,18 @@ import pty
 import shlex
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
+from server.cli import main
 from server.clients.locations import command_path
+from storage.database import Database
 
 SERVE = [sys.executable, "-c", "from server.cli import main; main()", "serve"]
 
@@ -58,6 +62,27 @@ def test_a_data_directory_that_cannot_be_made_is_one_line_on_stderr(tmp_path: Pa
     assert (server.returncode, server.stdout) == (1, "")
     assert server.stderr.startswith("Error: data_dir = ")
     assert server.stderr.count("\n") == 1
+
+
+def test_a_data_directory_of_a_development_version_is_refused_by_serve_and_by_commands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    Database(data / "toolcrib.db").close()
+    with closing(sqlite3.connect(data / "toolcrib.db")) as connection:
+        connection.execute("PRAGMA user_version = 24")
+    before = {path: path.read_bytes() for path in data.iterdir()}
+    server = ended(tmp_path, "--data-dir", str(data))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(sys, "argv", ["toolcrib", "query", "bread", "--data-dir", str(data)])
+    with pytest.raises(SystemExit) as exit_of_query:
+        main()
+    assert (server.returncode, server.stdout, exit_of_query.value.code) == (1, "", 1)
+    for errors in (server.stderr, capsys.readouterr().err):
+        assert f"Error: {data / 'toolcrib.db'} has schema 24 of a development version" in errors
+        assert "the command `export FILE` of the version that wrote it" in errors
+        assert "toolcrib import FILE`." in errors
+    assert {path: path.read_bytes() for path in data.iterdir()} == before
 
 
 def test_at_a_terminal_it_says_how_to_connect_a_client_and_ctrl_c_ends_it(

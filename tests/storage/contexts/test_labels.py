@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from storage.contexts.ingestion import as_json
 from storage.contexts.labels import LONGEST_LABEL, is_labelled, label_of
+from storage.database import statements
 from storage.library import Library
 from storage.models import ContextType, Identity, NewContext, SearchFilter
 
@@ -65,8 +66,10 @@ def record() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("CREATE TABLE contexts (seq INTEGER PRIMARY KEY, user_id, metadata)")
-        script = resources.files("storage") / "migrations" / "0009_labels.sql"
-        connection.executescript(script.read_text(encoding="utf-8"))
+        (script,) = (resources.files("storage") / "migrations").iterdir()
+        for statement in statements(script.read_text(encoding="utf-8")):
+            if "labels" in statement:
+                connection.execute(statement)
         yield connection
 
 

@@ -7,7 +7,7 @@ import pytest
 from storage.errors import (
     DocumentNotFoundError,
     InvalidSourceError,
-    SchemaTooNewError,
+    SchemaVersionError,
     StorageError,
     StorageUnavailableError,
     UnreadableDocumentError,
@@ -21,7 +21,7 @@ from tools.core.errors import NotFoundError, as_tool_error
         (DocumentNotFoundError, "not_found"),
         (InvalidSourceError, "invalid_arguments"),
         (UnreadableDocumentError, "invalid_arguments"),
-        (SchemaTooNewError, "unavailable"),
+        (SchemaVersionError, "unavailable"),
         (StorageUnavailableError, "unavailable"),
     ],
 )

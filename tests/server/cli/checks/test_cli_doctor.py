@@ -151,6 +151,11 @@ def newer(data: Path) -> None:
     connection.close()
 
 
+def older(data: Path) -> None:
+    with closing(sqlite3.connect(data / "toolcrib.db")) as connection:
+        connection.execute("PRAGMA user_version = 24")
+
+
 def damaged(data: Path) -> None:
     (data / "toolcrib.db").write_bytes(b"no database " * 1000)
 
@@ -167,6 +172,7 @@ def with_damaged_index(data: Path) -> None:
     ("harm", "subject", "says"),
     [
         (newer, "SQLite", "schema 99"),
+        (older, "SQLite", "the command `export FILE` of the version that wrote it"),
         (damaged, "SQLite", "restore a backup"),
         (without_index, "Vectors", "0 of 3 vectors"),
         (with_damaged_index, "Vectors", "rebuilt from the record"),
