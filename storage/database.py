@@ -48,21 +48,12 @@ class Database:
     other processes are waited for up to `BUSY_TIMEOUT_MS`. Once a write returns, the disk has
     confirmed it.
 
+    If writing is impossible (a read-only or full disk, missing permission), a file of the newest
+    schema can still be read; every write then fails with the reason, which is in `unwritable`.
+
     Args:
         path: The database file; its directory is created, readable by its owner only.
         schema: The folder of its migrations; that of the record by default.
-
-    If writing is impossible (a read-only or full disk, missing permission), a file of the newest
-    schema can still be read; every write then fails with the reason.
-
-    Attributes:
-        path: The database file.
-        unwritable: Why writing was impossible when it was opened; empty if it was possible.
-
-    Raises:
-        SchemaVersionError: If the file has a schema that this version cannot read or upgrade.
-        StorageUnavailableError: If the directory or the file cannot be used, or the file is gone
-            from a directory that was in use.
     """
 
     def __init__(self, path: Path, schema: Traversable | None = None) -> None:
@@ -370,20 +361,12 @@ def _advice(problem: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A SQL condition and its values.
-
-    Attributes:
-        sql: The condition; placeholders are `?`.
-        values: The values of the placeholders, in order.
-        narrows: Whether it restricts more than the owner.
-        few: A form that is faster for few rows, if `sql` starts from a list of all matching names;
-            it takes the same values.
-    """
+    """A SQL condition and the values of its placeholders."""
 
     sql: str
     values: tuple[object, ...]
-    narrows: bool = False
-    few: str = ""
+    narrows: bool = False  # whether it restricts more than the owner
+    few: str = ""  # a form that is faster for few rows, with the same values; empty: `sql` itself
 
 
 def identity_clause(identity: Identity, alias: str) -> Where:

@@ -88,7 +88,11 @@ def test_processes_that_open_a_new_database_at_once_migrate_it_once(tmp_path: Pa
     ("version", "says", "first"),
     [
         (999, r"has schema 999; this version of Toolcrib knows up to \d+\.", "Upgrade Toolcrib."),
-        (24, r"has schema 24 of a development version; .* reads 25 and later\.", "To carry the data over"),
+        (
+            24,
+            r"has schema 24 of a development version; .* reads 25 and later\.",
+            "To carry the data over",
+        ),
     ],
 )
 def test_another_schema_is_refused_by_its_version_and_left_alone(
@@ -101,9 +105,7 @@ def test_another_schema_is_refused_by_its_version_and_left_alone(
     with pytest.raises(SchemaVersionError, match=says) as error:
         Database(database.path)
     assert error.value.suggestions[0].startswith(first)
-    assert (
-        "the command `export FILE` of the version that wrote it" in error.value.suggestions[-1]
-    )
+    assert "the command `export FILE` of the version that wrote it" in error.value.suggestions[-1]
     assert {path: path.read_bytes() for path in database.path.parent.iterdir()} == before
 
 
